@@ -1,0 +1,1 @@
+//! Datatypes as compact trees.

@@ -1,0 +1,78 @@
+//! Storage: the table of functions that every kind of file system supplies.
+
+use crate::Extent;
+use crate::error::{Error, Result};
+use std::io;
+
+/// What a data operation moved, and how it ended.
+///
+/// `bytes` is the truth also when `result` is an error: so many bytes were stored (or delivered)
+/// before or in spite of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// How it ended; a read that met the end of the file is `Ok` with fewer bytes.
+    pub result: Result<()>,
+}
+
+/// Facts about a file system that plans and `MPI_File_get_info` use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The unit in which the file system stores and locks, in bytes; at least 1.
+    pub block_size: u64,
+    /// Stripe size in bytes, 0 if the file is not striped.
+    pub striping_unit: u64,
+    /// Number of storage targets the file is striped over, 0 if unknown.
+    pub striping_factor: u32,
+    /// Name shown to users, for example `tmpfs` or `ext4`.
+    pub file_system: String,
+}
+
+/// An open file of one kind of file system: ADIO's function table.
+///
+/// The methods without a body are all that a driver must supply; each of the others is a *generic
+/// function* that is correct for every driver and may be replaced by a faster one.
+pub trait Driver: Send + Sync + std::fmt::Debug {
+    /// The driver's name, as in the driver table.
+    fn name(&self) -> &'static str;
+
+    /// One attempt to read at `offset`; may be short or interrupted. 0 means end of file.
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// One attempt to write at `offset`; may be short or interrupted.
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// The file's size in bytes.
+    fn size(&self) -> Result<u64>;
+
+    /// Truncates or extends (with zeros) the file to `size` bytes.
+    fn set_size(&self, size: u64) -> Result<()>;
+
+    /// Makes all completed writes durable.
+    fn sync(&self) -> Result<()>;
+
+    /// Closes the file and reports what the system reports; the driver is unusable afterwards.
+    fn close(&self) -> Result<()>;
+
+    /// What the planner may know about the file system.
+    fn facts(&self) -> Facts;
+
+    /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.
+    fn preallocate(&self, size: u64) -> Result<()> {
+        if self.size()? < size { self.set_size(size) } else { Ok(()) }
+    }
+
+    /// Takes a lock on `extent` of the file itself, against other programs that lock too.
+    fn lock(
+        &self,
+        extent: Extent,
+        exclusive: bool,
+    ) -> Result<Box<dyn crate::transport::LockGuard>> {
+        let _ = exclusive;
+        Err(Error::new(
+            crate::ErrorClass::UnsupportedOperation,
+            format!("driver {}: no file locks (wanted bytes {extent})", self.name()),
+        ))
+    }
+}

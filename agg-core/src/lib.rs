@@ -1,0 +1,23 @@
+//! The engine of aggio, in the order in which a request travels:
+//!
+//! ```text
+//! File (amode, view, pointers)            file/        what the caller means
+//!   -> Memory + View (type trees)         datatype/    which bytes, compactly
+//!   -> Plan (domains, aggregators)        plan/        who does what
+//!   -> exchange between ranks             exchange/    over a Transport
+//!   -> Driver (the function table)        driver/      the bytes reach the file
+//! ```
+//!
+//! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
+
+pub mod datatype;
+pub mod driver;
+pub mod error;
+pub mod extent;
+pub mod memory;
+pub mod task;
+pub mod transport;
+pub mod view;
+
+pub use error::{Error, ErrorClass, Result};
+pub use extent::Extent;

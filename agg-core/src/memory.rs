@@ -1,0 +1,1 @@
+//! The caller's buffer: base address, datatype, count.

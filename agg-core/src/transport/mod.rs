@@ -1,0 +1,57 @@
+//! How the ranks that opened a file talk to each other.
+
+use crate::task::BoxFuture;
+use crate::{Extent, Result};
+use std::sync::Arc;
+
+/// The ranks of one open file: numbered, on named hosts, able to exchange bytes.
+///
+/// An implementation supplies point-to-point messages; collective steps are built on them in
+/// `crate::group`. Both `send` and `recv` *start* when they are called, not when the returned
+/// future is first polled, and must be polled to their end.
+pub trait Transport: Send + Sync {
+    /// This process' number, `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// The name of the host that each rank runs on, in rank order.
+    fn hosts(&self) -> &[String];
+
+    /// Sends `bytes` to rank `to`. Ready when the receiver has matched it, so that a sender that
+    /// awaits its sends cannot flood a receiver. A rank may send to itself.
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>>;
+
+    /// Receives one message of at most `capacity` bytes that `from` sent with `tag`.
+    /// Messages between two ranks with equal tags arrive in order.
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>>;
+
+    /// Largest legal tag, at least 32767.
+    fn max_tag(&self) -> u32;
+
+    /// Waits a little, after `waits` polls without progress, while other work may proceed.
+    fn idle(&self, waits: u32);
+
+    /// State that all ranks of this open share; collective. `tag` is free for its messages.
+    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>>;
+}
+
+/// A word and a range lock that all ranks of one open share, without any file in a file system.
+pub trait SharedState: Send + Sync {
+    /// Adds `delta` to the shared file pointer (in etypes) and returns its old value. Atomic.
+    fn fetch_add(&self, delta: i64) -> Result<i64>;
+
+    /// Reads the shared file pointer.
+    fn load(&self) -> Result<i64>;
+
+    /// Sets the shared file pointer; the caller orders this against other ranks.
+    fn store(&self, value: i64) -> Result<()>;
+
+    /// Waits until no other rank holds a conflicting lock on `extent`, then holds it until the
+    /// guard is dropped (or the process ends in any way). Used in atomic mode.
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>>;
+}
+
+/// Holds a lock; dropping it releases the lock.
+pub trait LockGuard: Send {}

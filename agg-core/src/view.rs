@@ -1,0 +1,1 @@
+//! A file view: which file bytes a rank sees, and in which order.
