@@ -10,11 +10,18 @@
 //!
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
 
+pub mod complaint;
 pub mod datatype;
 pub mod driver;
 pub mod error;
 pub mod extent;
+pub mod hints;
+pub mod log;
 pub mod memory;
+pub mod pattern;
+pub mod report;
+pub mod settings;
+pub mod spelling;
 pub mod task;
 pub mod transport;
 pub mod view;

@@ -1,0 +1,48 @@
+//! What is wrong in the settings and hints that users gave: collected first, reported elsewhere.
+
+use std::fmt;
+
+/// One fault in one value, as a sentence that names the value and the accepted form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Complaint {
+    /// Where the value stood: a variable, a file, `MPI_Info`.
+    pub source: String,
+    /// What is wrong.
+    pub message: String,
+    /// Whether `AGGIO_STRICT=1` makes it fatal. An unknown key of the application is not: the
+    /// standard lets programs set any key (MPI-4.1, 14.2.8).
+    pub strict: bool,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.message)
+    }
+}
+
+/// Faults in the order in which they were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints(pub Vec<Complaint>);
+
+impl Complaints {
+    /// A value that is malformed or out of bounds and was therefore ignored.
+    pub fn value(&mut self, source: &str, key: &str, value: &str, accepted: &str) {
+        let message = format!("{key}={value:?} is ignored; accepted: {accepted}");
+        self.0.push(Complaint { source: source.into(), message, strict: true });
+    }
+
+    /// A name that is unknown and was therefore ignored; `nearest` is what may have been meant.
+    pub fn unknown(&mut self, source: &str, what: &str, name: &str, nearest: Option<&str>) {
+        let mut message = format!("unknown {what} {name:?} is ignored");
+        if let Some(nearest) = nearest {
+            message.push_str(&format!("; did you mean {nearest}?"));
+        }
+        let strict = source != "MPI_Info";
+        self.0.push(Complaint { source: source.into(), message, strict });
+    }
+
+    /// Any other fault.
+    pub fn text(&mut self, source: &str, message: impl Into<String>) {
+        self.0.push(Complaint { source: source.into(), message: message.into(), strict: true });
+    }
+}

@@ -1,0 +1,205 @@
+//! The types that a hint's value may have: how each is read from text and shown as text.
+
+/// Whether an optimisation is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Switch {
+    /// The engine decides, call by call.
+    #[default]
+    Automatic,
+    /// Always.
+    Enable,
+    /// Never.
+    Disable,
+}
+
+/// The type of a hint's value, with its bounds (both inclusive).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `automatic`, `enable` or `disable`.
+    Switch,
+    /// Yes or no, shown as `true` or `false`.
+    Flag,
+    /// Yes or no, shown as `enable` or `disable`.
+    Enable,
+    /// Bytes; `K`, `M`, `G`, `T` (times 1024) may follow the number.
+    Size(u64, u64),
+    /// A number of things.
+    Count(u32, u32),
+    /// A number that may be negative, or a file position.
+    Offset(i64, i64),
+    /// Permission bits, octal as in `chmod`.
+    Octal(u32),
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// One word for the tables of the documentation.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Switch => "switch",
+            Kind::Flag => "flag",
+            Kind::Enable => "flag",
+            Kind::Size(..) => "size",
+            Kind::Count(..) => "count",
+            Kind::Offset(..) => "number",
+            Kind::Octal(_) => "octal",
+            Kind::Text => "text",
+            Kind::Choice(_) => "choice",
+        }
+    }
+
+    /// The accepted form, for messages and documents: `a size such as 4194304, 4M or 1G, from 1`.
+    pub fn accepted_form(&self) -> String {
+        match *self {
+            Kind::Switch => "automatic, enable or disable".into(),
+            Kind::Flag => "true or false".into(),
+            Kind::Enable => "enable or disable".into(),
+            Kind::Size(min, u64::MAX) => format!("a size from {min}, such as 65536, 64K, 4M or 1G"),
+            Kind::Size(min, max) => {
+                format!("a size from {min} to {max}, such as 65536, 64K, 4M or 1G")
+            }
+            Kind::Count(min, u32::MAX) => format!("a whole number from {min}"),
+            Kind::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Offset(min, i64::MAX) => format!("a whole number from {min}"),
+            Kind::Offset(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Octal(max) => format!("an octal number from 0 to {max:o}"),
+            Kind::Text => "any text".into(),
+            Kind::Choice(words) => words.join(", "),
+        }
+    }
+}
+
+/// A field of the struct of hints: reads and shows itself as its kind demands.
+pub(super) trait Field {
+    /// Takes the value from `text`; leaves the old one if `text` is not of the accepted form.
+    fn accept(&mut self, kind: &Kind, text: &str) -> bool;
+
+    /// The value as users write it; empty if there is none.
+    fn show(&self, kind: &Kind) -> String;
+}
+
+impl Field for Switch {
+    fn accept(&mut self, _: &Kind, text: &str) -> bool {
+        *self = match (text.to_ascii_lowercase().as_str(), yes_or_no(text)) {
+            ("automatic" | "auto", _) => Switch::Automatic,
+            (_, Some(true)) => Switch::Enable,
+            (_, Some(false)) => Switch::Disable,
+            _ => return false,
+        };
+        true
+    }
+
+    fn show(&self, _: &Kind) -> String {
+        match self {
+            Switch::Automatic => "automatic",
+            Switch::Enable => "enable",
+            Switch::Disable => "disable",
+        }
+        .into()
+    }
+}
+
+impl Field for bool {
+    fn accept(&mut self, _: &Kind, text: &str) -> bool {
+        yes_or_no(text).map(|value| *self = value).is_some()
+    }
+
+    fn show(&self, kind: &Kind) -> String {
+        match (kind, self) {
+            (Kind::Enable, true) => "enable",
+            (Kind::Enable, false) => "disable",
+            (_, true) => "true",
+            (_, false) => "false",
+        }
+        .into()
+    }
+}
+
+impl Field for u64 {
+    fn accept(&mut self, kind: &Kind, text: &str) -> bool {
+        let Kind::Size(min, max) = *kind else { return false };
+        let value = bytes(text).filter(|value| (min..=max).contains(value));
+        value.map(|value| *self = value).is_some()
+    }
+
+    fn show(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Field for u32 {
+    fn accept(&mut self, kind: &Kind, text: &str) -> bool {
+        let value = match *kind {
+            Kind::Count(min, max) => {
+                text.parse().ok().filter(|value: &u32| (min..=max).contains(value))
+            }
+            Kind::Octal(max) => octal(text).filter(|&value| value <= max),
+            _ => None,
+        };
+        value.map(|value| *self = value).is_some()
+    }
+
+    fn show(&self, kind: &Kind) -> String {
+        if matches!(kind, Kind::Octal(_)) { format!("{self:04o}") } else { self.to_string() }
+    }
+}
+
+impl Field for i64 {
+    fn accept(&mut self, kind: &Kind, text: &str) -> bool {
+        let Kind::Offset(min, max) = *kind else { return false };
+        let value = text.parse().ok().filter(|value: &i64| (min..=max).contains(value));
+        value.map(|value| *self = value).is_some()
+    }
+
+    fn show(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Field for String {
+    fn accept(&mut self, kind: &Kind, text: &str) -> bool {
+        let value = match kind {
+            Kind::Choice(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)),
+            _ => Some(&text),
+        };
+        value.map(|&value| *self = value.into()).is_some()
+    }
+
+    fn show(&self, _: &Kind) -> String {
+        self.clone()
+    }
+}
+
+/// The meaning of the usual words for yes and no, in any case.
+pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "on" | "true" | "yes" | "enable" | "enabled" => Some(true),
+        "0" | "off" | "false" | "no" | "disable" | "disabled" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number of bytes: digits, then nothing or `K`, `M`, `G`, `T` with an optional `B` or `iB`.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Octal digits with an optional `0o`.
+fn octal(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| u32::from_str_radix(digits, 8).ok()).flatten()
+}

@@ -1,0 +1,15 @@
+//! Hints: what users and sites ask of the engine, declared once and resolved from every source.
+//!
+//! The table in [`table`](mod@table) is the only declaration of each hint. From it come the struct
+//! [`Hints`], its parser, what `MPI_File_get_info` tells ([`Hints::in_force`]) and the documents.
+
+mod declare;
+mod kind;
+mod resolve;
+mod sources;
+mod table;
+
+pub use kind::{Kind, Switch};
+pub use resolve::{InForce, Origin};
+pub use sources::{Entry, Rule, Sources};
+pub use table::{Declaration, Effect, Family, Hints, Traits};

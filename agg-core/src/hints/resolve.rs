@@ -1,0 +1,198 @@
+//! Which value of a hint is in force, and where it comes from.
+
+use super::sources::{Entry, Sources};
+use super::table::{Declaration, Effect, Hints};
+use crate::complaint::Complaints;
+use crate::spelling;
+
+/// Where a hint's value comes from; a later one in this order wins over an earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The table's default.
+    #[default]
+    Default,
+    /// `/etc/romio-hints`.
+    SystemFile,
+    /// The file that `ROMIO_HINTS` names.
+    HintsFile,
+    /// A `key?=value` of `MPICH_MPIIO_HINTS` or `AGGIO_HINTS`: only if the application says nothing.
+    Suggestion,
+    /// The `MPI_Info` of the application.
+    Application,
+    /// `MPICH_MPIIO_HINTS`.
+    MpichHints,
+    /// `AGGIO_HINTS`.
+    AggioHints,
+    /// The engine itself, which tells what it really does.
+    Engine,
+}
+
+impl Origin {
+    /// The words for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Default => "default",
+            Origin::SystemFile => "/etc/romio-hints",
+            Origin::HintsFile => "ROMIO_HINTS",
+            Origin::Suggestion => "suggestion",
+            Origin::Application => "MPI_Info",
+            Origin::MpichHints => "MPICH_MPIIO_HINTS",
+            Origin::AggioHints => "AGGIO_HINTS",
+            Origin::Engine => "aggio",
+        }
+    }
+}
+
+/// One line of what `MPI_File_get_info` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// The hint's name.
+    pub name: &'static str,
+    /// Its value as text; never empty.
+    pub value: String,
+    /// Where the value comes from.
+    pub origin: Origin,
+}
+
+/// Keys that an `MPI_Info` may hold and that are no hints for files (MPI-4.1, 10.2.1, 11.8.4, 12.2).
+const FOREIGN_KEYS: &[&str] = &[
+    "appnum",
+    "arch",
+    "argv",
+    "command",
+    "env",
+    "file",
+    "host",
+    "hosts",
+    "ip_address",
+    "ip_port",
+    "maxprocs",
+    "num_procs",
+    "path",
+    "soft",
+    "thread_level",
+    "wdir",
+];
+
+/// Beginnings of keys that belong to other parts of MPI.
+const FOREIGN_PREFIXES: &[&str] = &["mpi_", "ompi_", "mpix_", "pmi", "alloc_shared_", "same_"];
+
+impl Hints {
+    /// The hints of a file that is opened: all layers over each other.
+    ///
+    /// `path` is the file's absolute name without a driver prefix; `info` is what the application
+    /// gave. What is wrong in `info` goes to `complaints`; no fault changes any other hint.
+    pub fn resolve(
+        sources: &Sources,
+        path: &str,
+        info: &[(String, String)],
+        complaints: &mut Complaints,
+    ) -> Self {
+        let mut hints = Self::default();
+        for entry in sources.entries_for(path) {
+            hints.offer(entry, complaints);
+        }
+        hints.take_info(info, true, complaints);
+        hints
+    }
+
+    /// Takes the `MPI_Info` of `MPI_File_set_info` or `MPI_File_set_view`.
+    ///
+    /// Hints that only act while a file is opened keep their value (MPI-4.1, 14.2.8).
+    pub fn update(&mut self, info: &[(String, String)], complaints: &mut Complaints) {
+        self.take_info(info, false, complaints);
+    }
+
+    /// Records what the engine really does, for `MPI_File_get_info`. Unknown names are ignored.
+    pub fn note(&mut self, name: &str, value: &str) {
+        if let Some((index, declaration)) = Declaration::find(name) {
+            if (declaration.set)(self, value) {
+                self.origins[index] = Origin::Engine;
+            }
+        }
+    }
+
+    /// Every hint that has a value worth telling, in the table's order.
+    pub fn in_force(&self) -> Vec<InForce> {
+        let told = |(index, declaration): (usize, &'static Declaration)| {
+            let origin = self.origins[index];
+            let value = (declaration.show)(self);
+            let silent = origin == Origin::Default && declaration.traits.if_set;
+            (!silent && !value.is_empty()).then_some(InForce {
+                name: declaration.name,
+                value,
+                origin,
+            })
+        };
+        Declaration::ALL.iter().enumerate().filter_map(told).collect()
+    }
+
+    /// Where the value of hint `name` comes from; `None` if there is no such hint.
+    pub fn origin(&self, name: &str) -> Option<Origin> {
+        Declaration::find(name).map(|(index, _)| self.origins[index])
+    }
+
+    /// The values that must be equal on all ranks, one `name=value` a line.
+    ///
+    /// Ranks that hold different bytes opened the file with unequal hints; see [`Hints::adopt`].
+    pub fn must_agree(&self) -> Vec<u8> {
+        let mut text = String::new();
+        for declaration in Declaration::ALL.iter().filter(|d| d.traits.same) {
+            let value = (declaration.show)(self);
+            text.push_str(&format!("{}={value}\n", declaration.name));
+        }
+        text.into_bytes()
+    }
+
+    /// Takes the values that another rank put into [`Hints::must_agree`], and returns the names of
+    /// those that differed.
+    pub fn adopt(&mut self, agreed: &[u8]) -> Vec<&'static str> {
+        let text = String::from_utf8_lossy(agreed);
+        let mut differing = Vec::new();
+        for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+            let Some((index, declaration)) = Declaration::find(name) else { continue };
+            if (declaration.show)(self) != value && (declaration.set)(self, value) {
+                self.origins[index] = Origin::Engine;
+                differing.push(declaration.name);
+            }
+        }
+        differing
+    }
+
+    fn take_info(&mut self, info: &[(String, String)], opening: bool, bad: &mut Complaints) {
+        for (key, value) in info {
+            let at_open = Declaration::find(key).is_some_and(|(_, d)| d.traits.at_open);
+            if opening || !at_open {
+                let (key, value) = (key.clone(), value.clone());
+                self.offer(&Entry { key, value, origin: Origin::Application }, bad);
+            }
+        }
+    }
+
+    /// Sets one hint if its origin ranks at least as high as the present value's.
+    fn offer(&mut self, entry: &Entry, complaints: &mut Complaints) {
+        let Entry { key, value, origin } = entry;
+        let Some((index, declaration)) = Declaration::find(key) else {
+            complain_unknown(key, *origin, complaints);
+            return;
+        };
+        if declaration.effect == Effect::Told || *origin < self.origins[index] {
+            return;
+        }
+        if (declaration.set)(self, value.trim()) {
+            self.origins[index] = *origin;
+        } else {
+            complaints.value(origin.name(), key, value, &declaration.kind.accepted_form());
+        }
+    }
+}
+
+/// Reports a key that is in no table, unless it belongs to another part of MPI.
+fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
+    let foreign =
+        FOREIGN_KEYS.contains(&key) || FOREIGN_PREFIXES.iter().any(|p| key.starts_with(p));
+    if !foreign {
+        let names = Declaration::ALL.iter().map(|declaration| declaration.name);
+        complaints.unknown(origin.name(), "hint", key, spelling::nearest(key, names));
+    }
+}

@@ -1,0 +1,372 @@
+//! The table of hints: the only declaration of each.
+
+use super::declare::{field_type, hints, key};
+use super::kind::{Field, Kind, Switch};
+use super::resolve::Origin;
+
+/// What the table says about one hint.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// The key in an `MPI_Info`.
+    pub name: &'static str,
+    /// What the hint does, in sentences; lines as in the table.
+    pub doc: &'static str,
+    /// The value's type and bounds.
+    pub kind: Kind,
+    /// Who introduced it.
+    pub family: Family,
+    /// Whether it changes anything.
+    pub effect: Effect,
+    /// When and where it counts.
+    pub traits: Traits,
+    /// Sets the value from text; `false`, and no change, if the text is not of the accepted form.
+    pub(super) set: fn(&mut Hints, &str) -> bool,
+    /// The value as text.
+    pub(super) show: fn(&Hints) -> String,
+}
+
+/// Who introduced a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Reserved by the MPI standard (MPI-4.1, 14.2.8).
+    Standard,
+    /// ROMIO, all file systems.
+    Romio,
+    /// ROMIO's drivers of single file systems.
+    RomioDriver,
+    /// Open MPI's OMPIO.
+    Ompio,
+    /// Cray MPICH.
+    Cray,
+    /// PnetCDF and its I/O layer GIO.
+    Pnetcdf,
+    /// aggio.
+    Aggio,
+}
+
+/// Whether a hint changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The engine acts on it.
+    Acts,
+    /// Accepted, checked and told by `MPI_File_get_info`; nothing depends on it.
+    Accepted,
+    /// Told by `MPI_File_get_info`; setting it has no effect and is no error.
+    Told,
+}
+
+/// When and where a hint counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Counts only while the file is opened.
+    pub at_open: bool,
+    /// Must be equal on all ranks.
+    pub same: bool,
+    /// Told only if somebody set it.
+    pub if_set: bool,
+}
+
+impl Traits {
+    const NONE: Traits = Traits { at_open: false, same: false, if_set: false };
+}
+
+impl Family {
+    /// Every family, in the order of the documentation.
+    pub const ALL: &'static [Family] = &[
+        Family::Standard,
+        Family::Romio,
+        Family::RomioDriver,
+        Family::Ompio,
+        Family::Cray,
+        Family::Pnetcdf,
+        Family::Aggio,
+    ];
+
+    /// The name for the documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Standard => "MPI standard",
+            Family::Romio => "ROMIO",
+            Family::RomioDriver => "ROMIO's file system drivers",
+            Family::Ompio => "OMPIO",
+            Family::Cray => "Cray MPICH",
+            Family::Pnetcdf => "PnetCDF and GIO",
+            Family::Aggio => "aggio",
+        }
+    }
+}
+
+impl Declaration {
+    /// Other spellings of a hint, and the name they stand for.
+    pub const ALIASES: &'static [(&'static str, &'static str)] = &[
+        ("cb_read", "romio_cb_read"),
+        ("cb_write", "romio_cb_write"),
+        ("ds_read", "romio_ds_read"),
+        ("ds_write", "romio_ds_write"),
+        ("romio_cb_fr_type", "romio_cb_fr_types"),
+        ("romio_lustre_start_iodevice", "start_iodevice"),
+        ("stripe_size", "striping_unit"),
+        ("stripe_width", "striping_factor"),
+    ];
+
+    /// The declaration of `name` (or of what it is an alias of) and its position in the table.
+    pub fn find(name: &str) -> Option<(usize, &'static Declaration)> {
+        let alias = Self::ALIASES.iter().find(|(alias, _)| *alias == name);
+        let name = alias.map_or(name, |(_, name)| name);
+        Self::ALL.iter().enumerate().find(|(_, declaration)| declaration.name == name)
+    }
+
+    /// The default value as text; empty if there is none.
+    pub fn default_value(&self) -> String {
+        (self.show)(&Hints::default())
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Largest buffer that a hint may ask for.
+const BUFFER_MAX: u64 = 64 << 30;
+const SIZE_MAX: u64 = u64::MAX;
+const COUNT_MAX: u32 = u32::MAX;
+const NUMBER_MIN: i64 = i64::MIN;
+const NUMBER_MAX: i64 = i64::MAX;
+
+hints! {
+    /// Bytes that an aggregator handles at a time.
+    cb_buffer_size: Size(1, BUFFER_MAX) = 16 * MIB; Standard Acts [same];
+    /// Number of aggregators; 0 lets the engine choose. Never more than ranks.
+    cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
+    /// Block size of collective buffering.
+    cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];
+    /// Whether the program profits from collective buffering; see `romio_cb_read`, `romio_cb_write`.
+    collective_buffering: Flag = true; Standard Accepted [if_set];
+    /// Permission bits of a file that the open creates; the process' umask is applied.
+    file_perm: Octal(0o7777) = 0o666u32; Standard Acts [at_open, same, if_set];
+    /// Bytes of a stripe. File domains are aligned to it; 0 takes what the file system says.
+    striping_unit: Size(0, SIZE_MAX) = 0u64; Standard Acts [same, at_open, if_set];
+    /// Number of storage targets that a new file is striped over; 0 lets the file system choose.
+    striping_factor: Count(0, COUNT_MAX) = 0u32; Standard Accepted [same, at_open, if_set];
+    /// How the file will be used, such as `read_once` or `write_mostly,sequential`.
+    access_style: Text = ""; Standard Accepted;
+    /// Shape of a chunked multidimensional array.
+    chunked: Text = ""; Standard Accepted;
+    /// Bytes of an element of a chunked array.
+    chunked_item: Text = ""; Standard Accepted;
+    /// Shape of a chunk of a chunked array.
+    chunked_size: Text = ""; Standard Accepted;
+    /// The file's name, as the application likes to see it.
+    filename: Text = ""; Standard Accepted;
+    /// Storage devices that should hold the file.
+    io_node_list: Text = ""; Standard Accepted;
+    /// Number of processes that programs reading this file usually have.
+    nb_proc: Text = ""; Standard Accepted;
+    /// Number of storage devices in the system.
+    num_io_nodes: Text = ""; Standard Accepted;
+    /// Memory kinds that the application may pass.
+    mpi_assert_memory_alloc_kinds: Text = ""; Standard Accepted;
+
+    /// Hosts that aggregators may run on, and how many on each: `name[:max],...`, `*` for any host.
+    cb_config_list: Text = "*:1"; Romio Acts [same, at_open];
+    /// Whether collective reads go through aggregators.
+    romio_cb_read: Switch = Switch::Automatic; Romio Acts [same];
+    /// Whether collective writes go through aggregators.
+    romio_cb_write: Switch = Switch::Automatic; Romio Acts [same];
+    /// The application promises to use collective calls only.
+    romio_no_indep_rw: Flag = false; Romio Acts [same, at_open];
+    /// Whether independent reads with gaps read the gaps too (data sieving).
+    romio_ds_read: Switch = Switch::Automatic; Romio Acts;
+    /// Whether independent writes with gaps read, modify and write whole blocks (data sieving).
+    /// `automatic` never does: bytes in gaps belong to others.
+    romio_ds_write: Switch = Switch::Automatic; Romio Acts;
+    /// Bytes of the buffer of independent reads with gaps.
+    ind_rd_buffer_size: Size(1, BUFFER_MAX) = 4 * MIB; Romio Acts;
+    /// Bytes of the buffer of independent writes with gaps.
+    ind_wr_buffer_size: Size(1, BUFFER_MAX) = 512 * KIB; Romio Acts;
+    /// Smallest file domain, in bytes; fewer aggregators work on small requests.
+    romio_min_fdomain_size: Size(0, SIZE_MAX) = 0u64; Romio Acts [same, if_set];
+    /// Gaps longer than this, in bytes, are not sieved in collective calls.
+    romio_cb_ds_threshold: Size(0, SIZE_MAX) = 0u64; Romio Accepted;
+    /// Whether collective calls exchange with `MPI_Alltoallv`.
+    romio_cb_alltoall: Switch = Switch::Automatic; Romio Accepted;
+    /// Whether file domains stay the same from call to call.
+    romio_cb_pfr: Switch = Switch::Disable; Romio Accepted;
+    /// How persistent file domains are cut: `aar`, `fsize`, or a number of bytes.
+    romio_cb_fr_types: Text = "aar"; Romio Accepted;
+    /// Alignment of persistent file domains, in bytes.
+    romio_cb_fr_alignment: Size(0, SIZE_MAX) = 1u64; Romio Accepted;
+    /// Whether one rank alone flushes the file.
+    romio_synchronized_flush: Enable = false; Romio Accepted [if_set];
+    /// Whether others see data as soon as a write returns.
+    romio_visibility_immediate: Flag = true; Romio Accepted [if_set];
+    /// Whether reads bypass the page cache.
+    direct_read: Flag = false; Romio Accepted [at_open, if_set];
+    /// Whether writes bypass the page cache.
+    direct_write: Flag = false; Romio Accepted [at_open, if_set];
+    /// First storage target of a new file; -1 lets the file system choose.
+    start_iodevice: Offset(-1, NUMBER_MAX) = -1i64; Romio Accepted [at_open, if_set];
+    /// Whether only aggregators open the file at once.
+    deferred_open: Flag = false; Romio Accepted [at_open, if_set];
+    /// The driver that serves the file.
+    romio_filesystem_type: Text = ""; Romio Told;
+    /// The ranks that are aggregators.
+    romio_aggregator_list: Text = ""; Romio Told;
+
+    /// Lustre: clients that write to one storage target.
+    romio_lustre_co_ratio: Count(0, COUNT_MAX) = 1u32; RomioDriver Accepted [if_set];
+    /// Lustre: mean request size, in bytes, above which collective calls become independent.
+    romio_lustre_coll_threshold: Size(0, SIZE_MAX) = 0u64; RomioDriver Accepted [if_set];
+    /// Lustre: whether collective writes sieve.
+    romio_lustre_ds_in_coll: Switch = Switch::Enable; RomioDriver Accepted [if_set];
+    /// Lustre: whether aggregators request locks before they write.
+    romio_lustre_cb_lock_ahead_write: Text = ""; RomioDriver Accepted;
+    /// Lustre: whether aggregators request locks before they read.
+    romio_lustre_cb_lock_ahead_read: Text = ""; RomioDriver Accepted;
+    /// Lustre: number of locks requested ahead.
+    romio_lustre_cb_lock_ahead_num_extents: Text = ""; RomioDriver Accepted;
+    /// Lustre: flags of locks requested ahead.
+    romio_lustre_cb_lock_ahead_flags: Text = ""; RomioDriver Accepted;
+    /// Lustre: storage pool of a new file.
+    romio_lustre_pool: Text = ""; RomioDriver Accepted;
+    /// GPFS: large-block mode of parallel access.
+    ibm_largeblock_io "IBM_largeblock_io": Text = ""; RomioDriver Accepted;
+    /// GPFS: buffer size of IBM's MPI-IO.
+    ibm_io_buffer_size "IBM_io_buffer_size": Text = ""; RomioDriver Accepted;
+    /// GPFS: sparse access of IBM's MPI-IO.
+    ibm_sparse_access "IBM_sparse_access": Text = ""; RomioDriver Accepted;
+    /// GPFS, Blue Gene: aggregators per processor set.
+    bg_nodes_pset: Text = ""; RomioDriver Accepted;
+    /// GPFS: large-block mode, ROMIO's spelling.
+    ibm_largeblock_io_lower "ibm_largeblock_io": Text = ""; RomioDriver Accepted;
+    /// PFS: server buffering.
+    pfs_svr_buf: Text = ""; RomioDriver Accepted;
+    /// PVFS: list I/O for independent reads.
+    romio_pvfs_listio_read: Text = ""; RomioDriver Accepted;
+    /// PVFS: list I/O for independent writes.
+    romio_pvfs_listio_write: Text = ""; RomioDriver Accepted;
+    /// PVFS2: debug mask.
+    romio_pvfs2_debugmask: Text = ""; RomioDriver Accepted;
+    /// PVFS2: POSIX reads.
+    romio_pvfs2_posix_read: Text = ""; RomioDriver Accepted;
+    /// PVFS2: POSIX writes.
+    romio_pvfs2_posix_write: Text = ""; RomioDriver Accepted;
+    /// PVFS2: reads by datatype.
+    romio_pvfs2_dtype_read: Text = ""; RomioDriver Accepted;
+    /// PVFS2: writes by datatype.
+    romio_pvfs2_dtype_write: Text = ""; RomioDriver Accepted;
+    /// PVFS2: reads by lists.
+    romio_pvfs2_listio_read: Text = ""; RomioDriver Accepted;
+    /// PVFS2: writes by lists.
+    romio_pvfs2_listio_write: Text = ""; RomioDriver Accepted;
+    /// PANFS: concurrent writes.
+    panfs_concurrent_write: Text = ""; RomioDriver Accepted;
+    /// PANFS: layout of a new file.
+    panfs_layout_type: Text = ""; RomioDriver Accepted;
+    /// PANFS: stripe unit.
+    panfs_layout_stripe_unit: Text = ""; RomioDriver Accepted;
+    /// PANFS: parity stripe width.
+    panfs_layout_parity_stripe_width: Text = ""; RomioDriver Accepted;
+    /// PANFS: parity stripe depth.
+    panfs_layout_parity_stripe_depth: Text = ""; RomioDriver Accepted;
+    /// PANFS: number of components.
+    panfs_layout_total_num_comps: Text = ""; RomioDriver Accepted;
+    /// PANFS: order of visits.
+    panfs_layout_visit_policy: Text = ""; RomioDriver Accepted;
+    /// DAOS: bytes of a chunk.
+    romio_daos_chunk_size: Text = ""; RomioDriver Accepted;
+    /// DAOS: bytes of a block (old name).
+    romio_daos_block_size: Text = ""; RomioDriver Accepted;
+    /// DAOS: object class of a new file.
+    romio_daos_obj_class: Text = ""; RomioDriver Accepted;
+    /// GridFTP: control mode.
+    ftp_control_mode: Text = ""; RomioDriver Accepted;
+    /// GridFTP: number of streams.
+    parallelism: Text = ""; RomioDriver Accepted;
+    /// GridFTP: striped transfers.
+    striped_ftp: Text = ""; RomioDriver Accepted;
+    /// GridFTP: TCP buffer size.
+    tcp_buffer: Text = ""; RomioDriver Accepted;
+    /// GridFTP: transfer type.
+    transfer_type: Text = ""; RomioDriver Accepted;
+
+    /// Shared file pointers need not keep the order of calls.
+    sharedfp_relaxed_ordering "OMPIO_SHAREDFP_RELAXED_ORDERING": Flag = false; Ompio Accepted [if_set];
+    /// Shared file pointers start without a lock.
+    sharedfp_lazy_open "OMPIO_SHAREDFP_LAZY_OPEN": Flag = false; Ompio Accepted [if_set];
+
+    /// Aggregators per storage target.
+    cray_cb_nodes_multiplier: Count(1, COUNT_MAX) = 1u32; Cray Accepted [at_open, if_set];
+    /// Lustre lock mode of collective writes: 0 standard, 1 group lock, 2 lock ahead.
+    cray_cb_write_lock_mode: Count(0, 2) = 0u32; Cray Accepted [if_set];
+    /// Distance in nodes between aggregators; -1 spreads them.
+    aggregator_placement_stride: Offset(-1, NUMBER_MAX) = -1i64; Cray Accepted [at_open, if_set];
+    /// Whether a failing read or write ends the program.
+    abort_on_rw_error: Text = ""; Cray Accepted;
+    /// Whether reads and writes bypass the page cache.
+    direct_io: Flag = false; Cray Accepted [at_open, if_set];
+    /// More than one stripe on a storage target.
+    overstriping: Text = ""; Cray Accepted;
+    /// Number of shared-file locks.
+    cray_fileoff_based_aggr: Text = ""; Cray Accepted;
+    /// Stripe alignment of file domains (old).
+    mpich_mpiio_cb_align "cb_align": Text = ""; Cray Accepted;
+
+    /// Alignment of a netCDF header, in bytes.
+    nc_header_align_size: Offset(NUMBER_MIN, NUMBER_MAX) = 0i64; Pnetcdf Accepted [if_set];
+    /// Alignment of fixed-size netCDF variables, in bytes.
+    nc_var_align_size: Offset(NUMBER_MIN, NUMBER_MAX) = 0i64; Pnetcdf Accepted [if_set];
+    /// Alignment of the record section, in bytes.
+    nc_record_align_size: Offset(NUMBER_MIN, NUMBER_MAX) = 0i64; Pnetcdf Accepted [if_set];
+    /// Bytes that PnetCDF reads of a header at a time.
+    nc_header_read_chunk_size: Text = ""; Pnetcdf Accepted;
+    /// Whether PnetCDF swaps bytes in the user's buffer.
+    nc_in_place_swap: Text = ""; Pnetcdf Accepted;
+    /// Bytes that PnetCDF may use for buffering.
+    nc_ibuf_size: Text = ""; Pnetcdf Accepted;
+    /// Number of files that a data set is divided into.
+    nc_num_subfiles: Text = ""; Pnetcdf Accepted;
+    /// Aggregators per node inside PnetCDF.
+    nc_num_aggrs_per_node: Text = ""; Pnetcdf Accepted;
+    /// Whether PnetCDF uses a burst buffer.
+    nc_burst_buf: Text = ""; Pnetcdf Accepted;
+    /// Directory of the burst buffer.
+    nc_burst_buf_dirname: Text = ""; Pnetcdf Accepted;
+    /// Whether logs of the burst buffer may be overwritten.
+    nc_burst_buf_overwrite: Text = ""; Pnetcdf Accepted;
+    /// Whether logs of the burst buffer are deleted at close.
+    nc_burst_buf_del_on_close: Text = ""; Pnetcdf Accepted;
+    /// Bytes that the burst buffer is flushed by.
+    nc_burst_buf_flush_buffer_size: Text = ""; Pnetcdf Accepted;
+    /// Whether ranks of a node share a log.
+    nc_burst_buf_shared_logs: Text = ""; Pnetcdf Accepted;
+    /// Size of the table of dimension names.
+    nc_hash_size_dim: Text = ""; Pnetcdf Accepted;
+    /// Size of the table of variable names.
+    nc_hash_size_var: Text = ""; Pnetcdf Accepted;
+    /// Size of the table of global attribute names.
+    nc_hash_size_gattr: Text = ""; Pnetcdf Accepted;
+    /// Size of the table of attribute names of a variable.
+    nc_hash_size_vattr: Text = ""; Pnetcdf Accepted;
+    /// Bytes moved at a time when a header grows.
+    nc_data_move_chunk_size: Text = ""; Pnetcdf Accepted;
+    /// The I/O layer of PnetCDF: `gio` or `mpiio`.
+    nc_driver: Text = ""; Pnetcdf Accepted;
+    /// The I/O layer of PnetCDF, old spelling.
+    pnc_driver: Text = ""; Pnetcdf Accepted;
+    /// Whether PnetCDF uses its own I/O layer, old spelling.
+    nc_pncio: Text = ""; Pnetcdf Accepted;
+    /// Whether a new file takes the striping of its directory.
+    file_striping: Text = ""; Pnetcdf Accepted [at_open];
+    /// Stripes per storage target.
+    overstriping_ratio: Text = ""; Pnetcdf Accepted [at_open];
+    /// Number of storage targets of the file system.
+    lustre_num_osts: Text = ""; Pnetcdf Told;
+    /// The ranks that are aggregators.
+    cb_node_list: Text = ""; Pnetcdf Told;
+    /// The file system's type.
+    file_system_type: Text = ""; Pnetcdf Told;
+
+    /// The version of aggio that serves the file.
+    aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
+    /// The driver that serves the file.
+    aggio_driver: Text = ""; Aggio Told;
+}
