@@ -1,0 +1,65 @@
+# make demo         real data through PnetCDF and parallel HDF5, natively and with aggio
+# make check        every test a change must pass (also .ci/run)
+# make check-long   the same random tests, a hundred times as many
+# make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5 and mpi4py, natively and with aggio
+# make install      libaggio.so, the aggio tool and its manual page below PREFIX
+
+PREFIX ?= /usr/local
+CARGO  ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SETUP  := tests/setup.sh
+
+# rustup puts cargo here; a fresh shell often does not have it on its PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export AGGIO_LIBRARY ?= $(abspath $(TARGET)/release/libaggio.so)
+
+.PHONY: all build demo check check-long conformance lint doc test install clean
+
+all: build
+
+build:
+	$(CARGO) build --release --workspace
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+# A missing MPI or library fails the run here; a plain `cargo test` skips what it cannot start.
+test: build
+	AGGIO_TESTS=require $(CARGO) test --workspace
+
+check:
+	$(SETUP) check
+	$(MAKE) lint
+	$(MAKE) doc
+	$(MAKE) test
+
+check-long:
+	$(SETUP) check
+	$(MAKE) build
+	AGGIO_TESTS=require AGGIO_TEST_CASES=200000 $(CARGO) test --workspace --release -- --include-ignored
+
+demo:
+	$(SETUP) demo
+	$(MAKE) build
+	tests/demo/run.sh
+
+conformance:
+	$(SETUP) conformance
+	$(MAKE) build
+	tests/conformance/run.py $(SUITES)
+
+install: build
+	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so
+	if [ -x $(TARGET)/release/aggio ]; then install -D -m 755 $(TARGET)/release/aggio $(DESTDIR)$(PREFIX)/bin/aggio; fi
+	for page in man/*.[1-8]; do \
+	  [ -e "$$page" ] || continue; \
+	  install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; \
+	done
+
+clean:
+	$(CARGO) clean
+	rm -rf build

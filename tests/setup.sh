@@ -1,0 +1,69 @@
+#!/bin/sh
+# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|demo|conformance.
+# Running it again costs a fraction of a second. Without root or sudo it prints the one command to run.
+set -eu
+
+purpose=${1:-check}
+
+# A compiler for C, C++ and Fortran, and both MPIs side by side (programs end in .openmpi and .mpich).
+packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
+  binutils ca-certificates git python3 strace"
+# PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
+netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
+  gmt-gshhg-low dpkg-dev m4 zlib1g-dev"
+suites="autoconf automake libtool perl python3-dev python3-venv"
+case $purpose in
+  check) ;;
+  demo) packages="$packages $netcdf" ;;
+  conformance) packages="$packages $netcdf $suites" ;;
+  *) echo "usage: $0 check|demo|conformance" >&2; exit 2 ;;
+esac
+
+is_installed() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: not a Debian system; needed are the equivalents of:" $packages >&2
+  exit 1
+fi
+
+missing=
+for package in $packages; do
+  is_installed "$package" || missing="$missing $package"
+done
+
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" = 0 ]; then
+    as_root=env
+  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root="sudo env"
+  else
+    echo "setup: packages are missing and this user may not install them. Run:" >&2
+    echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends$missing" >&2
+    exit 1
+  fi
+  echo "setup: installing$missing"
+  # Another apt may be at work on a fresh machine, hence the wait for its lock.
+  apt="$as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
+  # A third-party source that cannot be reached must not stop us; a missing package will.
+  $apt update || echo "setup: apt-get update reported an error, going on" >&2
+  $apt install -y --no-install-recommends $missing >/dev/null
+fi
+
+PATH=$PATH:$HOME/.cargo/bin
+for tool in cargo rustc; do
+  if ! command -v $tool >/dev/null; then
+    echo "setup: no $tool found; install Rust 1.85 or newer, see https://rustup.rs" >&2
+    exit 1
+  fi
+done
+version=$(rustc --version | sed 's/^rustc \([0-9]*\)\.\([0-9]*\).*/\1 \2/')
+set -- $version
+if [ "$1" -lt 1 ] || { [ "$1" -eq 1 ] && [ "$2" -lt 85 ]; }; then
+  echo "setup: Rust $1.$2 is too old, 1.85 or newer is needed" >&2
+  exit 1
+fi
+for tool in fmt clippy; do
+  cargo $tool --version >/dev/null 2>&1 || rustup component add "$(echo $tool | sed 's/^fmt/rustfmt/')"
+done

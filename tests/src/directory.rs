@@ -1,0 +1,125 @@
+//! Temporary directories and the comparison of what two runs left in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that is removed with everything in it when it goes out of scope.
+#[derive(Debug)]
+pub struct Directory(PathBuf);
+
+impl Directory {
+    /// Makes an empty directory below the system's temporary directory.
+    ///
+    /// Its path is short: MPI launchers put sockets below it, and their names may have 107 characters.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// Makes an empty directory below `parent`.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub fn below(parent: &Path) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("at{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
+        Directory(path)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure, and the next run uses another name.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every file below `directory` with its content; directories and links have none.
+///
+/// # Panics
+///
+/// If a file cannot be read.
+pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut unread = vec![directory.to_path_buf()];
+    while let Some(folder) = unread.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the directory can be listed") {
+            let entry = entry.expect("the directory can be listed");
+            let path = entry.path();
+            let kind = entry.file_type().expect("the entry has a type");
+            let content = if kind.is_file() {
+                std::fs::read(&path).expect("the file can be read")
+            } else {
+                Vec::new()
+            };
+            if kind.is_dir() {
+                unread.push(path.clone());
+            }
+            let name = path.strip_prefix(directory).unwrap_or(&path).to_path_buf();
+            files.insert(name, content);
+        }
+    }
+    files
+}
+
+/// The first difference between two trees of files in words, `None` if they are equal byte for byte.
+pub fn difference(one: &Path, other: &Path) -> Option<String> {
+    let (left, right) = (snapshot(one), snapshot(other));
+    for name in left.keys().chain(right.keys()) {
+        match (left.get(name), right.get(name)) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => return Some(first_difference(name, a, b)),
+            (Some(_), None) => return Some(format!("only the first has {}", name.display())),
+            _ => return Some(format!("only the second has {}", name.display())),
+        }
+    }
+    None
+}
+
+fn first_difference(name: &Path, a: &[u8], b: &[u8]) -> String {
+    let place = a.iter().zip(b).position(|(x, y)| x != y);
+    match place {
+        Some(at) => {
+            format!("{} differs at byte {at}: {:#04x} and {:#04x}", name.display(), a[at], b[at])
+        }
+        None => format!("{} has {} bytes and {} bytes", name.display(), a.len(), b.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_trees_have_no_difference_and_a_changed_byte_is_named() {
+        let (one, other) = (Directory::new(), Directory::new());
+        for directory in [&one, &other] {
+            std::fs::create_dir(directory.path().join("sub")).unwrap();
+            std::fs::write(directory.path().join("sub/file"), b"same").unwrap();
+        }
+        assert_eq!(difference(one.path(), other.path()), None);
+        std::fs::write(other.path().join("sub/file"), b"some").unwrap();
+        let words = difference(one.path(), other.path()).unwrap();
+        assert!(words.contains("byte 1"), "{words}");
+        std::fs::remove_file(other.path().join("sub/file")).unwrap();
+        assert!(difference(one.path(), other.path()).is_some());
+    }
+}

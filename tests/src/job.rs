@@ -1,0 +1,221 @@
+//! Starts a program under `mpirun`, watches it, and leaves no process behind.
+
+use crate::{Directory, Program};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Marks every process of a job, whatever process group its launcher gave it.
+const MARK: &str = "AGGIO_TEST_JOB";
+
+/// A run of a program that has not been started yet.
+#[derive(Debug)]
+pub struct Job {
+    program: Program,
+    ranks: u32,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    directory: Option<std::path::PathBuf>,
+    limit: Duration,
+}
+
+/// What came of a [`Job`].
+#[derive(Debug)]
+pub struct Finished {
+    /// How `mpirun` ended; `None` if the watchdog had to end it.
+    pub status: Option<ExitStatus>,
+    /// What all ranks wrote to standard output.
+    pub stdout: String,
+    /// What all ranks and `mpirun` wrote to standard error.
+    pub stderr: String,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Two jobs of several spinning ranks on a small machine only slow each other down.
+static RUNNING: Mutex<()> = Mutex::new(());
+
+impl Job {
+    /// A run of `program` on one rank with one minute of time.
+    pub fn new(program: &Program) -> Self {
+        Job {
+            program: program.clone(),
+            ranks: 1,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// Sets the number of ranks.
+    #[must_use]
+    pub fn ranks(mut self, ranks: u32) -> Self {
+        self.ranks = ranks;
+        self
+    }
+
+    /// Adds an argument for the program.
+    #[must_use]
+    pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// Sets a variable in the environment of `mpirun` and of all ranks.
+    #[must_use]
+    pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Preloads `library` into `mpirun` and all ranks, if there is one.
+    #[must_use]
+    pub fn preload(self, library: Option<&Path>) -> Self {
+        match library {
+            Some(library) => self.variable("LD_PRELOAD", library),
+            None => self,
+        }
+    }
+
+    /// Sets the directory the ranks start in.
+    #[must_use]
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_path_buf());
+        self
+    }
+
+    /// Sets the time after which all processes of the job are killed.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs the job to its end, or until its time is over.
+    ///
+    /// # Panics
+    ///
+    /// If `mpirun` cannot be started.
+    pub fn run(self) -> Finished {
+        // A test that failed while it held the lock has no effect on this one.
+        let _guard = RUNNING.lock().unwrap_or_else(|poison| poison.into_inner());
+        let private = Directory::new();
+        let mark = private.path().as_os_str().to_owned();
+        let (stdout, stderr) = (private.path().join("stdout"), private.path().join("stderr"));
+        let mut command = self.command(private.path());
+        command
+            .stdout(File::create(&stdout).expect("the temporary directory can be written"))
+            .stderr(File::create(&stderr).expect("the temporary directory can be written"));
+        let started = Instant::now();
+        let mut child = command.spawn().expect("mpirun starts");
+        let status = wait(&mut child, started + self.limit);
+        kill_marked(&mark);
+        if status.is_none() {
+            // Killed above; it only has to be collected.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Finished {
+            status,
+            stdout: read_lossy(&stdout),
+            stderr: read_lossy(&stderr),
+            elapsed: started.elapsed(),
+        }
+    }
+
+    fn command(&self, private: &Path) -> Command {
+        let mpi = &self.program.mpi;
+        let mut command = Command::new(mpi.mpirun());
+        command
+            .arg("-n")
+            .arg(self.ranks.to_string())
+            .arg(&self.program.path)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .process_group(0)
+            .env_remove("LD_PRELOAD")
+            .env("TMPDIR", private)
+            .env(MARK, private)
+            .envs(mpi.environment().iter().copied())
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+}
+
+impl Finished {
+    /// Whether all ranks ended in time and with success.
+    pub fn succeeded(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// Everything a person needs to see why the job failed.
+    pub fn report(&self) -> String {
+        let end =
+            self.status.map_or("killed by the watchdog".to_owned(), |status| status.to_string());
+        format!(
+            "{end} after {:.1} s\n--- stdout\n{}\n--- stderr\n{}",
+            self.elapsed.as_secs_f64(),
+            self.stdout,
+            self.stderr
+        )
+    }
+}
+
+fn wait(child: &mut std::process::Child, end: Instant) -> Option<ExitStatus> {
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Kills every process that carries the job's mark and waits until all are gone.
+///
+/// Launchers put ranks into process groups of their own, so killing a group is not enough.
+fn kill_marked(mark: &OsStr) {
+    let mut needle = format!("{MARK}=").into_bytes();
+    needle.extend_from_slice(mark.as_encoded_bytes());
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let alive = marked_processes(&needle);
+        if alive.is_empty() || Instant::now() > end {
+            return;
+        }
+        for id in alive {
+            // SAFETY: kill takes two numbers and touches no memory of ours.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes that have `needle` in their environment; a dead process has none.
+fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbered = processes.flatten().filter_map(|process| {
+        let id: libc::pid_t = process.file_name().to_str()?.parse().ok()?;
+        Some((id, std::fs::read(process.path().join("environ")).ok()?))
+    });
+    numbered
+        .filter(|(_, environment)| environment.split(|byte| *byte == 0).any(|one| one == needle))
+        .map(|(id, _)| id)
+        .collect()
+}
+
+fn read_lossy(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}

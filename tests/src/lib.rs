@@ -1,0 +1,32 @@
+//! Runs real MPI programs natively and with `libaggio.so` preloaded, and compares what they leave behind.
+//!
+//! ```text
+//! Mpi (an installed MPI)  ->  Program (compiled once per MPI)  ->  Job (mpirun, watched)  ->  Finished
+//! ```
+//!
+//! With `AGGIO_TESTS=require` (as `make check` sets it) a missing MPI or library is a failure; without it the
+//! tests that need them say so and pass, so that `cargo test` is useful on a machine without an MPI.
+
+mod directory;
+mod job;
+mod library;
+mod mpi;
+mod program;
+
+pub use directory::{Directory, difference, snapshot};
+pub use job::{Finished, Job};
+pub use library::{library, required};
+pub use mpi::{Family, Mpi, installed};
+pub use program::{Program, compile};
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Where Cargo puts what it builds; compiled test programs go into a folder of it.
+pub fn target_directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+}

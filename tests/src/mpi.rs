@@ -1,0 +1,92 @@
+//! The MPI libraries on this machine.
+
+use std::path::{Path, PathBuf};
+
+/// Implementations that take the same command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Open MPI; native I/O is OMPIO.
+    OpenMpi,
+    /// MPICH and its relatives; native I/O is ROMIO.
+    Mpich,
+}
+
+/// One installed MPI.
+#[derive(Clone, Debug)]
+pub struct Mpi {
+    /// Short name, also the folder its compiled programs go to, such as `openmpi`.
+    pub name: String,
+    /// Whose command line and behaviour it has.
+    pub family: Family,
+    mpicc: PathBuf,
+    mpicxx: PathBuf,
+    mpifort: PathBuf,
+    mpirun: PathBuf,
+}
+
+impl Mpi {
+    fn debian(name: &str, family: Family) -> Self {
+        let tool = |tool: &str| PathBuf::from(format!("/usr/bin/{tool}.{name}"));
+        Mpi {
+            name: name.to_owned(),
+            family,
+            mpicc: tool("mpicc"),
+            mpicxx: tool("mpicxx"),
+            mpifort: tool("mpif90"),
+            mpirun: tool("mpirun"),
+        }
+    }
+
+    fn is_installed(&self) -> bool {
+        self.mpicc.exists() && self.mpirun.exists()
+    }
+
+    /// The program that starts ranks.
+    pub fn mpirun(&self) -> &Path {
+        &self.mpirun
+    }
+
+    /// The compiler for a source file, told by the file's suffix.
+    pub fn compiler(&self, source: &Path) -> &Path {
+        match source.extension().and_then(|suffix| suffix.to_str()) {
+            Some("f" | "f90" | "F90") => &self.mpifort,
+            Some("cc" | "cxx" | "cpp") => &self.mpicxx,
+            _ => &self.mpicc,
+        }
+    }
+
+    /// What a job needs in its environment so that more ranks than cores, and root, are allowed.
+    pub fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        match self.family {
+            Family::OpenMpi => &[
+                ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+                ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+                ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
+                ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+                ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+                ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+                ("OMPI_MCA_mpi_yield_when_idle", "1"),
+                // Containers often forbid the system calls of the single copy mechanism.
+                ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+                // A machine without a fast network must not spend time and words on looking for one.
+                ("OMPI_MCA_btl_base_warn_component_unused", "0"),
+            ],
+            Family::Mpich => &[],
+        }
+    }
+}
+
+/// Debian's two MPIs, as far as they are installed.
+///
+/// # Panics
+///
+/// If one is missing and the tests are required to run.
+pub fn installed() -> Vec<Mpi> {
+    let known = [Mpi::debian("openmpi", Family::OpenMpi), Mpi::debian("mpich", Family::Mpich)];
+    let (found, missing): (Vec<_>, Vec<_>) = known.into_iter().partition(Mpi::is_installed);
+    for mpi in &missing {
+        assert!(!crate::required(), "{} is not installed", mpi.name);
+        eprintln!("skipped: {} is not installed (tests/setup.sh)", mpi.name);
+    }
+    found
+}

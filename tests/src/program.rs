@@ -1,0 +1,66 @@
+//! Compiles the programs of `tests/programs`, once for each MPI.
+
+use crate::Mpi;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// A test program compiled for one MPI.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// The MPI it was compiled for.
+    pub mpi: Mpi,
+}
+
+static COMPILING: Mutex<()> = Mutex::new(());
+
+/// Compiles `tests/programs/SOURCE` for `mpi`, unless an executable newer than its source is there already.
+///
+/// # Panics
+///
+/// If the compiler fails; its output is the message.
+pub fn compile(source: &str, mpi: &Mpi) -> Program {
+    let programs = crate::repository().join("tests/programs");
+    let input = programs.join(source);
+    let directory = crate::target_directory().join("programs").join(&mpi.name);
+    let output = directory.join(source.replace('.', "_"));
+    // Two tests may want the same program; a failed test must not fail the others as well.
+    let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
+    if !is_newer(&output, &[&input, &programs.join("check.h")]) {
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        run_compiler(mpi, &input, &output);
+    }
+    Program { path: output, mpi: mpi.clone() }
+}
+
+fn is_newer(output: &Path, inputs: &[&Path]) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let Some(built) = changed(output) else {
+        return false;
+    };
+    inputs.iter().filter_map(|input| changed(input)).all(|input| input < built)
+}
+
+fn run_compiler(mpi: &Mpi, input: &Path, output: &Path) {
+    // The executable appears under its name only when it is complete.
+    let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
+    let modules = output.parent().unwrap_or(Path::new("."));
+    let result = Command::new(mpi.compiler(input))
+        .args(["-g", "-O1", "-o"])
+        .arg(&unfinished)
+        .arg(input)
+        .args(["-lpthread", "-lm"])
+        .current_dir(modules)
+        .output()
+        .expect("the MPI compiler starts");
+    assert!(
+        result.status.success(),
+        "{} does not compile for {}:\n{}",
+        input.display(),
+        mpi.name,
+        String::from_utf8_lossy(&result.stderr)
+    );
+    std::fs::rename(&unfinished, output).expect("the compiler wrote its output");
+}
