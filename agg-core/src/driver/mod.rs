@@ -1,8 +1,48 @@
 //! Storage: the table of functions that every kind of file system supplies.
 
+pub mod fault;
+pub mod fault_plan;
+pub mod generic;
+pub mod table;
+
+mod direct;
+mod facts;
+mod locks;
+mod os;
+mod posix;
+
 use crate::Extent;
 use crate::error::{Error, Result};
-use std::io;
+use crate::report::Counters;
+use std::io::{self, IoSlice, IoSliceMut};
+
+pub use table::{delete, open, path_of};
+
+/// How to open one file on one rank.
+///
+/// This says what the system shall do; what the access mode of the caller means for several ranks
+/// (who creates, where the file pointer starts, what append means) is decided above.
+#[derive(Clone, Debug, Default)]
+pub struct OpenHow {
+    /// File name, possibly with a driver prefix such as `ufs:`.
+    pub path: String,
+    /// Creates the file if it is missing.
+    pub create: bool,
+    /// Fails with `ErrorClass::FileExists` if the file exists (implies `create`).
+    pub exclusive: bool,
+    /// Data may be read.
+    pub read: bool,
+    /// Data may be written.
+    pub write: bool,
+    /// Permission bits of a new file, before the umask; `None` means 0666.
+    pub permissions: Option<u32>,
+    /// Reads go past the page cache if the file system can do that.
+    pub direct_read: bool,
+    /// Writes go past the page cache if the file system can do that.
+    pub direct_write: bool,
+    /// The rank that opens; only the test driver looks at it.
+    pub rank: usize,
+}
 
 /// What a data operation moved, and how it ended.
 ///
@@ -43,6 +83,32 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// One attempt to write at `offset`; may be short or interrupted.
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize>;
 
+    /// One attempt to fill `buffers`, in order, from `offset` on; may be short or interrupted.
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        match buffers.iter_mut().find(|buffer| !buffer.is_empty()) {
+            Some(first) => self.pread(first, offset),
+            None => Ok(0),
+        }
+    }
+
+    /// One attempt to write `buffers`, in order, from `offset` on; may be short or interrupted.
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        match buffers.iter().find(|buffer| !buffer.is_empty()) {
+            Some(first) => self.pwrite(first, offset),
+            None => Ok(0),
+        }
+    }
+
+    /// Reads until `buffer` is full, the file ends, or an error; counts system calls and bytes.
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        generic::read_contig(self, buffer, offset, counters)
+    }
+
+    /// Writes all of `buffer` or stops at an error; counts system calls and bytes.
+    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        generic::write_contig(self, buffer, offset, counters)
+    }
+
     /// The file's size in bytes.
     fn size(&self) -> Result<u64>;
 
@@ -57,6 +123,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 
     /// What the planner may know about the file system.
     fn facts(&self) -> Facts;
+
+    /// Whether (reads, writes) go past the page cache at present, see the hints `direct_*`.
+    fn direct(&self) -> (bool, bool) {
+        (false, false)
+    }
 
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.
     fn preallocate(&self, size: u64) -> Result<()> {

@@ -1,0 +1,200 @@
+//! The `test` driver: a POSIX file that fails on demand.
+//!
+//! The plan ([`super::fault_plan`]) comes from [`arrange`] for the path, else from the environment
+//! variable `AGGIO_TEST_FAULTS`. No other driver looks at either.
+
+use super::fault_plan::{Kind, Plan, Verdict};
+use super::{Driver, Facts, OpenHow, posix};
+use crate::transport::LockGuard;
+use crate::{Error, Extent, Result};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Plans of [`arrange`], by path.
+static ARRANGED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// Keeps a plan in force for one path until it is dropped.
+#[derive(Debug)]
+pub struct Arrangement(String);
+
+impl Drop for Arrangement {
+    fn drop(&mut self) {
+        let mut arranged = ARRANGED.lock().unwrap_or_else(PoisonError::into_inner);
+        arranged.retain(|(path, _)| *path != self.0);
+    }
+}
+
+/// Puts the faults of `plan` into all later opens and deletes of `path` (without its prefix) by
+/// this process, in place of those from the environment.
+pub fn arrange(path: &str, plan: &str) -> Result<Arrangement> {
+    Plan::parse(plan, path, 0)?;
+    let mut arranged = ARRANGED.lock().unwrap_or_else(PoisonError::into_inner);
+    arranged.retain(|(known, _)| known != path);
+    arranged.push((path.to_owned(), plan.to_owned()));
+    Ok(Arrangement(path.to_owned()))
+}
+
+fn plan_for(path: &str, rank: usize) -> Result<Plan> {
+    let arranged = ARRANGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, plan)) = arranged.iter().find(|(known, _)| known == path) {
+        return Plan::parse(plan, path, rank);
+    }
+    drop(arranged);
+    match std::env::var_os("AGGIO_TEST_FAULTS") {
+        Some(plan) => Plan::parse(&plan.to_string_lossy(), path, rank),
+        None => Ok(Plan::default()),
+    }
+}
+
+/// A driver whose operations go wrong as a plan says.
+#[derive(Debug)]
+pub struct FaultDriver {
+    inner: Box<dyn Driver>,
+    plan: Mutex<Plan>,
+}
+
+/// Opens a file of the `test` driver.
+pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    let mut plan = plan_for(&how.path, how.rank)?;
+    fail(plan.next(Kind::Open, 0), "open").map_err(|error| error.with_path(&how.path))?;
+    Ok(Box::new(FaultDriver::new(posix::open(how)?, plan)))
+}
+
+/// Deletes a file of the `test` driver.
+pub(super) fn delete(path: &str, rank: usize) -> Result<()> {
+    let verdict = plan_for(path, rank)?.next(Kind::Delete, 0);
+    fail(verdict, "unlink").map_err(|error| error.with_path(path))?;
+    posix::delete(path, rank)
+}
+
+/// Waits and fails as the verdict says. An interrupted system call other than a transfer is
+/// repeated by every driver, so that `EINTR` is no failure here.
+fn fail(verdict: Verdict, call: &str) -> Result<()> {
+    match pause(verdict).errno {
+        Some(errno) if errno != libc::EINTR => {
+            Err(Error::os(call, &io::Error::from_raw_os_error(errno)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn pause(verdict: Verdict) -> Verdict {
+    if verdict.delay > 0 {
+        std::thread::sleep(Duration::from_millis(verdict.delay));
+    }
+    verdict
+}
+
+impl FaultDriver {
+    /// Lets `inner` fail by `plan`.
+    pub fn new(inner: Box<dyn Driver>, plan: Plan) -> Self {
+        Self { inner, plan: Mutex::new(plan) }
+    }
+
+    fn judge(&self, kind: Kind, len: u64) -> Verdict {
+        let verdict = self.plan.lock().unwrap_or_else(PoisonError::into_inner).next(kind, len);
+        pause(verdict)
+    }
+
+    /// One operation that moves no data.
+    fn step(&self, kind: Kind, call: &str) -> Result<()> {
+        fail(self.judge(kind, 0), call)
+    }
+
+    /// One transfer of `len` bytes; `attempt` is told how many of them to try.
+    fn transfer(
+        &self,
+        kind: Kind,
+        len: usize,
+        attempt: impl FnOnce(usize) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let verdict = self.judge(kind, len as u64);
+        if let Some(errno) = verdict.errno {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        let moved = attempt(usize::try_from(verdict.limit).unwrap_or(usize::MAX).min(len))?;
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).moved(kind, moved as u64);
+        Ok(moved)
+    }
+}
+
+impl Driver for FaultDriver {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.transfer(Kind::Read, buffer.len(), |n| self.inner.pread(&mut buffer[..n], offset))
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.transfer(Kind::Write, buffer.len(), |n| self.inner.pwrite(&buffer[..n], offset))
+    }
+
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let len = buffers.iter().map(|buffer| buffer.len()).sum();
+        self.transfer(Kind::Read, len, |n| {
+            if n == len {
+                return self.inner.preadv(buffers, offset);
+            }
+            let Some(first) = buffers.iter_mut().find(|buffer| !buffer.is_empty()) else {
+                return Ok(0);
+            };
+            let n = n.min(first.len());
+            self.inner.pread(&mut first[..n], offset)
+        })
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let len = buffers.iter().map(|buffer| buffer.len()).sum();
+        self.transfer(Kind::Write, len, |n| {
+            if n == len {
+                return self.inner.pwritev(buffers, offset);
+            }
+            let Some(first) = buffers.iter().find(|buffer| !buffer.is_empty()) else {
+                return Ok(0);
+            };
+            self.inner.pwrite(&first[..n.min(first.len())], offset)
+        })
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.step(Kind::Size, "fstat")?;
+        self.inner.size()
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.step(Kind::Resize, "ftruncate")?;
+        self.inner.set_size(size)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.step(Kind::Sync, "fsync")?;
+        self.inner.sync()
+    }
+
+    fn close(&self) -> Result<()> {
+        // As with the system's own close, the descriptor is gone also if an error is reported.
+        let fault = self.step(Kind::Close, "close");
+        self.inner.close().and(fault)
+    }
+
+    fn facts(&self) -> Facts {
+        self.inner.facts()
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.inner.direct()
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        self.step(Kind::Preallocate, "fallocate")?;
+        self.inner.preallocate(size)
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.step(Kind::Lock, "fcntl(F_OFD_SETLKW)")?;
+        self.inner.lock(extent, exclusive)
+    }
+}

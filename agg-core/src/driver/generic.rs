@@ -1,0 +1,153 @@
+//! The generic functions: complete transfers made of single attempts.
+//!
+//! An attempt may be short, or interrupted by a signal; both are continued here and nowhere else.
+//! An [`Outcome`] tells how many bytes really moved, also when a later attempt failed.
+
+use super::{Driver, Outcome};
+use crate::report::Counters;
+use crate::{Error, ErrorClass, Extent, Result};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+/// Most bytes that Linux moves in one call (`MAX_RW_COUNT`).
+pub const MAX_TRANSFER: usize = 0x7fff_f000;
+
+/// Refuses ranges that do not fit into the signed offsets of the system (`ErrorClass::Arg`).
+pub fn check_range(offset: u64, len: u64) -> Result<()> {
+    match offset.checked_add(len) {
+        Some(end) if i64::try_from(end).is_ok() => Ok(()),
+        _ => Err(Error::new(
+            ErrorClass::Arg,
+            format!("{len} bytes from offset {offset} on end behind the largest file offset"),
+        )
+        .with_extent(Extent::new(offset, len))),
+    }
+}
+
+/// One direction of transfer: its system call, its counters, and what moving nothing means.
+struct Way<'a> {
+    call: &'static str,
+    requests: &'a AtomicU64,
+    bytes: &'a AtomicU64,
+    nanoseconds: &'a AtomicU64,
+    at_zero: fn() -> Result<()>,
+}
+
+impl<'a> Way<'a> {
+    fn reading(call: &'static str, counters: &'a Counters) -> Self {
+        Self {
+            call,
+            requests: &counters.reads_out,
+            bytes: &counters.bytes_read_out,
+            nanoseconds: &counters.nanoseconds_out,
+            at_zero: || Ok(()),
+        }
+    }
+
+    fn writing(call: &'static str, counters: &'a Counters) -> Self {
+        Self {
+            call,
+            requests: &counters.writes_out,
+            bytes: &counters.bytes_written_out,
+            nanoseconds: &counters.nanoseconds_out,
+            at_zero: || {
+                let why = "the file system stored nothing and gave no reason";
+                Err(Error::new(ErrorClass::Io, why))
+            },
+        }
+    }
+
+    /// Moves `len` bytes from `offset` on by repeating `attempt(done, offset + done)`.
+    fn transfer(
+        self,
+        offset: u64,
+        len: usize,
+        mut attempt: impl FnMut(usize, u64) -> io::Result<usize>,
+    ) -> Outcome {
+        if let Err(error) = check_range(offset, len as u64) {
+            return Outcome { bytes: 0, result: Err(error) };
+        }
+        let (start, mut attempts) = (Instant::now(), 0);
+        let mut done = 0usize;
+        let mut result = Ok(());
+        while done < len && result.is_ok() {
+            attempts += 1;
+            match attempt(done, offset + done as u64) {
+                Ok(0) => {
+                    result = (self.at_zero)();
+                    break;
+                }
+                Ok(n) => done += n.min(len - done),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => result = Err(Error::os(self.call, &error)),
+            }
+        }
+        let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Counters::add(self.requests, attempts);
+        Counters::add(self.bytes, done as u64);
+        Counters::add(self.nanoseconds, elapsed);
+        let rest = Extent::new(offset + done as u64, (len - done) as u64);
+        Outcome { bytes: done as u64, result: result.map_err(|error| error.with_extent(rest)) }
+    }
+}
+
+/// Reads until `buffer` is full, the file ends (then `Ok` with fewer bytes), or an error.
+pub fn read_contig<D: Driver + ?Sized>(
+    driver: &D,
+    buffer: &mut [u8],
+    offset: u64,
+    counters: &Counters,
+) -> Outcome {
+    let len = buffer.len();
+    Way::reading("pread", counters).transfer(offset, len, |done, at| {
+        let end = len.min(done.saturating_add(MAX_TRANSFER));
+        driver.pread(&mut buffer[done..end], at)
+    })
+}
+
+/// Writes all of `buffer`, or stops at an error.
+pub fn write_contig<D: Driver + ?Sized>(
+    driver: &D,
+    buffer: &[u8],
+    offset: u64,
+    counters: &Counters,
+) -> Outcome {
+    let len = buffer.len();
+    Way::writing("pwrite", counters).transfer(offset, len, |done, at| {
+        let end = len.min(done.saturating_add(MAX_TRANSFER));
+        driver.pwrite(&buffer[done..end], at)
+    })
+}
+
+/// Reads one range of the file into several buffers; ends like [`read_contig`].
+pub fn read_vectors<D: Driver + ?Sized>(
+    driver: &D,
+    mut buffers: &mut [IoSliceMut<'_>],
+    offset: u64,
+    counters: &Counters,
+) -> Outcome {
+    let len = buffers.iter().fold(0usize, |sum, buffer| sum.saturating_add(buffer.len()));
+    let mut taken = 0;
+    Way::reading("preadv", counters).transfer(offset, len, |done, at| {
+        IoSliceMut::advance_slices(&mut buffers, done - taken);
+        taken = done;
+        driver.preadv(buffers, at)
+    })
+}
+
+/// Writes several buffers to one range of the file; ends like [`write_contig`].
+pub fn write_vectors<D: Driver + ?Sized>(
+    driver: &D,
+    mut buffers: &mut [IoSlice<'_>],
+    offset: u64,
+    counters: &Counters,
+) -> Outcome {
+    let len = buffers.iter().fold(0usize, |sum, buffer| sum.saturating_add(buffer.len()));
+    let mut taken = 0;
+    Way::writing("pwritev", counters).transfer(offset, len, |done, at| {
+        IoSlice::advance_slices(&mut buffers, done - taken);
+        taken = done;
+        driver.pwritev(buffers, at)
+    })
+}

@@ -1,0 +1,144 @@
+//! System calls on raw descriptors: one safe function each, one attempt each unless said otherwise.
+
+use super::generic::MAX_TRANSFER;
+use std::ffi::CStr;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
+
+/// Most buffers that one vectored call accepts (`IOV_MAX` of Linux).
+pub(crate) const MAX_VECTORS: usize = 1024;
+
+fn checked(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+fn status(result: libc::c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Repeats `call` while a signal interrupts it.
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The kernel's signed form of a file offset; `EINVAL` beyond `i64::MAX`.
+fn signed(offset: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+pub(super) fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawFd> {
+    // SAFETY: the path is a terminated string; no memory is written.
+    let call = || unsafe { libc::open(path.as_ptr(), flags, permissions as libc::c_uint) };
+    uninterrupted(|| {
+        let fd = call();
+        if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(fd) }
+    })
+}
+
+/// Closes `fd`. Linux has released the descriptor also when a signal interrupted the call.
+pub(super) fn close(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no memory is involved; the owner of `fd` gives it up here.
+    match status(unsafe { libc::close(fd) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        result => result,
+    }
+}
+
+pub(super) fn unlink(path: &CStr) -> io::Result<()> {
+    // SAFETY: the path is a terminated string.
+    uninterrupted(|| status(unsafe { libc::unlink(path.as_ptr()) }))
+}
+
+pub(super) fn pread(fd: RawFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let offset = signed(offset)?;
+    let len = buffer.len().min(MAX_TRANSFER);
+    // SAFETY: the kernel writes at most `len` bytes into the borrowed buffer.
+    checked(unsafe { libc::pread(fd, buffer.as_mut_ptr().cast(), len, offset) })
+}
+
+pub(super) fn pwrite(fd: RawFd, buffer: &[u8], offset: u64) -> io::Result<usize> {
+    let offset = signed(offset)?;
+    let len = buffer.len().min(MAX_TRANSFER);
+    // SAFETY: the kernel reads at most `len` bytes from the borrowed buffer.
+    checked(unsafe { libc::pwrite(fd, buffer.as_ptr().cast(), len, offset) })
+}
+
+pub(super) fn preadv(fd: RawFd, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+    let offset = signed(offset)?;
+    let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
+    // SAFETY: `IoSliceMut` has the layout of `iovec` and borrows the memory it names.
+    checked(unsafe { libc::preadv(fd, buffers.as_mut_ptr().cast(), count, offset) })
+}
+
+pub(super) fn pwritev(fd: RawFd, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+    let offset = signed(offset)?;
+    let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
+    // SAFETY: `IoSlice` has the layout of `iovec` and borrows the memory it names.
+    checked(unsafe { libc::pwritev(fd, buffers.as_ptr().cast(), count, offset) })
+}
+
+/// Appends `bytes` at the end of the file, wherever it is by then: existing bytes cannot change.
+pub(super) fn append(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    let vector = [IoSlice::new(bytes)];
+    uninterrupted(|| {
+        // SAFETY: as in `pwritev`, for one buffer.
+        checked(unsafe { libc::pwritev2(fd, vector.as_ptr().cast(), 1, 0, libc::RWF_APPEND) })
+    })
+}
+
+pub(super) fn fstat(fd: RawFd) -> io::Result<libc::stat> {
+    // SAFETY: all-zero bytes are a valid `stat`.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the local value.
+    uninterrupted(|| status(unsafe { libc::fstat(fd, &raw mut stat) }))?;
+    Ok(stat)
+}
+
+pub(super) fn fstatfs(fd: RawFd) -> io::Result<libc::statfs> {
+    // SAFETY: all-zero bytes are a valid `statfs`.
+    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the local value.
+    uninterrupted(|| status(unsafe { libc::fstatfs(fd, &raw mut facts) }))?;
+    Ok(facts)
+}
+
+/// Reads the extended attribute `name` into `buffer`; the number of bytes it has.
+pub(super) fn fgetxattr(fd: RawFd, name: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most `buffer.len()` bytes into the borrowed buffer.
+    checked(unsafe { libc::fgetxattr(fd, name.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) })
+}
+
+pub(super) fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
+    let size = signed(size)?;
+    // SAFETY: no memory is involved.
+    uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
+}
+
+pub(super) fn fallocate(fd: RawFd, size: u64) -> io::Result<()> {
+    let size = signed(size)?;
+    // SAFETY: no memory is involved. Mode 0 extends the file and leaves its data alone.
+    uninterrupted(|| status(unsafe { libc::fallocate(fd, 0, 0, size) }))
+}
+
+pub(super) fn fsync(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    uninterrupted(|| status(unsafe { libc::fsync(fd) }))
+}
+
+/// Waits for, or releases, an open-file-description lock; `kind` is `F_RDLCK`, `F_WRLCK` or
+/// `F_UNLCK`, `len` 0 means "to the end of all files".
+pub(super) fn ofd_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `flock`; `l_pid` must be 0 for such locks.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = start;
+    lock.l_len = len;
+    // SAFETY: the kernel reads the local value.
+    uninterrupted(|| status(unsafe { libc::fcntl(fd, libc::F_OFD_SETLKW, &raw const lock) }))
+}

@@ -1,0 +1,210 @@
+//! Files of every file system that the kernel serves: local, NFS, Lustre, GPFS, FUSE, ...
+
+use super::direct::Direct;
+use super::locks::HeldRanges;
+use super::{Driver, Facts, OpenHow, facts, generic, locks, os};
+use crate::transport::LockGuard;
+use crate::{Error, ErrorClass, Extent, Result};
+use std::ffi::CString;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::{Arc, OnceLock};
+
+/// A descriptor that this process owns until it is closed, once.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    fd: AtomicI32,
+    /// Ranges of the file that users of this descriptor have locked.
+    pub(super) ranges: HeldRanges,
+}
+
+impl Descriptor {
+    pub(super) fn new(fd: RawFd) -> Self {
+        Self { fd: AtomicI32::new(fd), ranges: HeldRanges::default() }
+    }
+
+    /// The number; `EBADF` once closed.
+    pub(super) fn get(&self) -> io::Result<RawFd> {
+        match self.fd.load(Acquire) {
+            -1 => Err(io::Error::from_raw_os_error(libc::EBADF)),
+            fd => Ok(fd),
+        }
+    }
+
+    /// Closes it; a second close does nothing.
+    pub(super) fn close(&self) -> io::Result<()> {
+        match self.fd.swap(-1, AcqRel) {
+            -1 => Ok(()),
+            fd => os::close(fd),
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`; this is the way out after an error.
+        let _ = self.close();
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+struct PosixFile {
+    descriptor: Arc<Descriptor>,
+    direct: Option<Direct>,
+    facts: OnceLock<Facts>,
+}
+
+/// Refuses names that cannot be a path.
+fn c_path(path: &str) -> Result<CString> {
+    let bad = |why: &str| Error::new(ErrorClass::BadFile, format!("file name {path:?} {why}"));
+    if path.is_empty() {
+        return Err(bad("is empty"));
+    }
+    CString::new(path).map_err(|_| bad("contains a zero byte"))
+}
+
+/// Opens the file; `O_APPEND` is never used, because it would change what `pwrite` means.
+pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    let path = c_path(&how.path)?;
+    let access = match (how.read, how.write) {
+        (true, true) => libc::O_RDWR,
+        (false, true) => libc::O_WRONLY,
+        _ => libc::O_RDONLY,
+    };
+    let mut flags = access | libc::O_CLOEXEC | libc::O_NOCTTY;
+    if how.create {
+        flags |= libc::O_CREAT;
+    }
+    if how.exclusive {
+        flags |= libc::O_CREAT | libc::O_EXCL;
+    }
+    let fail = |call: &str, error: io::Error| Error::os(call, &error).with_path(&how.path);
+    let permissions = how.permissions.unwrap_or(0o666);
+    let fd = os::open(&path, flags, permissions).map_err(|error| fail("open", error))?;
+    let descriptor = Descriptor::new(fd);
+    let stat = os::fstat(fd).map_err(|error| fail("fstat", error))?;
+    if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        return Err(fail("open", io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    let wants_direct = how.direct_read || how.direct_write;
+    let direct =
+        wants_direct.then(|| Direct::open(fd, access, how.direct_read, how.direct_write)).flatten();
+    Ok(Box::new(PosixFile { descriptor: Arc::new(descriptor), direct, facts: OnceLock::new() }))
+}
+
+/// Removes the name `path`.
+pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
+    let name = c_path(path)?;
+    os::unlink(&name).map_err(|error| Error::os("unlink", &error).with_path(path))
+}
+
+impl PosixFile {
+    fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
+        self.descriptor.get().and_then(call).map_err(|error| Error::os(name, &error))
+    }
+
+    /// Extends the file to `size` with stored zeros, without `fallocate`.
+    ///
+    /// Appending cannot overwrite what another process has written behind the old end.
+    fn append_zeros(&self, size: u64) -> Result<()> {
+        let zeros = vec![0u8; 1 << 20];
+        loop {
+            let missing = size.saturating_sub(self.size()?);
+            let len = usize::try_from(missing).unwrap_or(zeros.len()).min(zeros.len());
+            if len == 0 {
+                return Ok(());
+            }
+            match self.descriptor.get().and_then(|fd| os::append(fd, &zeros[..len])) {
+                Ok(0) => return Err(Error::new(ErrorClass::NoSpace, "pwritev2: stored nothing")),
+                Ok(_) => {}
+                Err(error) if is_unsupported(&error) => return self.set_size(size),
+                Err(error) => return Err(Error::os("pwritev2", &error)),
+            }
+        }
+    }
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
+}
+
+impl Driver for PosixFile {
+    fn name(&self) -> &'static str {
+        "posix"
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let fd = self.descriptor.get()?;
+        let Some(direct) = self.direct.as_ref().filter(|direct| direct.reads()) else {
+            return os::pread(fd, buffer, offset);
+        };
+        direct.pread(buffer, offset).unwrap_or_else(|| {
+            let len = Direct::head(offset, buffer.len());
+            os::pread(fd, &mut buffer[..len], offset)
+        })
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        let fd = self.descriptor.get()?;
+        let Some(direct) = self.direct.as_ref().filter(|direct| direct.writes()) else {
+            return os::pwrite(fd, buffer, offset);
+        };
+        direct.pwrite(buffer, offset).unwrap_or_else(|| {
+            os::pwrite(fd, &buffer[..Direct::head(offset, buffer.len())], offset)
+        })
+    }
+
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        os::preadv(self.descriptor.get()?, buffers, offset)
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        os::pwritev(self.descriptor.get()?, buffers, offset)
+    }
+
+    fn size(&self) -> Result<u64> {
+        let stat = self.call("fstat", os::fstat)?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        generic::check_range(size, 0)?;
+        self.call("ftruncate", |fd| os::ftruncate(fd, size))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.call("fsync", os::fsync)
+    }
+
+    fn close(&self) -> Result<()> {
+        let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
+        self.descriptor.close().and(direct).map_err(|error| Error::os("close", &error))
+    }
+
+    fn facts(&self) -> Facts {
+        let ask = || facts::of_descriptor(self.descriptor.get().unwrap_or(-1));
+        self.facts.get_or_init(ask).clone()
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.direct.as_ref().map_or((false, false), |direct| (direct.reads(), direct.writes()))
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        generic::check_range(size, 0)?;
+        if size == 0 {
+            return Ok(());
+        }
+        match self.descriptor.get().and_then(|fd| os::fallocate(fd, size)) {
+            Ok(()) => Ok(()),
+            Err(error) if is_unsupported(&error) => self.append_zeros(size),
+            Err(error) => Err(Error::os("fallocate", &error)),
+        }
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        locks::lock(&self.descriptor, extent, exclusive)
+    }
+}

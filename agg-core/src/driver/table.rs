@@ -1,0 +1,101 @@
+//! The table of drivers, and which one a file name selects.
+
+use super::{Driver, OpenHow, fault, posix};
+use crate::Result;
+use std::sync::OnceLock;
+
+/// One kind of storage.
+pub struct Entry {
+    /// The driver's name, shown to users.
+    pub name: &'static str,
+    /// File-name prefixes that select it, each with its colon; the prefix is not part of the path.
+    pub prefixes: &'static [&'static str],
+    /// Opens a file.
+    pub open: fn(&OpenHow) -> Result<Box<dyn Driver>>,
+    /// Deletes a file by name, for the rank given.
+    pub delete: fn(&str, usize) -> Result<()>,
+}
+
+/// All drivers; the first one also serves names without a prefix.
+///
+/// The prefixes are those that ROMIO knows: programs and job scripts carry them.
+pub static DRIVERS: &[Entry] = &[
+    Entry {
+        name: "posix",
+        prefixes: &[
+            "ufs:", "nfs:", "xfs:", "pfs:", "piofs:", "pvfs:", "pvfs2:", "panfs:", "gpfs:",
+            "lustre:", "daos:", "ime:", "quobyte:",
+        ],
+        open: posix::open,
+        delete: posix::delete,
+    },
+    Entry { name: "test", prefixes: &["testfs:"], open: fault::open, delete: fault::delete },
+];
+
+/// The driver that serves `name`, and the path behind a known prefix.
+///
+/// An unknown prefix is part of the name: `C:data` and `run:3` are files. With `test`, names
+/// without a prefix belong to the fault-injecting test driver.
+pub fn probe(name: &str, test: bool) -> (&'static Entry, &str) {
+    for entry in DRIVERS {
+        if let Some(path) = entry.prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)) {
+            return (entry, path);
+        }
+    }
+    (if test { &DRIVERS[1] } else { &DRIVERS[0] }, name)
+}
+
+/// Whether `AGGIO_TEST_DRIVER=1` gives names without a prefix to the test driver; read once.
+fn test_driver_by_default() -> bool {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED.get_or_init(|| std::env::var_os("AGGIO_TEST_DRIVER").is_some_and(|value| value == "1"))
+}
+
+/// `name` without a known driver prefix: the path that the system sees.
+pub fn path_of(name: &str) -> &str {
+    probe(name, false).1
+}
+
+/// Opens the file that `how.path` names, with the driver that its prefix selects.
+pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    let (entry, path) = probe(&how.path, test_driver_by_default());
+    (entry.open)(&OpenHow { path: path.to_owned(), ..how.clone() })
+}
+
+/// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
+pub fn delete(name: &str, rank: usize) -> Result<()> {
+    let (entry, path) = probe(name, test_driver_by_default());
+    (entry.delete)(path, rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_prefix_selects_the_driver_and_leaves_the_path() {
+        for (name, driver, path) in [
+            ("ufs:/a/b", "posix", "/a/b"),
+            ("lustre:x", "posix", "x"),
+            ("testfs:x:y", "test", "x:y"),
+            ("/plain", "posix", "/plain"),
+        ] {
+            let (entry, rest) = probe(name, false);
+            assert_eq!((entry.name, rest), (driver, path));
+        }
+    }
+
+    #[test]
+    fn an_unknown_prefix_is_part_of_the_name() {
+        for name in ["C:data", "u:x", "UFS:x", "run:3", ":x", "nfs", "a/ufs:b", "ufsx:b", ""] {
+            assert_eq!(probe(name, false).0.name, "posix");
+            assert_eq!(path_of(name), name);
+        }
+    }
+
+    #[test]
+    fn names_without_a_prefix_go_to_the_test_driver_on_request() {
+        assert_eq!(probe("out.nc", true).0.name, "test");
+        assert_eq!(probe("ufs:out.nc", true).0.name, "posix");
+    }
+}
