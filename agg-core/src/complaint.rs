@@ -1,5 +1,7 @@
 //! What is wrong in the settings and hints that users gave: collected first, reported elsewhere.
 
+use crate::error::{Error, ErrorClass, Result};
+use crate::log::{self, Level};
 use std::fmt;
 
 /// One fault in one value, as a sentence that names the value and the accepted form.
@@ -44,5 +46,23 @@ impl Complaints {
     /// Any other fault.
     pub fn text(&mut self, source: &str, message: impl Into<String>) {
         self.0.push(Complaint { source: source.into(), message: message.into(), strict: true });
+    }
+
+    /// Writes every fault that was not written before in this process, on the ranks that write
+    /// messages.
+    ///
+    /// # Errors
+    /// The first fault, if `strict` (`AGGIO_STRICT=1`) and there is one that strictness concerns.
+    pub fn report(&self, strict: bool) -> Result<()> {
+        for complaint in &self.0 {
+            log::once(Level::Warn, &complaint.to_string());
+        }
+        match self.0.iter().find(|complaint| strict && complaint.strict) {
+            Some(complaint) => Err(Error::new(
+                ErrorClass::InfoValue,
+                format!("{complaint} (fatal because of AGGIO_STRICT)"),
+            )),
+            None => Ok(()),
+        }
     }
 }

@@ -1,4 +1,14 @@
 //! Messages to users: one line each, to standard error or a file, never to standard output.
+//!
+//! Applications' standard output is parsed by others, so nothing is ever written there. Nothing is
+//! allocated or opened before the first message; the log file is opened for each message, so that
+//! no descriptor of ours can ever be confused with one of the application.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering::Relaxed};
 
 /// How important a message is; a lower one is more important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,4 +26,222 @@ pub enum Level {
     Debug,
     /// Everything.
     Trace,
+}
+
+impl Level {
+    /// Every level, the most important first.
+    pub const ALL: [Level; 6] =
+        [Level::Off, Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace];
+
+    /// The word in `AGGIO_LOG` and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Off => "off",
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+            Level::Trace => "trace",
+        }
+    }
+}
+
+/// Longest line in bytes; longer ones are cut. Up to `PIPE_BUF` a write to a pipe is never mixed
+/// with that of another process.
+const LINE_MAX: usize = 4096;
+/// Most different messages that [`once`] remembers, against a flood of them.
+const ONCE_MAX: usize = 4096;
+
+static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
+static ALL_RANKS: AtomicBool = AtomicBool::new(false);
+static RANK: AtomicI64 = AtomicI64::new(-1);
+static FILE: Mutex<String> = Mutex::new(String::new());
+static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Writes a message if its level is wanted on this rank: `log!(Level::Warn, "{path}: ...")`.
+#[macro_export]
+macro_rules! log {
+    ($level:expr, $($message:tt)+) => {
+        if $crate::log::enabled($level) {
+            $crate::log::write($level, format_args!($($message)+));
+        }
+    };
+}
+
+/// Takes the wishes of `AGGIO_LOG` and `AGGIO_LOG_FILE`; an empty `file` is standard error.
+///
+/// In the file's name `%h` stands for the host, `%p` for the process id, `%r` for the rank.
+pub fn configure(level: Level, all_ranks: bool, file: &str) {
+    LEVEL.store(level as u8, Relaxed);
+    ALL_RANKS.store(all_ranks, Relaxed);
+    file.clone_into(&mut FILE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+}
+
+/// Tells the rank of this process; until then it counts as rank 0 whose number is unknown.
+pub fn set_rank(rank: usize) {
+    RANK.store(i64::try_from(rank).unwrap_or(i64::MAX), Relaxed);
+}
+
+/// Whether a message of `level` would be written by this process.
+pub fn enabled(level: Level) -> bool {
+    level != Level::Off
+        && level as u8 <= LEVEL.load(Relaxed)
+        && (RANK.load(Relaxed) <= 0 || ALL_RANKS.load(Relaxed))
+}
+
+/// Writes a message of `level`, whether it is enabled or not; `errno` stays as it is.
+pub fn write(level: Level, message: fmt::Arguments<'_>) {
+    emit(&line(&format!("{}: {message}", level.name())));
+}
+
+/// Writes a message that the user asked for (a report), whatever the level.
+pub fn report(message: fmt::Arguments<'_>) {
+    emit(&line(&message.to_string()));
+}
+
+/// Writes a message of `level` if it is enabled and was not written before in this process.
+pub fn once(level: Level, message: &str) {
+    if enabled(level) && remember(message) {
+        write(level, format_args!("{message}"));
+    }
+}
+
+/// Whether `message` is new to this process.
+fn remember(message: &str) -> bool {
+    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    seen.len() < ONCE_MAX && seen.insert(message.into())
+}
+
+/// The line that carries `message`: who says it, control characters replaced, cut to `LINE_MAX`.
+fn line(message: &str) -> String {
+    let rank = RANK.load(Relaxed);
+    let who = if rank < 0 { String::new() } else { format!("r{rank} ") };
+    let mut line = format!("aggio[{who}{}]: {message}", host());
+    line = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.len() >= LINE_MAX {
+        let mut end = LINE_MAX - 4;
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.truncate(end);
+        line.push_str("...");
+    }
+    line.push('\n');
+    line
+}
+
+/// Sends the bytes of one line where messages go.
+fn emit(line: &str) {
+    // SAFETY: the address of this thread's errno is valid for the thread's life.
+    let errno = unsafe { *libc::__errno_location() };
+    let name = FILE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    match open_log(&name) {
+        Some(fd) => {
+            write_fully(fd, line.as_bytes());
+            // SAFETY: `fd` was opened by `open_log` and is closed nowhere else.
+            unsafe { libc::close(fd) };
+        }
+        None => write_fully(libc::STDERR_FILENO, line.as_bytes()),
+    }
+    // SAFETY: as above; the caller of an MPI function may look at errno afterwards.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Opens the log file for one message; `None` if there is none, or it cannot be opened.
+fn open_log(name: &str) -> Option<libc::c_int> {
+    if name.is_empty() {
+        return None;
+    }
+    let path = CString::new(expand(name)).ok()?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    // SAFETY: `path` is a string that ends in NUL and lives until after the call.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o666) };
+    (fd >= 0).then_some(fd)
+}
+
+/// Replaces `%h`, `%p`, `%r` and `%%` in the name of the log file.
+fn expand(name: &str) -> String {
+    let mut expanded = String::new();
+    let mut rest = name.chars();
+    while let Some(c) = rest.next() {
+        match (c, (c == '%').then(|| rest.next()).flatten()) {
+            ('%', Some('h')) => expanded.push_str(&host()),
+            ('%', Some('p')) => expanded.push_str(&std::process::id().to_string()),
+            ('%', Some('r')) => expanded.push_str(&RANK.load(Relaxed).max(0).to_string()),
+            ('%', Some('%')) => expanded.push('%'),
+            (c, next) => expanded.extend([Some(c), next].into_iter().flatten()),
+        }
+    }
+    expanded
+}
+
+/// One write, repeated only if it was interrupted or cut short. Failures have no one to be told to.
+fn write_fully(fd: libc::c_int, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: the pointer and length describe `bytes`.
+        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(n) {
+            Ok(0) => return,
+            Ok(n) => bytes = &bytes[n.min(bytes.len())..],
+            Err(_) if std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// The name of this host.
+fn host() -> String {
+    let mut name = [0u8; 65];
+    // SAFETY: the pointer and length describe `name`.
+    let result = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    if result == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { "?".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_that_names_the_host() {
+        let text = line("two\nlines\r\x1b[31m");
+        assert!(text.starts_with("aggio[") && text.ends_with("two lines  [31m\n"), "{text:?}");
+        assert!(text.contains(&host()));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let text = line(&"é".repeat(LINE_MAX));
+        assert!(text.len() <= LINE_MAX && text.ends_with("...\n"));
+    }
+
+    #[test]
+    fn a_message_is_remembered_once() {
+        assert!(remember("only in this test"));
+        assert!(!remember("only in this test"));
+    }
+
+    #[test]
+    fn the_log_file_name_expands_process_and_percent() {
+        let expected = format!("/tmp/a.{}.%.%x%", std::process::id());
+        assert_eq!(expand("/tmp/a.%p.%%.%x%"), expected);
+    }
+
+    #[test]
+    fn messages_are_appended_to_the_file_and_errno_stays() {
+        let path = std::env::temp_dir().join(format!("aggio-log-{}", std::process::id()));
+        configure(Level::Warn, false, path.to_str().unwrap_or_default());
+        // SAFETY: the address of this thread's errno is valid for the thread's life.
+        unsafe { *libc::__errno_location() = 77 };
+        log!(Level::Warn, "first {}", 1);
+        log!(Level::Info, "not wanted");
+        report(format_args!("second"));
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(77));
+        configure(Level::Warn, false, "");
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let _ = std::fs::remove_file(&path);
+        // Other tests may write meanwhile.
+        let told = |message: &str| text.lines().any(|line| line.ends_with(message));
+        assert!(told("]: warn: first 1") && told("]: second") && !told("not wanted"), "{text}");
+    }
 }

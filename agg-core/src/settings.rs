@@ -1,7 +1,10 @@
 //! The environment variables that switch aggio: one table, read once per process.
 
+use crate::complaint::Complaints;
+use crate::hints::yes_or_no;
 use crate::log::Level;
-use crate::pattern::Pattern;
+use crate::pattern::{self, Pattern};
+use crate::spelling;
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub struct Settings {
     pub report: Report,
     /// `AGGIO_STRICT`: whether a bad setting or hint ends the program at its start.
     pub strict: bool,
-    /// `MPICH_MPIIO_HINTS_DISPLAY` or `ROMIO_PRINT_HINTS`: the hints in force are logged at open.
+    /// `MPICH_MPIIO_HINTS_DISPLAY` or `ROMIO_PRINT_HINTS`: the hints in force are told at open.
     pub display_hints: bool,
 }
 
@@ -54,12 +57,288 @@ impl Default for Settings {
     }
 }
 
+/// What the table says about one environment variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// The accepted form of its value.
+    pub accepted: &'static str,
+    /// What holds if it is not set.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    set: fn(&mut Settings, &str) -> bool,
+}
+
+macro_rules! variables {
+    ($($(#[doc = $doc:literal])+ $name:ident: $accepted:literal = $default:literal, $set:expr;)*) => {
+        impl Variable {
+            /// Every variable that aggio looks at, in the order of the documentation.
+            pub const ALL: &'static [Variable] = &[$(Variable {
+                name: stringify!($name),
+                accepted: $accepted,
+                default: $default,
+                doc: concat!($($doc, "\n"),+),
+                set: $set,
+            }),*];
+        }
+    };
+}
+
+variables! {
+    /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
+    AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
+    /// Only files that match one of these patterns are served by aggio.
+    AGGIO_INCLUDE: "patterns separated by commas" = "all files",
+        |s, text| { s.include = Pattern::list(text); true };
+    /// Files that match one of these patterns are left to the MPI library. Wins over
+    /// `AGGIO_INCLUDE`.
+    AGGIO_EXCLUDE: "patterns separated by commas" = "no file",
+        |s, text| { s.exclude = Pattern::list(text); true };
+    /// Hints by file, above those of the application: `PATTERN:key=value[:key=value],...`.
+    /// `key?=value` holds only if the application does not set the key.
+    AGGIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
+    /// Which messages are written: `off`, `error`, `warn`, `info`, `debug` or `trace`; with `,all`
+    /// those of every rank instead of rank 0.
+    AGGIO_LOG: "off, error, warn, info, debug or trace, then optionally ,all" = "warn", set_log;
+    /// The file that messages are appended to instead of standard error. `%h` stands for the host,
+    /// `%p` for the process id, `%r` for the rank.
+    AGGIO_LOG_FILE: "a file name" = "standard error",
+        |s, text| { text.clone_into(&mut s.log_file); true };
+    /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
+    /// for people, `json` a line for programs.
+    AGGIO_REPORT: "off, on or json" = "off", set_report;
+    /// Whether a bad value of any variable here, or of a hint, ends the program at its start
+    /// instead of being ignored.
+    AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);
+    /// Hints in the form of Cray MPICH, as `AGGIO_HINTS`, which wins over it.
+    MPICH_MPIIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
+    /// Whether the hints in force are told when a file is opened.
+    MPICH_MPIIO_HINTS_DISPLAY: "on or off" = "off", show_hints;
+    /// A file of hints, `key value` a line, below those of the application. If not set,
+    /// `/etc/romio-hints` is read.
+    ROMIO_HINTS: "a file name" = "/etc/romio-hints", |_, _| true;
+    /// Whether the hints in force are told when a file is opened.
+    ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
+}
+
+/// Variables of aggio's own tests; never reported as unknown.
+const TEST_PREFIXES: &[&str] = &["AGGIO_TEST_", "AGGIO_BENCH_", "AGGIO_BLESS"];
+
+/// Where launchers tell a process its rank, before MPI does.
+const RANK_VARIABLES: &[&str] =
+    &["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID"];
+
 impl Settings {
+    /// Reads every variable of the table.
+    ///
+    /// `variable` looks one up; `names` are the names of all variables there are, among which
+    /// misspelled ones are found. What is wrong goes to `complaints` and changes nothing.
+    pub fn read(
+        variable: &dyn Fn(&str) -> Option<String>,
+        names: &[String],
+        complaints: &mut Complaints,
+    ) -> Self {
+        let mut settings = Self::default();
+        for known in Variable::ALL {
+            let Some(value) = variable(known.name) else { continue };
+            if !value.trim().is_empty() && !(known.set)(&mut settings, value.trim()) {
+                complaints.value("environment", known.name, &value, known.accepted);
+            }
+        }
+        let table = || Variable::ALL.iter().map(|known| known.name);
+        for name in names.iter().filter(|name| name.starts_with("AGGIO_")) {
+            let of_tests = TEST_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            if !of_tests && !table().any(|known| known == name) {
+                complaints.unknown(
+                    "environment",
+                    "variable",
+                    name,
+                    spelling::nearest(name, table()),
+                );
+            }
+        }
+        settings
+    }
+
+    /// Reads the environment of this process.
+    pub fn of_process(complaints: &mut Complaints) -> Self {
+        let names: Vec<String> =
+            std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        Self::read(&process_variable, &names, complaints)
+    }
+
     /// Whether the file `path` is aggio's: MPI-IO on any other file is left to the MPI library.
     ///
     /// `path` is the name without a driver prefix, absolute or relative to the working directory.
     pub fn manages(&self, path: &str) -> bool {
-        let included = self.include.is_empty() || self.include.iter().any(|p| p.matches(path));
-        self.on && included && !self.exclude.iter().any(|p| p.matches(path))
+        if !self.on || (self.include.is_empty() && self.exclude.is_empty()) {
+            return self.on;
+        }
+        let path = pattern::absolute(path, working_directory);
+        let included = self.include.is_empty() || self.include.iter().any(|p| p.matches(&path));
+        included && !self.exclude.iter().any(|p| p.matches(&path))
+    }
+
+    /// Puts the settings for messages in force, and reports `complaints`.
+    ///
+    /// # Errors
+    /// With `AGGIO_STRICT=1`, the first complaint.
+    pub fn apply(&self, complaints: &Complaints) -> crate::Result<()> {
+        crate::log::configure(self.log_level, self.log_all, &self.log_file);
+        complaints.report(self.strict)
+    }
+}
+
+/// The value of an environment variable of this process; bytes that are no UTF-8 are replaced.
+pub fn process_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// This process' rank as its launcher tells it, before `MPI_Init`; `None` outside of a job.
+pub fn launcher_rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
+    RANK_VARIABLES.iter().find_map(|name| variable(name)?.trim().parse().ok())
+}
+
+/// The working directory; empty if it is gone.
+pub fn working_directory() -> String {
+    std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn flag(field: &mut bool, text: &str) -> bool {
+    yes_or_no(text).map(|value| *field = value).is_some()
+}
+
+fn show_hints(settings: &mut Settings, text: &str) -> bool {
+    let mut show = false;
+    let good = flag(&mut show, text);
+    settings.display_hints |= show;
+    good
+}
+
+fn set_report(settings: &mut Settings, text: &str) -> bool {
+    settings.report = match (yes_or_no(text), text.to_ascii_lowercase().as_str()) {
+        (Some(true), _) => Report::Line,
+        (Some(false), _) => Report::Off,
+        (None, "json") => Report::Json,
+        _ => return false,
+    };
+    true
+}
+
+fn set_log(settings: &mut Settings, text: &str) -> bool {
+    let (mut level, mut all) = (settings.log_level, false);
+    for word in text.split(',').map(str::trim) {
+        match Level::ALL.iter().find(|level| level.name().eq_ignore_ascii_case(word)) {
+            Some(found) => level = *found,
+            None if word.eq_ignore_ascii_case("all") => all = true,
+            None if word.eq_ignore_ascii_case("warning") => level = Level::Warn,
+            None => return false,
+        }
+    }
+    (settings.log_level, settings.log_all) = (level, all);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let names: Vec<String> = pairs.iter().map(|(name, _)| (*name).into()).collect();
+        let variable = |name: &str| {
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
+        };
+        let mut complaints = Complaints::default();
+        let settings = Settings::read(&variable, &names, &mut complaints);
+        (settings, complaints.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn nothing_set_is_the_default_and_manages_everything() {
+        let (settings, complaints) = read(&[("PATH", "/bin"), ("AGGIO_TEST_FAULTS", "op=write")]);
+        assert_eq!(settings, Settings::default());
+        assert!(complaints.is_empty());
+        assert!(settings.manages("/any/file") && settings.manages("relative"));
+    }
+
+    #[test]
+    fn off_manages_nothing() {
+        for word in ["off", "0", "no", "OFF", " false "] {
+            let (settings, complaints) = read(&[("AGGIO", word)]);
+            assert!(!settings.on && !settings.manages("/any/file") && complaints.is_empty());
+        }
+    }
+
+    #[test]
+    fn exclude_wins_over_include() {
+        let (settings, _) = read(&[("AGGIO_INCLUDE", "*.nc,/scratch/"), ("AGGIO_EXCLUDE", "rst*")]);
+        assert!(settings.manages("/home/me/out.nc"));
+        assert!(settings.manages("/scratch/a/b"));
+        assert!(!settings.manages("/scratch/rst.nc"));
+        assert!(!settings.manages("/home/me/out.h5"));
+    }
+
+    #[test]
+    fn a_relative_file_is_found_below_the_working_directory() {
+        let directory = working_directory();
+        let (settings, _) = read(&[("AGGIO_INCLUDE", &format!("{directory}/"))]);
+        assert!(settings.manages("./x/../out.nc"));
+        assert!(!settings.manages("../out.nc"));
+    }
+
+    #[test]
+    fn a_bad_value_is_ignored_and_the_accepted_form_is_named() {
+        let (settings, complaints) = read(&[("AGGIO_REPORT", "maybe"), ("AGGIO_LOG", "loud")]);
+        assert_eq!(settings, Settings::default());
+        assert_eq!(complaints.len(), 2);
+        assert!(
+            complaints[1].contains("AGGIO_REPORT=\"maybe\" is ignored; accepted: off, on or json")
+        );
+    }
+
+    #[test]
+    fn a_misspelled_variable_is_reported_with_the_right_name() {
+        let (_, complaints) = read(&[("AGGIO_INCLUED", "*")]);
+        assert_eq!(complaints.len(), 1);
+        assert!(complaints[0].ends_with("did you mean AGGIO_INCLUDE?"), "{}", complaints[0]);
+    }
+
+    #[test]
+    fn the_log_takes_a_level_and_all() {
+        let (settings, complaints) = read(&[("AGGIO_LOG", "debug,all")]);
+        assert!(complaints.is_empty());
+        assert_eq!((settings.log_level, settings.log_all), (Level::Debug, true));
+        assert_eq!(read(&[("AGGIO_LOG", "all")]).0.log_level, Level::Warn);
+    }
+
+    #[test]
+    fn either_display_variable_shows_hints() {
+        let one = [("MPICH_MPIIO_HINTS_DISPLAY", "1"), ("ROMIO_PRINT_HINTS", "0")];
+        assert!(read(&one).0.display_hints);
+    }
+
+    #[test]
+    fn strict_makes_a_bad_value_an_error_that_names_it() {
+        let (settings, _) = read(&[("AGGIO_STRICT", "1")]);
+        let mut complaints = Complaints::default();
+        assert!(complaints.report(settings.strict).is_ok());
+        complaints.value("environment", "AGGIO_LOG", "loud", "words");
+        assert!(complaints.report(false).is_ok());
+        let text = complaints.report(settings.strict).map_err(|error| error.to_string());
+        assert!(text.is_err_and(|text| text.contains("AGGIO_LOG")));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_value_makes_the_reader_panic(values in proptest::collection::vec(".*", Variable::ALL.len())) {
+            let variable = |name: &str| {
+                let index = Variable::ALL.iter().position(|known| known.name == name)?;
+                values.get(index).cloned()
+            };
+            let settings = Settings::read(&variable, &values, &mut Complaints::default());
+            settings.manages("/some/file");
+        }
     }
 }

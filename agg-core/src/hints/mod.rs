@@ -9,6 +9,7 @@ mod resolve;
 mod sources;
 mod table;
 
+pub(crate) use kind::yes_or_no;
 pub use kind::{Kind, Switch};
 pub use resolve::{InForce, Origin};
 pub use sources::{Entry, Rule, Sources};
