@@ -11,6 +11,11 @@ mod locks;
 mod os;
 mod posix;
 
+#[cfg(test)]
+pub(crate) mod scratch;
+#[cfg(test)]
+mod tests;
+
 use crate::Extent;
 use crate::error::{Error, Result};
 use crate::report::Counters;

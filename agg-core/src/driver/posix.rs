@@ -67,6 +67,10 @@ fn c_path(path: &str) -> Result<CString> {
 
 /// Opens the file; `O_APPEND` is never used, because it would change what `pwrite` means.
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(open_file(how)?))
+}
+
+fn open_file(how: &OpenHow) -> Result<PosixFile> {
     let path = c_path(&how.path)?;
     let access = match (how.read, how.write) {
         (true, true) => libc::O_RDWR,
@@ -91,7 +95,7 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     let wants_direct = how.direct_read || how.direct_write;
     let direct =
         wants_direct.then(|| Direct::open(fd, access, how.direct_read, how.direct_write)).flatten();
-    Ok(Box::new(PosixFile { descriptor: Arc::new(descriptor), direct, facts: OnceLock::new() }))
+    Ok(PosixFile { descriptor: Arc::new(descriptor), direct, facts: OnceLock::new() })
 }
 
 /// Removes the name `path`.
@@ -206,5 +210,26 @@ impl Driver for PosixFile {
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         locks::lock(&self.descriptor, extent, exclusive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::scratch::Scratch;
+
+    #[test]
+    fn storage_made_without_fallocate_keeps_the_existing_bytes() {
+        let scratch = Scratch::new();
+        let path = scratch.file("f");
+        std::fs::write(&path, b"old").unwrap();
+        let how = OpenHow { path: path.clone(), read: true, write: true, ..OpenHow::default() };
+        let file = open_file(&how).unwrap();
+        for (wanted, size) in [(2, 3), (3, 3), (3_000_000, 3_000_000), (5, 3_000_000)] {
+            file.append_zeros(wanted).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            assert_eq!((bytes.len(), &bytes[..3]), (size, b"old".as_slice()));
+            assert!(bytes[3..].iter().all(|byte| *byte == 0));
+        }
     }
 }
