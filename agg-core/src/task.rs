@@ -6,26 +6,70 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 /// A boxed future, the return type of asynchronous trait methods.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Polls `future` to its end on this thread.
 ///
-/// Between two polls it calls `idle(n)`, where `n` counts the polls without a result; the callee
-/// decides how to wait (spin, yield, sleep, or progress other work).
+/// Between two polls it calls `idle(n)`, where `n` counts the polls without a result since the
+/// future last woke itself (see [`yield_now`]); the callee decides how to wait (spin, yield,
+/// sleep, or progress other work). A future that woke itself is polled again at once.
 pub fn block_on<T>(future: impl Future<Output = T>, mut idle: impl FnMut(u32)) -> T {
     let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
+    let awake = Arc::new(Awake(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&awake));
+    let mut context = Context::from_waker(&waker);
     let mut waits = 0u32;
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return value;
         }
-        idle(waits);
-        waits = waits.saturating_add(1);
+        if awake.0.swap(false, Ordering::Acquire) {
+            waits = 0;
+        } else {
+            idle(waits);
+            waits = waits.saturating_add(1);
+        }
     }
+}
+
+/// Remembers that a future asked to be polled again.
+struct Awake(AtomicBool);
+
+impl Wake for Awake {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Polls two futures until both have ended.
+pub async fn join<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut left, mut right) = (None, None);
+    std::future::poll_fn(move |context| {
+        if left.is_none() {
+            if let Poll::Ready(value) = a.as_mut().poll(context) {
+                left = Some(value);
+            }
+        }
+        if right.is_none() {
+            if let Poll::Ready(value) = b.as_mut().poll(context) {
+                right = Some(value);
+            }
+        }
+        match (left.take(), right.take()) {
+            (Some(left), Some(right)) => Poll::Ready((left, right)),
+            (l, r) => {
+                (left, right) = (l, r);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Polls all `futures` until each has ended; the results keep their order.
@@ -50,11 +94,24 @@ pub async fn join_all<'a, T>(futures: Vec<BoxFuture<'a, T>>) -> Vec<T> {
     slots.into_iter().filter_map(|(_, value)| value).collect()
 }
 
-/// Gives other work on this thread one turn.
+/// Gives other work on this thread one turn; asks to be polled again without an idle wait.
 pub async fn yield_now() {
     let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Waits one turn for something that other ranks or other futures do: the poller may idle.
+pub async fn pause() {
+    let mut paused = false;
     std::future::poll_fn(|_| {
-        if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+        if std::mem::replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

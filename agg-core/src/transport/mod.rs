@@ -1,5 +1,15 @@
 //! How the ranks that opened a file talk to each other.
 
+mod node;
+mod ranges;
+mod single;
+pub(crate) mod threads;
+
+pub use node::{NodeAddress, NodeShared, share_on_node};
+pub use ranges::ThreadShared;
+pub use single::SingleTransport;
+pub use threads::ThreadTransport;
+
 use crate::task::BoxFuture;
 use crate::{Extent, Result};
 use std::sync::Arc;
@@ -48,10 +58,26 @@ pub trait SharedState: Send + Sync {
     /// Sets the shared file pointer; the caller orders this against other ranks.
     fn store(&self, value: i64) -> Result<()>;
 
-    /// Waits until no other rank holds a conflicting lock on `extent`, then holds it until the
-    /// guard is dropped (or the process ends in any way). Used in atomic mode.
-    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>>;
+    /// Takes a lock on `extent` if no other holder conflicts, `None` otherwise; held until the
+    /// guard is dropped (or the process ends in any way). Used in atomic mode. Engine code waits
+    /// for a lock with [`lock`], never by blocking, because the holder may need this thread's
+    /// turn at another operation to get on.
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>>;
 }
 
 /// Holds a lock; dropping it releases the lock.
 pub trait LockGuard: Send {}
+
+/// Waits for a lock on `extent` of the open that `shared` belongs to, giving other work its turn.
+pub async fn lock(
+    shared: &dyn SharedState,
+    extent: Extent,
+    exclusive: bool,
+) -> Result<Box<dyn LockGuard>> {
+    loop {
+        if let Some(guard) = shared.try_lock(extent, exclusive)? {
+            return Ok(guard);
+        }
+        crate::task::pause().await;
+    }
+}

@@ -1,0 +1,52 @@
+//! The transport of a file that one process opened alone.
+
+use super::threads::ThreadTransport;
+use super::{SharedState, ThreadShared, Transport};
+use crate::Result;
+use crate::task::BoxFuture;
+use std::sync::Arc;
+
+/// One rank; communicates with nobody but itself.
+pub struct SingleTransport(Arc<ThreadTransport>);
+
+impl SingleTransport {
+    /// The only rank, on `host`.
+    pub fn new(host: String) -> Self {
+        Self(ThreadTransport::only(host))
+    }
+}
+
+impl Transport for SingleTransport {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn hosts(&self) -> &[String] {
+        self.0.hosts()
+    }
+
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        self.0.send(to, tag, bytes)
+    }
+
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
+        self.0.recv(from, tag, capacity)
+    }
+
+    fn max_tag(&self) -> u32 {
+        self.0.max_tag()
+    }
+
+    fn idle(&self, _waits: u32) {
+        // What is waited for can only be a lock that another thread of this process holds.
+        std::thread::yield_now();
+    }
+
+    fn share(&self, _tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
+        Box::pin(async { Ok(Arc::new(ThreadShared::default()) as Arc<dyn SharedState>) })
+    }
+}

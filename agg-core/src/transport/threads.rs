@@ -1,0 +1,298 @@
+//! Ranks that are threads of one process: the transport of the engine's own tests.
+
+use super::{SharedState, ThreadShared, Transport};
+use crate::error::{Error, ErrorClass};
+use crate::task::BoxFuture;
+use crate::{Result, group};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long an idle rank sleeps at most. Messages wake it earlier; locks and other work do not.
+const NAP: Duration = Duration::from_micros(500);
+
+/// One rank of a group of threads.
+pub struct ThreadTransport {
+    rank: usize,
+    hub: Arc<Hub>,
+    /// How many events of its own mailbox this rank has seen.
+    seen: AtomicU64,
+}
+
+struct Hub {
+    hosts: Vec<String>,
+    mailboxes: Vec<Mailbox>,
+    /// States that rank 0 made and the other ranks have not all picked up.
+    shared: Mutex<HashMap<u64, (Arc<ThreadShared>, usize)>>,
+    next_shared: AtomicU64,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    lanes: Mutex<HashMap<(usize, u32), Lane>>,
+    events: Mutex<u64>,
+    bell: Condvar,
+}
+
+/// Messages of one sender and tag; one of the queues is empty.
+#[derive(Default)]
+struct Lane {
+    letters: VecDeque<(Vec<u8>, Arc<AtomicBool>)>,
+    waiting: VecDeque<Arc<Slot>>,
+}
+
+#[derive(Default)]
+struct Slot(Mutex<Option<Vec<u8>>>);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mailbox {
+    fn ring(&self) {
+        *locked(&self.events) += 1;
+        self.bell.notify_all();
+    }
+}
+
+impl ThreadTransport {
+    /// `size` ranks on one host; element `i` belongs to the thread that plays rank `i`.
+    pub fn group(size: usize) -> Vec<Arc<Self>> {
+        Self::group_on(vec!["localhost".into(); size])
+    }
+
+    /// As many ranks as there are names; rank `i` says that it runs on host `hosts[i]`.
+    pub fn group_on(hosts: Vec<String>) -> Vec<Arc<Self>> {
+        let size = hosts.len();
+        let hub = Arc::new(Hub {
+            hosts,
+            mailboxes: (0..size).map(|_| Mailbox::default()).collect(),
+            shared: Mutex::default(),
+            next_shared: AtomicU64::new(0),
+        });
+        (0..size).map(|rank| Arc::new(Self::member(rank, &hub))).collect()
+    }
+
+    pub(super) fn only(host: String) -> Arc<Self> {
+        let hub = Arc::new(Hub {
+            hosts: vec![host],
+            mailboxes: vec![Mailbox::default()],
+            shared: Mutex::default(),
+            next_shared: AtomicU64::new(0),
+        });
+        Arc::new(Self::member(0, &hub))
+    }
+
+    fn member(rank: usize, hub: &Arc<Hub>) -> Self {
+        Self { rank, hub: Arc::clone(hub), seen: AtomicU64::new(0) }
+    }
+
+    fn no_such_rank(&self, rank: usize) -> Error {
+        let size = self.hub.mailboxes.len();
+        Error::new(ErrorClass::Intern, format!("rank {rank} is not one of {size} ranks"))
+    }
+}
+
+impl Transport for ThreadTransport {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.hub.mailboxes.len()
+    }
+
+    fn hosts(&self) -> &[String] {
+        &self.hub.hosts
+    }
+
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        let Some(mailbox) = self.hub.mailboxes.get(to) else {
+            let error = self.no_such_rank(to);
+            return Box::pin(async { Err(error) });
+        };
+        let matched = Arc::new(AtomicBool::new(false));
+        let mut lanes = locked(&mailbox.lanes);
+        let lane = lanes.entry((self.rank, tag)).or_default();
+        if let Some(slot) = lane.waiting.pop_front() {
+            *locked(&slot.0) = Some(bytes);
+            matched.store(true, Ordering::Release);
+            if lane.waiting.is_empty() {
+                lanes.remove(&(self.rank, tag));
+            }
+            drop(lanes);
+            mailbox.ring();
+        } else {
+            lane.letters.push_back((bytes, Arc::clone(&matched)));
+        }
+        Box::pin(std::future::poll_fn(move |_| match matched.load(Ordering::Acquire) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
+        }))
+    }
+
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
+        let Some(sender) = self.hub.mailboxes.get(from) else {
+            let error = self.no_such_rank(from);
+            return Box::pin(async { Err(error) });
+        };
+        let slot = Arc::new(Slot::default());
+        let mut lanes = locked(&self.hub.mailboxes[self.rank].lanes);
+        let lane = lanes.entry((from, tag)).or_default();
+        if let Some((bytes, matched)) = lane.letters.pop_front() {
+            *locked(&slot.0) = Some(bytes);
+            matched.store(true, Ordering::Release);
+            if lane.letters.is_empty() {
+                lanes.remove(&(from, tag));
+            }
+            drop(lanes);
+            sender.ring();
+        } else {
+            lane.waiting.push_back(Arc::clone(&slot));
+        }
+        Box::pin(std::future::poll_fn(move |_| {
+            let Some(bytes) = locked(&slot.0).take() else { return Poll::Pending };
+            let len = bytes.len();
+            Poll::Ready(if len <= capacity { Ok(bytes) } else { Err(too_long(len, capacity)) })
+        }))
+    }
+
+    fn max_tag(&self) -> u32 {
+        // The least that MPI guarantees, so that tests meet the limit.
+        32767
+    }
+
+    fn idle(&self, _waits: u32) {
+        let mailbox = &self.hub.mailboxes[self.rank];
+        let mut events = locked(&mailbox.events);
+        if *events == self.seen.load(Ordering::Acquire) {
+            let waited = mailbox.bell.wait_timeout(events, NAP);
+            events = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.seen.store(*events, Ordering::Release);
+    }
+
+    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
+        Box::pin(async move {
+            let mut id = Vec::new();
+            if self.rank == 0 {
+                let number = self.hub.next_shared.fetch_add(1, Ordering::Relaxed);
+                let state = (Arc::new(ThreadShared::default()), self.size());
+                locked(&self.hub.shared).insert(number, state);
+                id = number.to_le_bytes().to_vec();
+            }
+            let id = group::bcast(self, tag, 0, id).await?;
+            let lost = || Error::new(ErrorClass::Intern, "the shared state of this open is gone");
+            let number = u64::from_le_bytes(id.try_into().map_err(|_| lost())?);
+            let mut shared = locked(&self.hub.shared);
+            let (state, left) = shared.get_mut(&number).ok_or_else(lost)?;
+            let state: Arc<dyn SharedState> = Arc::<ThreadShared>::clone(state);
+            *left -= 1;
+            if *left == 0 {
+                shared.remove(&number);
+            }
+            Ok(state)
+        })
+    }
+}
+
+fn too_long(len: usize, capacity: usize) -> Error {
+    Error::new(ErrorClass::Intern, format!("a message of {len} bytes, expected {capacity} at most"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::task::block_on;
+
+    /// Runs `body` on `size` threads, one a rank, and returns the results in rank order.
+    ///
+    /// A rank that hangs for 30 s or panics ends the test process: its peers would wait forever.
+    pub(crate) fn run<T: Send + 'static>(
+        size: usize,
+        body: impl Fn(Arc<ThreadTransport>) -> BoxFuture<'static, T> + Sync,
+    ) -> Vec<T> {
+        run_on(ThreadTransport::group(size), body)
+    }
+
+    /// As [`run`], for the ranks of an existing group.
+    pub(crate) fn run_on<T: Send + 'static>(
+        ranks: Vec<Arc<ThreadTransport>>,
+        body: impl Fn(Arc<ThreadTransport>) -> BoxFuture<'static, T> + Sync,
+    ) -> Vec<T> {
+        let body = &body;
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        std::thread::scope(|scope| {
+            let play = |transport: Arc<ThreadTransport>| {
+                let rank = transport.rank();
+                let turn = || {
+                    block_on(body(Arc::clone(&transport)), |waits| {
+                        transport.idle(waits);
+                        if waits % 256 == 255 && std::time::Instant::now() > deadline {
+                            eprintln!("rank {rank} hangs: the test process ends");
+                            std::process::abort();
+                        }
+                    })
+                };
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(turn)).unwrap_or_else(|_| {
+                    eprintln!("rank {rank} panicked: the test process ends");
+                    std::process::abort()
+                })
+            };
+            let threads: Vec<_> =
+                ranks.into_iter().map(|transport| scope.spawn(move || play(transport))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("caught above")).collect()
+        })
+    }
+
+    #[test]
+    fn messages_with_one_tag_arrive_in_order_and_a_rank_may_send_to_itself() {
+        let got = run(1, |transport| {
+            Box::pin(async move {
+                let sends: Vec<_> =
+                    (0..10u8).map(|i| transport.send(0, 3, vec![i; usize::from(i)])).collect();
+                let mut lens = Vec::new();
+                for _ in 0..10 {
+                    lens.push(transport.recv(0, 3, 10).await.map(|bytes| bytes.len()));
+                }
+                for send in sends {
+                    send.await?;
+                }
+                lens.into_iter().collect::<Result<Vec<_>>>()
+            })
+        });
+        assert_eq!(got, vec![Ok((0..10).collect::<Vec<usize>>())]);
+    }
+
+    #[test]
+    fn a_send_is_ready_only_when_it_is_matched() {
+        let ranks = ThreadTransport::group(2);
+        let mut send = ranks[0].send(1, 0, vec![1, 2, 3]);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(send.as_mut().poll(&mut context).is_pending());
+        let mut recv = ranks[1].recv(0, 0, 2);
+        assert!(send.as_mut().poll(&mut context).is_ready());
+        let Poll::Ready(Err(error)) = recv.as_mut().poll(&mut context) else {
+            panic!("a message longer than the capacity must be an error")
+        };
+        assert_eq!(error.class(), ErrorClass::Intern);
+    }
+
+    #[test]
+    fn all_ranks_share_one_word() {
+        let values = run(5, |transport| {
+            Box::pin(async move {
+                let shared = transport.share(1).await.expect("threads share");
+                let old = shared.fetch_add(10).expect("memory adds");
+                group::barrier(&*transport, 2).await.expect("threads meet");
+                (old, shared.load().expect("memory loads"))
+            })
+        });
+        let mut old: Vec<i64> = values.iter().map(|value| value.0).collect();
+        old.sort_unstable();
+        assert_eq!(old, [0, 10, 20, 30, 40]);
+        assert!(values.iter().all(|value| value.1 == 50));
+    }
+}
