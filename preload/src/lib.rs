@@ -1,0 +1,47 @@
+//! `libaggio.so`: serves the MPI-IO calls of an unmodified program with the engine of `agg-core`.
+//!
+//! ```text
+//! symbols    the table of interposed functions: one row each, MPI_x and PMPI_x
+//! entry      ours or the real library's? arguments in, result out
+//! active     is this library switched on in this process?
+//! resolve    where the real functions are         abi      what the MPI's constants look like
+//! handles    our files as MPI_File values         errors   engine errors as MPI error codes
+//! open ...   what each function does
+//! ```
+//!
+//! Nothing happens when the library is loaded. The first MPI call decides whether it serves the
+//! process; until then, and with `AGGIO=off`, every call goes straight to the real library.
+
+mod abi;
+mod active;
+mod close;
+mod data;
+mod datarep;
+mod delete;
+mod entry;
+mod errhandler;
+mod errors;
+mod fortran;
+mod handles;
+mod info;
+mod log;
+mod manage;
+mod mpi;
+mod open;
+mod pointer;
+mod process;
+mod progress;
+mod requests;
+mod resolve;
+mod split;
+mod status;
+mod symbols;
+mod transport;
+mod view;
+
+/// Says that this MPI cannot be served; its own MPI-IO is used.
+pub(crate) fn report_unknown_mpi(version: &str) {
+    let name = version.lines().next().unwrap_or("").trim();
+    log::warn(&format!("unknown MPI library \"{name}\": its own MPI-IO is used"));
+    active::switch_off();
+}

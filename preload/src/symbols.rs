@@ -1,0 +1,355 @@
+//! The table of all interposed MPI functions; everything else about them is derived from it.
+//!
+//! One row is: kind, C name, arguments (the open file is implied), and the delegate that does the
+//! work. Each row becomes two exported functions (`MPI_x` and `PMPI_x`, because Fortran layers call
+//! either), one way to the real function (`forward::MPI_x`), and one entry of [`NAMES`].
+//!
+//! * `file`: the first argument is a file by value. Files that this library does not manage go to
+//!   the real function. The delegate gives a `Result`, which the file's error handler sees.
+//! * `large x => twin`: as `file`, but where the real library lacks `x`, foreign files go to
+//!   `twin`, whose counts are C ints.
+//! * `free`: the delegate decides everything itself and returns the code; with aggio switched off
+//!   the call goes to the real function.
+
+use crate::data::Direction::{Read, Write};
+use crate::data::Position::{Explicit, Individual, Ordered, Shared};
+use crate::data::{Buffer, SplitPointer};
+use crate::entry::{
+    Access, Argument, Count, FileHandle, Handle, KeepErrno, Missing, Narrow, Offset, Opaque, access,
+};
+use crate::resolve::Symbol;
+use crate::{
+    close, data, datarep, delete, errhandler, errors, fortran, manage, open, pointer, process,
+    requests, split, view,
+};
+use libc::{c_char, c_int};
+
+macro_rules! table {
+    ($(
+        $kind:ident $name:ident $(=> $twin:ident)?
+        ($target:ident; $($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:expr;
+    )*) => {
+        /// Every interposed function; each is exported with the prefix `P` too.
+        pub static NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        $(row! { $kind $name $(=> $twin)? ($target; $($arg: $ty),*) [$($ret)?] $body })*
+
+        /// The real functions; called with the arguments of the interposed ones.
+        #[allow(non_snake_case, dead_code, reason = "the names are MPI's; not all are called")]
+        pub mod forward {
+            use super::*;
+            $(forward! { $kind $name $(=> $twin)? ($($arg: $ty),*) [$($ret)?] })*
+        }
+    };
+}
+
+/// The two exported names of one function.
+macro_rules! twins {
+    ($name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] $inner:ident) => {
+        // SAFETY: the signature is the one that MPI declares for this name.
+        #[unsafe(export_name = stringify!($name))]
+        unsafe extern "C" fn mpi($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $inner($($arg),*) }
+        }
+        // SAFETY: as above, for the profiling name.
+        #[unsafe(export_name = concat!("P", stringify!($name)))]
+        unsafe extern "C" fn pmpi($($arg: $ty),*) -> $ret {
+            // SAFETY: the caller's arguments, passed on.
+            unsafe { $inner($($arg),*) }
+        }
+    };
+}
+
+macro_rules! row {
+    (large $($rest:tt)*) => { row! { file $($rest)* } };
+    (file $name:ident $(=> $twin:ident)? ($target:ident; $($arg:ident: $ty:ty),*) [] $body:expr) => {
+        const _: () = {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
+            unsafe fn inner(fh: FileHandle $(, $arg: $ty)*) -> c_int {
+                match access(fh, stringify!($name)) {
+                    // SAFETY: the caller's arguments, passed on.
+                    Access::Foreign => unsafe { forward::$name(fh $(, $arg)*) },
+                    Access::Invalid => errors::invalid_handle(stringify!($name)),
+                    Access::Ours($target) => {
+                        let _errno = KeepErrno::new();
+                        $(let $arg = Argument::take($arg, $target.abi);)*
+                        // SAFETY: the caller promises what MPI demands of these arguments.
+                        let result = unsafe { $body };
+                        $target.finish(result)
+                    }
+                }
+            }
+            twins! { $name (fh: FileHandle $(, $arg: $ty)*) [c_int] inner }
+        };
+    };
+    (free $name:ident ($target:ident; $($arg:ident: $ty:ty),*) [] $body:expr) => {
+        row! { free $name ($target; $($arg: $ty),*) [c_int] $body }
+    };
+    (free $name:ident ($target:ident; $($arg:ident: $ty:ty),*) [$ret:ty] $body:expr) => {
+        const _: () = {
+            #[inline(always)]
+            unsafe fn inner($($arg: $ty),*) -> $ret {
+                let Some(abi) = crate::active::abi() else {
+                    // SAFETY: the caller's arguments, passed on.
+                    return unsafe { forward::$name($($arg),*) };
+                };
+                let _errno = KeepErrno::new();
+                let $target = abi;
+                $(let $arg = Argument::take($arg, abi);)*
+                // SAFETY: the caller promises what MPI demands of these arguments.
+                unsafe { $body }
+            }
+            twins! { $name ($($arg: $ty),*) [$ret] inner }
+        };
+    };
+}
+
+macro_rules! forward {
+    (file $name:ident ($($arg:ident: $ty:ty),*) []) => {
+        forward! { free $name (fh: FileHandle $(, $arg: $ty)*) [c_int] }
+    };
+    (free $name:ident ($($arg:ident: $ty:ty),*) []) => {
+        forward! { free $name ($($arg: $ty),*) [c_int] }
+    };
+    (free $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty]) => {
+        /// Calls the real function of this name.
+        ///
+        /// # Safety
+        /// The arguments are what MPI demands of them.
+        #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
+        pub unsafe fn $name($($arg: $ty),*) -> $ret {
+            static SLOT: Symbol = Symbol::new(concat!("P", stringify!($name), "\0"));
+            match SLOT.address() {
+                // SAFETY: the real function has the signature that MPI declares.
+                Some(address) => unsafe {
+                    let real: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(address);
+                    real($($arg),*)
+                },
+                None => Missing::missing(stringify!($name)),
+            }
+        }
+    };
+    (large $name:ident => $twin:ident ($($arg:ident: $ty:ty),*) []) => {
+        /// Calls the real function of this name, or its int twin if there is none.
+        ///
+        /// # Safety
+        /// The arguments are what MPI demands of them.
+        #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
+        pub unsafe fn $name(fh: FileHandle $(, $arg: $ty)*) -> c_int {
+            static SLOT: Symbol = Symbol::new(concat!("P", stringify!($name), "\0"));
+            if let Some(address) = SLOT.address() {
+                // SAFETY: the real function has the signature that MPI declares.
+                return unsafe {
+                    let real: unsafe extern "C" fn(FileHandle $(, $ty)*) -> c_int =
+                        std::mem::transmute(address);
+                    real(fh $(, $arg)*)
+                };
+            }
+            let narrow = || Some(($(Narrow::narrow($arg)?,)*));
+            match narrow() {
+                // SAFETY: the same arguments for a function of the same meaning.
+                Some(($($arg,)*)) => unsafe { $twin(fh $(, $arg)*) },
+                None => errors::count_too_large(stringify!($name)),
+            }
+        }
+    };
+}
+
+table! {
+    // Opening, closing, deleting (MPI-4.1, 14.2.1 to 14.2.3).
+    free MPI_File_open(abi; comm: Handle, name: *const c_char, amode: c_int, info: Handle, fh: *mut FileHandle)
+        = open::open(abi, comm, name, amode, info, fh);
+    free MPI_File_close(abi; fh: *mut FileHandle) = close::close(abi, fh);
+    free MPI_File_delete(abi; name: *const c_char, info: Handle) = delete::delete(abi, name, info);
+
+    // Size, mode, group, hints (14.2.4 to 14.2.8), consistency (14.6).
+    file MPI_File_set_size(call; size: Offset) = manage::set_size(&call, size);
+    file MPI_File_preallocate(call; size: Offset) = manage::preallocate(&call, size);
+    file MPI_File_get_size(call; size: *mut Offset) = manage::get_size(&call, size);
+    file MPI_File_get_group(call; group: Opaque) = manage::get_group(&call, group);
+    file MPI_File_get_amode(call; amode: *mut c_int) = manage::get_amode(&call, amode);
+    file MPI_File_set_info(call; info: Handle) = manage::set_info(&call, info);
+    file MPI_File_get_info(call; info: Opaque) = manage::get_info(&call, info);
+    file MPI_File_set_atomicity(call; flag: c_int) = manage::set_atomicity(&call, flag);
+    file MPI_File_get_atomicity(call; flag: *mut c_int) = manage::get_atomicity(&call, flag);
+    file MPI_File_sync(call;) = manage::sync(&call);
+
+    // Views (14.3) and file pointers (14.4.3, 14.4.4).
+    file MPI_File_set_view(call; disp: Offset, etype: Handle, filetype: Handle, datarep: *const c_char, info: Handle)
+        = view::set_view(&call, disp, etype, filetype, datarep, info);
+    file MPI_File_get_view(call; disp: *mut Offset, etype: Opaque, filetype: Opaque, datarep: *mut c_char)
+        = view::get_view(&call, disp, etype, filetype, datarep);
+    file MPI_File_seek(call; offset: Offset, whence: c_int) = pointer::seek(&call, offset, whence);
+    file MPI_File_get_position(call; offset: *mut Offset) = pointer::position(&call, offset);
+    file MPI_File_get_byte_offset(call; offset: Offset, disp: *mut Offset)
+        = pointer::byte_offset(&call, offset, disp);
+    file MPI_File_seek_shared(call; offset: Offset, whence: c_int)
+        = pointer::seek_shared(&call, offset, whence);
+    file MPI_File_get_position_shared(call; offset: *mut Offset)
+        = pointer::position_shared(&call, offset);
+
+    // Data representations (14.5).
+    file MPI_File_get_type_extent(call; datatype: Handle, extent: *mut i64)
+        = datarep::type_extent(&call, datatype, extent);
+    large MPI_File_get_type_extent_c => MPI_File_get_type_extent (call; datatype: Handle, extent: *mut i64)
+        = datarep::type_extent(&call, datatype, extent);
+    free MPI_Register_datarep(abi; name: *const c_char, read: Opaque, write: Opaque, extent: Opaque, state: Opaque)
+        = datarep::register(abi, name, read, write, extent, state);
+    free MPI_Register_datarep_c(abi; name: *const c_char, read: Opaque, write: Opaque, extent: Opaque, state: Opaque)
+        = datarep::register_c(abi, name, read, write, extent, state);
+
+    // Error handlers (9.3) and handle conversion (19.3.4).
+    free MPI_File_create_errhandler(abi; function: Opaque, errhandler: Opaque)
+        = errhandler::create(abi, function, errhandler);
+    free MPI_File_set_errhandler(abi; fh: FileHandle, errhandler: Handle)
+        = errhandler::set(abi, fh, errhandler);
+    free MPI_File_get_errhandler(abi; fh: FileHandle, errhandler: Opaque)
+        = errhandler::get(abi, fh, errhandler);
+    free MPI_File_call_errhandler(abi; fh: FileHandle, code: c_int)
+        = errhandler::call(abi, fh, code);
+    free MPI_Error_string(abi; code: c_int, text: *mut c_char, length: *mut c_int)
+        = errors::string(abi, code, text, length);
+    free MPI_Errhandler_free(abi; errhandler: Opaque) = errhandler::free(abi, errhandler);
+    free MPI_File_c2f(abi; fh: FileHandle) -> c_int = fortran::c2f(abi, fh);
+    free MPI_File_f2c(abi; fh: c_int) -> FileHandle = fortran::f2c(abi, fh);
+    free MPI_File_toint(abi; fh: FileHandle) -> c_int = fortran::toint(abi, fh);
+    free MPI_File_fromint(abi; fh: c_int) -> FileHandle = fortran::fromint(abi, fh);
+
+    // Explicit offsets (14.4.2), individual file pointers (14.4.3), shared ones (14.4.4).
+    file MPI_File_read_at(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Explicit(offset), false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_at_c => MPI_File_read_at (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Explicit(offset), false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iread_at(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Explicit(offset), false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iread_at_c => MPI_File_iread_at (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Explicit(offset), false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_read_at_all(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Explicit(offset), true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_at_all_c => MPI_File_read_at_all (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Explicit(offset), true, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iread_at_all(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Explicit(offset), true, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iread_at_all_c => MPI_File_iread_at_all (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Explicit(offset), true, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_read(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Individual, false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_c => MPI_File_read (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Individual, false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iread(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Individual, false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iread_c => MPI_File_iread (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Individual, false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_read_all(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Individual, true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_all_c => MPI_File_read_all (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Individual, true, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iread_all(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Individual, true, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iread_all_c => MPI_File_iread_all (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Individual, true, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_read_shared(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Shared, false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_shared_c => MPI_File_read_shared (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Shared, false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iread_shared(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Shared, false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iread_shared_c => MPI_File_iread_shared (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Read, Shared, false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_read_ordered(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Ordered, true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_read_ordered_c => MPI_File_read_ordered (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Read, Ordered, true, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_write_at(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Explicit(offset), false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_at_c => MPI_File_write_at (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Explicit(offset), false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iwrite_at(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Explicit(offset), false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iwrite_at_c => MPI_File_iwrite_at (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Explicit(offset), false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_write_at_all(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Explicit(offset), true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_at_all_c => MPI_File_write_at_all (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Explicit(offset), true, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iwrite_at_all(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Explicit(offset), true, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iwrite_at_all_c => MPI_File_iwrite_at_all (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Explicit(offset), true, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_write(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Individual, false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_c => MPI_File_write (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Individual, false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iwrite(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Individual, false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iwrite_c => MPI_File_iwrite (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Individual, false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_write_all(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Individual, true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_all_c => MPI_File_write_all (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Individual, true, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iwrite_all(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Individual, true, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iwrite_all_c => MPI_File_iwrite_all (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Individual, true, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_write_shared(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Shared, false, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_shared_c => MPI_File_write_shared (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Shared, false, Buffer::new(buffer, count, datatype), status);
+    file MPI_File_iwrite_shared(call; buffer: Opaque, count: c_int, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Shared, false, Buffer::new(buffer, count, datatype), request);
+    large MPI_File_iwrite_shared_c => MPI_File_iwrite_shared (call; buffer: Opaque, count: Count, datatype: Handle, request: Opaque)
+        = requests::start(&call, Write, Shared, false, Buffer::new(buffer, count, datatype), request);
+    file MPI_File_write_ordered(call; buffer: Opaque, count: c_int, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Ordered, true, Buffer::new(buffer, count, datatype), status);
+    large MPI_File_write_ordered_c => MPI_File_write_ordered (call; buffer: Opaque, count: Count, datatype: Handle, status: Opaque)
+        = data::blocking(&call, Write, Ordered, true, Buffer::new(buffer, count, datatype), status);
+
+    // Split collectives (14.4.5).
+    file MPI_File_read_at_all_begin(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Read, Explicit(offset), Buffer::new(buffer, count, datatype));
+    large MPI_File_read_at_all_begin_c => MPI_File_read_at_all_begin (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Read, Explicit(offset), Buffer::new(buffer, count, datatype));
+    file MPI_File_read_at_all_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Read, SplitPointer::Explicit, buffer, status);
+    file MPI_File_read_all_begin(call; buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Read, Individual, Buffer::new(buffer, count, datatype));
+    large MPI_File_read_all_begin_c => MPI_File_read_all_begin (call; buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Read, Individual, Buffer::new(buffer, count, datatype));
+    file MPI_File_read_all_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Read, SplitPointer::Individual, buffer, status);
+    file MPI_File_read_ordered_begin(call; buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Read, Ordered, Buffer::new(buffer, count, datatype));
+    large MPI_File_read_ordered_begin_c => MPI_File_read_ordered_begin (call; buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Read, Ordered, Buffer::new(buffer, count, datatype));
+    file MPI_File_read_ordered_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Read, SplitPointer::Ordered, buffer, status);
+    file MPI_File_write_at_all_begin(call; offset: Offset, buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Write, Explicit(offset), Buffer::new(buffer, count, datatype));
+    large MPI_File_write_at_all_begin_c => MPI_File_write_at_all_begin (call; offset: Offset, buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Write, Explicit(offset), Buffer::new(buffer, count, datatype));
+    file MPI_File_write_at_all_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Write, SplitPointer::Explicit, buffer, status);
+    file MPI_File_write_all_begin(call; buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Write, Individual, Buffer::new(buffer, count, datatype));
+    large MPI_File_write_all_begin_c => MPI_File_write_all_begin (call; buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Write, Individual, Buffer::new(buffer, count, datatype));
+    file MPI_File_write_all_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Write, SplitPointer::Individual, buffer, status);
+    file MPI_File_write_ordered_begin(call; buffer: Opaque, count: c_int, datatype: Handle)
+        = split::begin(&call, Write, Ordered, Buffer::new(buffer, count, datatype));
+    large MPI_File_write_ordered_begin_c => MPI_File_write_ordered_begin (call; buffer: Opaque, count: Count, datatype: Handle)
+        = split::begin(&call, Write, Ordered, Buffer::new(buffer, count, datatype));
+    file MPI_File_write_ordered_end(call; buffer: Opaque, status: Opaque)
+        = split::end(&call, Write, SplitPointer::Ordered, buffer, status);
+
+    // The life of the process and of its sessions (11.2 to 11.4).
+    free MPI_Init(abi; argc: Opaque, argv: Opaque) = process::init(abi, argc, argv);
+    free MPI_Init_thread(abi; argc: Opaque, argv: Opaque, required: c_int, provided: *mut c_int)
+        = process::init_thread(abi, argc, argv, required, provided);
+    free MPI_Finalize(abi;) = process::finalize(abi);
+    free MPI_Session_finalize(abi; session: Opaque) = process::session_finalize(abi, session);
+    free MPI_Abort(abi; comm: Handle, code: c_int) = process::abort(abi, comm, code);
+}
