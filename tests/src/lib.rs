@@ -8,6 +8,7 @@
 //! tests that need them say so and pass, so that `cargo test` is useful on a machine without an MPI.
 
 mod directory;
+pub mod faults;
 mod job;
 mod library;
 mod mpi;
