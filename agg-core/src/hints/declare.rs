@@ -75,7 +75,7 @@ macro_rules! hints {
                 kind: Kind::$kind $(($($bound),+))?,
                 family: Family::$family,
                 effect: Effect::$effect,
-                traits: Traits { $($($flag: true,)+)? ..Traits::NONE },
+                traits: Traits::NONE $($(.$flag())+)?,
                 set: |hints, text| hints.$field.accept(&Kind::$kind $(($($bound),+))?, text),
                 show: |hints| hints.$field.show(&Kind::$kind $(($($bound),+))?),
             }),*];

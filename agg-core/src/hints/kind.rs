@@ -163,7 +163,7 @@ impl Field for String {
     fn accept(&mut self, kind: &Kind, text: &str) -> bool {
         let value = match kind {
             Kind::Choice(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)),
-            _ => Some(&text),
+            _ => Some(&text).filter(|text| !text.contains(char::is_control)),
         };
         value.map(|&value| *self = value.into()).is_some()
     }
@@ -202,4 +202,65 @@ fn octal(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| u32::from_str_radix(digits, 8).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_binary_units_and_never_wrap() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("65536", Some(65536)),
+            ("64K", Some(65536)),
+            ("4m", Some(4 << 20)),
+            ("4 MiB", Some(4 << 20)),
+            ("1GB", Some(1 << 30)),
+            ("2T", Some(2 << 40)),
+            ("99999999999999T", None),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("+1", None),
+            ("K", None),
+            ("1.5M", None),
+            ("1e6", None),
+            ("", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_octal_within_their_bound() {
+        let mut mode = 0o666u32;
+        let kind = Kind::Octal(0o7777);
+        for bad in ["rw-r--r--", "0o", "888", "17777", "-1", "0x1ff"] {
+            assert!(!mode.accept(&kind, bad), "{bad}");
+        }
+        assert_eq!(mode, 0o666);
+        assert!(mode.accept(&kind, "0640") && mode == 0o640 && mode.show(&kind) == "0640");
+    }
+
+    #[test]
+    fn a_value_out_of_bounds_leaves_the_old_one() {
+        let mut size = 5u64;
+        assert!(!size.accept(&Kind::Size(1, 10), "0") && !size.accept(&Kind::Size(1, 10), "11"));
+        assert_eq!(size, 5);
+        let mut number = 3i64;
+        assert!(number.accept(&Kind::Offset(-1, 9), "-1") && number == -1);
+        assert!(!number.accept(&Kind::Offset(-1, 9), "-2"));
+    }
+
+    #[test]
+    fn a_switch_knows_the_words_of_every_implementation() {
+        let mut switch = Switch::Automatic;
+        for (text, expected) in
+            [("enable", Switch::Enable), ("FALSE", Switch::Disable), ("auto", Switch::Automatic)]
+        {
+            assert!(switch.accept(&Kind::Switch, text));
+            assert_eq!(switch, expected);
+        }
+        assert!(!switch.accept(&Kind::Switch, "maybe"));
+    }
 }

@@ -1,5 +1,6 @@
 //! Which value of a hint is in force, and where it comes from.
 
+use super::kind::Switch;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
 use crate::complaint::Complaints;
@@ -93,6 +94,7 @@ impl Hints {
             hints.offer(entry, complaints);
         }
         hints.take_info(info, true, complaints);
+        hints.settle();
         hints
     }
 
@@ -101,15 +103,12 @@ impl Hints {
     /// Hints that only act while a file is opened keep their value (MPI-4.1, 14.2.8).
     pub fn update(&mut self, info: &[(String, String)], complaints: &mut Complaints) {
         self.take_info(info, false, complaints);
+        self.settle();
     }
 
     /// Records what the engine really does, for `MPI_File_get_info`. Unknown names are ignored.
     pub fn note(&mut self, name: &str, value: &str) {
-        if let Some((index, declaration)) = Declaration::find(name) {
-            if (declaration.set)(self, value) {
-                self.origins[index] = Origin::Engine;
-            }
-        }
+        self.derive(name, value, Origin::Engine);
     }
 
     /// Every hint that has a value worth telling, in the table's order.
@@ -125,6 +124,14 @@ impl Hints {
             })
         };
         Declaration::ALL.iter().enumerate().filter_map(told).collect()
+    }
+
+    /// What is in force for the file `path` as lines for people.
+    pub fn lines(&self, path: &str) -> Vec<String> {
+        let line = |hint: InForce| {
+            format!("hint for {path}: {} = {} ({})", hint.name, hint.value, hint.origin.name())
+        };
+        self.in_force().into_iter().map(line).collect()
     }
 
     /// Where the value of hint `name` comes from; `None` if there is no such hint.
@@ -169,6 +176,40 @@ impl Hints {
         }
     }
 
+    /// Lets hints that speak of each other agree, as ROMIO does.
+    ///
+    /// A program that promises collective calls only gets collective buffering, unless it is
+    /// switched off, which breaks the promise. `collective_buffering=false` is the standard's way
+    /// to switch it off, below ROMIO's own hints.
+    fn settle(&mut self) {
+        const SWITCHES: [&str; 2] = ["romio_cb_read", "romio_cb_write"];
+        if !self.collective_buffering {
+            let cause = self.origin("collective_buffering").unwrap_or_default();
+            for name in SWITCHES {
+                if self.origin(name) == Some(Origin::Default) {
+                    self.derive(name, "disable", cause);
+                }
+            }
+        }
+        if self.romio_no_indep_rw {
+            let cause = self.origin("romio_no_indep_rw").unwrap_or_default();
+            if [self.romio_cb_read, self.romio_cb_write].contains(&Switch::Disable) {
+                self.derive("romio_no_indep_rw", "false", cause);
+            } else {
+                SWITCHES.iter().for_each(|name| self.derive(name, "enable", cause));
+            }
+        }
+    }
+
+    /// Sets a hint as a consequence of another, whose origin it gets.
+    fn derive(&mut self, name: &str, value: &str, cause: Origin) {
+        if let Some((index, declaration)) = Declaration::find(name) {
+            if (declaration.set)(self, value) {
+                self.origins[index] = cause;
+            }
+        }
+    }
+
     /// Sets one hint if its origin ranks at least as high as the present value's.
     fn offer(&mut self, entry: &Entry, complaints: &mut Complaints) {
         let Entry { key, value, origin } = entry;
@@ -188,7 +229,7 @@ impl Hints {
 }
 
 /// Reports a key that is in no table, unless it belongs to another part of MPI.
-fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
+pub(super) fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
     let foreign =
         FOREIGN_KEYS.contains(&key) || FOREIGN_PREFIXES.iter().any(|p| key.starts_with(p));
     if !foreign {
@@ -196,3 +237,7 @@ fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
         complaints.unknown(origin.name(), "hint", key, spelling::nearest(key, names));
     }
 }
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -68,6 +68,18 @@ pub struct Traits {
 
 impl Traits {
     const NONE: Traits = Traits { at_open: false, same: false, if_set: false };
+
+    const fn at_open(self) -> Self {
+        Self { at_open: true, ..self }
+    }
+
+    const fn same(self) -> Self {
+        Self { same: true, ..self }
+    }
+
+    const fn if_set(self) -> Self {
+        Self { if_set: true, ..self }
+    }
 }
 
 impl Family {
@@ -138,8 +150,8 @@ hints! {
     cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
     /// Block size of collective buffering.
     cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];
-    /// Whether the program profits from collective buffering; see `romio_cb_read`, `romio_cb_write`.
-    collective_buffering: Flag = true; Standard Accepted [if_set];
+    /// `false` switches collective buffering off, unless `romio_cb_read` or `romio_cb_write` is set.
+    collective_buffering: Flag = true; Standard Acts [same, if_set];
     /// Permission bits of a file that the open creates; the process' umask is applied.
     file_perm: Octal(0o7777) = 0o666u32; Standard Acts [at_open, same, if_set];
     /// Bytes of a stripe. File domains are aligned to it; 0 takes what the file system says.
