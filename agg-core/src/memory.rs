@@ -1,1 +1,166 @@
 //! The caller's buffer: base address, datatype, count.
+//!
+//! All raw access to users' memory goes through this file.
+
+use crate::datatype::{Cursor, Datatype};
+
+/// The caller's buffer. Data bytes are numbered in typemap order, `0 .. len`.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    base: *mut u8,
+    datatype: Datatype,
+    count: u64,
+}
+
+// SAFETY: the bytes are only reached through methods, and whoever made the value promised that
+// they stay valid and untouched by others until the operation is over, on any thread.
+unsafe impl Send for Memory {}
+// SAFETY: as for Send; the rules of MPI forbid the caller to race with the operation.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// The buffer of `count` copies of `datatype` at `base` (null for `MPI_BOTTOM`).
+    ///
+    /// # Safety
+    ///
+    /// As long as the value or a clone of it is used, all bytes that `count` copies of `datatype`
+    /// at `base` describe must be readable, and writable if data is scattered into it; nobody else
+    /// may write to them, nor read them while data is scattered.
+    pub unsafe fn new(base: *mut u8, datatype: Datatype, count: u64) -> Self {
+        Self { base, datatype, count }
+    }
+
+    /// Number of data bytes; saturates.
+    pub fn len(&self) -> u64 {
+        self.datatype.size().saturating_mul(self.count)
+    }
+
+    /// Whether there is no data byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The datatype.
+    pub fn datatype(&self) -> &Datatype {
+        &self.datatype
+    }
+
+    /// Number of copies of the datatype.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether the data is one run of bytes.
+    pub fn is_contiguous(&self) -> bool {
+        self.datatype.is_contiguous() || (self.count == 1 && self.datatype.is_single_run())
+    }
+
+    /// The data, if it is one run of bytes.
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        let (pointer, len) = self.single_run()?;
+        // SAFETY: `new` promises that the bytes are readable and not written by others.
+        Some(unsafe { std::slice::from_raw_parts(pointer, len) })
+    }
+
+    /// The data for writing, if it is one run of bytes.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
+        let (pointer, len) = self.single_run()?;
+        // SAFETY: `new` promises that the bytes are writable and used by nobody else. Clones of
+        // this value are used for other parts or at other times.
+        Some(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
+    }
+
+    fn single_run(&self) -> Option<(*mut u8, usize)> {
+        if self.is_empty() {
+            return Some((std::ptr::NonNull::dangling().as_ptr(), 0));
+        }
+        let len = usize::try_from(self.len()).ok().filter(|_| self.is_contiguous())?;
+        Some((address(self.base, self.datatype.first_displacement()), len))
+    }
+
+    /// Copies the data bytes from `position` on to `destination`; returns how many there were.
+    pub fn gather(&self, position: u64, destination: &mut [u8]) -> usize {
+        self.cursor(position).gather(destination)
+    }
+
+    /// Copies `source` to the data bytes from `position` on; returns how many there were.
+    pub fn scatter(&self, position: u64, source: &[u8]) -> usize {
+        self.cursor(position).scatter(source)
+    }
+
+    /// A cursor at data byte `position`.
+    pub fn cursor(&self, position: u64) -> MemoryCursor {
+        MemoryCursor { base: self.base, cursor: self.datatype.cursor(self.count, position) }
+    }
+}
+
+/// The address of the byte at `displacement`. Plain arithmetic, since `base` may be `MPI_BOTTOM`.
+fn address(base: *mut u8, displacement: i64) -> *mut u8 {
+    base.wrapping_offset(displacement as isize)
+}
+
+/// A place in the data of a [`Memory`], for copying pieces one after the other.
+#[derive(Clone, Debug)]
+pub struct MemoryCursor {
+    base: *mut u8,
+    cursor: Cursor,
+}
+
+// SAFETY: as for Memory, from which it is made and whose promise covers it.
+unsafe impl Send for MemoryCursor {}
+// SAFETY: as for Send; shared references only read the cursor itself.
+unsafe impl Sync for MemoryCursor {}
+
+impl MemoryCursor {
+    /// Number of data bytes before this place.
+    pub fn position(&self) -> u64 {
+        self.cursor.position()
+    }
+
+    /// The bytes from here to the next gap in memory; `None` at the end. For system calls that
+    /// take addresses.
+    pub fn run(&self) -> Option<(*mut u8, usize)> {
+        let (displacement, len) = self.cursor.run()?;
+        Some((address(self.base, displacement), usize::try_from(len).unwrap_or(usize::MAX)))
+    }
+
+    /// Passes over `bytes` data bytes.
+    pub fn advance(&mut self, bytes: u64) {
+        self.cursor.advance(bytes);
+    }
+
+    /// Goes to data byte `position`.
+    pub fn seek(&mut self, position: u64) {
+        self.cursor.seek(position);
+    }
+
+    /// Copies data bytes to `destination` and passes over them; returns how many there were.
+    pub fn gather(&mut self, destination: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < destination.len() {
+            let Some((pointer, len)) = self.run() else { break };
+            let len = len.min(destination.len() - done);
+            let to = &mut destination[done..done + len];
+            // SAFETY: `Memory::new` promises that the run is readable; `destination` is ours alone.
+            unsafe { std::ptr::copy_nonoverlapping(pointer, to.as_mut_ptr(), len) };
+            self.advance(len as u64);
+            done += len;
+        }
+        done
+    }
+
+    /// Copies `source` to data bytes and passes over them; returns how many there were.
+    pub fn scatter(&mut self, source: &[u8]) -> usize {
+        let mut done = 0;
+        while done < source.len() {
+            let Some((pointer, len)) = self.run() else { break };
+            let len = len.min(source.len() - done);
+            let from = &source[done..done + len];
+            // SAFETY: `Memory::new` promises that the run is writable; `source` does not lie in it.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), pointer, len) };
+            self.advance(len as u64);
+            done += len;
+        }
+        done
+    }
+}

@@ -1,1 +1,271 @@
-//! A file view: which file bytes a rank sees, and in which order.
+//! A file view: which file bytes a rank sees, and in which order (MPI-4.1, 14.3).
+
+use crate::datatype::decode::Reader;
+use crate::datatype::encode::unsigned as encode_number;
+use crate::datatype::{Cursor, Datatype};
+use crate::error::{Error, ErrorClass, Result};
+use crate::extent::Extent;
+
+/// The data representation of a file (MPI-4.1, 14.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Representation {
+    /// Bytes as in memory.
+    #[default]
+    Native,
+    /// Readable in the same MPI environment; here the bytes as in memory.
+    Internal,
+    /// The standard's big-endian representation.
+    External32,
+    /// A representation that the program registered under this name.
+    User(String),
+}
+
+/// Displacement, etype and filetype of an open file. Cheap to clone.
+///
+/// Positions count the data bytes that the view shows, from 0; offsets are absolute file bytes.
+/// Etype and filetype already have the extents of the file's representation.
+#[derive(Clone, Debug)]
+pub struct View {
+    displacement: u64,
+    etype: Datatype,
+    filetype: Datatype,
+    representation: Representation,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self::bytes()
+    }
+}
+
+fn bad(text: String) -> Error {
+    Error::new(ErrorClass::Arg, text)
+}
+
+impl View {
+    /// A view that starts at file byte `displacement`; `writable` says whether the file was opened
+    /// for writing, where overlapping regions are erroneous.
+    ///
+    /// # Errors
+    ///
+    /// Class `Arg` for a filetype that is not made of whole etypes, that has negative or
+    /// decreasing displacements, a negative extent, or (if `writable`) overlapping regions.
+    pub fn new(
+        displacement: u64,
+        etype: Datatype,
+        filetype: Datatype,
+        representation: Representation,
+        writable: bool,
+    ) -> Result<Self> {
+        if displacement > i64::MAX as u64 {
+            return Err(bad(format!("view: displacement {displacement} is too large")));
+        }
+        let (etype_size, size) = (etype.size(), filetype.size());
+        if size.checked_rem(etype_size).unwrap_or(size) != 0 {
+            return Err(bad(format!(
+                "view: the filetype's {size} data bytes are no multiple of the etype's {etype_size}"
+            )));
+        }
+        for (name, datatype) in [("etype", &etype), ("filetype", &filetype)] {
+            check(name, datatype, writable)?;
+        }
+        Ok(Self { displacement, etype, filetype, representation })
+    }
+
+    /// The view that a file has after opening: all of its bytes in order.
+    pub fn bytes() -> Self {
+        Self {
+            displacement: 0,
+            etype: Datatype::bytes(1),
+            filetype: Datatype::bytes(1),
+            representation: Representation::Native,
+        }
+    }
+
+    /// First file byte of the view.
+    pub fn displacement(&self) -> u64 {
+        self.displacement
+    }
+
+    /// The unit of positions that MPI programs see.
+    pub fn etype(&self) -> &Datatype {
+        &self.etype
+    }
+
+    /// The pattern that is repeated from the displacement on.
+    pub fn filetype(&self) -> &Datatype {
+        &self.filetype
+    }
+
+    /// How data bytes are represented in the file.
+    pub fn representation(&self) -> &Representation {
+        &self.representation
+    }
+
+    /// Data bytes of one etype; 1 for an etype without data, whose views are empty, so that
+    /// dividing by it is always possible.
+    pub fn etype_size(&self) -> u64 {
+        self.etype.size().max(1)
+    }
+
+    /// Whether the view shows no byte at all.
+    pub fn is_empty(&self) -> bool {
+        self.filetype.size() == 0
+    }
+
+    /// The file byte of data byte `position`; saturates at `i64::MAX`.
+    pub fn offset_at(&self, position: u64) -> u64 {
+        let within = u64::try_from(self.filetype.offset_at(position)).unwrap_or(0);
+        self.displacement.saturating_add(within).min(i64::MAX as u64)
+    }
+
+    /// Number of data bytes that lie below file byte `offset`, for an
+    /// [aggregatable](View::is_aggregatable) view.
+    pub fn data_before(&self, offset: u64) -> u64 {
+        match i64::try_from(offset.saturating_sub(self.displacement)) {
+            Ok(within) => self.filetype.data_before(within),
+            Err(_) => self.filetype.data_before(i64::MAX),
+        }
+    }
+
+    /// The file bytes of `len` data bytes from `position` on, in view order, neighbours merged.
+    pub fn extents(&self, position: u64, len: u64) -> Extents {
+        Extents {
+            displacement: self.displacement,
+            cursor: self.filetype.cursor(u64::MAX, position),
+            left: len,
+        }
+    }
+
+    /// The smallest range of file bytes that holds `len` data bytes from `position` on; for views
+    /// that are not aggregatable it may be larger.
+    pub fn span(&self, position: u64, len: u64) -> Extent {
+        let size = self.filetype.size();
+        if len == 0 || size == 0 {
+            return Extent::new(self.offset_at(position), 0);
+        }
+        let last = position.saturating_add(len - 1);
+        if self.is_aggregatable() {
+            return Extent::between(self.offset_at(position), self.offset_at(last) + 1);
+        }
+        let tile = |position: u64| {
+            let copy = i128::from(position / size) * i128::from(self.filetype.extent());
+            copy + i128::from(self.displacement)
+        };
+        let low = tile(position) + i128::from(self.filetype.true_lb());
+        let high = tile(last) + i128::from(self.filetype.true_ub());
+        let byte = |at: i128| u64::try_from(at.clamp(0, i64::MAX.into())).unwrap_or(0);
+        Extent::between(byte(low), byte(high))
+    }
+
+    /// Whether `len` data bytes from `position` on are one run in the file.
+    pub fn is_contiguous_at(&self, position: u64, len: u64) -> bool {
+        if len == 0 || self.is_contiguous() {
+            return true;
+        }
+        self.filetype.cursor(u64::MAX, position).run().is_some_and(|(_, run)| run >= len)
+    }
+
+    /// Whether any data bytes in a row are one run in the file.
+    pub fn is_contiguous(&self) -> bool {
+        self.filetype.is_contiguous()
+    }
+
+    /// Whether file offsets always grow with the position, so that a range of file bytes holds a
+    /// range of data bytes.
+    pub fn is_aggregatable(&self) -> bool {
+        self.filetype.is_ascending()
+    }
+
+    /// A digest of the content: equal on all ranks for equal views.
+    pub fn hash(&self) -> u128 {
+        crate::datatype::digest::Digest::new(7).bytes(&self.encode()).finish()
+    }
+
+    /// The view as bytes, for [`View::decode`] on any rank.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let (kind, name) = match &self.representation {
+            Representation::Native => (0, ""),
+            Representation::Internal => (1, ""),
+            Representation::External32 => (2, ""),
+            Representation::User(name) => (3, name.as_str()),
+        };
+        out.push(kind);
+        encode_number(&mut out, name.len() as u64);
+        out.extend_from_slice(name.as_bytes());
+        encode_number(&mut out, self.displacement);
+        out.extend(self.etype.encode());
+        out.extend(self.filetype.encode());
+        out
+    }
+
+    /// The view that [`View::encode`] turned into `bytes`, which may come from anybody.
+    ///
+    /// # Errors
+    ///
+    /// For damaged bytes, and as [`View::new`] for a file that is only read.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader(bytes);
+        let kind = reader.byte()?;
+        let len = reader.unsigned()?;
+        let name = String::from_utf8_lossy(reader.bytes(len)?).into_owned();
+        let representation = match kind {
+            0 => Representation::Native,
+            1 => Representation::Internal,
+            2 => Representation::External32,
+            3 => Representation::User(name),
+            _ => return Err(damaged("an unknown representation")),
+        };
+        let displacement = reader.unsigned()?;
+        let (etype, filetype) = (Datatype::read(&mut reader)?, Datatype::read(&mut reader)?);
+        if !reader.0.is_empty() {
+            return Err(damaged("bytes are left over"));
+        }
+        View::new(displacement, etype, filetype, representation, false)
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::new(ErrorClass::Intern, format!("view of another rank: {what}"))
+}
+
+/// The demands of MPI-4.1, 14.1.1 and 14.3 on etype and filetype.
+fn check(name: &str, datatype: &Datatype, writable: bool) -> Result<()> {
+    if datatype.true_lb() < 0 {
+        return Err(bad(format!("view: the {name} has negative displacements")));
+    }
+    if datatype.extent() < 0 {
+        return Err(bad(format!("view: the {name} has a negative extent")));
+    }
+    if !datatype.is_monotone() {
+        return Err(bad(format!("view: the {name}'s displacements are not in ascending order")));
+    }
+    if writable && datatype.has_overlap() {
+        return Err(bad(format!(
+            "view: the {name} has overlapping regions, and the file is open for writing"
+        )));
+    }
+    Ok(())
+}
+
+/// Iterates over the file bytes of a part of a view; made by [`View::extents`].
+#[derive(Clone, Debug)]
+pub struct Extents {
+    displacement: u64,
+    cursor: Cursor,
+    left: u64,
+}
+
+impl Iterator for Extents {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        let (at, len) = self.cursor.run().filter(|_| self.left > 0)?;
+        let len = len.min(self.left);
+        let offset = self.displacement.checked_add(u64::try_from(at).ok()?)?;
+        self.cursor.advance(len);
+        self.left -= len;
+        Some(Extent::new(offset, len))
+    }
+}

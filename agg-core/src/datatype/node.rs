@@ -1,0 +1,416 @@
+//! The nodes of a datatype's tree, and the facts that every node knows about itself.
+//!
+//! A node describes data bytes *relative to its first data byte*, which is always at 0. So a
+//! layout does not depend on where it stands, equal layouts have equal nodes, and lower and upper
+//! bounds (which only place copies) live in [`Datatype`](super::Datatype) alone. A node without
+//! data is the empty leaf; no other node has an empty child.
+
+use super::basic::Basic;
+use super::digest::Digest;
+use crate::error::{Error, ErrorClass, Result};
+use std::sync::Arc;
+
+/// Deepest tree: real programs stay below 20, and recursion over a tree must not end the stack.
+pub(crate) const MAX_DEPTH: u32 = 256;
+
+/// What is known of a node in O(1). Displacements are bytes relative to the first data byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// Data bytes in memory.
+    pub(crate) size: u64,
+    /// Data bytes in `external32`.
+    pub(crate) external_size: u64,
+    /// Lowest displacement, never positive.
+    pub(crate) low: i64,
+    /// One past the highest displacement.
+    pub(crate) high: i64,
+    /// Displacement of the last basic element in typemap order.
+    pub(crate) last: i64,
+    /// One past the last data byte in typemap order.
+    pub(crate) end: i64,
+    /// Runs in typemap order, adjacent ones merged; saturates.
+    pub(crate) pieces: u64,
+    /// Displacements of basic elements never decrease.
+    pub(crate) monotone: bool,
+    /// Elements share bytes. Exact if `monotone`; otherwise they *may* share bytes.
+    pub(crate) overlap: bool,
+    /// The only basic element in it, if there is only one.
+    pub(crate) uniform: Option<Basic>,
+    /// Nodes on the longest way down.
+    pub(crate) depth: u32,
+    /// Digest of the content.
+    pub(crate) hash: u128,
+}
+
+impl Facts {
+    /// Whether the data is the one run `0 .. size`.
+    pub(crate) fn dense(&self) -> bool {
+        self.pieces == 1
+    }
+}
+
+/// One block of [`Shape::Blocks`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    /// Displacement of its first copy.
+    pub(crate) displacement: i64,
+    /// Copies in earlier blocks.
+    pub(crate) first: u64,
+}
+
+/// One field of [`Shape::Sequence`].
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    /// Displacement of its first data byte.
+    pub(crate) displacement: i64,
+    /// Data bytes in earlier fields.
+    pub(crate) position: u64,
+    /// Its layout.
+    pub(crate) child: Arc<Node>,
+}
+
+/// How a node arranges its children.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// `count` elements in a row.
+    Leaf { basic: Basic, count: u64 },
+    /// `count` copies of `child`, `stride` bytes apart; at least two.
+    Repeat { count: u64, stride: i64, child: Arc<Node> },
+    /// One copy of `child` at each displacement; at least two.
+    Indexed { displacements: Box<[i64]>, child: Arc<Node> },
+    /// Blocks of different lengths of copies of `child`, `stride` bytes apart; at least two.
+    /// `rows`: each block is a single run of bytes.
+    Blocks { blocks: Box<[Block]>, stride: i64, rows: bool, child: Arc<Node> },
+    /// Different children; at least two.
+    Sequence { fields: Box<[Field]> },
+}
+
+/// A layout of data bytes.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) facts: Facts,
+    pub(crate) shape: Shape,
+}
+
+/// The error for sizes and displacements that 64 bits cannot hold.
+pub(crate) fn too_large(what: &str) -> Error {
+    Error::new(ErrorClass::Arg, format!("datatype: {what} does not fit into 64 bits"))
+}
+
+fn deeper(child: u32) -> Result<u32> {
+    if child >= MAX_DEPTH {
+        let text = format!("datatype: nested deeper than {MAX_DEPTH} levels");
+        return Err(Error::new(ErrorClass::Type, text));
+    }
+    Ok(child + 1)
+}
+
+fn sum(a: i64, b: i64) -> Result<i64> {
+    a.checked_add(b).ok_or_else(|| too_large("a displacement"))
+}
+
+impl Node {
+    /// The node without data.
+    pub(crate) fn empty() -> Arc<Node> {
+        Arc::new(Node {
+            facts: Facts {
+                size: 0,
+                external_size: 0,
+                low: 0,
+                high: 0,
+                last: 0,
+                end: 0,
+                pieces: 0,
+                monotone: true,
+                overlap: false,
+                uniform: None,
+                depth: 1,
+                hash: Digest::new(0).finish(),
+            },
+            shape: Shape::Leaf { basic: Basic::BYTE, count: 0 },
+        })
+    }
+
+    /// `count` elements in a row.
+    pub(crate) fn leaf(basic: Basic, count: u64) -> Result<Arc<Node>> {
+        if count == 0 || basic.size == 0 {
+            return Ok(Node::empty());
+        }
+        let size = count.checked_mul(u64::from(basic.size)).filter(|size| *size <= i64::MAX as u64);
+        let size = size.ok_or_else(|| too_large("the size"))?;
+        let external = count.checked_mul(u64::from(basic.external_size));
+        let facts = Facts {
+            size,
+            external_size: external.ok_or_else(|| too_large("the external32 size"))?,
+            low: 0,
+            high: size as i64,
+            last: size as i64 - i64::from(basic.size),
+            end: size as i64,
+            pieces: 1,
+            monotone: true,
+            overlap: false,
+            uniform: Some(basic),
+            depth: 1,
+            hash: Digest::new(1)
+                .word(basic.kind as u64)
+                .word(u64::from(basic.size) << 32 | u64::from(basic.external_size))
+                .word(count)
+                .finish(),
+        };
+        Ok(Arc::new(Node { facts, shape: Shape::Leaf { basic, count } }))
+    }
+
+    /// `count` copies of `child`, `stride` bytes apart.
+    pub(crate) fn repeat(count: u64, stride: i64, child: &Arc<Node>) -> Result<Arc<Node>> {
+        if count == 0 || child.is_empty() {
+            return Ok(Node::empty());
+        }
+        if count == 1 {
+            return Ok(child.clone());
+        }
+        match &child.shape {
+            Shape::Leaf { basic, count: n } if stride == child.facts.end => {
+                let total = n.checked_mul(count).ok_or_else(|| too_large("the size"))?;
+                return Node::leaf(*basic, total);
+            }
+            Shape::Repeat { count: n, stride: inner, child: grandchild }
+                if i128::from(stride) == i128::from(*n) * i128::from(*inner) =>
+            {
+                let total = n.checked_mul(count).ok_or_else(|| too_large("the count"))?;
+                return Node::repeat(total, *inner, &grandchild.clone());
+            }
+            _ => {}
+        }
+        let facts = repeat_facts(count, stride, &child.facts)?;
+        Ok(Arc::new(Node { facts, shape: Shape::Repeat { count, stride, child: child.clone() } }))
+    }
+
+    /// One copy of `child` at each of `displacements`, of which the first is 0.
+    pub(crate) fn indexed(displacements: Vec<i64>, child: &Arc<Node>) -> Result<Arc<Node>> {
+        if displacements.is_empty() || child.is_empty() {
+            return Ok(Node::empty());
+        }
+        if let Some(stride) = constant_stride(&displacements) {
+            return Node::repeat(displacements.len() as u64, stride, child);
+        }
+        let mut digest = Digest::new(3).wide(child.facts.hash).word(displacements.len() as u64);
+        for displacement in &displacements {
+            digest = digest.signed(*displacement);
+        }
+        let parts = displacements.iter().map(|at| (*at, child.facts));
+        let facts = Facts {
+            depth: deeper(child.facts.depth)?,
+            hash: digest.finish(),
+            ..sequence_facts(parts)?
+        };
+        let displacements = displacements.into_boxed_slice();
+        Ok(Arc::new(Node { facts, shape: Shape::Indexed { displacements, child: child.clone() } }))
+    }
+
+    /// Blocks of copies of `child`, `stride` bytes apart; returns the first byte's displacement.
+    pub(crate) fn blocks(
+        list: &[(u64, i64)],
+        stride: i64,
+        child: &Arc<Node>,
+    ) -> Result<(i64, Arc<Node>)> {
+        if child.is_empty() {
+            return Ok((0, Node::empty()));
+        }
+        let merged = merge_blocks(list, stride)?;
+        let Some(&(len, start)) = merged.first() else { return Ok((0, Node::empty())) };
+        if merged.iter().all(|block| block.0 == len) {
+            let relative =
+                |at: i64| at.checked_sub(start).ok_or_else(|| too_large("a displacement"));
+            let displacements = merged.iter().map(|block| relative(block.1));
+            let block = Node::repeat(len, stride, child)?;
+            return Ok((start, Node::indexed(displacements.collect::<Result<_>>()?, &block)?));
+        }
+        let mut digest = Digest::new(4).wide(child.facts.hash).signed(stride);
+        let mut blocks = Vec::with_capacity(merged.len());
+        let mut parts = Vec::with_capacity(merged.len());
+        let mut first = 0u64;
+        for (len, at) in merged {
+            let displacement = at.checked_sub(start).ok_or_else(|| too_large("a displacement"))?;
+            digest = digest.word(len).signed(displacement);
+            blocks.push(Block { displacement, first });
+            let facts =
+                if len == 1 { child.facts } else { repeat_facts(len, stride, &child.facts)? };
+            parts.push((displacement, facts));
+            first = first.checked_add(len).ok_or_else(|| too_large("the count"))?;
+        }
+        let facts = Facts {
+            depth: deeper(child.facts.depth)?,
+            hash: digest.finish(),
+            ..sequence_facts(parts.iter().copied())?
+        };
+        let blocks = blocks.into_boxed_slice();
+        let rows = child.facts.dense() && child.facts.end == stride;
+        let shape = Shape::Blocks { blocks, stride, rows, child: child.clone() };
+        Ok((start, Arc::new(Node { facts, shape })))
+    }
+
+    /// Different children one after the other; returns the first byte's displacement.
+    pub(crate) fn sequence(list: Vec<(i64, Arc<Node>)>) -> Result<(i64, Arc<Node>)> {
+        let list = merge_leaves(list)?;
+        let Some((start, head)) = list.first().cloned() else { return Ok((0, Node::empty())) };
+        let relative = |at: i64| at.checked_sub(start).ok_or_else(|| too_large("a displacement"));
+        if list.iter().all(|part| part.1.facts.hash == head.facts.hash) {
+            let displacements = list.iter().map(|part| relative(part.0)).collect::<Result<_>>()?;
+            return Ok((start, Node::indexed(displacements, &head)?));
+        }
+        let mut digest = Digest::new(5).word(list.len() as u64);
+        let (mut position, mut depth) = (0u64, 0);
+        let mut fields = Vec::with_capacity(list.len());
+        for (at, child) in list {
+            let displacement = relative(at)?;
+            digest = digest.signed(displacement).wide(child.facts.hash);
+            depth = depth.max(child.facts.depth);
+            let size = child.facts.size;
+            fields.push(Field { displacement, position, child });
+            position = position.checked_add(size).ok_or_else(|| too_large("the size"))?;
+        }
+        let parts = fields.iter().map(|field| (field.displacement, field.child.facts));
+        let facts =
+            Facts { depth: deeper(depth)?, hash: digest.finish(), ..sequence_facts(parts)? };
+        Ok((start, Arc::new(Node { facts, shape: Shape::Sequence { fields: fields.into() } })))
+    }
+
+    /// Whether there is no data byte.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.facts.size == 0
+    }
+
+    /// Bytes of memory that this node itself takes, without its children.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let list = match &self.shape {
+            Shape::Leaf { .. } | Shape::Repeat { .. } => 0,
+            Shape::Indexed { displacements, .. } => size_of_val(&**displacements),
+            Shape::Blocks { blocks, .. } => size_of_val(&**blocks),
+            Shape::Sequence { fields } => size_of_val(&**fields),
+        };
+        // An Arc's two counters stand before the node.
+        size_of::<Node>() + 2 * size_of::<usize>() + list
+    }
+
+    /// The distinct child nodes, in order (a shared child of a sequence may come twice).
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Arc<Node>> {
+        let (one, many) = match &self.shape {
+            Shape::Leaf { .. } => (None, None),
+            Shape::Repeat { child, .. }
+            | Shape::Indexed { child, .. }
+            | Shape::Blocks { child, .. } => (Some(child), None),
+            Shape::Sequence { fields } => (None, Some(fields.iter().map(|field| &field.child))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+}
+
+/// The common difference of neighbours, if there is one; 0 for a single entry.
+fn constant_stride(displacements: &[i64]) -> Option<i64> {
+    let stride = match displacements {
+        [] | [_] => 0,
+        [first, second, ..] => second.checked_sub(*first)?,
+    };
+    let regular = displacements.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(stride));
+    regular.then_some(stride)
+}
+
+/// Drops empty blocks and joins those that continue their predecessor.
+fn merge_blocks(list: &[(u64, i64)], stride: i64) -> Result<Vec<(u64, i64)>> {
+    let mut merged: Vec<(u64, i64)> = Vec::new();
+    for &(len, at) in list.iter().filter(|block| block.0 > 0) {
+        if let Some(last) = merged.last_mut() {
+            let next = i128::from(last.1) + i128::from(last.0) * i128::from(stride);
+            if next == i128::from(at) {
+                last.0 = last.0.checked_add(len).ok_or_else(|| too_large("the count"))?;
+                continue;
+            }
+        }
+        merged.push((len, at));
+    }
+    Ok(merged)
+}
+
+/// Drops empty children and joins adjacent rows of the same element.
+fn merge_leaves(list: Vec<(i64, Arc<Node>)>) -> Result<Vec<(i64, Arc<Node>)>> {
+    let mut merged: Vec<(i64, Arc<Node>)> = Vec::with_capacity(list.len());
+    for (at, child) in list.into_iter().filter(|part| !part.1.is_empty()) {
+        if let (Some((start, last)), Shape::Leaf { basic, count }) =
+            (merged.last_mut(), &child.shape)
+        {
+            let adjacent = start.checked_add(last.facts.end) == Some(at);
+            match &last.shape {
+                Shape::Leaf { basic: before, count: n } if adjacent && before == basic => {
+                    let total = n.checked_add(*count).ok_or_else(|| too_large("the size"))?;
+                    *last = Node::leaf(*basic, total)?;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        merged.push((at, child));
+    }
+    Ok(merged)
+}
+
+fn repeat_facts(count: u64, stride: i64, child: &Facts) -> Result<Facts> {
+    let copies = i64::try_from(count - 1).map_err(|_| too_large("the count"))?;
+    let last = copies.checked_mul(stride).ok_or_else(|| too_large("a displacement"))?;
+    let size = count.checked_mul(child.size).ok_or_else(|| too_large("the size"))?;
+    let external = count.checked_mul(child.external_size);
+    let seams = if child.end == stride { count - 1 } else { 0 };
+    let pieces = u128::from(count) * u128::from(child.pieces) - u128::from(seams);
+    let monotone = child.monotone && child.last <= stride;
+    let span = child.high.abs_diff(child.low);
+    let clash = if monotone { child.end > stride } else { stride.unsigned_abs() < span };
+    Ok(Facts {
+        size,
+        external_size: external.ok_or_else(|| too_large("the external32 size"))?,
+        low: child.low.min(sum(last, child.low)?),
+        high: child.high.max(sum(last, child.high)?),
+        last: sum(last, child.last)?,
+        end: sum(last, child.end)?,
+        pieces: u64::try_from(pieces).unwrap_or(u64::MAX),
+        monotone,
+        overlap: child.overlap || clash,
+        uniform: child.uniform,
+        depth: deeper(child.depth)?,
+        hash: Digest::new(2).wide(child.hash).word(count).signed(stride).finish(),
+    })
+}
+
+/// The facts of parts in a row (the first at 0); `depth` and `hash` are for the caller.
+fn sequence_facts(parts: impl Iterator<Item = (i64, Facts)> + Clone) -> Result<Facts> {
+    let mut all: Option<Facts> = None;
+    for (at, part) in parts.clone() {
+        let (low, high) = (sum(at, part.low)?, sum(at, part.high)?);
+        let (last, end) = (sum(at, part.last)?, sum(at, part.end)?);
+        let Some(all) = &mut all else {
+            all = Some(Facts { low, high, last, end, ..part });
+            continue;
+        };
+        let seam = u64::from(all.end == at);
+        let size = all.size.checked_add(part.size).ok_or_else(|| too_large("the size"))?;
+        let external = all.external_size.checked_add(part.external_size);
+        all.monotone = all.monotone && part.monotone && all.last <= at;
+        all.overlap = all.overlap || part.overlap || (all.monotone && all.end > at);
+        all.external_size = external.ok_or_else(|| too_large("the external32 size"))?;
+        all.uniform = all.uniform.filter(|basic| part.uniform == Some(*basic));
+        all.pieces = all.pieces.saturating_add(part.pieces - seam);
+        (all.size, all.last, all.end) = (size, last, end);
+        (all.low, all.high) = (all.low.min(low), all.high.max(high));
+    }
+    let mut all = all.ok_or_else(|| too_large("an empty list"))?;
+    if !all.monotone {
+        all.overlap = all.overlap || spans_overlap(parts);
+    }
+    Ok(all)
+}
+
+/// Whether the hulls of the parts share bytes.
+fn spans_overlap(parts: impl Iterator<Item = (i64, Facts)>) -> bool {
+    let mut spans: Vec<(i64, i64)> =
+        parts.map(|(at, part)| (at + part.low, at + part.high)).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
+}
