@@ -17,6 +17,7 @@ pub mod error;
 pub mod extent;
 pub mod group;
 pub mod hints;
+pub mod independent;
 pub mod log;
 pub mod memory;
 pub mod pattern;
