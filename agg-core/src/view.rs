@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
 
 /// The data representation of a file (MPI-4.1, 14.5).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Representation {
     /// Bytes as in memory.
     #[default]

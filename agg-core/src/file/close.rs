@@ -1,0 +1,76 @@
+//! Closing and deleting.
+
+use super::File;
+use super::meet::{Kind, from_rank_zero, meet};
+use crate::driver;
+use crate::error::{Error, ErrorClass, Result};
+use crate::task::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl File {
+    /// Closes the file; collective. It is closed afterwards whatever the result.
+    ///
+    /// # Errors
+    /// What the system said to any rank's close, on every rank; `Io` if a split operation was
+    /// still active; `File` if the file was closed before.
+    pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let tags = self.tags.next();
+        Box::pin(async move {
+            let closed = async {
+                let mut local = self.end_active_split().await;
+                if self.closed.swap(true, Ordering::AcqRel) {
+                    let error = Error::new(ErrorClass::File, "the file has been closed before");
+                    local = local.and(Err(error));
+                } else {
+                    local = local.and(self.driver.close());
+                }
+                let agreed = meet(&*self.transport, &tags, Kind::Close, [0; 4], local).await;
+                let deleted = if self.is_deleted_on_close() {
+                    from_rank_zero(&*self.transport, &tags, || self.delete_here().map(|()| 0))
+                        .await
+                        .map(drop)
+                } else {
+                    Ok(())
+                };
+                agreed.and(deleted)
+            };
+            closed.await.map_err(|error| self.context(error, "MPI_File_close"))
+        })
+    }
+
+    async fn end_active_split(&self) -> Result<()> {
+        let Some(kind) = self.active_split() else { return Ok(()) };
+        let _ = self.finish_split().await;
+        Err(Error::new(ErrorClass::Io, format!("the split operation {kind} was not ended")))
+    }
+
+    /// Closes the file on this rank without a word to the others, as at the end of a program that
+    /// forgot to close it.
+    ///
+    /// # Errors
+    /// What the system says to this rank's close.
+    pub fn abandon(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.drop_split();
+        let closed = self.driver.close();
+        let deletes = self.is_deleted_on_close() && self.transport.rank() == 0;
+        let deleted = if deletes { self.delete_here() } else { Ok(()) };
+        closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
+    }
+
+    /// Deletes the file called `path` (which may have a driver prefix).
+    ///
+    /// # Errors
+    /// `NoSuchFile`, `Access` and so on, as the system says.
+    pub fn delete(path: &str) -> Result<()> {
+        driver::delete(path, 0)
+            .map_err(|error| error.with_operation("MPI_File_delete").with_path(path))
+    }
+
+    fn delete_here(&self) -> Result<()> {
+        driver::delete(&self.path, self.transport.rank())
+    }
+}

@@ -1,0 +1,267 @@
+//! Every read and write: checked and positioned when called, carried out when polled.
+
+use super::convert::{Stream, len_in_file};
+use super::meet::{Kind, from_rank_zero, meet};
+use super::{Call, Direction, File, Position};
+use crate::driver::Outcome;
+use crate::error::{Error, ErrorClass, Result};
+use crate::group;
+use crate::hints::Hints;
+use crate::memory::Memory;
+use crate::tags::TagBlock;
+use crate::task::BoxFuture;
+use crate::transport::{self, LockGuard};
+use crate::view::View;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A call that passed all checks: it knows its bytes, whatever happens to the file later.
+pub(super) struct Request {
+    pub(super) operation: &'static str,
+    pub(super) direction: Direction,
+    pub(super) view: Arc<View>,
+    pub(super) memory: Memory,
+    /// First byte of the view's data.
+    pub(super) position: u64,
+    /// Bytes in the file's representation.
+    pub(super) len: u64,
+    hints: Arc<Hints>,
+    atomic: bool,
+}
+
+impl File {
+    /// Starts a data operation; the future carries it out.
+    ///
+    /// File pointers move at once, so that calls take their ranges in the order in which they are
+    /// made. A blocking call waits for the future; a nonblocking one keeps it and must poll it to
+    /// its end while the memory stays valid. Errors in the arguments come with the outcome.
+    pub fn start(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
+        let file = self.clone();
+        let operation = call.operation;
+        if call.is_collective() && self.transport.size() > 1 {
+            let tags = self.tags.next();
+            if call.position == Position::Ordered {
+                let more = self.tags.next();
+                let (direction, checked) = (call.direction, self.check_call(call));
+                return Box::pin(async move {
+                    let outcome = file.ordered(direction, checked, tags, more).await;
+                    file.told(operation, outcome)
+                });
+            }
+            let direction = call.direction;
+            let request = self.claim(call);
+            return Box::pin(async move {
+                let outcome = file.collective(direction, request, tags).await;
+                file.told(operation, outcome)
+            });
+        }
+        let request = self.claim(call);
+        Box::pin(async move {
+            let outcome = match request {
+                Ok(request) => file.independent(request).await,
+                Err(error) => Outcome { bytes: 0, result: Err(error) },
+            };
+            file.told(operation, outcome)
+        })
+    }
+
+    /// Checks everything that does not depend on the position; the position is not yet known.
+    fn check_call(&self, call: Call) -> Result<(Request, u64)> {
+        self.check_open()?;
+        let memory = call.memory?;
+        match call.direction {
+            Direction::Read if !self.amode.is_readable() => {
+                let text = format!("the file was opened {}", self.amode);
+                return Err(Error::new(ErrorClass::Access, text));
+            }
+            Direction::Write => self.check_writable()?,
+            Direction::Read => {}
+        }
+        if matches!(call.position, Position::Explicit(_) | Position::Individual) {
+            self.check_not_sequential()?;
+        }
+        let state = self.state();
+        let view = state.view.clone();
+        let len = len_in_file(&memory, view.representation())?;
+        let etypes = whole_etypes(len, view.etype_size())?;
+        let (hints, atomic) = (state.hints.hints.clone(), state.atomic);
+        let Call { operation, direction, .. } = call;
+        let request =
+            Request { operation, direction, view, memory, position: 0, len, hints, atomic };
+        Ok((request, etypes))
+    }
+
+    /// Checks a call and takes its range of the file.
+    fn claim(&self, call: Call) -> Result<Request> {
+        let position = call.position;
+        let (mut request, etypes) = self.check_call(call)?;
+        let first = match position {
+            Position::Explicit(offset) => u64::try_from(offset)
+                .map_err(|_| Error::new(ErrorClass::Arg, format!("offset {offset} is negative")))?,
+            Position::Individual => self.claim_individual(etypes)?,
+            Position::Shared | Position::Ordered => self.claim_shared(etypes)?,
+        };
+        request.at(first)?;
+        Ok(request)
+    }
+
+    /// Carries out an operation of this rank alone.
+    async fn independent(&self, request: Request) -> Outcome {
+        if request.len == 0 {
+            return Outcome { bytes: 0, result: Ok(()) };
+        }
+        let _guard = match self.lock_if_atomic(&request).await {
+            Ok(guard) => guard,
+            Err(error) => return Outcome { bytes: 0, result: Err(error) },
+        };
+        let stream = match request.stream() {
+            Ok(stream) => stream,
+            Err(error) => return Outcome { bytes: 0, result: Err(error) },
+        };
+        let outcome = self.transfer(&request, stream.memory());
+        stream.finish(outcome)
+    }
+
+    async fn lock_if_atomic(&self, request: &Request) -> Result<Option<Box<dyn LockGuard>>> {
+        if !request.atomic || self.transport.size() == 1 {
+            return Ok(None);
+        }
+        let span = request.view.span(request.position, request.len);
+        let exclusive = request.direction == Direction::Write;
+        transport::lock(&**self.shared()?, span, exclusive).await.map(Some)
+    }
+
+    /// Carries out an operation of all ranks; a rank without a valid request takes part too.
+    async fn collective(
+        &self,
+        direction: Direction,
+        request: Result<Request>,
+        tags: TagBlock,
+    ) -> Outcome {
+        let stream = match &request {
+            Ok(request) => request.stream(),
+            Err(error) => Err(error.clone()),
+        };
+        let moved = match (&request, &stream) {
+            (Ok(request), Ok(stream)) => self.transfer(request, stream.memory()),
+            (Err(error), _) | (_, Err(error)) => Outcome { bytes: 0, result: Err(error.clone()) },
+        };
+        let _ = direction;
+        tags.ready().await;
+        let result = group::agree(&*self.transport, tags.tag(0), moved.result).await;
+        let outcome = Outcome { bytes: moved.bytes, result };
+        match stream {
+            Ok(stream) => stream.finish(outcome),
+            Err(_) => outcome,
+        }
+    }
+
+    /// Moves the bytes piece by piece.
+    fn transfer(&self, request: &Request, memory: &Memory) -> Outcome {
+        let mut outcome = Outcome { bytes: 0, result: Ok(()) };
+        for extent in request.view.extents(request.position, request.len) {
+            let mut piece = vec![0; extent.len as usize];
+            let part = match request.direction {
+                Direction::Read => {
+                    self.driver.read_contig(&mut piece, extent.offset, &self.counters)
+                }
+                Direction::Write => {
+                    self.wrote.store(true, Ordering::Release);
+                    memory.gather(outcome.bytes, &mut piece);
+                    self.driver.write_contig(&piece, extent.offset, &self.counters)
+                }
+            };
+            if request.direction == Direction::Read {
+                memory.scatter(outcome.bytes, &piece[..part.bytes as usize]);
+            }
+            outcome.bytes += part.bytes;
+            if part.result.is_err() || part.bytes < extent.len {
+                outcome.result = part.result;
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Finds each rank's place at the shared file pointer, in rank order, then proceeds as any
+    /// collective operation: one exchange of sizes, one addition by rank 0, one broadcast.
+    async fn ordered(
+        &self,
+        direction: Direction,
+        checked: Result<(Request, u64)>,
+        tags: TagBlock,
+        more: TagBlock,
+    ) -> Outcome {
+        match self.place_in_order(direction, checked, &tags).await {
+            Ok(request) => self.collective(direction, request, more).await,
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    /// All ranks get their places, or all get the same error. A place of its own that no file can
+    /// hold is the inner error: the other ranks hear of it in the operation that follows.
+    async fn place_in_order(
+        &self,
+        direction: Direction,
+        checked: Result<(Request, u64)>,
+        tags: &TagBlock,
+    ) -> Result<Result<Request>> {
+        let kind = match direction {
+            Direction::Read => Kind::ReadOrdered,
+            Direction::Write => Kind::WriteOrdered,
+        };
+        let (request, words, checked) = match checked {
+            Ok((request, etypes)) => (Ok(request), [etypes, 0, 0, 0], Ok(())),
+            Err(error) => (Err(error.clone()), [0; 4], Err(error)),
+        };
+        let all = meet(&*self.transport, tags, kind, words, checked).await?;
+        let before =
+            |rank: usize| all[..rank].iter().fold(0u64, |sum, words| sum.saturating_add(words[0]));
+        let total = before(all.len());
+        let first = from_rank_zero(&*self.transport, tags, || self.claim_shared(total)).await?;
+        let mut request = request?;
+        let placed = request.at(first.saturating_add(before(self.transport.rank())));
+        Ok(placed.map(|()| request))
+    }
+
+    fn told(&self, operation: &'static str, mut outcome: Outcome) -> Outcome {
+        outcome.result = outcome.result.map_err(|error| self.context(error, operation));
+        outcome
+    }
+}
+
+impl Request {
+    fn stream(&self) -> Result<Stream> {
+        Stream::new(&self.memory, self.view.representation(), self.direction)
+    }
+
+    /// Places the request at etype `first` of its view.
+    ///
+    /// # Errors
+    /// `Arg` if it would end beyond what a file can hold.
+    fn at(&mut self, first: u64) -> Result<()> {
+        let fits = |n: &u64| i64::try_from(*n).is_ok();
+        let position = first.checked_mul(self.view.etype_size());
+        let end = position.and_then(|position| position.checked_add(self.len));
+        if end.filter(fits).is_none() {
+            let text = format!("{} bytes at etype {first} are beyond any file", self.len);
+            return Err(Error::new(ErrorClass::Arg, text));
+        }
+        self.position = position.unwrap_or(0);
+        Ok(())
+    }
+}
+
+/// The number of etypes in `len` bytes.
+fn whole_etypes(len: u64, etype: u64) -> Result<u64> {
+    if len == 0 {
+        return Ok(0);
+    }
+    match len.checked_rem(etype) {
+        Some(0) => Ok(len / etype),
+        _ => {
+            let text = format!("{len} bytes are no whole number of etypes of {etype} bytes");
+            Err(Error::new(ErrorClass::Io, text))
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The hints of an open file.
+
+use super::File;
+use super::meet::{Kind, Words, meet};
+use crate::complaint::Complaints;
+use crate::error::Result;
+use crate::group;
+use crate::hints::{Hints, InForce};
+use crate::tags::TagBlock;
+use crate::task::BoxFuture;
+use crate::transport::Transport;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// The hints of a file; where equal values are needed, all ranks have agreed on them.
+#[derive(Clone)]
+pub(super) struct AgreedHints {
+    pub(super) hints: Arc<Hints>,
+    /// Of the values that must be equal on all ranks.
+    pub(super) digest: u64,
+}
+
+impl AgreedHints {
+    pub(super) fn new(hints: Hints) -> Self {
+        Self { digest: digest(&hints.must_agree()), hints: Arc::new(hints) }
+    }
+
+    /// Lets rank 0's values win where ranks differ. `all` is what the ranks said in their meeting,
+    /// word `place` of it the digests.
+    pub(super) async fn agree(
+        mut self,
+        transport: &dyn Transport,
+        all: &[Words],
+        place: usize,
+        tags: &TagBlock,
+    ) -> Result<Self> {
+        if all.iter().all(|words| words[place] == all[0][place]) {
+            return Ok(self);
+        }
+        let values = self.hints.must_agree();
+        let values = group::bcast(transport, tags.tag(4), 0, values).await?;
+        let mut hints = (*self.hints).clone();
+        hints.adopt(&values);
+        self = Self::new(hints);
+        Ok(self)
+    }
+}
+
+/// A number that is the same on all ranks for equal values, and otherwise hardly ever.
+pub(super) fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl File {
+    /// Takes new hints; collective. Hints that count at open only keep their values.
+    ///
+    /// What is wrong in `info` goes to `complaints` and changes nothing.
+    ///
+    /// # Errors
+    /// `File` if the file has been closed, `Other` if the ranks call different operations.
+    pub fn set_info(
+        self: &Arc<Self>,
+        info: &[(String, String)],
+        complaints: &mut Complaints,
+    ) -> BoxFuture<'static, Result<()>> {
+        let (file, tags) = (self.clone(), self.tags.next());
+        let hints = self.changed_hints(info, complaints);
+        Box::pin(async move {
+            let set = async {
+                let words = [hints.digest, 0, 0, 0];
+                let checked = file.check_open();
+                let all = meet(&*file.transport, &tags, Kind::SetInfo, words, checked).await?;
+                let hints = hints.agree(&*file.transport, &all, 0, &tags).await?;
+                file.state().hints = hints;
+                Ok(())
+            };
+            set.await.map_err(|error| file.context(error, "MPI_File_set_info"))
+        })
+    }
+
+    /// The hints in force and what the engine tells about the file.
+    pub fn info(&self) -> Vec<InForce> {
+        self.state().hints.hints.in_force()
+    }
+
+    /// The hints in force.
+    pub fn hints(&self) -> Arc<Hints> {
+        self.state().hints.hints.clone()
+    }
+
+    pub(super) fn changed_hints(
+        &self,
+        info: &[(String, String)],
+        complaints: &mut Complaints,
+    ) -> AgreedHints {
+        let old = self.state().hints.clone();
+        if info.is_empty() {
+            return old;
+        }
+        let mut hints = (*old.hints).clone();
+        hints.update(info, complaints);
+        AgreedHints::new(hints)
+    }
+}

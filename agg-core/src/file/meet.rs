@@ -1,0 +1,116 @@
+//! The first step of every collective operation: all ranks hear what all ranks want.
+//!
+//! A rank whose arguments are wrong takes part all the same, so nobody waits for it; and ranks
+//! that call *different* operations find out here instead of waiting for each other forever.
+
+use crate::error::{Error, ErrorClass, Result};
+use crate::group;
+use crate::tags::TagBlock;
+use crate::transport::Transport;
+
+/// Which collective operation a rank is in; the number travels with the last byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Open = 8 << 2,
+    Close = 9 << 2,
+    SetView = 10 << 2,
+    SetSize = 11 << 2,
+    Preallocate = 12 << 2,
+    Sync = 13 << 2,
+    SetAtomicity = 14 << 2,
+    SetInfo = 15 << 2,
+    SeekShared = 16 << 2,
+    ReadOrdered = 17 << 2,
+    WriteOrdered = 18 << 2,
+}
+
+/// What a rank tells the others: up to four numbers, whose meaning the operation knows.
+pub(super) type Words = [u64; 4];
+
+/// Bytes of a rank's part: the numbers, then the kind and whether the rank brings an error.
+const PART: usize = 33;
+const FLAGS: usize = PART - 1;
+const FAILED: u8 = 1;
+
+/// Exchanges `words` between all ranks; returns those of every rank, in rank order.
+///
+/// # Errors
+/// The same on every rank: the lowest rank's error if a rank brought one, or `Other` if the ranks
+/// are in different operations.
+pub(super) async fn meet(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    kind: Kind,
+    words: Words,
+    checked: Result<()>,
+) -> Result<Vec<Words>> {
+    if transport.size() == 1 {
+        return checked.map(|()| vec![words]);
+    }
+    tags.ready().await;
+    let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
+    let all = group::allgather(transport, tags.tag(0), &mine).await?;
+    let parts = || all.chunks_exact(PART);
+    if let Some(rank) = parts().position(|part| part[FLAGS] & !FAILED != kind as u8) {
+        return Err(different_operations(kind, rank));
+    }
+    let failed = parts().any(|part| part[FLAGS] & FAILED != 0);
+    if failed {
+        group::agree(transport, tags.tag(1), checked).await?;
+    }
+    Ok(parts().map(|part| std::array::from_fn(|i| word_at(part, 8 * i))).collect())
+}
+
+fn word_at(part: &[u8], start: usize) -> u64 {
+    part[start..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn different_operations(kind: Kind, rank: usize) -> Error {
+    let text = format!("this rank is in {kind:?}, rank {rank} in another collective operation");
+    Error::new(ErrorClass::Other, text)
+}
+
+/// Checks that an argument of a collective operation is the same on all ranks.
+pub(super) fn same_everywhere(all: &[Words], class: ErrorClass, what: &str) -> Result<()> {
+    match all.iter().position(|words| words != &all[0]) {
+        None => Ok(()),
+        Some(rank) => {
+            Err(Error::new(class, format!("{what} differs between rank 0 and rank {rank}")))
+        }
+    }
+}
+
+/// Runs `step` on rank 0 and gives every rank its result; all ranks have met before.
+pub(super) async fn from_rank_zero(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    step: impl FnOnce() -> Result<u64> + Send,
+) -> Result<u64> {
+    if transport.rank() != 0 {
+        return unpack(&group::bcast(transport, tags.tag(2), 0, Vec::new()).await?);
+    }
+    let result = step().map_err(|error| error.with_rank(0));
+    if transport.size() > 1 {
+        group::bcast(transport, tags.tag(2), 0, pack(&result)).await?;
+    }
+    result
+}
+
+/// A result as bytes: the number or the error behind a byte that says which.
+fn pack(result: &Result<u64>) -> Vec<u8> {
+    match result {
+        Ok(number) => [&[0][..], &number.to_le_bytes()].concat(),
+        Err(error) => [&[1][..], &error.to_bytes()].concat(),
+    }
+}
+
+fn unpack(bytes: &[u8]) -> Result<u64> {
+    let damaged = || Error::new(ErrorClass::Intern, "a message between ranks is damaged");
+    match bytes {
+        [0, number @ ..] => number.try_into().map(u64::from_le_bytes).map_err(|_| damaged()),
+        [1, error @ ..] => Err(Error::from_bytes(error).unwrap_or_else(damaged)),
+        _ => Err(damaged()),
+    }
+}

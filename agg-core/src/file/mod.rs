@@ -1,0 +1,139 @@
+//! An open file: what `MPI_File_*` means (MPI-4.1, chapter 14), without any MPI.
+//!
+//! The layer above translates handles, datatypes and error codes; every rule about modes, views,
+//! file pointers, collective agreement and end of file lives here.
+//!
+//! Methods that the standard calls collective return a future and must be called on every rank in
+//! the same order. They claim their message tags when they are *called*, so that operations which
+//! are in progress at the same time never mix their messages. Every one of them ends with one
+//! result that all ranks agree on, also if a rank had wrong arguments.
+
+mod amode;
+mod call;
+mod close;
+mod convert;
+mod data;
+mod info;
+mod manage;
+mod meet;
+mod open;
+mod pointers;
+mod split;
+mod views;
+
+pub use amode::Amode;
+pub use call::{Call, Direction, Position, SplitKind, SplitPointer};
+pub use open::OpenRequest;
+pub use pointers::Whence;
+pub use views::Displacement;
+
+use crate::driver::Driver;
+use crate::error::{Error, ErrorClass, Result};
+use crate::report::Counters;
+use crate::tags::Tags;
+use crate::transport::{SharedState, Transport};
+use crate::view::View;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An open file, shared by the ranks of its transport.
+///
+/// All methods may be called from several threads; calls on one file then behave as some
+/// sequential order of them.
+pub struct File {
+    transport: Arc<dyn Transport>,
+    tags: Tags,
+    driver: Arc<dyn Driver>,
+    shared: Option<Arc<dyn SharedState>>,
+    path: String,
+    amode: Amode,
+    counters: Arc<Counters>,
+    state: Mutex<State>,
+    wrote: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// What changes while a file is open.
+struct State {
+    view: Arc<View>,
+    /// This rank's file pointer, in etypes of the view.
+    individual: u64,
+    atomic: bool,
+    hints: info::AgreedHints,
+    split: Option<split::Split>,
+    /// Whether this rank moved the shared file pointer since it was last set to 0.
+    shared_moved: bool,
+}
+
+impl File {
+    /// The ranks that opened the file.
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    /// The path, as given to the open.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The mode given to the open.
+    pub fn amode(&self) -> Amode {
+        self.amode
+    }
+
+    /// The view in force on this rank.
+    pub fn view(&self) -> Arc<View> {
+        self.state().view.clone()
+    }
+
+    /// What the file's operations counted so far on this rank.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The driver that stores the file's bytes.
+    pub fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorClass::File, "the file has been closed"));
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.amode.is_writable() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorClass::ReadOnly, format!("the file was opened {}", self.amode)))
+    }
+
+    fn check_not_sequential(&self) -> Result<()> {
+        if !self.amode.has(Amode::SEQUENTIAL) {
+            return Ok(());
+        }
+        let text = "a file opened SEQUENTIAL is accessed through its shared file pointer only";
+        Err(Error::new(ErrorClass::UnsupportedOperation, text))
+    }
+
+    /// Adds what the file knows to an error: its name and this rank, if no other rank is named.
+    fn context(&self, error: Error, operation: &str) -> Error {
+        error.with_operation(operation).with_path(&self.path).with_rank(self.transport.rank())
+    }
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("File")
+            .field("path", &self.path)
+            .field("amode", &self.amode)
+            .field("driver", &self.driver)
+            .finish_non_exhaustive()
+    }
+}

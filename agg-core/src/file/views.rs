@@ -1,0 +1,105 @@
+//! Setting the view of a file.
+
+use super::info::{AgreedHints, digest};
+use super::meet::{Kind, from_rank_zero, meet};
+use super::pointers::byte_of;
+use super::{Amode, File};
+use crate::complaint::Complaints;
+use crate::error::{Error, ErrorClass, Result};
+use crate::group;
+use crate::tags::TagBlock;
+use crate::task::BoxFuture;
+use crate::view::View;
+use std::sync::Arc;
+
+/// Where a view starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Displacement {
+    /// At the byte that the view itself says.
+    OfView,
+    /// Where the shared file pointer is now: `MPI_DISPLACEMENT_CURRENT`, for SEQUENTIAL files.
+    Current,
+}
+
+impl File {
+    /// Sets this rank's view and both file pointers to 0; collective.
+    ///
+    /// The view may differ between ranks in displacement and filetype. An error in it travels to
+    /// the other ranks; then all keep their views. `info` may hold new hints.
+    ///
+    /// # Errors
+    /// The same on every rank: what is wrong with any rank's view; `NotSame` if the data
+    /// representations differ; `Arg` if `displacement` does not go with the access mode.
+    pub fn set_view(
+        self: &Arc<Self>,
+        view: Result<View>,
+        displacement: Displacement,
+        info: &[(String, String)],
+        complaints: &mut Complaints,
+    ) -> BoxFuture<'static, Result<()>> {
+        let (file, tags) = (self.clone(), self.tags.next());
+        let hints = self.changed_hints(info, complaints);
+        Box::pin(async move {
+            let set = file.meet_and_set_view(view, displacement, hints, &tags).await;
+            set.map_err(|error| file.context(error, "MPI_File_set_view"))
+        })
+    }
+
+    async fn meet_and_set_view(
+        &self,
+        view: Result<View>,
+        displacement: Displacement,
+        hints: AgreedHints,
+        tags: &TagBlock,
+    ) -> Result<()> {
+        let checked = self.check_open().and_then(|()| self.check_displacement(displacement));
+        let moved = u64::from(self.state().shared_moved);
+        let (words, checked) = match (&view, checked) {
+            (Ok(view), Ok(())) => {
+                ([digest(view.representation()), hints.digest, displacement as u64, moved], Ok(()))
+            }
+            (Err(error), Ok(())) => ([0; 4], Err(error.clone())),
+            (_, Err(error)) => ([0; 4], Err(error)),
+        };
+        let all = meet(&*self.transport, tags, Kind::SetView, words, checked).await?;
+        if all.iter().any(|words| words[0] != all[0][0]) {
+            let text = "the data representation differs between ranks";
+            return Err(Error::new(ErrorClass::NotSame, text));
+        }
+        let mut view = view?;
+        let hints = hints.agree(&*self.transport, &all, 1, tags).await?;
+        if displacement == Displacement::Current {
+            let moved = self.moved_to_current(&view);
+            let local = moved.as_ref().map(drop).map_err(Clone::clone);
+            group::agree(&*self.transport, tags.tag(3), local).await?;
+            view = moved?;
+        }
+        if displacement == Displacement::Current || all.iter().any(|words| words[3] != 0) {
+            from_rank_zero(&*self.transport, tags, || self.shared()?.store(0).map(|()| 0)).await?;
+        }
+        let mut state = self.state();
+        state.view = Arc::new(view);
+        state.individual = 0;
+        state.shared_moved = false;
+        state.hints = hints;
+        Ok(())
+    }
+
+    /// SEQUENTIAL files have views at the current place only, other files never (MPI-4.1, 14.3).
+    fn check_displacement(&self, displacement: Displacement) -> Result<()> {
+        let sequential = self.amode.has(Amode::SEQUENTIAL);
+        if sequential == (displacement == Displacement::Current) {
+            return Ok(());
+        }
+        let text = "MPI_DISPLACEMENT_CURRENT goes with files opened SEQUENTIAL, and only with them";
+        Err(Error::new(ErrorClass::Arg, text))
+    }
+
+    /// `view` from the byte on that the shared file pointer is at.
+    fn moved_to_current(&self, view: &View) -> Result<View> {
+        let etypes = u64::try_from(self.shared()?.load()?).unwrap_or(0);
+        let byte = byte_of(&self.view(), etypes)?;
+        let (etype, filetype) = (view.etype().clone(), view.filetype().clone());
+        View::new(byte, etype, filetype, view.representation().clone(), self.amode.is_writable())
+    }
+}
