@@ -1,5 +1,8 @@
 //! What happened to one file: requests in, requests out, bytes, seconds.
 
+use crate::log;
+use crate::settings::Report;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
@@ -81,11 +84,177 @@ counters! {
     nanoseconds_out;
     /// Calls that failed.
     errors;
+    /// Collective calls that went through aggregators.
+    two_phase;
+    /// Collective calls that every rank served by itself.
+    collective_alone;
+    /// Independent calls served by data sieving.
+    sieved;
+    /// Independent calls with gaps served piece by piece, or by lists of pieces.
+    listed;
 }
 
 impl Counters {
     /// Adds `n` to one of the counters.
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
+    }
+}
+
+/// What is told about a file when it is closed, on one rank for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a> {
+    /// The file's name.
+    pub path: &'a str,
+    /// The driver that served it.
+    pub driver: &'a str,
+    /// Number of ranks that opened it.
+    pub ranks: usize,
+    /// Sums over these ranks.
+    pub totals: Totals,
+}
+
+impl Summary<'_> {
+    /// A line for people.
+    pub fn line(&self) -> String {
+        let t = &self.totals;
+        let requests_out = t.reads_out.saturating_add(t.writes_out);
+        let mut line = format!(
+            "report: {}: {} ranks, driver {}: in {} calls ({} collective), {} pieces, read {}, \
+             written {}; out {requests_out} requests, read {}, written {}; {:.3} s in calls, \
+             {:.3} s in storage (mean of ranks)",
+            self.path,
+            self.ranks,
+            self.driver,
+            t.calls,
+            t.collective_calls,
+            t.pieces_in,
+            Bytes(t.bytes_read),
+            Bytes(t.bytes_written),
+            Bytes(t.bytes_read_out),
+            Bytes(t.bytes_written_out),
+            self.mean_seconds(t.nanoseconds),
+            self.mean_seconds(t.nanoseconds_out),
+        );
+        for (words, count) in [
+            ("two-phase", t.two_phase),
+            ("collective but alone", t.collective_alone),
+            ("sieved", t.sieved),
+            ("by lists", t.listed),
+            ("messages", t.messages),
+            ("failed", t.errors),
+        ] {
+            if count > 0 {
+                line.push_str(&format!("; {words} {count}"));
+            }
+        }
+        line
+    }
+
+    /// A JSON object on one line; the names of counts are those of [`Totals`].
+    pub fn json(&self) -> String {
+        let mut json = format!(
+            "{{\"aggio_report\":1,\"file\":{},\"driver\":{},\"ranks\":{}",
+            quoted(self.path),
+            quoted(self.driver),
+            self.ranks
+        );
+        for (name, value) in self.totals.named() {
+            json.push_str(&format!(",\"{name}\":{value}"));
+        }
+        json.push('}');
+        json
+    }
+
+    /// Writes what `wish` asks for, if anything.
+    pub fn tell(&self, wish: Report) {
+        match wish {
+            Report::Off => {}
+            Report::Line => log::report(format_args!("{}", self.line())),
+            Report::Json => log::report(format_args!("{}", self.json())),
+        }
+    }
+
+    fn mean_seconds(&self, nanoseconds: u64) -> f64 {
+        nanoseconds as f64 / 1e9 / self.ranks.max(1) as f64
+    }
+}
+
+/// A number of bytes in the unit that people read best.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let mut value = self.0 as f64;
+        let mut unit = "B";
+        for larger in UNITS {
+            if value < 1024.0 {
+                break;
+            }
+            (value, unit) = (value / 1024.0, larger);
+        }
+        if unit == "B" { write!(f, "{} B", self.0) } else { write!(f, "{value:.1} {unit}") }
+    }
+}
+
+/// `text` as a JSON string.
+fn quoted(text: &str) -> String {
+    let mut json = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if c < ' ' || c == '\u{7f}' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals() -> Totals {
+        let counters = Counters::default();
+        Counters::add(&counters.calls, 12);
+        Counters::add(&counters.bytes_written, 3 << 19);
+        Counters::add(&counters.writes_out, 7);
+        Counters::add(&counters.nanoseconds, 4_000_000_000);
+        counters.totals()
+    }
+
+    #[test]
+    fn totals_survive_the_way_to_another_rank() {
+        let bytes = totals().to_bytes();
+        assert_eq!(bytes.len(), Totals::WIRE_BYTES);
+        assert_eq!(Totals::from_bytes(&bytes), Some(totals()));
+        assert_eq!(Totals::from_bytes(&bytes[1..]), None);
+        assert_eq!(Totals::from_bytes(&[bytes.clone(), vec![0; 8]].concat()), None);
+    }
+
+    #[test]
+    fn sums_over_ranks_do_not_wrap() {
+        let mut sum = Totals { calls: u64::MAX - 1, ..Totals::default() };
+        sum.add(&totals());
+        assert_eq!((sum.calls, sum.writes_out), (u64::MAX, 7));
+    }
+
+    #[test]
+    fn the_line_tells_requests_in_and_out_bytes_and_seconds() {
+        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals: totals() }.line();
+        assert!(line.contains("in 12 calls (0 collective), 0 pieces, read 0 B, written 1.5 MiB"));
+        assert!(line.contains("out 7 requests") && line.contains("1.000 s in calls"), "{line}");
+    }
+
+    #[test]
+    fn the_json_line_quotes_the_file_name() {
+        let path = "/d/\"q\"\\\n";
+        let json = Summary { path, driver: "posix", ranks: 4, totals: totals() }.json();
+        assert!(
+            json.starts_with(r#"{"aggio_report":1,"file":"/d/\"q\"\\\u000a","driver":"posix""#)
+        );
+        assert!(json.contains(",\"writes_out\":7,") && json.ends_with('}'), "{json}");
     }
 }

@@ -71,6 +71,13 @@ pub struct Variable {
     set: fn(&mut Settings, &str) -> bool,
 }
 
+impl Variable {
+    /// What the variable does, on one line.
+    pub fn sentence(&self) -> String {
+        self.doc.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 macro_rules! variables {
     ($($(#[doc = $doc:literal])+ $name:ident: $accepted:literal = $default:literal, $set:expr;)*) => {
         impl Variable {

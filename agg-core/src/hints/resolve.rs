@@ -126,6 +126,11 @@ impl Hints {
         Declaration::ALL.iter().enumerate().filter_map(told).collect()
     }
 
+    /// The value of one hint as text; empty if there is none.
+    pub fn value(&self, declaration: &Declaration) -> String {
+        (declaration.show)(self)
+    }
+
     /// What is in force for the file `path` as lines for people.
     pub fn lines(&self, path: &str) -> Vec<String> {
         let line = |hint: InForce| {

@@ -128,6 +128,11 @@ impl Declaration {
         Self::ALL.iter().enumerate().find(|(_, declaration)| declaration.name == name)
     }
 
+    /// What the hint does, on one line.
+    pub fn sentence(&self) -> String {
+        self.doc.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// The default value as text; empty if there is none.
     pub fn default_value(&self) -> String {
         (self.show)(&Hints::default())
