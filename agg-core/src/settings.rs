@@ -130,8 +130,9 @@ variables! {
     ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
 }
 
-/// Variables of aggio's own tests; never reported as unknown.
-const TEST_PREFIXES: &[&str] = &["AGGIO_TEST_", "AGGIO_BENCH_", "AGGIO_BLESS"];
+/// Beginnings of variables of aggio's own tests, which programs under test inherit.
+const TEST_PREFIXES: &[&str] =
+    &["AGGIO_TEST", "AGGIO_BENCH", "AGGIO_BLESS", "AGGIO_CONFORMANCE", "AGGIO_LIBRARY"];
 
 /// Where launchers tell a process its rank, before MPI does.
 const RANK_VARIABLES: &[&str] =

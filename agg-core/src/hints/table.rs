@@ -216,9 +216,9 @@ hints! {
     /// Whether others see data as soon as a write returns.
     romio_visibility_immediate: Flag = true; Romio Accepted [if_set];
     /// Whether reads bypass the page cache.
-    direct_read: Flag = false; Romio Accepted [at_open, if_set];
+    direct_read: Flag = false; Romio Acts [at_open, if_set];
     /// Whether writes bypass the page cache.
-    direct_write: Flag = false; Romio Accepted [at_open, if_set];
+    direct_write: Flag = false; Romio Acts [at_open, if_set];
     /// First storage target of a new file; -1 lets the file system choose.
     start_iodevice: Offset(-1, NUMBER_MAX) = -1i64; Romio Accepted [at_open, if_set];
     /// Whether only aggregators open the file at once.
