@@ -18,6 +18,7 @@ pub mod extent;
 pub mod file;
 pub mod group;
 pub mod hints;
+pub mod independent;
 pub mod log;
 pub mod memory;
 pub mod pattern;

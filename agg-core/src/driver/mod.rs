@@ -18,7 +18,10 @@ mod tests;
 
 use crate::Extent;
 use crate::error::{Error, Result};
+use crate::independent::{self, Strategy};
+use crate::memory::Memory;
 use crate::report::Counters;
+use crate::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 
 pub use table::{delete, open, path_of};
@@ -112,6 +115,31 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Writes all of `buffer` or stops at an error; counts system calls and bytes.
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
         generic::write_contig(self, buffer, offset, counters)
+    }
+
+    /// Writes `memory` to the bytes of `view` from data byte `pos` on; no other byte changes.
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        independent::write_strided(self, view, pos, memory, strategy, counters)
+    }
+
+    /// Reads the bytes of `view` from data byte `pos` on into `memory`, up to the end of the file;
+    /// memory behind that keeps its content.
+    fn read_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        independent::read_strided(self, view, pos, memory, strategy, counters)
     }
 
     /// The file's size in bytes.

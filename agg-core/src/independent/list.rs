@@ -1,0 +1,199 @@
+//! List I/O: every contiguous piece of file is moved by itself, and nothing else is touched.
+
+use super::staging::Staging;
+use crate::driver::{Driver, Outcome, generic};
+use crate::memory::{Memory, MemoryCursor};
+use crate::report::Counters;
+use crate::{Error, ErrorClass, Extent, Result};
+use std::io::{IoSlice, IoSliceMut};
+
+/// Most pieces of memory in one vectored call.
+const MOST_VECTORS: usize = 1024;
+/// Pieces of memory at least so long are handed to the kernel one by one; shorter ones are copied
+/// together first.
+const VECTOR_BYTES: usize = 1024;
+
+/// One call under way: where it stands in memory, and how much it has moved.
+pub(super) struct Transfer<'a, D: ?Sized> {
+    pub(super) driver: &'a D,
+    pub(super) counters: &'a Counters,
+    pub(super) staging: Staging,
+    pub(super) cursor: MemoryCursor,
+    vectors: bool,
+    moved: u64,
+}
+
+/// How the next bytes of memory reach the file.
+enum Route {
+    /// From or to their place in memory.
+    Straight(*mut u8, usize),
+    /// As a list of places.
+    Vector(Vec<(*mut u8, usize)>),
+    /// Through the staging buffer, so many bytes.
+    Staged(usize),
+}
+
+impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
+    /// A transfer between all of `memory` and a file, with a buffer of at most `limit` bytes.
+    pub(super) fn new(driver: &'a D, memory: &Memory, limit: u64, counters: &'a Counters) -> Self {
+        let (direct_read, direct_write) = driver.direct();
+        Self {
+            driver,
+            counters,
+            staging: Staging::new(limit),
+            cursor: memory.cursor(0),
+            // Transfers past the page cache want few, long, aligned requests.
+            vectors: !direct_read && !direct_write,
+            moved: 0,
+        }
+    }
+
+    /// Bytes moved so far.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Largest range of file that one request may span, in bytes.
+    pub(super) fn window(&self) -> u64 {
+        self.staging.limit() as u64
+    }
+
+    /// Adds what one request moved to the account; whether it moved all `len` bytes.
+    fn account(&mut self, outcome: Outcome, len: usize) -> Result<bool> {
+        self.moved += outcome.bytes;
+        outcome.result.map(|()| outcome.bytes == len as u64)
+    }
+
+    /// Adds bytes to the account that were moved as part of a larger request.
+    pub(super) fn add_moved(&mut self, bytes: u64) {
+        self.moved += bytes;
+    }
+
+    /// Chooses the way of the next at most `left` bytes and moves the cursor behind them (except
+    /// where they are staged: then the copy moves it).
+    fn route(&mut self, left: u64) -> Result<Route> {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let (address, len) = self.cursor.run().ok_or_else(memory_exhausted)?;
+        if len >= left || len >= self.staging.limit() {
+            let len = len.min(left);
+            self.cursor.advance(len as u64);
+            return Ok(Route::Straight(address, len));
+        }
+        if len < VECTOR_BYTES || !self.vectors {
+            return Ok(Route::Staged(left.min(self.staging.limit())));
+        }
+        let (mut places, mut rest) = (Vec::new(), left);
+        while rest > 0 && places.len() < MOST_VECTORS {
+            let (address, len) = self.cursor.run().ok_or_else(memory_exhausted)?;
+            let len = len.min(rest);
+            places.push((address, len));
+            self.cursor.advance(len as u64);
+            rest -= len;
+        }
+        Ok(Route::Vector(places))
+    }
+
+    /// Writes the next `extent.len` bytes of memory to `extent`.
+    pub(super) fn write_run(&mut self, extent: Extent) -> Result<()> {
+        let mut at = extent.offset;
+        while at < extent.end() {
+            let (outcome, len) = match self.route(extent.end() - at)? {
+                Route::Straight(address, len) => {
+                    // SAFETY: whoever made the `Memory` vouches for its pieces during the call.
+                    let bytes = unsafe { std::slice::from_raw_parts(address, len) };
+                    (self.driver.write_contig(bytes, at, self.counters), len)
+                }
+                Route::Vector(places) => {
+                    let len = places.iter().map(|(_, len)| len).sum();
+                    // SAFETY: as above.
+                    let slice = |(p, n)| unsafe { std::slice::from_raw_parts(p as *const u8, n) };
+                    let mut vectors: Vec<IoSlice<'_>> =
+                        places.into_iter().map(|place| IoSlice::new(slice(place))).collect();
+                    (generic::write_vectors(self.driver, &mut vectors, at, self.counters), len)
+                }
+                Route::Staged(len) => {
+                    let bytes = self.staging.get(len)?;
+                    self.cursor.gather(bytes);
+                    (self.driver.write_contig(bytes, at, self.counters), len)
+                }
+            };
+            self.account(outcome, len)?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads `extent` into the next `extent.len` bytes of memory; `false` if the file ended first.
+    pub(super) fn read_run(&mut self, extent: Extent) -> Result<bool> {
+        let mut at = extent.offset;
+        while at < extent.end() {
+            let (outcome, len) = match self.route(extent.end() - at)? {
+                Route::Straight(address, len) => {
+                    // SAFETY: whoever made the `Memory` vouches for its pieces during the call.
+                    let bytes = unsafe { std::slice::from_raw_parts_mut(address, len) };
+                    (self.driver.read_contig(bytes, at, self.counters), len)
+                }
+                Route::Vector(places) => {
+                    let len = places.iter().map(|(_, len)| len).sum();
+                    // SAFETY: as above; pieces that are read into do not overlap.
+                    let slice = |(p, n)| unsafe { std::slice::from_raw_parts_mut(p, n) };
+                    let mut vectors: Vec<IoSliceMut<'_>> =
+                        places.into_iter().map(|place| IoSliceMut::new(slice(place))).collect();
+                    (generic::read_vectors(self.driver, &mut vectors, at, self.counters), len)
+                }
+                Route::Staged(len) => {
+                    let bytes = self.staging.get(len)?;
+                    let outcome = self.driver.read_contig(bytes, at, self.counters);
+                    self.cursor.scatter(&bytes[..outcome.bytes as usize]);
+                    (outcome, len)
+                }
+            };
+            if !self.account(outcome, len)? {
+                return Ok(false);
+            }
+            at += len as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// The caller asked for more bytes than its memory description holds.
+fn memory_exhausted() -> Error {
+    Error::new(ErrorClass::Intern, "the memory description ended before the file's extents")
+}
+
+/// Joins extents that touch, so that they become one request.
+pub(super) struct Merged<I: Iterator>(pub(super) std::iter::Peekable<I>);
+
+impl<I: Iterator<Item = Extent>> Iterator for Merged<I> {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        let mut extent = self.0.next()?;
+        while let Some(next) = self.0.next_if(|next| next.offset == extent.end()) {
+            extent = Extent::new(extent.offset, extent.len.saturating_add(next.len));
+        }
+        Some(extent)
+    }
+}
+
+/// Writes each extent by itself.
+pub(super) fn write<D: Driver + ?Sized>(
+    transfer: &mut Transfer<'_, D>,
+    mut extents: impl Iterator<Item = Extent>,
+) -> Result<()> {
+    extents.try_for_each(|extent| transfer.write_run(extent))
+}
+
+/// Reads each extent by itself, up to the end of the file.
+pub(super) fn read<D: Driver + ?Sized>(
+    transfer: &mut Transfer<'_, D>,
+    extents: impl Iterator<Item = Extent>,
+) -> Result<()> {
+    for extent in extents {
+        if !transfer.read_run(extent)? {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Independent access: one rank, one view, one buffer, without other ranks' help.
+//!
+//! Writes touch the bytes that were asked for and no other: pieces of file are written one by one
+//! (list I/O). Reading, modifying and writing back whole windows (data sieving) happens only where
+//! the hint `romio_ds_write=enable` asks for it, and then under a lock. Reads may take gaps along
+//! where that is cheaper ([`decision`]).
+
+pub mod decision;
+mod list;
+mod sieve;
+mod staging;
+
+#[cfg(test)]
+mod tests;
+
+use crate::driver::{Driver, Outcome};
+use crate::hints::{Hints, Switch};
+use crate::memory::Memory;
+use crate::report::Counters;
+use crate::view::View;
+use crate::{Error, ErrorClass, Extent};
+use list::{Merged, Transfer};
+
+/// How independent accesses shall be carried out: the hints that concern them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    /// Data sieving for reads: by cost, always, or never.
+    pub read: Switch,
+    /// Data sieving for writes: only with `Enable`.
+    pub write: Switch,
+    /// Largest buffer for reads, in bytes.
+    pub read_buffer: u64,
+    /// Largest buffer for writes, in bytes.
+    pub write_buffer: u64,
+}
+
+impl Strategy {
+    /// The strategy that the hints of an open file ask for.
+    pub fn from_hints(hints: &Hints) -> Self {
+        Self {
+            read: hints.romio_ds_read,
+            write: hints.romio_ds_write,
+            read_buffer: hints.ind_rd_buffer_size,
+            write_buffer: hints.ind_wr_buffer_size,
+        }
+    }
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self {
+            read: Switch::Automatic,
+            write: Switch::Automatic,
+            read_buffer: 4 << 20,
+            write_buffer: 512 << 10,
+        }
+    }
+}
+
+/// Writes all of `memory` to the bytes of `view` from data byte `pos` on.
+pub fn write_strided<D: Driver + ?Sized>(
+    driver: &D,
+    view: &View,
+    pos: u64,
+    memory: &Memory,
+    strategy: &Strategy,
+    counters: &Counters,
+) -> Outcome {
+    let len = memory.len();
+    let mut transfer = Transfer::new(driver, memory, strategy.write_buffer, counters);
+    let extents = Merged(view.extents(pos, len).peekable());
+    let result = if strategy.write == Switch::Enable {
+        sieve::write(&mut transfer, extents)
+    } else {
+        list::write(&mut transfer, extents)
+    };
+    let bytes = transfer.moved();
+    let result = result.and_then(|()| {
+        let missing = Extent::new(pos.saturating_add(bytes), len - bytes);
+        let why = "the file view ends before the data does";
+        if missing.is_empty() { Ok(()) } else { Err(Error::new(ErrorClass::Arg, why)) }
+    });
+    Outcome { bytes, result }
+}
+
+/// Reads the bytes of `view` from data byte `pos` on into `memory`, until it is full or the file
+/// ends.
+///
+/// `bytes` is the number of view bytes that lie before the end of the file (up to the first one
+/// behind it); the rest of `memory` stays as it was.
+pub fn read_strided<D: Driver + ?Sized>(
+    driver: &D,
+    view: &View,
+    pos: u64,
+    memory: &Memory,
+    strategy: &Strategy,
+    counters: &Counters,
+) -> Outcome {
+    let len = memory.len();
+    let mut transfer = Transfer::new(driver, memory, strategy.read_buffer, counters);
+    let extents = Merged(view.extents(pos, len).peekable());
+    let result = match decision::call_cost(strategy.read, || driver.facts()) {
+        0 => list::read(&mut transfer, extents),
+        cost => sieve::read(&mut transfer, extents, cost),
+    };
+    Outcome { bytes: transfer.moved(), result }
+}

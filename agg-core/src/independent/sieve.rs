@@ -1,0 +1,146 @@
+//! Data sieving: several pieces of file are moved by one request that spans their gaps.
+
+use super::decision;
+use super::list::{self, Transfer};
+use crate::driver::{Driver, Outcome};
+use crate::{Extent, Result};
+use std::iter::Peekable;
+
+/// Most pieces of one request: bounds the memory that remembers them.
+const MOST_PIECES: usize = 2048;
+
+/// Pieces in ascending order that one request moves.
+struct Group {
+    pieces: Vec<Extent>,
+}
+
+impl Group {
+    /// Takes the next piece, and those behind it that belong to the same request.
+    fn next(
+        extents: &mut Peekable<impl Iterator<Item = Extent>>,
+        call_cost: u64,
+        window: u64,
+        pieces: Vec<Extent>,
+    ) -> Option<Self> {
+        let mut group = Self { pieces };
+        group.pieces.clear();
+        let first = extents.next()?;
+        group.pieces.push(first);
+        let mut end = first.end();
+        if !decision::is_small(first.len, call_cost) {
+            return Some(group);
+        }
+        while group.pieces.len() < MOST_PIECES {
+            let joins = |next: &Extent| {
+                next.offset >= end
+                    && decision::joins(next.offset - end, next.len, call_cost)
+                    && next.end() - first.offset <= window
+            };
+            let Some(next) = extents.next_if(joins) else { break };
+            end = next.end();
+            group.pieces.push(next);
+        }
+        Some(group)
+    }
+
+    /// From the first byte of the first piece to the last byte of the last one.
+    fn span(&self) -> Extent {
+        match (self.pieces.first(), self.pieces.last()) {
+            (Some(first), Some(last)) => Extent::between(first.offset, last.end()),
+            _ => Extent::default(),
+        }
+    }
+
+    /// The pieces as ranges of a buffer that holds `available` bytes of the span.
+    fn ranges(&self, available: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let have = Extent::new(self.span().offset, available);
+        self.pieces.iter().map(move |piece| {
+            let part = piece.intersect(have);
+            let start = (part.offset.max(have.offset) - have.offset) as usize;
+            start..start + part.len as usize
+        })
+    }
+}
+
+/// Reads the extents in groups, up to the end of the file. `call_cost` is that of [`decision`].
+pub(super) fn read<D: Driver + ?Sized>(
+    transfer: &mut Transfer<'_, D>,
+    extents: impl Iterator<Item = Extent>,
+    call_cost: u64,
+) -> Result<()> {
+    let mut extents = extents.peekable();
+    let mut pieces = Vec::new();
+    let window = transfer.window();
+    while let Some(group) = Group::next(&mut extents, call_cost, window, pieces) {
+        let complete = match *group.pieces.as_slice() {
+            [piece] => transfer.read_run(piece)?,
+            _ => read_group(transfer, &group)?,
+        };
+        if !complete {
+            break;
+        }
+        pieces = group.pieces;
+    }
+    Ok(())
+}
+
+/// Reads the span of a group and keeps its pieces; `false` if the file ended before its last byte.
+fn read_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<bool> {
+    let span = group.span();
+    let buffer = transfer.staging.get(span.len as usize)?;
+    let outcome = transfer.driver.read_contig(buffer, span.offset, transfer.counters);
+    let mut useful = 0;
+    for range in group.ranges(outcome.bytes) {
+        useful += range.len() as u64;
+        transfer.cursor.scatter(&buffer[range]);
+    }
+    transfer.add_moved(useful);
+    outcome.result.map(|()| outcome.bytes == span.len)
+}
+
+/// Writes the extents in windows that are read, modified and written back under a lock.
+///
+/// Where the file cannot be read or locked, its pieces are written one by one instead.
+pub(super) fn write<D: Driver + ?Sized>(
+    transfer: &mut Transfer<'_, D>,
+    extents: impl Iterator<Item = Extent>,
+) -> Result<()> {
+    let mut extents = extents.peekable();
+    let mut pieces = Vec::new();
+    let mut possible = true;
+    let window = transfer.window();
+    while let Some(group) = Group::next(&mut extents, u64::MAX, window, pieces) {
+        if possible && group.pieces.len() > 1 {
+            possible = write_group(transfer, &group)?;
+        }
+        if !possible || group.pieces.len() == 1 {
+            list::write(transfer, group.pieces.iter().copied())?;
+        }
+        pieces = group.pieces;
+    }
+    Ok(())
+}
+
+/// Writes one window; `false`, with nothing done, if the file cannot be locked or read.
+///
+/// The window ends with the last requested byte, so the file grows no further than that; what lies
+/// behind the end of the file inside it becomes zero.
+fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<bool> {
+    let span = group.span();
+    let Ok(_lock) = transfer.driver.lock(span, true) else { return Ok(false) };
+    let buffer = transfer.staging.get(span.len as usize)?;
+    let Outcome { bytes, result } =
+        transfer.driver.read_contig(buffer, span.offset, transfer.counters);
+    match result {
+        Err(error) if error.errno() == libc::EBADF => return Ok(false),
+        result => result?,
+    }
+    buffer[bytes as usize..].fill(0);
+    for range in group.ranges(span.len) {
+        transfer.cursor.gather(&mut buffer[range]);
+    }
+    let outcome = transfer.driver.write_contig(buffer, span.offset, transfer.counters);
+    let stored = group.ranges(outcome.bytes).map(|range| range.len() as u64).sum();
+    transfer.add_moved(stored);
+    outcome.result.map(|()| true)
+}

@@ -1,0 +1,421 @@
+//! Random views and memory layouts against a plain vector of bytes, through real files.
+
+use super::{Strategy, read_strided, write_strided};
+use crate::datatype::Datatype;
+use crate::driver::scratch::Scratch;
+use crate::driver::{Driver, OpenHow, Outcome, fault, open};
+use crate::hints::Switch;
+use crate::memory::Memory;
+use crate::report::Counters;
+use crate::view::{Representation, View};
+use crate::{ErrorClass, Result};
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+
+/// What no piece may leave behind or touch.
+const CANARY: u8 = 0xC5;
+
+/// Blocks of data with gaps before them, repeated.
+#[derive(Clone, Debug)]
+struct Layout {
+    start: usize,
+    blocks: Vec<(usize, usize)>,
+    tail: usize,
+}
+
+impl Layout {
+    fn extent(&self) -> usize {
+        self.blocks.iter().map(|(gap, len)| gap + len).sum::<usize>() + self.tail
+    }
+
+    fn size(&self) -> usize {
+        self.blocks.iter().map(|(_, len)| len).sum()
+    }
+
+    /// (displacement, length) of each block of one copy, ascending.
+    fn placed(&self) -> Vec<(usize, usize)> {
+        let mut at = 0;
+        let place = |&(gap, len): &(usize, usize)| {
+            at += gap + len;
+            (at - len, len)
+        };
+        self.blocks.iter().map(place).collect()
+    }
+
+    /// Where the data bytes of `count` copies are, for blocks in the order `placed`.
+    fn bytes(&self, placed: &[(usize, usize)], count: usize) -> Vec<usize> {
+        let copy = |n: usize| {
+            let base = self.start + n * self.extent();
+            placed.iter().flat_map(move |&(at, len)| base + at..base + at + len)
+        };
+        (0..count).flat_map(copy).collect()
+    }
+
+    fn datatype(&self, placed: &[(usize, usize)], origin: usize) -> Datatype {
+        let blocks: Vec<(u64, i64)> =
+            placed.iter().map(|&(at, len)| (len as u64, at as i64 - origin as i64)).collect();
+        let data = Datatype::hindexed(&blocks, &Datatype::bytes(1)).unwrap();
+        data.resized(-(origin as i64), self.extent() as i64).unwrap()
+    }
+
+    fn view(&self) -> View {
+        let filetype = self.datatype(&self.placed(), 0);
+        let etype = Datatype::bytes(1);
+        View::new(self.start as u64, etype, filetype, Representation::Native, true).unwrap()
+    }
+
+    /// File bytes of `len` data bytes from `pos` on.
+    fn file_bytes(&self, pos: usize, len: usize) -> Vec<usize> {
+        let copies = (pos + len).div_ceil(self.size());
+        self.bytes(&self.placed(), copies)[pos..pos + len].to_vec()
+    }
+}
+
+fn layout(blocks: usize, long: usize) -> impl Generator<Value = Layout> {
+    let len = prop_oneof![4 => 1..30usize, 1 => long..long + 80];
+    let gap = prop_oneof![2 => 0..3usize, 3 => 1..60usize, 1 => 9000..9100usize];
+    (0..50usize, proptest::collection::vec((gap, len), 1..=blocks), 0..40usize)
+        .prop_map(|(start, blocks, tail)| Layout { start, blocks, tail })
+}
+
+/// One buffer with scattered data, canaries everywhere else.
+#[derive(Clone, Debug)]
+struct Buffer {
+    layout: Layout,
+    order: Vec<(usize, usize)>,
+    count: usize,
+    origin: usize,
+    bytes: Vec<u8>,
+}
+
+impl Buffer {
+    fn places(&self) -> Vec<usize> {
+        self.layout.bytes(&self.order, self.count)
+    }
+
+    fn len(&self) -> usize {
+        self.layout.size() * self.count
+    }
+
+    /// Puts a recognisable value into each data byte.
+    fn fill(&mut self) {
+        for (n, at) in self.places().into_iter().enumerate() {
+            self.bytes[at] = (n as u8).wrapping_mul(31) | 1;
+        }
+    }
+
+    fn data(&self) -> Vec<u8> {
+        self.places().into_iter().map(|at| self.bytes[at]).collect()
+    }
+
+    fn memory(&mut self) -> Memory {
+        let datatype = self.layout.datatype(&self.order, self.origin);
+        let base = self.bytes.as_mut_ptr().wrapping_add(self.layout.start + self.origin);
+        // SAFETY: the bytes cover all copies, and the tests use them through this value only.
+        unsafe { Memory::new(base, datatype, self.count as u64) }
+    }
+}
+
+fn buffer() -> impl Generator<Value = Buffer> {
+    (layout(4, 1100), 1..4usize, 0..200usize, any::<bool>()).prop_map(
+        |(mut layout, count, origin, backwards)| {
+            for (gap, _) in &mut layout.blocks {
+                *gap %= 50;
+            }
+            let mut order = layout.placed();
+            if backwards {
+                order.reverse();
+            }
+            let bytes = vec![CANARY; layout.start + count * layout.extent() + 20];
+            Buffer { layout, order, count, origin, bytes }
+        },
+    )
+}
+
+fn strategy() -> impl Generator<Value = Strategy> {
+    let switch =
+        || prop_oneof![Just(Switch::Automatic), Just(Switch::Enable), Just(Switch::Disable)];
+    let size = || prop_oneof![Just(1u64), 10..100u64, 2000..5000u64, Just(4 << 20)];
+    (switch(), switch(), size(), size()).prop_map(|(read, write, read_buffer, write_buffer)| {
+        Strategy { read, write, read_buffer, write_buffer }
+    })
+}
+
+/// Nothing special, or everything that a system may legally do to a transfer.
+fn weather() -> impl Generator<Value = String> {
+    let rough = (2..4u32, 1..40u32)
+        .prop_map(|(every, short)| format!("every={every},errno=EINTR;short={short}"));
+    prop_oneof![Just(String::new()), rough]
+}
+
+struct Bench {
+    scratch: Scratch,
+    driver: Box<dyn Driver>,
+    _plan: fault::Arrangement,
+}
+
+impl Bench {
+    fn new(content: &[u8], plan: &str) -> Self {
+        let scratch = Scratch::new();
+        let path = scratch.file("f");
+        std::fs::write(&path, content).unwrap();
+        let _plan = fault::arrange(&path, plan).unwrap();
+        let prefix = if plan.is_empty() { "" } else { "testfs:" };
+        let path = format!("{prefix}{path}");
+        let driver = open(&OpenHow { path, read: true, write: true, ..OpenHow::default() });
+        Self { scratch, driver: driver.unwrap(), _plan }
+    }
+
+    fn content(&self) -> Vec<u8> {
+        std::fs::read(self.scratch.file("f")).unwrap()
+    }
+
+    fn write(&self, view: &View, pos: usize, memory: &Memory, strategy: &Strategy) -> Outcome {
+        let counters = Counters::default();
+        write_strided(&*self.driver, view, pos as u64, memory, strategy, &counters)
+    }
+
+    fn read(&self, view: &View, pos: usize, memory: &Memory, strategy: &Strategy) -> Outcome {
+        let counters = Counters::default();
+        read_strided(&*self.driver, view, pos as u64, memory, strategy, &counters)
+    }
+}
+
+/// The oracle of a write: `content` with `data` at `places`, zeros in new holes.
+fn written(mut content: Vec<u8>, places: &[usize], data: &[u8]) -> Vec<u8> {
+    for (&at, &byte) in places.iter().zip(data) {
+        if content.len() <= at {
+            content.resize(at + 1, 0);
+        }
+        content[at] = byte;
+    }
+    content
+}
+
+fn old_content() -> impl Generator<Value = Vec<u8>> {
+    (prop_oneof![Just(0usize), 0..500usize, 0..30_000usize])
+        .prop_map(|len| (0..len).map(|i| (i as u8).wrapping_mul(7) | 0x80).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_write_changes_exactly_the_bytes_of_the_view(
+        view in layout(5, 2000), mut buffer in buffer(), pos in 0..300usize,
+        strategy in strategy(), weather in weather(), old in old_content(),
+    ) {
+        buffer.fill();
+        let bench = Bench::new(&old, &weather);
+        let before = buffer.bytes.clone();
+        let Outcome { bytes, result } =
+            bench.write(&view.view(), pos, &buffer.memory(), &strategy);
+        prop_assert_eq!((bytes as usize, result), (buffer.len(), Ok(())));
+        let places = view.file_bytes(pos, buffer.len());
+        prop_assert!(bench.content() == written(old, &places, &buffer.data()));
+        prop_assert!(buffer.bytes == before);
+    }
+
+    #[test]
+    fn a_read_delivers_the_view_up_to_the_end_of_the_file_and_touches_nothing_else(
+        view in layout(5, 2000), mut buffer in buffer(), pos in 0..300usize,
+        strategy in strategy(), weather in weather(), old in old_content(),
+    ) {
+        let bench = Bench::new(&old, &weather);
+        let places = view.file_bytes(pos, buffer.len());
+        let have = places.iter().filter(|at| **at < old.len()).count();
+        let mut expected = buffer.bytes.clone();
+        for (from, to) in places[..have].iter().zip(buffer.places()) {
+            expected[to] = old[*from];
+        }
+        let Outcome { bytes, result } = bench.read(&view.view(), pos, &buffer.memory(), &strategy);
+        prop_assert_eq!((bytes as usize, result), (have, Ok(())));
+        prop_assert!(buffer.bytes == expected);
+        prop_assert!(bench.content() == old);
+    }
+
+    #[test]
+    fn a_failed_write_reports_exactly_the_bytes_it_stored(
+        view in layout(5, 2000), mut buffer in buffer(), pos in 0..300usize,
+        strategy in strategy(), old in old_content(), after in 0..3000usize,
+    ) {
+        buffer.fill();
+        let bench = Bench::new(&old, &format!("op=write,after={after},errno=EDQUOT"));
+        let Outcome { bytes, result } =
+            bench.write(&view.view(), pos, &buffer.memory(), &strategy);
+        let stored = bytes as usize;
+        if let Err(error) = &result {
+            prop_assert_eq!((error.class(), error.errno()), (ErrorClass::Quota, libc::EDQUOT));
+            prop_assert!(error.extent().is_some());
+        }
+        if strategy.write == Switch::Enable {
+            prop_assert!(stored <= after.min(buffer.len()));
+            prop_assert_eq!(stored == buffer.len(), result.is_ok());
+        } else {
+            prop_assert_eq!(stored, after.min(buffer.len()));
+            prop_assert_eq!(after >= buffer.len(), result.is_ok());
+        }
+        let places = view.file_bytes(pos, buffer.len());
+        let mut expected = written(old, &places[..stored], &buffer.data());
+        // Sieving may have extended the file by zeros from a gap before it failed.
+        let content = bench.content();
+        if strategy.write == Switch::Enable {
+            expected.resize(expected.len().max(content.len()), 0);
+        }
+        prop_assert!(content == expected);
+    }
+
+    #[test]
+    fn a_failed_read_reports_exactly_the_bytes_it_delivered(
+        view in layout(5, 2000), mut buffer in buffer(), pos in 0..300usize,
+        strategy in strategy(), after in 0..3000usize,
+    ) {
+        let places = view.file_bytes(pos, buffer.len());
+        let old: Vec<u8> = (0..places[places.len() - 1] + 9).map(|i| i as u8 | 0x80).collect();
+        let bench = Bench::new(&old, &format!("op=read,after={after},errno=EIO"));
+        let clean = buffer.bytes.clone();
+        let Outcome { bytes, result } = bench.read(&view.view(), pos, &buffer.memory(), &strategy);
+        let delivered = bytes as usize;
+        prop_assert_eq!(delivered == buffer.len(), result.is_ok());
+        if strategy.read == Switch::Disable {
+            prop_assert_eq!(delivered, after.min(buffer.len()));
+        }
+        let mut expected = clean;
+        for (from, to) in places[..delivered].iter().zip(buffer.places()) {
+            expected[to] = old[*from];
+        }
+        prop_assert!(buffer.bytes == expected);
+    }
+}
+
+/// A view of `len` bytes each `stride`, from `start` on.
+fn comb(start: usize, len: usize, stride: usize) -> View {
+    Layout { start, blocks: vec![(0, len)], tail: stride - len }.view()
+}
+
+fn plain(bytes: &mut [u8]) -> Memory {
+    let len = bytes.len() as u64;
+    // SAFETY: the slice outlives the uses in these tests.
+    unsafe { Memory::new(bytes.as_mut_ptr(), Datatype::bytes(1), len) }
+}
+
+fn enable() -> Strategy {
+    Strategy { read: Switch::Enable, write: Switch::Enable, ..Strategy::default() }
+}
+
+#[test]
+fn a_strided_write_into_an_empty_file_leaves_zeros_in_the_gaps_and_ends_with_its_last_byte() {
+    for strategy in [Strategy::default(), enable()] {
+        let bench = Bench::new(&[], "");
+        let outcome = bench.write(&comb(2, 3, 8), 0, &plain(&mut [1; 9]), &strategy);
+        assert_eq!((outcome.bytes, outcome.result), (9, Ok(())));
+        let expected = b"\0\0\x01\x01\x01\0\0\0\0\0\x01\x01\x01\0\0\0\0\0\x01\x01\x01";
+        assert_eq!(bench.content(), expected);
+    }
+}
+
+#[test]
+fn a_write_only_file_is_written_piece_by_piece_also_where_sieving_is_asked_for() {
+    let bench = Bench::new(&[9; 20], "");
+    let path = bench.scratch.file("f");
+    let driver = open(&OpenHow { path, write: true, ..OpenHow::default() }).unwrap();
+    let (view, mut data) = (comb(0, 1, 4), [1; 6]);
+    let counters = Counters::default();
+    let outcome = driver.write_strided(&view, 0, &plain(&mut data), &enable(), &counters);
+    assert_eq!((outcome.bytes, outcome.result), (6, Ok(())));
+    assert_eq!(
+        bench.content(),
+        b"\x01\x09\x09\x09".repeat(5).iter().chain(&[1]).copied().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn sieving_moves_dense_pieces_by_few_calls() {
+    let bench = Bench::new(&[9; 80_000], "");
+    let (view, mut data) = (comb(0, 1, 8), vec![0; 10_000]);
+    let counters = Counters::default();
+    let memory = plain(&mut data);
+    let outcome = bench.driver.read_strided(&view, 0, &memory, &Strategy::default(), &counters);
+    assert_eq!(outcome.bytes, 10_000);
+    assert!(counters.totals().reads_out <= 10, "{:?}", counters.totals());
+    let outcome = bench.driver.write_strided(&view, 0, &memory, &enable(), &counters);
+    assert_eq!(outcome.bytes, 10_000);
+    assert!(counters.totals().writes_out <= 10, "{:?}", counters.totals());
+}
+
+#[test]
+fn long_pieces_of_memory_reach_the_file_without_a_copy_and_in_few_calls() {
+    let bench = Bench::new(&[], "");
+    let mut bytes = vec![0u8; 3000 * 2048];
+    for (n, piece) in bytes.chunks_mut(2048).enumerate() {
+        piece[..1024].fill(n as u8);
+    }
+    let datatype = Datatype::bytes(1024).resized(0, 2048).unwrap();
+    // SAFETY: 3000 copies of 2048 bytes are what the vector holds.
+    let memory = unsafe { Memory::new(bytes.as_mut_ptr(), datatype, 3000) };
+    let counters = Counters::default();
+    let strategy = Strategy { write_buffer: 8192, ..Strategy::default() };
+    let outcome = bench.driver.write_strided(&View::bytes(), 5, &memory, &strategy, &counters);
+    assert_eq!((outcome.bytes, outcome.result), (3000 * 1024, Ok(())));
+    assert_eq!(counters.totals().writes_out, 3);
+    let content = bench.content();
+    assert!(content[5..].chunks(1024).enumerate().all(|(n, piece)| piece == [n as u8; 1024]));
+}
+
+/// A writer in the gaps of a strided write must find all of its bytes afterwards.
+fn nothing_is_lost_between_two_combs(strategy: &Strategy) {
+    let bench = Bench::new(&[], "");
+    let path = bench.scratch.file("f");
+    let writer = |start: usize, value: u8| {
+        let how = OpenHow { path: path.clone(), read: true, write: true, ..OpenHow::default() };
+        let driver = open(&how).unwrap();
+        for round in 0..20 {
+            let mut data = vec![value + round; 1000];
+            let counters = Counters::default();
+            let memory = plain(&mut data);
+            let outcome = driver.write_strided(&comb(start, 2, 4), 0, &memory, strategy, &counters);
+            assert_eq!((outcome.bytes, outcome.result), (1000, Ok(())));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| writer(0, 1));
+        scope.spawn(|| writer(2, 101));
+    });
+    assert_eq!(bench.content(), [20, 20, 120, 120].repeat(500));
+}
+
+#[test]
+fn another_writer_in_the_gaps_loses_nothing() {
+    nothing_is_lost_between_two_combs(&Strategy::default());
+}
+
+#[test]
+fn two_sieving_writers_in_each_others_gaps_lose_nothing() {
+    nothing_is_lost_between_two_combs(&Strategy { write_buffer: 64, ..enable() });
+}
+
+#[test]
+fn a_view_beyond_the_largest_offset_is_an_argument_error() {
+    let bench = Bench::new(&[1; 8], "");
+    let bytes = Datatype::bytes(1);
+    let view = |start: u64| -> Result<View> {
+        View::new(start, bytes.clone(), bytes.clone(), Representation::Native, true)
+    };
+    let view = view(i64::MAX as u64 - 3).unwrap();
+    let mut data = [2; 9];
+    for strategy in [Strategy::default(), enable()] {
+        let outcome = bench.write(&view, 0, &plain(&mut data), &strategy);
+        assert_eq!((outcome.bytes, outcome.result.unwrap_err().class()), (0, ErrorClass::Arg));
+    }
+    assert_eq!(bench.content(), [1; 8]);
+}
+
+#[test]
+fn an_empty_transfer_asks_the_system_for_nothing() {
+    let bench = Bench::new(&[], "op=read,errno=EIO;op=write,errno=EIO;op=lock,errno=EIO");
+    for strategy in [Strategy::default(), enable()] {
+        let memory = plain(&mut []);
+        assert_eq!(bench.write(&comb(0, 1, 4), 7, &memory, &strategy).result, Ok(()));
+        assert_eq!(bench.read(&comb(0, 1, 4), 7, &memory, &strategy).result, Ok(()));
+    }
+}
