@@ -1,6 +1,6 @@
 //! Hints: what users and sites ask of the engine, declared once and resolved from every source.
 //!
-//! The table in [`table`](mod@table) is the only declaration of each hint. From it come the struct
+//! The table in `table.rs` is the only declaration of each hint. From it come the struct
 //! [`Hints`], its parser, what `MPI_File_get_info` tells ([`Hints::in_force`]) and the documents.
 
 mod declare;
