@@ -1,7 +1,6 @@
 //! Whether this library serves the process at all.
 
 use crate::abi::{self, Abi};
-use crate::config;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const UNDECIDED: u8 = 0;
@@ -24,20 +23,24 @@ pub fn abi() -> Option<&'static Abi> {
 /// Decides at the first MPI call. That no MPI was found is not remembered.
 #[cold]
 fn decide() -> Option<&'static Abi> {
-    if config::is_plainly_off() {
-        switch_off();
+    if is_switched_off() {
+        STATE.store(OFF, Ordering::Relaxed);
         return None;
     }
-    let abi = abi::get()?;
-    if !config::get().settings.on {
-        switch_off();
-        return None;
+    match abi::get() {
+        Some(abi) => {
+            STATE.store(ON, Ordering::Relaxed);
+            Some(abi)
+        }
+        None => None,
     }
-    STATE.store(ON, Ordering::Relaxed);
-    Some(abi)
 }
 
-/// For good: the user does not want it, or this MPI cannot be served.
+/// For good: this MPI cannot be served.
 pub fn switch_off() {
     STATE.store(OFF, Ordering::Relaxed);
+}
+
+fn is_switched_off() -> bool {
+    std::env::var_os("AGGIO").is_some_and(|value| value == "off" || value == "0")
 }

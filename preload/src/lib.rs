@@ -14,11 +14,10 @@
 
 mod abi;
 mod active;
-mod amode;
 mod close;
-mod config;
 mod data;
 mod datarep;
+mod datatypes;
 mod delete;
 mod entry;
 mod errhandler;
@@ -26,6 +25,7 @@ mod errors;
 mod fortran;
 mod handles;
 mod info;
+mod log;
 mod manage;
 mod mpi;
 mod open;
@@ -34,6 +34,7 @@ mod process;
 mod progress;
 mod requests;
 mod resolve;
+mod room;
 mod split;
 mod status;
 mod symbols;
@@ -43,7 +44,6 @@ mod view;
 /// Says that this MPI cannot be served; its own MPI-IO is used.
 pub(crate) fn report_unknown_mpi(version: &str) {
     let name = version.lines().next().unwrap_or("").trim();
-    let text = format!("unknown MPI library \"{name}\": its own MPI-IO is used");
-    agg_core::log::once(agg_core::log::Level::Warn, &text);
+    log::warn(&format!("unknown MPI library \"{name}\": its own MPI-IO is used"));
     active::switch_off();
 }

@@ -7,7 +7,9 @@
 
 use crate::entry::{Missing, Opaque};
 use crate::resolve::Symbol;
+use agg_core::{Error, ErrorClass, Result};
 use libc::{c_char, c_int};
+use std::ffi::CStr;
 
 macro_rules! real {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)?;)*) => { $(
@@ -88,4 +90,73 @@ table! {
 
     fn Type_dup(datatype: usize, copy: Opaque);
     fn Type_free(datatype: Opaque);
+
+    // The data path: datatypes, messages, requests, windows.
+    fn Type_size(datatype: usize, size: *mut c_int);
+    fn Type_size_x(datatype: usize, size: *mut i64);
+    fn Type_get_extent(datatype: usize, lb: *mut i64, extent: *mut i64);
+    fn Type_get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64);
+    fn Type_get_envelope(datatype: usize, integers: *mut c_int, addresses: *mut c_int, datatypes: *mut c_int, combiner: *mut c_int);
+    fn Type_get_envelope_c(datatype: usize, integers: *mut i64, addresses: *mut i64, counts: *mut i64, datatypes: *mut i64, combiner: *mut c_int);
+    fn Type_get_contents(datatype: usize, max_integers: c_int, max_addresses: c_int, max_datatypes: c_int, integers: *mut c_int, addresses: *mut i64, datatypes: Opaque);
+    fn Type_get_contents_c(datatype: usize, max_integers: i64, max_addresses: i64, max_counts: i64, max_datatypes: i64, integers: *mut c_int, addresses: *mut i64, counts: *mut i64, datatypes: Opaque);
+    fn Type_get_name(datatype: usize, name: *mut c_char, length: *mut c_int);
+    fn Type_commit(datatype: Opaque);
+    fn Type_contiguous(count: c_int, datatype: usize, new: Opaque);
+    fn Type_create_struct(count: c_int, lengths: *const c_int, displacements: *const i64, datatypes: Opaque, new: Opaque);
+    fn Type_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
+    fn Type_set_attr(datatype: usize, keyval: c_int, value: Opaque);
+    fn Type_get_attr(datatype: usize, keyval: c_int, value: Opaque, found: *mut c_int);
+    fn Comm_split(comm: usize, color: c_int, key: c_int, new: Opaque);
+    fn Comm_create_group(comm: usize, group: usize, tag: c_int, new: Opaque);
+    fn Comm_free(comm: Opaque);
+    fn Comm_set_errhandler(comm: usize, handler: usize);
+    fn Comm_get_attr(comm: usize, keyval: c_int, value: Opaque, found: *mut c_int);
+    fn Comm_set_attr(comm: usize, keyval: c_int, value: Opaque);
+    fn Comm_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
+    fn Group_incl(group: usize, count: c_int, ranks: *const c_int, new: Opaque);
+    fn Get_processor_name(name: *mut c_char, length: *mut c_int);
+    fn Allgather(send: Opaque, send_count: c_int, send_type: usize, receive: Opaque, receive_count: c_int, receive_type: usize, comm: usize);
+    fn Send(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize);
+    fn Isend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Issend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Irecv(buffer: Opaque, count: c_int, datatype: usize, from: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Test(request: Opaque, flag: *mut c_int, status: Opaque);
+    fn Get_elements(status: Opaque, datatype: usize, count: *mut c_int);
+    fn Get_elements_x(status: Opaque, datatype: usize, count: *mut i64);
+    fn Grequest_start(query: Opaque, free: Opaque, cancel: Opaque, extra: Opaque, request: Opaque);
+    fn Grequest_complete(request: usize);
+    fn Win_allocate(size: i64, unit: c_int, info: usize, comm: usize, base: Opaque, window: Opaque);
+    fn Win_free(window: Opaque);
+    fn Win_lock_all(assert: c_int, window: usize);
+    fn Win_unlock_all(window: usize);
+    fn Win_flush(rank: c_int, window: usize);
+    fn Win_set_errhandler(window: usize, handler: usize);
+    fn Fetch_and_op(origin: Opaque, result: Opaque, datatype: usize, rank: c_int, displacement: i64, op: usize, window: usize);
+    fn Barrier(comm: usize);
+}
+
+/// Whether the real library has the function.
+pub fn has(function: &Symbol) -> bool {
+    function.address().is_some()
+}
+
+/// Turns the return code of a real function into a result.
+///
+/// # Errors
+/// `Intern` with the library's text: internal calls are made such that they should not fail.
+#[inline]
+pub fn check(code: c_int) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(failed(code)) }
+}
+
+#[cold]
+fn failed(code: c_int) -> Error {
+    // Larger than MPI_MAX_ERROR_STRING of every ABI.
+    let mut text = [0u8; 1024];
+    let mut length: c_int = 0;
+    // SAFETY: both variables outlive the call.
+    unsafe { Error_string(code, text.as_mut_ptr().cast(), &raw mut length) };
+    let text = CStr::from_bytes_until_nul(&text).map(CStr::to_string_lossy).unwrap_or_default();
+    Error::new(ErrorClass::Intern, format!("the MPI library says: {text} (code {code})"))
 }

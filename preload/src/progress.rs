@@ -1,8 +1,53 @@
 //! Driving engine operations to their end.
+//!
+//! Whoever waits here also lets all pending nonblocking operations proceed: another rank may need
+//! our part of one of them before it can do what we wait for.
 
+use crate::requests;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Polls that follow each other at once, before other processes get the processor.
+const EAGER: u32 = 16;
+/// Polls with a mere yield between them; then come sleeps.
+const YIELDS: u32 = 256;
+/// First and longest sleep. Ranks may outnumber processors, so a waiting one must not spin.
+const SHORTEST: Duration = Duration::from_micros(5);
+const LONGEST: Duration = Duration::from_micros(100);
+
+/// Counts messages that have arrived: evidence that the ranks get on.
+static ADVANCED: AtomicU64 = AtomicU64::new(0);
 
 /// Runs `future` to its end on the calling thread.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
-    agg_core::task::block_on(future, |_| std::thread::yield_now())
+    agg_core::task::block_on(future, idle)
+}
+
+/// What a waiting thread does after `waits` polls in vain.
+pub fn idle(waits: u32) {
+    requests::progress();
+    rest(waits);
+}
+
+/// Leaves the processor to others, the longer the more often it was in vain.
+pub fn rest(waits: u32) {
+    if waits < EAGER {
+        std::hint::spin_loop();
+    } else if waits < YIELDS {
+        std::thread::yield_now();
+    } else {
+        let grown = SHORTEST * (1 + (waits - YIELDS) / 8);
+        std::thread::sleep(grown.min(LONGEST));
+    }
+}
+
+/// Notes that a message has arrived.
+pub fn advanced() {
+    ADVANCED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of messages that have arrived.
+pub fn advances() -> u64 {
+    ADVANCED.load(Ordering::Relaxed)
 }

@@ -18,3 +18,6 @@ pub unsafe fn start(
 ) -> Result<()> {
     Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
 }
+
+/// Lets every pending operation proceed as far as it can without waiting.
+pub fn progress() {}

@@ -1,14 +1,234 @@
 //! The MPI library as the engine's transport.
+//!
+//! Messages travel over a private communicator, so they never meet the program's own; errors on it
+//! return. Only the program's threads enter MPI: a future does its work when it is polled.
 
-use agg_core::transport::Transport;
+mod message;
+mod window;
+
+use crate::abi::{self, Abi};
+use crate::{mpi, progress, room};
+use agg_core::task::BoxFuture;
+use agg_core::transport::{SharedState, SingleTransport, Transport, share_on_node};
 use agg_core::{Error, ErrorClass, Result};
-use std::sync::Arc;
+use libc::c_int;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The transport of a file that the ranks of `comm` open together; collective over `comm` unless
 /// it has one rank only.
 ///
 /// # Errors
 /// `Comm` if MPI refuses the communicator.
-pub fn for_communicator(_comm: usize) -> Result<Arc<dyn Transport>> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
+    let abi = abi::get().ok_or_else(|| Error::new(ErrorClass::Other, "no MPI"))?;
+    let (mut rank, mut size): (c_int, c_int) = (0, 0);
+    // SAFETY: both variables outlive the calls.
+    unsafe {
+        mpi::check(mpi::Comm_rank(comm, &raw mut rank))?;
+        mpi::check(mpi::Comm_size(comm, &raw mut size))?;
+    }
+    remember_lonely(abi, comm, rank)?;
+    let invalid = |_| Error::new(ErrorClass::Comm, "a communicator without ranks");
+    let (rank, size) =
+        (usize::try_from(rank).map_err(invalid)?, usize::try_from(size).map_err(invalid)?);
+    if size == 1 {
+        return Ok(Arc::new(SingleTransport::new(processor_name())));
+    }
+    let private = Arc::new(Private::split(abi, comm)?);
+    let hosts = gather_hosts(abi, private.comm, size)?;
+    let max_tag = max_tag(abi, private.comm);
+    Ok(Arc::new(MpiTransport { private, rank, size, hosts, max_tag }))
+}
+
+/// A communicator of ours that is freed with its last user.
+pub(crate) struct Private {
+    abi: &'static Abi,
+    comm: usize,
+}
+
+impl Private {
+    /// The ranks of `parent` in the same order. A split, unlike a duplicate, calls no copy function
+    /// of the program's attributes.
+    fn split(abi: &'static Abi, parent: usize) -> Result<Self> {
+        // SAFETY: `place` has room for a handle.
+        let comm = room::new_handle(abi, |place| unsafe {
+            mpi::check(mpi::Comm_split(parent, 0, 0, place))
+        })?;
+        Self::take(abi, comm)
+    }
+
+    /// This process alone, taken from `parent`; communicates with nobody.
+    fn alone(abi: &'static Abi, parent: usize, rank: c_int) -> Result<Self> {
+        // SAFETY: every `place` has room for a handle, and `rank` is a rank of the group.
+        unsafe {
+            let all = room::new_handle(abi, |place| mpi::check(mpi::Comm_group(parent, place)))?;
+            let one = room::new_handle(abi, |place| {
+                mpi::check(mpi::Group_incl(all, 1, &raw const rank, place))
+            })?;
+            let comm = room::new_handle(abi, |place| {
+                mpi::check(mpi::Comm_create_group(parent, one, 0, place))
+            });
+            for group in [one, all] {
+                room::with_handle(abi, group, |place| mpi::check(mpi::Group_free(place)))?;
+            }
+            Self::take(abi, comm?)
+        }
+    }
+
+    fn take(abi: &'static Abi, comm: usize) -> Result<Self> {
+        let private = Self { abi, comm };
+        // SAFETY: both handles are valid.
+        unsafe { mpi::check(mpi::Comm_set_errhandler(comm, abi.handles.errors_return))? };
+        Ok(private)
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if is_finalized() {
+            return;
+        }
+        // SAFETY: the communicator is ours; after a failure it is leaked, no more.
+        let _ = room::with_handle(self.abi, self.comm, |place| unsafe {
+            mpi::check(mpi::Comm_free(place))
+        });
+    }
+}
+
+/// Whether MPI has been shut down.
+fn is_finalized() -> bool {
+    let mut flag: c_int = 0;
+    // SAFETY: the flag outlives the call, which is legal at any time.
+    unsafe { mpi::Finalized(&raw mut flag) };
+    flag != 0
+}
+
+/// A communicator of this process alone, for questions to the library whose answer may be an
+/// error; made at the first open.
+static LONELY: Mutex<Option<Private>> = Mutex::new(None);
+
+fn remember_lonely(abi: &'static Abi, comm: usize, rank: c_int) -> Result<()> {
+    let mut lonely = LONELY.lock().unwrap_or_else(PoisonError::into_inner);
+    if lonely.is_none() {
+        *lonely = Some(Private::alone(abi, comm, rank)?);
+    }
+    Ok(())
+}
+
+/// A communicator of this process alone, on which errors return; there is one while files are open.
+pub fn lonely() -> Result<usize> {
+    let lonely = LONELY.lock().unwrap_or_else(PoisonError::into_inner);
+    let none = || Error::new(ErrorClass::Intern, "no private communicator");
+    lonely.as_ref().map(|private| private.comm).ok_or_else(none)
+}
+
+/// Frees what is kept between opens: to be called before MPI or a session ends.
+pub fn forget() {
+    drop(LONELY.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+/// The name of this process' host, as MPI gives it to users.
+fn processor_name() -> String {
+    // Larger than MPI_MAX_PROCESSOR_NAME of every ABI.
+    let mut name = [0u8; 512];
+    let mut length: c_int = 0;
+    // SAFETY: the buffer is large enough.
+    unsafe { mpi::Get_processor_name(name.as_mut_ptr().cast(), &raw mut length) };
+    let length = usize::try_from(length).unwrap_or(0).min(name.len());
+    String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
+fn gather_hosts(abi: &Abi, comm: usize, size: usize) -> Result<Vec<String>> {
+    const ROOM: usize = 256;
+    let mut mine = [0u8; ROOM];
+    let name = processor_name();
+    let length = name.len().min(ROOM);
+    mine[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let mut all = vec![0u8; ROOM * size];
+    let byte = abi.handles.byte;
+    // SAFETY: every rank sends ROOM bytes and has room for ROOM bytes of each.
+    unsafe {
+        mpi::check(mpi::Allgather(
+            mine.as_mut_ptr().cast(),
+            ROOM as c_int,
+            byte,
+            all.as_mut_ptr().cast(),
+            ROOM as c_int,
+            byte,
+            comm,
+        ))?;
+    }
+    Ok(all.chunks(ROOM).map(text_before_zero).collect())
+}
+
+fn text_before_zero(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The largest tag, an attribute of the communicator.
+fn max_tag(abi: &Abi, comm: usize) -> u32 {
+    let mut value: *const c_int = std::ptr::null();
+    let mut found: c_int = 0;
+    let key = abi.constants.tag_ub;
+    // SAFETY: MPI stores the address of an int that lives as long as the library.
+    unsafe {
+        let asked = mpi::Comm_get_attr(comm, key, (&raw mut value).cast(), &raw mut found);
+        if asked == 0 && found != 0 && !value.is_null() {
+            return u32::try_from(*value).unwrap_or(32767).max(32767);
+        }
+    }
+    32767
+}
+
+/// Ranks that exchange messages through MPI.
+struct MpiTransport {
+    private: Arc<Private>,
+    rank: usize,
+    size: usize,
+    hosts: Vec<String>,
+    max_tag: u32,
+}
+
+impl Transport for MpiTransport {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        let started = message::send(self.private.clone(), to, tag, bytes);
+        Box::pin(async move { started?.await.map(|_| ()) })
+    }
+
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
+        let started = message::receive(self.private.clone(), from, tag, capacity);
+        Box::pin(async move { started?.await })
+    }
+
+    fn max_tag(&self) -> u32 {
+        self.max_tag
+    }
+
+    fn idle(&self, waits: u32) {
+        progress::idle(waits);
+    }
+
+    /// Memory of the node if all ranks are on one, which is tried whatever the hosts are called:
+    /// two nodes may have one name, and containers of one node different ones.
+    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
+        Box::pin(async move {
+            match share_on_node(self, tag).await {
+                Ok(shared) => Ok(shared),
+                Err(_) => window::share(self.private.clone(), self.rank),
+            }
+        })
+    }
 }

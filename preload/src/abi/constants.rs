@@ -106,6 +106,11 @@ constants! {
     combiner_f90_complex: 15, 16, 114;
     combiner_f90_integer: 16, 17, 115;
     combiner_resized: 17, 18, 116;
+    // A combiner that an ABI does not have is -1, which no type has.
+    combiner_hvector_integer: 4, 5, -1;
+    combiner_hindexed_integer: 7, 8, -1;
+    combiner_struct_integer: 10, 11, -1;
+    combiner_value_index: -1, 20, 117;
     ident: 0, 0, 201;
     congruent: 1, 1, 202;
     similar: 2, 2, 203;

@@ -66,6 +66,8 @@ handles! {
     land: "ompi_mpi_op_land", 0x58000005, 0x30;
     op_null: "ompi_mpi_op_null", 0x18000000, 0x20;
     maxloc: "ompi_mpi_op_maxloc", 0x5800000c, 0x39;
+    replace: "ompi_mpi_op_replace", 0x5800000d, 0x3c;
+    no_op: "ompi_mpi_op_no_op", 0x5800000e, 0x3d;
     minloc: "ompi_mpi_op_minloc", 0x5800000b, 0x38;
     errors_abort: "ompi_mpi_errors_abort", 0x5400_0003, 0x142;
 }
