@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Plans of [`arrange`], by path.
 static ARRANGED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
+/// Plans that count the opens and deletes of (path, rank).
+static BY_NAME: Mutex<Vec<(String, usize, Plan)>> = Mutex::new(Vec::new());
+
 /// Keeps a plan in force for one path until it is dropped.
 #[derive(Debug)]
 pub struct Arrangement(String);
@@ -22,7 +25,13 @@ impl Drop for Arrangement {
     fn drop(&mut self) {
         let mut arranged = ARRANGED.lock().unwrap_or_else(PoisonError::into_inner);
         arranged.retain(|(path, _)| *path != self.0);
+        forget(&self.0);
     }
+}
+
+fn forget(path: &str) {
+    let mut by_name = BY_NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    by_name.retain(|(known, _, _)| known != path);
 }
 
 /// Puts the faults of `plan` into all later opens and deletes of `path` (without its prefix) by
@@ -32,6 +41,7 @@ pub fn arrange(path: &str, plan: &str) -> Result<Arrangement> {
     let mut arranged = ARRANGED.lock().unwrap_or_else(PoisonError::into_inner);
     arranged.retain(|(known, _)| known != path);
     arranged.push((path.to_owned(), plan.to_owned()));
+    forget(path);
     Ok(Arrangement(path.to_owned()))
 }
 
@@ -47,6 +57,20 @@ fn plan_for(path: &str, rank: usize) -> Result<Plan> {
     }
 }
 
+/// Counts one open or delete of `path` by `rank`, and lets it fail if the plan says so.
+fn step_by_name(kind: Kind, call: &str, path: &str, rank: usize) -> Result<()> {
+    let plan = plan_for(path, rank)?;
+    let mut by_name = BY_NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = by_name.iter().position(|(name, of, _)| name == path && *of == rank);
+    let at = known.unwrap_or_else(|| {
+        by_name.push((path.to_owned(), rank, plan));
+        by_name.len() - 1
+    });
+    let verdict = by_name[at].2.next(kind, 0);
+    drop(by_name);
+    fail(verdict, call).map_err(|error| error.with_path(path))
+}
+
 /// A driver whose operations go wrong as a plan says.
 #[derive(Debug)]
 pub struct FaultDriver {
@@ -56,15 +80,13 @@ pub struct FaultDriver {
 
 /// Opens a file of the `test` driver.
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    let mut plan = plan_for(&how.path, how.rank)?;
-    fail(plan.next(Kind::Open, 0), "open").map_err(|error| error.with_path(&how.path))?;
-    Ok(Box::new(FaultDriver::new(posix::open(how)?, plan)))
+    step_by_name(Kind::Open, "open", &how.path, how.rank)?;
+    Ok(Box::new(FaultDriver::new(posix::open(how)?, plan_for(&how.path, how.rank)?)))
 }
 
 /// Deletes a file of the `test` driver.
 pub(super) fn delete(path: &str, rank: usize) -> Result<()> {
-    let verdict = plan_for(path, rank)?.next(Kind::Delete, 0);
-    fail(verdict, "unlink").map_err(|error| error.with_path(path))?;
+    step_by_name(Kind::Delete, "unlink", path, rank)?;
     posix::delete(path, rank)
 }
 

@@ -13,9 +13,10 @@
 //! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
 //! ```
 //!
-//! Operations are counted per open file, rank and kind, so that a plan means the same in every
-//! run. `errno=EINTR` and short transfers are what any system may do at any time; the others are
-//! failures.
+//! Operations are counted per open file, rank and kind (opens and deletes per path and rank), so
+//! that a plan means the same in every run. `errno=EINTR` and short transfers are what any system
+//! may do at any time; the others are failures. `EINTR` without nth, every or times means
+//! `every=2`: a call that never gets through is repeated for ever.
 
 use crate::{Error, ErrorClass, Result};
 
@@ -126,6 +127,10 @@ impl Rule {
                 "delay" => rule.delay = number()?,
                 _ => return Err(wrong()),
             }
+        }
+        let unlimited = rule.nth.or(rule.every).or(rule.times).is_none();
+        if unlimited && rule.errno == Some(libc::EINTR) {
+            rule.every = Some(2);
         }
         Ok(rule)
     }
@@ -246,7 +251,9 @@ mod tests {
     #[test]
     fn every_second_operation_is_interrupted() {
         let stop = Some(libc::EINTR);
-        assert_eq!(verdicts("every=2,errno=EINTR", Kind::Read, 1, 4), [None, stop, None, stop]);
+        for plan in ["every=2,errno=EINTR", "op=read,errno=EINTR"] {
+            assert_eq!(verdicts(plan, Kind::Read, 1, 4), [None, stop, None, stop]);
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Both drivers against real files.
 
 use super::scratch::Scratch;
-use super::{Driver, OpenHow, delete, fault, generic, open};
+use super::{Driver, Facts, OpenHow, delete, fault, generic, open};
 use crate::report::Counters;
-use crate::{ErrorClass, Extent};
-use std::io::{IoSlice, IoSliceMut};
+use crate::{ErrorClass, Extent, Result};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Mutex;
 
 fn how(path: &str) -> OpenHow {
     OpenHow { path: path.into(), create: true, read: true, write: true, ..OpenHow::default() }
@@ -15,7 +16,7 @@ fn opened(path: &str) -> Box<dyn Driver> {
     open(&how(path)).unwrap()
 }
 
-fn class_of<T>(result: crate::Result<T>) -> ErrorClass {
+fn class_of<T>(result: Result<T>) -> ErrorClass {
     result.err().unwrap().class()
 }
 
@@ -128,6 +129,77 @@ fn faults_of_open_and_delete_hit_the_named_rank_only() {
     assert_eq!(class_of(delete(&name, 1)), ErrorClass::ReadOnly);
     assert_eq!(delete(&name, 0), Ok(()));
     assert_eq!(class_of(delete(&name, 0)), ErrorClass::NoSuchFile);
+}
+
+#[test]
+fn opens_are_counted_by_path_and_rank() {
+    let scratch = Scratch::new();
+    let path = scratch.file("f");
+    let _plan = fault::arrange(&path, "op=open,nth=2,errno=EBUSY").unwrap();
+    let name = format!("testfs:{path}");
+    for rank in [0, 1] {
+        let attempt = || open(&OpenHow { rank, ..how(&name) }).map(|_| ());
+        assert_eq!(attempt(), Ok(()));
+        assert_eq!(class_of(attempt()), ErrorClass::FileInUse);
+        assert_eq!(attempt(), Ok(()));
+    }
+}
+
+/// Moves what it is told, stores nothing, and remembers the requests.
+#[derive(Debug)]
+struct Ledger {
+    each: usize,
+    requests: Mutex<Vec<(usize, u64)>>,
+}
+
+impl Driver for Ledger {
+    fn name(&self) -> &'static str {
+        "ledger"
+    }
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.pwrite(buffer, offset)
+    }
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.requests.lock().unwrap().push((buffer.len(), offset));
+        Ok(buffer.len().min(self.each))
+    }
+    fn size(&self) -> Result<u64> {
+        Ok(0)
+    }
+    fn set_size(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+    fn facts(&self) -> Facts {
+        let file_system = String::new();
+        Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
+    }
+}
+
+#[test]
+fn a_request_beyond_two_gibibytes_is_cut_at_the_kernels_limit() {
+    const LIMIT: usize = 0x7fff_f000;
+    let ledger = Ledger { each: usize::MAX, requests: Mutex::default() };
+    // Zero pages that nobody touches: this costs address space only.
+    let mut huge = vec![0; 2 * LIMIT + 5];
+    let counters = Counters::default();
+    let write = ledger.write_contig(&huge, 7, &counters);
+    let read = ledger.read_contig(&mut huge, 7, &counters);
+    assert_eq!((write.bytes, read.bytes), (huge.len() as u64, huge.len() as u64));
+    let parts = [(LIMIT, 7), (LIMIT, 7 + LIMIT as u64), (5, 7 + 2 * LIMIT as u64)];
+    assert_eq!(*ledger.requests.lock().unwrap(), [parts, parts].concat());
+}
+
+#[test]
+fn a_write_that_stores_nothing_is_an_error_and_not_repeated_for_ever() {
+    let ledger = Ledger { each: 0, requests: Mutex::default() };
+    let outcome = ledger.write_contig(&[1; 4], 0, &Counters::default());
+    assert_eq!((outcome.bytes, class_of(outcome.result)), (0, ErrorClass::Io));
 }
 
 #[test]

@@ -100,7 +100,8 @@ fn read_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group)
 
 /// Writes the extents in windows that are read, modified and written back under a lock.
 ///
-/// Where the file cannot be read or locked, its pieces are written one by one instead.
+/// Where the file cannot be read or locked, its pieces are written one by one instead. A piece
+/// that needs no reading takes the lock as well: it may lie in a gap of another rank's window.
 pub(super) fn write<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
@@ -110,10 +111,10 @@ pub(super) fn write<D: Driver + ?Sized>(
     let mut possible = true;
     let window = transfer.window();
     while let Some(group) = Group::next(&mut extents, u64::MAX, window, pieces) {
-        if possible && group.pieces.len() > 1 {
-            possible = write_group(transfer, &group)?;
-        }
-        if !possible || group.pieces.len() == 1 {
+        let lock = if possible { transfer.driver.lock(group.span(), true).ok() } else { None };
+        let is_single = group.pieces.len() == 1;
+        possible = lock.is_some() && (is_single || write_group(transfer, &group)?);
+        if is_single || !possible {
             list::write(transfer, group.pieces.iter().copied())?;
         }
         pieces = group.pieces;
@@ -121,13 +122,13 @@ pub(super) fn write<D: Driver + ?Sized>(
     Ok(())
 }
 
-/// Writes one window; `false`, with nothing done, if the file cannot be locked or read.
+/// Writes one window, which the caller has locked; `false`, with nothing done, if the file was
+/// not opened for reading.
 ///
 /// The window ends with the last requested byte, so the file grows no further than that; what lies
 /// behind the end of the file inside it becomes zero.
 fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<bool> {
     let span = group.span();
-    let Ok(_lock) = transfer.driver.lock(span, true) else { return Ok(false) };
     let buffer = transfer.staging.get(span.len as usize)?;
     let Outcome { bytes, result } =
         transfer.driver.read_contig(buffer, span.offset, transfer.counters);
