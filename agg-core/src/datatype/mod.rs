@@ -208,4 +208,8 @@ fn clamp(value: i128) -> i64 {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod typemap;
