@@ -164,3 +164,6 @@ impl MemoryCursor {
         done
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! A file view: which file bytes a rank sees, and in which order (MPI-4.1, 14.3).
 
 use crate::datatype::decode::Reader;
+use crate::datatype::digest::Digest;
 use crate::datatype::encode::unsigned as encode_number;
 use crate::datatype::{Cursor, Datatype};
 use crate::error::{Error, ErrorClass, Result};
@@ -18,6 +19,18 @@ pub enum Representation {
     External32,
     /// A representation that the program registered under this name.
     User(String),
+}
+
+impl Representation {
+    /// Number and name in the wire form.
+    fn parts(&self) -> (u8, &str) {
+        match self {
+            Representation::Native => (0, ""),
+            Representation::Internal => (1, ""),
+            Representation::External32 => (2, ""),
+            Representation::User(name) => (3, name),
+        }
+    }
 }
 
 /// Displacement, etype and filetype of an open file. Cheap to clone.
@@ -179,18 +192,20 @@ impl View {
 
     /// A digest of the content: equal on all ranks for equal views.
     pub fn hash(&self) -> u128 {
-        crate::datatype::digest::Digest::new(7).bytes(&self.encode()).finish()
+        let (kind, name) = self.representation.parts();
+        Digest::new(7)
+            .word(kind.into())
+            .bytes(name.as_bytes())
+            .word(self.displacement)
+            .wide(self.etype.hash())
+            .wide(self.filetype.hash())
+            .finish()
     }
 
     /// The view as bytes, for [`View::decode`] on any rank.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let (kind, name) = match &self.representation {
-            Representation::Native => (0, ""),
-            Representation::Internal => (1, ""),
-            Representation::External32 => (2, ""),
-            Representation::User(name) => (3, name.as_str()),
-        };
+        let (kind, name) = self.representation.parts();
         out.push(kind);
         encode_number(&mut out, name.len() as u64);
         out.extend_from_slice(name.as_bytes());
@@ -262,10 +277,15 @@ impl Iterator for Extents {
 
     fn next(&mut self) -> Option<Extent> {
         let (at, len) = self.cursor.run().filter(|_| self.left > 0)?;
-        let len = len.min(self.left);
         let offset = self.displacement.checked_add(u64::try_from(at).ok()?)?;
+        // No file is longer than i64::MAX bytes.
+        let room = (i64::MAX as u64).checked_sub(offset).filter(|room| *room > 0)?;
+        let len = len.min(self.left).min(room);
         self.cursor.advance(len);
         self.left -= len;
         Some(Extent::new(offset, len))
     }
 }
+
+#[cfg(test)]
+mod tests;

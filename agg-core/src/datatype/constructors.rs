@@ -1,6 +1,7 @@
 //! MPI's datatype constructors (MPI-4.1, 5.1.2), all lengths in copies, all displacements in bytes.
 
-use super::node::{Node, too_large};
+use super::facts::too_large;
+use super::node::Node;
 use super::{Basic, Datatype};
 use crate::error::{Error, ErrorClass, Result};
 use std::sync::Arc;

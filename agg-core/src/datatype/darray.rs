@@ -1,7 +1,8 @@
 //! One process' part of a distributed array (MPI-4.1, 5.1.4, `MPI_TYPE_CREATE_DARRAY`).
 
 use super::constructors::invalid;
-use super::node::{Node, too_large};
+use super::facts::too_large;
+use super::node::Node;
 use super::subarray::array_stride;
 use super::{Datatype, Order};
 use crate::error::Result;
@@ -137,3 +138,6 @@ impl Dimension {
         Ok((first, node))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -290,3 +290,6 @@ fn quad_to_extended(x: u128) -> u128 {
     let integer = u128::from(exponent != 0);
     sign << 79 | exponent << 64 | integer << 63 | kept
 }
+
+#[cfg(test)]
+mod tests;

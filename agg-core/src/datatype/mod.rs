@@ -14,6 +14,7 @@ pub(crate) mod digest;
 mod elements;
 pub(crate) mod encode;
 pub mod external32;
+mod facts;
 mod locate;
 mod node;
 mod subarray;

@@ -1,4 +1,4 @@
-//! The nodes of a datatype's tree, and the facts that every node knows about itself.
+//! The nodes of a datatype's tree.
 //!
 //! A node describes data bytes *relative to its first data byte*, which is always at 0. So a
 //! layout does not depend on where it stands, equal layouts have equal nodes, and lower and upper
@@ -7,47 +7,9 @@
 
 use super::basic::Basic;
 use super::digest::Digest;
-use crate::error::{Error, ErrorClass, Result};
+use super::facts::{Facts, deeper, repeat_facts, sequence_facts, too_large};
+use crate::error::Result;
 use std::sync::Arc;
-
-/// Deepest tree: real programs stay below 20, and recursion over a tree must not end the stack.
-pub(crate) const MAX_DEPTH: u32 = 256;
-
-/// What is known of a node in O(1). Displacements are bytes relative to the first data byte.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
-    /// Data bytes in memory.
-    pub(crate) size: u64,
-    /// Data bytes in `external32`.
-    pub(crate) external_size: u64,
-    /// Lowest displacement, never positive.
-    pub(crate) low: i64,
-    /// One past the highest displacement.
-    pub(crate) high: i64,
-    /// Displacement of the last basic element in typemap order.
-    pub(crate) last: i64,
-    /// One past the last data byte in typemap order.
-    pub(crate) end: i64,
-    /// Runs in typemap order, adjacent ones merged; saturates.
-    pub(crate) pieces: u64,
-    /// Displacements of basic elements never decrease.
-    pub(crate) monotone: bool,
-    /// Elements share bytes. Exact if `monotone`; otherwise they *may* share bytes.
-    pub(crate) overlap: bool,
-    /// The only basic element in it, if there is only one.
-    pub(crate) uniform: Option<Basic>,
-    /// Nodes on the longest way down.
-    pub(crate) depth: u32,
-    /// Digest of the content.
-    pub(crate) hash: u128,
-}
-
-impl Facts {
-    /// Whether the data is the one run `0 .. size`.
-    pub(crate) fn dense(&self) -> bool {
-        self.pieces == 1
-    }
-}
 
 /// One block of [`Shape::Blocks`].
 #[derive(Clone, Copy, Debug)]
@@ -90,23 +52,6 @@ pub(crate) enum Shape {
 pub(crate) struct Node {
     pub(crate) facts: Facts,
     pub(crate) shape: Shape,
-}
-
-/// The error for sizes and displacements that 64 bits cannot hold.
-pub(crate) fn too_large(what: &str) -> Error {
-    Error::new(ErrorClass::Arg, format!("datatype: {what} does not fit into 64 bits"))
-}
-
-fn deeper(child: u32) -> Result<u32> {
-    if child >= MAX_DEPTH {
-        let text = format!("datatype: nested deeper than {MAX_DEPTH} levels");
-        return Err(Error::new(ErrorClass::Type, text));
-    }
-    Ok(child + 1)
-}
-
-fn sum(a: i64, b: i64) -> Result<i64> {
-    a.checked_add(b).ok_or_else(|| too_large("a displacement"))
 }
 
 impl Node {
@@ -351,66 +296,4 @@ fn merge_leaves(list: Vec<(i64, Arc<Node>)>) -> Result<Vec<(i64, Arc<Node>)>> {
         merged.push((at, child));
     }
     Ok(merged)
-}
-
-fn repeat_facts(count: u64, stride: i64, child: &Facts) -> Result<Facts> {
-    let copies = i64::try_from(count - 1).map_err(|_| too_large("the count"))?;
-    let last = copies.checked_mul(stride).ok_or_else(|| too_large("a displacement"))?;
-    let size = count.checked_mul(child.size).ok_or_else(|| too_large("the size"))?;
-    let external = count.checked_mul(child.external_size);
-    let seams = if child.end == stride { count - 1 } else { 0 };
-    let pieces = u128::from(count) * u128::from(child.pieces) - u128::from(seams);
-    let monotone = child.monotone && child.last <= stride;
-    let span = child.high.abs_diff(child.low);
-    let clash = if monotone { child.end > stride } else { stride.unsigned_abs() < span };
-    Ok(Facts {
-        size,
-        external_size: external.ok_or_else(|| too_large("the external32 size"))?,
-        low: child.low.min(sum(last, child.low)?),
-        high: child.high.max(sum(last, child.high)?),
-        last: sum(last, child.last)?,
-        end: sum(last, child.end)?,
-        pieces: u64::try_from(pieces).unwrap_or(u64::MAX),
-        monotone,
-        overlap: child.overlap || clash,
-        uniform: child.uniform,
-        depth: deeper(child.depth)?,
-        hash: Digest::new(2).wide(child.hash).word(count).signed(stride).finish(),
-    })
-}
-
-/// The facts of parts in a row (the first at 0); `depth` and `hash` are for the caller.
-fn sequence_facts(parts: impl Iterator<Item = (i64, Facts)> + Clone) -> Result<Facts> {
-    let mut all: Option<Facts> = None;
-    for (at, part) in parts.clone() {
-        let (low, high) = (sum(at, part.low)?, sum(at, part.high)?);
-        let (last, end) = (sum(at, part.last)?, sum(at, part.end)?);
-        let Some(all) = &mut all else {
-            all = Some(Facts { low, high, last, end, ..part });
-            continue;
-        };
-        let seam = u64::from(all.end == at);
-        let size = all.size.checked_add(part.size).ok_or_else(|| too_large("the size"))?;
-        let external = all.external_size.checked_add(part.external_size);
-        all.monotone = all.monotone && part.monotone && all.last <= at;
-        all.overlap = all.overlap || part.overlap || (all.monotone && all.end > at);
-        all.external_size = external.ok_or_else(|| too_large("the external32 size"))?;
-        all.uniform = all.uniform.filter(|basic| part.uniform == Some(*basic));
-        all.pieces = all.pieces.saturating_add(part.pieces - seam);
-        (all.size, all.last, all.end) = (size, last, end);
-        (all.low, all.high) = (all.low.min(low), all.high.max(high));
-    }
-    let mut all = all.ok_or_else(|| too_large("an empty list"))?;
-    if !all.monotone {
-        all.overlap = all.overlap || spans_overlap(parts);
-    }
-    Ok(all)
-}
-
-/// Whether the hulls of the parts share bytes.
-fn spans_overlap(parts: impl Iterator<Item = (i64, Facts)>) -> bool {
-    let mut spans: Vec<(i64, i64)> =
-        parts.map(|(at, part)| (at + part.low, at + part.high)).collect();
-    spans.sort_unstable();
-    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }

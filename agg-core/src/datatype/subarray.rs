@@ -2,7 +2,8 @@
 
 use super::Datatype;
 use super::constructors::invalid;
-use super::node::{Node, too_large};
+use super::facts::too_large;
+use super::node::Node;
 use crate::error::Result;
 
 /// How an array lies in memory.

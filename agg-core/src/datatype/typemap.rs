@@ -261,7 +261,9 @@ fn spread(fields: Vec<(u64, i64, Recipe)>) -> Vec<(u64, i64, Recipe)> {
     let place = |(len, gap, recipe): (u64, i64, Recipe)| {
         let map = recipe.typemap();
         let start = at + gap;
-        at = start + len as i64 * map.extent();
+        if len > 0 {
+            at = start + (len as i64 - 1) * map.extent() + map.ub().max(map.true_ub());
+        }
         (len, start, recipe)
     };
     fields.into_iter().map(place).collect()

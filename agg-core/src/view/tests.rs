@@ -1,0 +1,163 @@
+//! Views against the typemap of their filetype.
+
+use super::*;
+use crate::datatype::Basic;
+use crate::datatype::typemap::{Recipe, ascending_recipes, recipes, runs};
+use proptest::prelude::*;
+
+const TILES: u64 = 3;
+
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) }
+}
+
+fn view(recipe: &Recipe, displacement: u64) -> Result<View> {
+    let filetype = recipe.datatype();
+    View::new(displacement, Datatype::bytes(1), filetype, Representation::Native, false)
+}
+
+/// The file bytes of the first tiles.
+fn file_bytes(recipe: &Recipe, displacement: u64) -> Vec<i64> {
+    recipe.typemap().bytes(TILES).iter().map(|at| at + displacement as i64).collect()
+}
+
+fn int() -> Datatype {
+    Datatype::basic(Basic::signed(4))
+}
+
+fn refused(filetype: Datatype, writable: bool) -> bool {
+    let view = View::new(0, Datatype::bytes(1), filetype, Representation::Native, writable);
+    view.is_err_and(|error| error.class() == ErrorClass::Arg)
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn exactly_the_filetypes_that_the_standard_forbids_are_refused(
+        recipe in recipes(), writable in any::<bool>(),
+    ) {
+        let map = recipe.typemap();
+        let negative = map.true_lb() < 0 || map.extent() < 0;
+        let overlap = writable && map.has_overlap();
+        let bad = negative || !map.is_monotone() || overlap;
+        prop_assert_eq!(refused(recipe.datatype(), writable), bad);
+    }
+
+    #[test]
+    fn extents_of_any_part_are_the_runs_of_the_typemap(
+        recipe in ascending_recipes(), displacement in 0u64..50,
+        from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(),
+    ) {
+        let view = view(&recipe, displacement).unwrap();
+        let bytes = file_bytes(&recipe, displacement);
+        let (a, b) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
+        let part = &bytes[a.min(b)..a.max(b)];
+        let found = view.extents(a.min(b) as u64, part.len() as u64);
+        let found: Vec<_> = found.map(|extent| (extent.offset as i64, extent.len)).collect();
+        prop_assert_eq!(&found, &runs(part));
+        prop_assert_eq!(view.is_contiguous_at(a.min(b) as u64, part.len() as u64), found.len() <= 1);
+    }
+
+    #[test]
+    fn the_span_holds_all_bytes_and_no_more_if_they_ascend(
+        recipe in ascending_recipes(), displacement in 0u64..50,
+        from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(),
+    ) {
+        let view = view(&recipe, displacement).unwrap();
+        let bytes = file_bytes(&recipe, displacement);
+        let (a, b) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
+        let part = &bytes[a.min(b)..a.max(b)];
+        let span = view.span(a.min(b) as u64, part.len() as u64);
+        if let (Some(low), Some(high)) = (part.iter().min(), part.iter().max()) {
+            let exact = Extent::between(*low as u64, *high as u64 + 1);
+            prop_assert_eq!(span.intersect(exact), exact);
+            prop_assert!(!view.is_aggregatable() || span == exact);
+        } else {
+            prop_assert!(span.is_empty());
+        }
+    }
+
+    #[test]
+    fn positions_and_offsets_are_inverse(recipe in ascending_recipes(), displacement in 0u64..50) {
+        let view = view(&recipe, displacement).unwrap();
+        let bytes = file_bytes(&recipe, displacement);
+        for (position, offset) in bytes.iter().enumerate() {
+            prop_assert_eq!(view.offset_at(position as u64), *offset as u64);
+            if view.is_aggregatable() {
+                prop_assert_eq!(view.data_before(*offset as u64), position as u64);
+                prop_assert_eq!(view.data_before(*offset as u64 + 1), position as u64 + 1);
+            }
+        }
+        if view.is_aggregatable() {
+            prop_assert_eq!(view.data_before(0), 0);
+        }
+    }
+
+    #[test]
+    fn a_view_survives_the_way_to_another_rank(recipe in ascending_recipes(), at in any::<u32>()) {
+        let name = Representation::User("mine".into());
+        let view = View::new(at.into(), Datatype::bytes(1), recipe.datatype(), name, true).unwrap();
+        let received = View::decode(&view.encode()).unwrap();
+        prop_assert_eq!(received.hash(), view.hash());
+        prop_assert_eq!(received.representation(), view.representation());
+        prop_assert_eq!(received.displacement(), view.displacement());
+        prop_assert_eq!(received.filetype(), view.filetype());
+        for n in 0..view.encode().len() {
+            prop_assert!(View::decode(&view.encode()[..n]).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_filetype_must_consist_of_whole_etypes() {
+    let make = |etype, filetype| View::new(0, etype, filetype, Representation::Native, true);
+    assert!(make(int(), Datatype::bytes(6)).is_err());
+    assert!(make(int(), Datatype::bytes(8)).is_ok());
+    assert!(make(Datatype::bytes(0), Datatype::bytes(0)).is_ok());
+    assert!(make(Datatype::bytes(0), Datatype::bytes(1)).is_err());
+}
+
+#[test]
+fn an_overlapping_filetype_is_refused_for_writing_only() {
+    let overlapping = Datatype::hvector(3, 1, 2, &int()).unwrap();
+    assert!(refused(overlapping.clone(), true));
+    assert!(!refused(overlapping, false));
+}
+
+#[test]
+fn tiles_that_interleave_are_legal_but_not_aggregatable() {
+    let filetype = Datatype::hvector(2, 1, 12, &int()).unwrap().resized(0, 4).unwrap();
+    let view = View::new(0, int(), filetype, Representation::Native, true).unwrap();
+    assert!(!view.is_aggregatable());
+    let offsets: Vec<_> = view.extents(0, 16).map(|extent| extent.offset).collect();
+    assert_eq!(offsets, [0, 12, 4, 16]);
+    assert_eq!(view.span(0, 16), Extent::between(0, 20));
+}
+
+#[test]
+fn a_view_without_bytes_has_no_extents() {
+    let none = Datatype::contiguous(0, &int()).unwrap();
+    let view = View::new(7, int(), none, Representation::Native, true).unwrap();
+    assert_eq!(view.extents(0, 100).count(), 0);
+    assert_eq!((view.data_before(1000), view.etype_size(), view.is_empty()), (0, 4, true));
+    assert!(view.span(3, 10).is_empty());
+}
+
+#[test]
+fn offsets_beyond_the_largest_file_end_the_view() {
+    let view = View::bytes();
+    let extents: Vec<_> = view.extents(i64::MAX as u64 - 1, 100).collect();
+    assert_eq!(extents, [Extent::new(i64::MAX as u64 - 1, 1)]);
+    let far = View::new(
+        i64::MAX as u64,
+        Datatype::bytes(1),
+        Datatype::bytes(1),
+        Representation::Native,
+        true,
+    );
+    let far = far.unwrap();
+    assert_eq!(far.offset_at(u64::MAX), i64::MAX as u64);
+    assert_eq!(far.data_before(u64::MAX), i64::MAX as u64);
+    assert!(far.extents(0, 10).all(|extent| extent.end() <= i64::MAX as u64));
+}
