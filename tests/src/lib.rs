@@ -12,6 +12,7 @@ pub mod faults;
 mod job;
 mod library;
 mod mpi;
+pub mod parsers;
 mod program;
 
 pub use directory::{Directory, difference, snapshot};
