@@ -1,0 +1,126 @@
+//! Which bytes of a window are asked for or supplied: one bit a byte, so its cost is bounded
+//! whatever the pieces look like, and exact when pieces overlap.
+
+use std::ops::Range;
+
+/// A set of bytes of a window.
+#[derive(Debug)]
+pub(super) struct Coverage {
+    words: Vec<u64>,
+    /// Words that may hold a bit.
+    used: Range<usize>,
+}
+
+impl Coverage {
+    /// An empty set for windows of up to `bytes` bytes; `None` if there is no memory for it.
+    pub(super) fn new(bytes: usize) -> Option<Self> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(bytes.div_ceil(64)).ok()?;
+        words.resize(bytes.div_ceil(64), 0);
+        Some(Self { words, used: 0..0 })
+    }
+
+    /// Adds `len` bytes from `start` on; they must be inside the window.
+    pub(super) fn add(&mut self, start: usize, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let (first, last) = (start / 64, (start + len - 1) / 64);
+        let head = u64::MAX << (start % 64);
+        let tail = u64::MAX >> (63 - (start + len - 1) % 64);
+        if first == last {
+            self.words[first] |= head & tail;
+        } else {
+            self.words[first] |= head;
+            self.words[first + 1..last].fill(u64::MAX);
+            self.words[last] |= tail;
+        }
+        self.used = match self.used.is_empty() {
+            true => first..last + 1,
+            false => self.used.start.min(first)..self.used.end.max(last + 1),
+        };
+    }
+
+    /// The longest runs of bytes in the set, in order; runs with at most `gap` bytes between them
+    /// count as one.
+    pub(super) fn runs(&self, gap: usize) -> impl Iterator<Item = Range<usize>> {
+        let mut at = self.used.start * 64;
+        std::iter::from_fn(move || {
+            let start = self.next(at, false)?;
+            let mut end = self.next(start, true).unwrap_or(self.used.end * 64);
+            while let Some(more) = self.next(end, false).filter(|more| more - end <= gap) {
+                end = self.next(more, true).unwrap_or(self.used.end * 64);
+            }
+            at = end;
+            Some(start..end)
+        })
+    }
+
+    /// Empties the set.
+    pub(super) fn clear(&mut self) {
+        self.words[self.used.clone()].fill(0);
+        self.used = 0..0;
+    }
+
+    /// The first byte from `at` on that is in the set, or not in it if `absent`.
+    fn next(&self, at: usize, absent: bool) -> Option<usize> {
+        let flip = if absent { u64::MAX } else { 0 };
+        let mut word = at / 64;
+        let mut mask = u64::MAX << (at % 64);
+        while word < self.used.end {
+            let bits = (self.words[word] ^ flip) & mask;
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+            word += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_gaps_are_bridged_and_long_ones_are_not() {
+        let mut set = Coverage::new(1000).expect("memory");
+        for (start, len) in [(10, 5), (17, 3), (500, 500)] {
+            set.add(start, len);
+        }
+        assert_eq!(set.runs(0).collect::<Vec<_>>(), [10..15, 17..20, 500..1000]);
+        assert_eq!(set.runs(2).collect::<Vec<_>>(), [10..20, 500..1000]);
+        set.clear();
+        assert_eq!(set.runs(0).count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_exactly_the_bytes_added(
+            pieces in proptest::collection::vec((0..700usize, 0..200usize), 0..12),
+            gap in 0..70usize,
+        ) {
+            let mut set = Coverage::new(900).expect("memory");
+            let mut model = vec![false; 900];
+            for (start, len) in pieces {
+                set.add(start, len);
+                model[start..start + len].fill(true);
+            }
+            let mut from_runs = vec![false; 900];
+            for run in set.runs(0) {
+                from_runs[run].fill(true);
+            }
+            prop_assert_eq!(&from_runs, &model);
+            let merged: Vec<_> = set.runs(gap).collect();
+            for run in &merged {
+                prop_assert!(model[run.start] && model[run.end - 1]);
+            }
+            for pair in merged.windows(2) {
+                prop_assert!(pair[1].start - pair[0].end > gap);
+                prop_assert!(!model[pair[0].end..pair[1].start].contains(&true));
+            }
+        }
+    }
+}

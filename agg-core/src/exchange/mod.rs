@@ -1,0 +1,304 @@
+//! Collective reads and writes in two phases: data travels between ranks so that few ranks, the
+//! aggregators, access the file in large ordered pieces.
+//!
+//! Steps of a call, each with its own tag ([`step`]): all ranks exchange their [`Summary`] and
+//! decide alike; each rank tells every aggregator whose domain it touches its view, once; then
+//! both sides walk the same type tree and know without further words how many bytes each message
+//! has. There is no lock-step: an aggregator works off its domain window by window, and at most two
+//! messages are under way between two ranks. The call ends with one agreed result.
+
+mod coverage;
+mod flight;
+mod headers;
+mod read;
+mod share;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use crate::driver::{Driver, Facts, Outcome};
+use crate::error::{Error, ErrorClass, Result};
+use crate::group;
+use crate::hints::{Hints, Switch};
+use crate::independent::Strategy;
+use crate::memory::Memory;
+use crate::plan::{self, Domains, Method, Summary};
+use crate::report::Counters;
+use crate::tags::TagBlock;
+use crate::transport::{self, LockGuard, SharedState, Transport};
+use crate::view::View;
+use share::Windows;
+
+/// The steps of a call that have messages of their own.
+mod step {
+    pub(super) const SUMMARIES: u32 = 0;
+    pub(super) const HEADERS: u32 = 1;
+    pub(super) const DATA: u32 = 2;
+    pub(super) const AGREE: u32 = 3;
+    pub(super) const STORED: u32 = 4;
+    pub(super) const LOCKED: u32 = 5;
+}
+
+/// Where a collective call happens; equal on all ranks as far as it can be.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The ranks.
+    pub transport: &'a dyn Transport,
+    /// The file on this rank. Used on aggregators, and everywhere if ranks work independently.
+    pub driver: &'a dyn Driver,
+    /// The locks of the open, if the file is in atomic mode.
+    pub atomic: Option<&'a dyn SharedState>,
+    /// The ranks that get file domains, see [`plan::aggregators::choose`]; not empty.
+    pub aggregators: &'a [usize],
+    /// What the file system likes; equal on all ranks.
+    pub facts: &'a Facts,
+    /// The hints in force; those that steer collective calls are equal on all ranks.
+    pub hints: &'a Hints,
+    /// Counts of this rank.
+    pub counters: &'a Counters,
+}
+
+/// What this rank reads or writes: as many bytes as `memory` has.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The view in force.
+    pub view: &'a View,
+    /// First byte, counted in the view's data.
+    pub position: u64,
+    /// The caller's buffer.
+    pub memory: &'a Memory,
+}
+
+/// Writes collectively. All ranks must call it, a rank with wrong arguments with its error.
+///
+/// Every rank gets the same result; `bytes` is what was stored of this rank's data, also if an
+/// aggregator failed. Only bytes that some rank supplied change.
+pub async fn write(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
+    outcome(run(scene, request, tags, scene.hints.romio_cb_write, Direction::Write).await)
+}
+
+/// Reads collectively. All ranks must call it, a rank with wrong arguments with its error.
+///
+/// Every rank gets the same result; `bytes` is what this rank got before the end of the file. The
+/// caller's bytes behind that stay as they were.
+pub async fn read(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
+    outcome(run(scene, request, tags, scene.hints.romio_cb_read, Direction::Read).await)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// An outcome, unless the ranks could not even talk to each other.
+fn outcome(result: Result<Outcome>) -> Outcome {
+    result.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
+}
+
+async fn run(
+    scene: Scene<'_>,
+    request: Result<Request<'_>>,
+    tags: &TagBlock,
+    buffering: Switch,
+    direction: Direction,
+) -> Result<Outcome> {
+    tags.ready().await;
+    let request = request.and_then(|request| request.checked(direction));
+    let mine = summary(&request).to_bytes();
+    let all = group::allgather(scene.transport, tags.tag(step::SUMMARIES), &mine).await?;
+    let all = Summary::all_from_bytes(&all);
+    let decision = plan::decide(&all, buffering, scene.hints.romio_no_indep_rw);
+    let request = match (decision.method, request) {
+        (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
+        (Method::Fail, request) => {
+            let result = agree(scene, tags, request.map(|_| ())).await;
+            return Ok(Outcome { bytes: 0, result });
+        }
+        (_, Ok(request)) => request,
+        (_, Err(error)) => return Err(error),
+    };
+    if decision.method == Method::Independent {
+        return Ok(independent(scene, request, tags, direction).await);
+    }
+    let call = Call::new(scene, request, tags, &all);
+    let _lock = call.lock(direction).await?;
+    Ok(match direction {
+        Direction::Write => write::run(&call).await,
+        Direction::Read => read::run(&call).await,
+    })
+}
+
+impl Request<'_> {
+    /// Data bytes; a view that shows no byte takes none.
+    fn len(&self) -> u64 {
+        if self.view.is_empty() { 0 } else { self.memory.len() }
+    }
+
+    /// Refuses what no file can hold, before anybody depends on it.
+    fn checked(self, direction: Direction) -> Result<Self> {
+        let len = self.len();
+        if direction == Direction::Write && len < self.memory.len() {
+            let why = "the file view ends before the data does";
+            return Err(Error::new(ErrorClass::Arg, why));
+        }
+        let last = self.position.checked_add(len.max(1) - 1);
+        // Offsets saturate: data at the largest one may lie anywhere behind it.
+        let fits = |last: u64| len == 0 || self.view.offset_at(last) < i64::MAX as u64;
+        if last.is_some_and(fits) {
+            return Ok(self);
+        }
+        let detail =
+            format!("{len} bytes at byte {} of the view are beyond any file", self.position);
+        Err(Error::new(ErrorClass::Arg, detail))
+    }
+
+    /// Contiguous pieces in the file, about.
+    fn pieces(&self) -> u64 {
+        let (filetype, len) = (self.view.filetype(), self.len());
+        if self.view.is_contiguous_at(self.position, len) {
+            return 1;
+        }
+        let copies = len.div_ceil(filetype.size().max(1));
+        copies.saturating_mul(filetype.pieces()).clamp(1, len.max(1))
+    }
+}
+
+/// What this rank tells the others.
+fn summary(request: &Result<Request<'_>>) -> Summary {
+    let Ok(request) = request else {
+        return Summary { failed: true, ..Summary::default() };
+    };
+    let bytes = request.len();
+    if bytes == 0 {
+        return Summary::default();
+    }
+    Summary {
+        span: request.view.span(request.position, bytes),
+        bytes,
+        pieces: request.pieces(),
+        failed: false,
+        unordered: !request.view.is_aggregatable(),
+    }
+}
+
+async fn agree(scene: Scene<'_>, tags: &TagBlock, local: Result<()>) -> Result<()> {
+    group::agree(scene.transport, tags.tag(step::AGREE), local).await
+}
+
+/// Each rank for itself, with one agreed end.
+async fn independent(
+    scene: Scene<'_>,
+    request: Request<'_>,
+    tags: &TagBlock,
+    direction: Direction,
+) -> Outcome {
+    let Request { view, position, memory } = request;
+    let strategy = Strategy::from_hints(scene.hints);
+    let lock = match (scene.atomic, request.len()) {
+        (Some(locks), 1..) => {
+            let span = view.span(position, request.len());
+            transport::lock(locks, span, direction == Direction::Write).await.map(Some)
+        }
+        _ => Ok(None),
+    };
+    let outcome = match (lock, direction) {
+        (Err(error), _) => Outcome { bytes: 0, result: Err(error) },
+        (Ok(_lock), Direction::Read) => {
+            scene.driver.read_strided(view, position, memory, &strategy, scene.counters)
+        }
+        (Ok(_lock), Direction::Write) => {
+            scene.driver.write_strided(view, position, memory, &strategy, scene.counters)
+        }
+    };
+    Outcome { bytes: outcome.bytes, result: agree(scene, tags, outcome.result).await }
+}
+
+/// A two-phase call in progress.
+struct Call<'a> {
+    scene: Scene<'a>,
+    request: Request<'a>,
+    tags: &'a TagBlock,
+    all: &'a [Summary],
+    domains: Domains,
+    window: u64,
+}
+
+impl<'a> Call<'a> {
+    fn new(scene: Scene<'a>, request: Request<'a>, tags: &'a TagBlock, all: &'a [Summary]) -> Self {
+        let Facts { block_size, striping_unit, .. } = *scene.facts;
+        let stripe = match scene.hints.striping_unit {
+            0 => striping_unit,
+            unit => unit,
+        };
+        let domains = Domains::new(
+            Summary::hull(all),
+            scene.aggregators.len(),
+            block_size.max(stripe),
+            scene.hints.romio_min_fdomain_size,
+        );
+        let window = plan::window_size(all, scene.hints.cb_buffer_size);
+        Self { scene, request, tags, all, domains, window }
+    }
+
+    fn rank(&self) -> usize {
+        self.scene.transport.rank()
+    }
+
+    fn windows(&self, domain: usize) -> Windows {
+        Windows::new(self.domains.extent(domain), self.window)
+    }
+
+    /// The domain that this rank is the aggregator of.
+    fn own_domain(&self) -> Option<usize> {
+        let own = self.scene.aggregators.iter().position(|rank| *rank == self.rank());
+        own.filter(|domain| *domain < self.domains.count())
+    }
+
+    /// The domains that this rank's request may have bytes in, and whose aggregators are others.
+    fn foreign_domains(&self) -> impl Iterator<Item = usize> + '_ {
+        let span = self.all[self.rank()].span;
+        let own = self.own_domain();
+        self.domains.touched_by(span).filter(move |domain| Some(*domain) != own)
+    }
+
+    /// Bytes that messages under way may take on this rank, in each role.
+    fn budget(&self) -> usize {
+        usize::try_from(self.window.saturating_mul(2)).unwrap_or(usize::MAX)
+    }
+
+    fn tag(&self, step: u32) -> u32 {
+        self.tags.tag(step)
+    }
+
+    /// In atomic mode, makes the call one whole against independent accesses: the first aggregator
+    /// holds a lock on all bytes concerned until everybody has finished.
+    async fn lock(&self, direction: Direction) -> Result<Option<Box<dyn LockGuard>>> {
+        let Some(locks) = self.scene.atomic else { return Ok(None) };
+        let mut lock = Ok(None);
+        if self.scene.aggregators.first() == Some(&self.rank()) {
+            let hull = Summary::hull(self.all);
+            lock = transport::lock(locks, hull, direction == Direction::Write).await.map(Some);
+        }
+        let (lock, local) = match lock {
+            Ok(lock) => (lock, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        group::agree(self.scene.transport, self.tag(step::LOCKED), local).await?;
+        Ok(lock)
+    }
+}
+
+/// No memory for a buffer.
+fn no_memory(bytes: usize) -> Error {
+    Error::new(ErrorClass::NoMem, format!("no memory for a window of {bytes} bytes"))
+}
+
+/// A zeroed buffer.
+fn buffer(bytes: usize) -> Result<Vec<u8>> {
+    let mut probe: Vec<u8> = Vec::new();
+    probe.try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
+    drop(probe);
+    Ok(vec![0; bytes])
+}

@@ -1,0 +1,176 @@
+//! Random collective calls, and what must come of them.
+
+use crate::Extent;
+use crate::datatype::Datatype;
+use crate::driver::Facts;
+use crate::hints::{Hints, Switch};
+use crate::memory::Memory;
+use crate::view::{Representation, View};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// What one rank reads or writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) view: View,
+    pub(crate) position: u64,
+    /// Blocks of the buffer in the order of the data: (start, length).
+    pub(crate) blocks: Vec<(usize, usize)>,
+}
+
+/// A call of all ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) aggregators: Vec<usize>,
+    pub(crate) facts: Facts,
+    pub(crate) hints: Hints,
+    /// What the file holds before.
+    pub(crate) before: Vec<u8>,
+}
+
+impl Part {
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.iter().map(|block| block.1).sum()
+    }
+
+    /// The buffer's length.
+    pub(crate) fn room(&self) -> usize {
+        self.blocks.iter().map(|block| block.0 + block.1).max().unwrap_or(0)
+    }
+
+    /// The file offset of each data byte.
+    pub(crate) fn offsets(&self) -> Vec<usize> {
+        let extents = self.view.extents(self.position, self.len() as u64);
+        extents.flat_map(|extent: Extent| extent.offset as usize..extent.end() as usize).collect()
+    }
+
+    /// The place in the buffer of each data byte.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        self.blocks.iter().flat_map(|(start, len)| *start..start + len).collect()
+    }
+
+    /// The buffer as the engine sees it.
+    pub(crate) fn memory(&self, buffer: &mut [u8]) -> Memory {
+        assert!(buffer.len() >= self.room());
+        let blocks: Vec<(u64, i64)> =
+            self.blocks.iter().map(|(start, len)| (*len as u64, *start as i64)).collect();
+        let datatype = Datatype::hindexed(&blocks, &Datatype::bytes(1)).expect("a small type");
+        // SAFETY: all blocks lie in the buffer, which outlives the call of the test.
+        unsafe { Memory::new(buffer.as_mut_ptr(), datatype, 1) }
+    }
+}
+
+/// Blocks with gaps, in file order: (length, gap before it).
+fn blocks() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    vec((1..12u64, 0..20u64), 1..6)
+}
+
+fn indexed(blocks: &[(u64, u64)], rest: u64) -> Datatype {
+    let mut at = 0;
+    let placed: Vec<(u64, i64)> = blocks
+        .iter()
+        .map(|(len, gap)| {
+            at += gap + len;
+            (*len, (at - len) as i64)
+        })
+        .collect();
+    let datatype = Datatype::hindexed(&placed, &Datatype::bytes(1)).expect("a small type");
+    datatype.resized(0, (at + rest) as i64).expect("a small extent")
+}
+
+fn view(displacement: u64, filetype: Datatype) -> View {
+    View::new(displacement, Datatype::bytes(1), filetype, Representation::Native, false)
+        .expect("an ascending filetype")
+}
+
+fn any_view(rank: u64, ranks: u64) -> impl Strategy<Value = View> {
+    prop_oneof![
+        1 => (0..300u64).prop_map(|at| view(at, Datatype::bytes(1))),
+        2 => (0..100u64, blocks(), 0..30u64).prop_map(|(at, b, rest)| view(at, indexed(&b, rest))),
+        // Records of all ranks in turn.
+        2 => Just(view(rank * 5, indexed(&[(5, 0)], 5 * (ranks - 1)))),
+        1 => Just(view(rank * 90, Datatype::bytes(1))),
+    ]
+}
+
+fn any_part(rank: u64, ranks: u64) -> impl Strategy<Value = Part> {
+    let memory = prop_oneof![
+        1 => Just(vec![]),
+        2 => (1..300usize).prop_map(|len| vec![(0, len, 0)]),
+        3 => vec((0..9usize, 1..40usize, any::<u32>()), 1..9),
+    ];
+    (any_view(rank, ranks), 0..60u64, memory).prop_map(|(view, position, pieces)| {
+        let mut at = 0;
+        let mut blocks: Vec<(u32, (usize, usize))> = Vec::new();
+        for (gap, len, key) in pieces {
+            blocks.push((key, (at + gap, len)));
+            at += gap + len;
+        }
+        // Data order in memory is any order.
+        blocks.sort_unstable();
+        Part { view, position, blocks: blocks.into_iter().map(|block| block.1).collect() }
+    })
+}
+
+fn any_switch() -> impl Strategy<Value = Switch> {
+    prop_oneof![3 => Just(Switch::Enable), 1 => Just(Switch::Automatic), 1 => Just(Switch::Disable)]
+}
+
+/// Calls of 1 to 8 ranks.
+pub(crate) fn any_case() -> impl Strategy<Value = Case> {
+    (1..=8usize).prop_flat_map(|ranks| {
+        let parts: Vec<_> = (0..ranks as u64).map(|rank| any_part(rank, ranks as u64)).collect();
+        let aggregators = vec(any::<u32>(), ranks);
+        let window = prop_oneof![3 => 1..120u64, 1 => Just(1u64 << 20)];
+        let sizes = (window, 1..40u64, 0..100u64);
+        let file = vec(any::<u8>(), 0..700);
+        (parts, aggregators, 1..=ranks, sizes, any_switch(), any_switch(), file).prop_map(
+            |(parts, order, n, (window, block_size, least), cb_read, cb_write, before)| {
+                let mut ranked: Vec<(u32, usize)> =
+                    order.into_iter().enumerate().map(|(rank, key)| (key, rank)).collect();
+                ranked.sort_unstable();
+                let mut hints = Hints::default();
+                hints.cb_buffer_size = window;
+                hints.romio_min_fdomain_size = least;
+                (hints.romio_cb_read, hints.romio_cb_write) = (cb_read, cb_write);
+                let facts = Facts {
+                    block_size,
+                    striping_unit: 0,
+                    striping_factor: 0,
+                    file_system: "memory".into(),
+                };
+                let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
+                Case { parts, aggregators, facts, hints, before }
+            },
+        )
+    })
+}
+
+/// The byte that rank `rank` writes as its `i`th.
+pub(crate) fn byte(rank: usize, i: usize) -> u8 {
+    (rank * 41 + i * 7 + 1) as u8
+}
+
+/// The file after all ranks wrote in rank order.
+pub(crate) fn written(case: &Case) -> Vec<u8> {
+    let mut file = case.before.clone();
+    for (rank, part) in case.parts.iter().enumerate() {
+        for (i, offset) in part.offsets().into_iter().enumerate() {
+            if file.len() <= offset {
+                file.resize(offset + 1, 0);
+            }
+            file[offset] = byte(rank, i);
+        }
+    }
+    file
+}
+
+/// Whether two ranks write the same byte.
+pub(crate) fn conflict(case: &Case) -> bool {
+    let mut offsets: Vec<usize> = case.parts.iter().flat_map(Part::offsets).collect();
+    let all = offsets.len();
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets.len() < all
+}

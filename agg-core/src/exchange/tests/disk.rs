@@ -1,0 +1,94 @@
+//! A file in memory that every rank opens, with faults of a rank's choice.
+
+use crate::driver::{Driver, Facts};
+use crate::error::Result;
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The file.
+#[derive(Debug, Default)]
+pub(super) struct Disk(Mutex<Vec<u8>>);
+
+impl Disk {
+    pub(super) fn new(bytes: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(bytes)))
+    }
+
+    pub(super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One rank's access to the file.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) disk: Arc<Disk>,
+    /// Attempts that succeed before one fails, and all after it; negative: none fails.
+    pub(super) good: AtomicI64,
+    /// Most bytes of one attempt.
+    pub(super) most: usize,
+}
+
+impl Access {
+    pub(super) fn new(disk: &Arc<Disk>) -> Self {
+        Self { disk: Arc::clone(disk), good: AtomicI64::new(-1), most: usize::MAX }
+    }
+
+    fn attempt(&self, len: usize) -> io::Result<usize> {
+        let left = self.good.load(Ordering::Relaxed);
+        if left == 0 {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        if left > 0 {
+            self.good.store(left - 1, Ordering::Relaxed);
+        }
+        Ok(len.min(self.most))
+    }
+}
+
+impl Driver for Access {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let disk = self.disk.bytes();
+        let rest = disk.get(offset as usize..).unwrap_or_default();
+        let n = self.attempt(buffer.len().min(rest.len()))?;
+        buffer[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        let n = self.attempt(buffer.len())?;
+        let mut disk = self.disk.bytes();
+        let end = offset as usize + n;
+        if disk.len() < end {
+            disk.resize(end, 0);
+        }
+        disk[offset as usize..end].copy_from_slice(&buffer[..n]);
+        Ok(n)
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.disk.bytes().len() as u64)
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.disk.bytes().resize(size as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system: "memory".into() }
+    }
+}

@@ -1,0 +1,124 @@
+//! Collective calls among threads against a byte-by-byte model.
+
+mod cases;
+mod disk;
+mod faults;
+
+use super::{Request, Scene, read, write};
+use crate::driver::Outcome;
+use crate::error::Result;
+use crate::hints::Switch;
+use crate::report::Counters;
+use crate::tags::Tags;
+use crate::transport::threads::tests::run;
+use crate::transport::{SharedState, ThreadTransport, Transport};
+use cases::{Case, Part, any_case, byte, conflict, written};
+use disk::{Access, Disk};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// The byte that a buffer holds where nothing was read.
+const UNTOUCHED: u8 = 0xEE;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+}
+
+/// One rank's call: the outcome and its buffer afterwards.
+async fn call(
+    case: Arc<Case>,
+    access: Arc<Access>,
+    transport: Arc<ThreadTransport>,
+    atomic: Option<Arc<dyn SharedState>>,
+    way: Way,
+) -> (u64, Result<()>, Vec<u8>) {
+    let rank = transport.rank();
+    let part = &case.parts[rank];
+    let mut buffer = vec![UNTOUCHED; part.room()];
+    if way == Way::Write {
+        for (i, place) in part.places().into_iter().enumerate() {
+            buffer[place] = byte(rank, i);
+        }
+    }
+    let memory = part.memory(&mut buffer);
+    let counters = Counters::default();
+    let scene = Scene {
+        transport: &*transport,
+        driver: &*access,
+        atomic: atomic.as_deref(),
+        aggregators: &case.aggregators,
+        facts: &case.facts,
+        hints: &case.hints,
+        counters: &counters,
+    };
+    let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });
+    let tags = Tags::new(transport.max_tag()).next();
+    let Outcome { bytes, result } = match way {
+        Way::Read => read(scene, request, &tags).await,
+        Way::Write => write(scene, request, &tags).await,
+    };
+    drop(memory);
+    (bytes, result, buffer)
+}
+
+fn call_all(case: &Arc<Case>, disk: &Arc<Disk>, way: Way) -> Vec<(u64, Result<()>, Vec<u8>)> {
+    run(case.parts.len(), |transport| {
+        let access = Arc::new(Access::new(disk));
+        Box::pin(call(Arc::clone(case), access, transport, None, way))
+    })
+}
+
+/// What a rank must get: count and buffer.
+fn expected(part: &Part, file: &[u8]) -> (u64, Vec<u8>) {
+    let mut buffer = vec![UNTOUCHED; part.room()];
+    let mut got = 0;
+    for (offset, place) in part.offsets().into_iter().zip(part.places()) {
+        let Some(byte) = file.get(offset) else { break };
+        buffer[place] = *byte;
+        got += 1;
+    }
+    (got, buffer)
+}
+
+fn check_write(mut case: Case) -> std::result::Result<(), TestCaseError> {
+    if conflict(&case) {
+        // Without aggregators the order of overlapping writes is open.
+        case.hints.romio_cb_write = Switch::Enable;
+    }
+    let (case, disk) = (Arc::new(case.clone()), Disk::new(case.before));
+    for (rank, (bytes, result, _)) in call_all(&case, &disk, Way::Write).into_iter().enumerate() {
+        prop_assert_eq!(result, Ok(()));
+        prop_assert_eq!(bytes, case.parts[rank].len() as u64);
+    }
+    prop_assert_eq!(&*disk.bytes(), &written(&case));
+    Ok(())
+}
+
+fn check_read(case: Case) -> std::result::Result<(), TestCaseError> {
+    let (case, disk) = (Arc::new(case.clone()), Disk::new(case.before));
+    for (rank, (bytes, result, buffer)) in call_all(&case, &disk, Way::Read).into_iter().enumerate()
+    {
+        prop_assert_eq!(result, Ok(()));
+        let (wanted_bytes, wanted) = expected(&case.parts[rank], &case.before);
+        prop_assert_eq!(buffer, wanted);
+        prop_assert_eq!(bytes, wanted_bytes);
+    }
+    prop_assert_eq!(&*disk.bytes(), &case.before);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_collective_write_changes_exactly_the_bytes_of_the_views(case in any_case()) {
+        check_write(case)?;
+    }
+
+    #[test]
+    fn a_collective_read_delivers_the_bytes_before_the_end_of_the_file(case in any_case()) {
+        check_read(case)?;
+    }
+}

@@ -1,0 +1,100 @@
+//! File domains: which aggregator is in charge of which part of the file in one call.
+
+use crate::Extent;
+use std::ops::Range;
+
+/// Equal parts of a range of the file, with borders at multiples of what the file system likes.
+///
+/// A formula, not a list: every rank finds every border by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Domains {
+    hull: Extent,
+    /// Where domain 0 would start if it started at a multiple of the alignment.
+    origin: u64,
+    /// Distance between borders; a multiple of the alignment.
+    stride: u64,
+    count: usize,
+}
+
+impl Domains {
+    /// At most `aggregators` domains that cover `hull`, each of at least `least` bytes except at
+    /// the ends, with inner borders at multiples of `alignment` (0 counts as 1).
+    pub fn new(hull: Extent, aggregators: usize, alignment: u64, least: u64) -> Self {
+        let alignment = alignment.max(1);
+        let origin = hull.offset - hull.offset % alignment;
+        let length = hull.end() - origin;
+        let even = length.div_ceil(aggregators.max(1) as u64).max(least).max(1);
+        let stride = even.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        let count = length.div_ceil(stride) as usize;
+        Self { hull, origin, stride, count }
+    }
+
+    /// Number of domains.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of domain `index`; empty if there is no such domain.
+    pub fn extent(&self, index: usize) -> Extent {
+        let border =
+            |i: usize| (i as u64).checked_mul(self.stride).and_then(|n| n.checked_add(self.origin));
+        let start = border(index).unwrap_or(u64::MAX);
+        let end = index.checked_add(1).and_then(border).unwrap_or(u64::MAX);
+        Extent::between(start, end).intersect(self.hull)
+    }
+
+    /// The domains that have bytes of `extent`.
+    pub fn touched_by(&self, extent: Extent) -> Range<usize> {
+        let extent = extent.intersect(self.hull);
+        if extent.is_empty() {
+            return 0..0;
+        }
+        let index = |offset: u64| ((offset - self.origin) / self.stride) as usize;
+        index(extent.offset)..index(extent.end() - 1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn inner_borders_are_aligned_and_outer_ones_are_those_of_the_data() {
+        let domains = Domains::new(Extent::between(5000, 20_000), 3, 4096, 0);
+        let parts: Vec<Extent> = (0..domains.count()).map(|i| domains.extent(i)).collect();
+        assert_eq!(parts, [Extent::between(5000, 12_288), Extent::between(12_288, 20_000),]);
+    }
+
+    #[test]
+    fn small_requests_use_fewer_aggregators() {
+        assert_eq!(Domains::new(Extent::new(0, 1000), 8, 1, 600).count(), 2);
+        assert_eq!(Domains::new(Extent::new(0, 0), 8, 1, 600).count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn domains_cover_every_byte_once(
+            start in prop_oneof![0..100_000u64, u64::MAX - 100_000..u64::MAX],
+            len in 0..50_000u64,
+            aggregators in 0..20usize,
+            alignment in 0..5000u64,
+            least in 0..5000u64,
+        ) {
+            let hull = Extent::new(start, len);
+            let domains = Domains::new(hull, aggregators, alignment, least);
+            prop_assert!(domains.count() <= aggregators.max(1));
+            let mut at = hull.offset;
+            for i in 0..domains.count() {
+                let part = domains.extent(i);
+                prop_assert!(part.offset == at && !part.is_empty());
+                prop_assert_eq!(domains.touched_by(part), i..i + 1);
+                at = part.end();
+                prop_assert!(at == hull.end() || at % alignment.max(1) == 0);
+            }
+            prop_assert_eq!(at, if domains.count() == 0 { hull.offset } else { hull.end() });
+            prop_assert!(domains.extent(domains.count()).is_empty());
+            prop_assert_eq!(domains.touched_by(hull), 0..domains.count());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Who does what in a collective call: pure functions of numbers that every rank knows.
+//!
+//! Each rank describes its part of a call in a [`Summary`]. All ranks see all summaries and
+//! [`decide`] alike, so no rank needs to tell another what it decided.
+
+pub mod aggregators;
+mod decide;
+mod domains;
+mod window;
+
+pub use decide::{Decision, Method, decide};
+pub use domains::Domains;
+pub use window::window_size;
+
+use crate::Extent;
+
+/// What one rank brings to a collective call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The file bytes from the first to the last of the request; empty without data.
+    pub span: Extent,
+    /// Data bytes.
+    pub bytes: u64,
+    /// Contiguous pieces in the file, about.
+    pub pieces: u64,
+    /// The arguments were wrong; this rank moves nothing.
+    pub failed: bool,
+    /// The view's data may go back in the file or overlap itself: no aggregator can serve it.
+    pub unordered: bool,
+}
+
+impl Summary {
+    /// Number of bytes of the wire form.
+    pub const WIRE_BYTES: usize = 33;
+
+    /// The bytes that carry the summary to the other ranks.
+    pub fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {
+        let mut bytes = [0; Self::WIRE_BYTES];
+        let words = [self.span.offset, self.span.len, self.bytes, self.pieces];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[32] = u8::from(self.failed) | u8::from(self.unordered) << 1;
+        bytes
+    }
+
+    /// The summaries of all ranks, end to end in `bytes`; a rest that is no summary is ignored.
+    pub fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
+        let word = |chunk: &[u8], i: usize| {
+            chunk[8 * i..8 * i + 8].try_into().map_or(0, u64::from_le_bytes)
+        };
+        bytes
+            .chunks_exact(Self::WIRE_BYTES)
+            .map(|chunk| Self {
+                span: Extent::new(word(chunk, 0), word(chunk, 1)),
+                bytes: word(chunk, 2),
+                pieces: word(chunk, 3),
+                failed: chunk[32] & 1 != 0,
+                unordered: chunk[32] & 2 != 0,
+            })
+            .collect()
+    }
+
+    /// The file bytes from the first to the last that any rank asks for; empty without data.
+    pub fn hull(all: &[Summary]) -> Extent {
+        let with_data = || all.iter().filter(|summary| summary.bytes > 0);
+        let start = with_data().map(|summary| summary.span.offset).min().unwrap_or(0);
+        let end = with_data().map(|summary| summary.span.end()).max().unwrap_or(0);
+        Extent::between(start, end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_survive_the_way_to_another_rank() {
+        let all = [
+            Summary {
+                span: Extent::new(7, 90),
+                bytes: 50,
+                pieces: 3,
+                failed: false,
+                unordered: true,
+            },
+            Summary { failed: true, ..Summary::default() },
+        ];
+        let bytes: Vec<u8> = all.iter().flat_map(|summary| summary.to_bytes()).collect();
+        assert_eq!(Summary::all_from_bytes(&bytes), all);
+    }
+
+    #[test]
+    fn ranks_without_data_do_not_stretch_the_hull() {
+        let data =
+            Summary { span: Extent::new(100, 50), bytes: 10, pieces: 1, ..Summary::default() };
+        assert_eq!(Summary::hull(&[Summary::default(), data]), Extent::new(100, 50));
+        assert!(Summary::hull(&[Summary::default()]).is_empty());
+    }
+}
