@@ -2,6 +2,7 @@
 # make check        every test a change must pass (also .ci/run)
 # make check-long   the same random tests, a hundred times as many
 # make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5 and mpi4py, natively and with aggio
+# make bench        aggio beside the native implementations and the limit: docs/benchmarks/
 # make install      libaggio.so, the aggio tool and its manual page below PREFIX
 
 PREFIX ?= /usr/local
@@ -13,7 +14,7 @@ SETUP  := tests/setup.sh
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export AGGIO_LIBRARY ?= $(abspath $(TARGET)/release/libaggio.so)
 
-.PHONY: all build demo check check-long conformance lint doc test install clean
+.PHONY: all build demo check check-long conformance bench lint doc test install clean
 
 all: build
 
@@ -51,6 +52,18 @@ conformance:
 	$(SETUP) conformance
 	$(MAKE) build
 	tests/conformance/run.py $(SUITES)
+
+# The MPI side is built once for each MPI; tmpfs and the file system of this directory are measured.
+BENCH_ARGUMENTS ?=
+bench:
+	$(SETUP) bench
+	$(MAKE) build
+	MPICC=mpicc.openmpi $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml --target-dir $(TARGET)/bench/openmpi
+	MPICC=mpicc.mpich $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml --target-dir $(TARGET)/bench/mpich
+	mkdir -p build/bench
+	$(TARGET)/release/aggio-bench --library $(AGGIO_LIBRARY) \
+	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
+	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench $(BENCH_ARGUMENTS)
 
 install: build
 	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so

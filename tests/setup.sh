@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|demo|conformance.
+# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|demo|conformance|bench.
 # Running it again costs a fraction of a second. Without root or sudo it prints the one command to run.
 set -eu
 
@@ -14,9 +14,10 @@ netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-to
 suites="autoconf automake libtool perl python3-dev python3-venv"
 case $purpose in
   check) ;;
+  bench) packages="$packages libclang-dev" ;;
   demo) packages="$packages $netcdf" ;;
   conformance) packages="$packages $netcdf $suites" ;;
-  *) echo "usage: $0 check|demo|conformance" >&2; exit 2 ;;
+  *) echo "usage: $0 check|demo|conformance|bench" >&2; exit 2 ;;
 esac
 
 is_installed() {

@@ -7,6 +7,7 @@
 mod jobs;
 mod matrix;
 mod report;
+mod start;
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -54,14 +55,24 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match report::write(&arguments.out, &arguments, &samples) {
-        Ok(table) => {
-            println!("{table}");
+    let written = report::write(&arguments.out, &arguments, &samples)
+        .map_err(|why| format!("{}: {why}", arguments.out.display()));
+    match written.and_then(|table| Ok(table + "\n" + &write_start(&arguments)?)) {
+        Ok(tables) => {
+            println!("{tables}");
             ExitCode::SUCCESS
         }
         Err(why) => {
-            eprintln!("aggio-bench: {}: {why}", arguments.out.display());
+            eprintln!("aggio-bench: {why}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Measures process starts and writes `start.md`.
+fn write_start(arguments: &Arguments) -> Result<String, String> {
+    let table = start::measure(&arguments.library)?;
+    let path = arguments.out.join("start.md");
+    std::fs::write(&path, &table).map_err(|why| format!("{}: {why}", path.display()))?;
+    Ok(table)
 }

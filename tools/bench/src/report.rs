@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
