@@ -1,6 +1,7 @@
 //! Whether this library serves the process at all.
 
 use crate::abi::{self, Abi};
+use crate::config;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 const UNDECIDED: u8 = 0;
@@ -23,24 +24,20 @@ pub fn abi() -> Option<&'static Abi> {
 /// Decides at the first MPI call. That no MPI was found is not remembered.
 #[cold]
 fn decide() -> Option<&'static Abi> {
-    if is_switched_off() {
-        STATE.store(OFF, Ordering::Relaxed);
+    if config::is_plainly_off() {
+        switch_off();
         return None;
     }
-    match abi::get() {
-        Some(abi) => {
-            STATE.store(ON, Ordering::Relaxed);
-            Some(abi)
-        }
-        None => None,
+    let abi = abi::get()?;
+    if !config::get().settings.on {
+        switch_off();
+        return None;
     }
+    STATE.store(ON, Ordering::Relaxed);
+    Some(abi)
 }
 
-/// For good: this MPI cannot be served.
+/// For good: the user does not want it, or this MPI cannot be served.
 pub fn switch_off() {
     STATE.store(OFF, Ordering::Relaxed);
-}
-
-fn is_switched_off() -> bool {
-    std::env::var_os("AGGIO").is_some_and(|value| value == "off" || value == "0")
 }

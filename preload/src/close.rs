@@ -1,9 +1,12 @@
-//! `MPI_File_close`.
+//! `MPI_File_close`, and what is left open at the end.
 
 use crate::abi::Abi;
+use crate::config;
 use crate::entry::{Access, FileHandle, access};
-use crate::errors;
+use crate::handles::{self, OpenFile};
 use crate::symbols::forward;
+use crate::{errors, mpi, progress};
+use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass};
 use libc::c_int;
 
@@ -11,7 +14,7 @@ use libc::c_int;
 ///
 /// # Safety
 /// As MPI demands.
-pub unsafe fn close(_abi: &'static Abi, fh: *mut FileHandle) -> c_int {
+pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
     const NAME: &str = "MPI_File_close";
     if fh.is_null() {
         let text = "the address of the file handle is null";
@@ -22,6 +25,40 @@ pub unsafe fn close(_abi: &'static Abi, fh: *mut FileHandle) -> c_int {
         // SAFETY: the caller's argument, passed on.
         Access::Foreign => unsafe { forward::MPI_File_close(fh) },
         Access::Invalid => errors::invalid_handle(NAME),
-        Access::Ours(_) => 0,
+        Access::Ours(call) => {
+            let closed = progress::wait(call.file.engine.clone().close());
+            let code = call.finish(closed);
+            release(abi, &call.file);
+            // SAFETY: as above. The file is closed whatever the result was.
+            unsafe { *fh = abi.handles.file_null };
+            code
+        }
     }
+}
+
+/// Forgets the file and gives back the MPI objects that were kept for it.
+fn release(abi: &Abi, file: &OpenFile) {
+    handles::remove(file.handle);
+    let mut group = 0usize;
+    let place = (&raw mut group).cast();
+    // SAFETY: the group was made for this file; the variable has room for a handle of any ABI.
+    unsafe {
+        abi.store(place, 0, file.group);
+        mpi::Group_free(place);
+    }
+    file.types.lock().unwrap_or_else(std::sync::PoisonError::into_inner).free(abi);
+}
+
+/// Closes what the program left open when it ends MPI: on this rank only and without a word to
+/// the others, who may be anywhere.
+pub fn abandon_all() {
+    for file in handles::all() {
+        let path = &file.path;
+        log::once(Level::Warn, &format!("{path}: still open when MPI ends; closed now"));
+        if let Err(error) = file.engine.abandon() {
+            log::write(Level::Error, format_args!("{error}"));
+        }
+        handles::remove(file.handle);
+    }
+    let _ = config::get();
 }

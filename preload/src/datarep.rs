@@ -52,6 +52,16 @@ pub fn named(name: &str) -> Result<Representation> {
     }
 }
 
+/// What a program calls a representation.
+pub fn name_of(representation: &Representation) -> &str {
+    match representation {
+        Representation::Native => "native",
+        Representation::Internal => "internal",
+        Representation::External32 => "external32",
+        Representation::User(name) => name,
+    }
+}
+
 /// The representation that the program registered as `name`.
 pub fn registered(name: &str) -> Option<Arc<UserRepresentation>> {
     let all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +108,8 @@ pub unsafe fn type_extent(call: &Target, datatype: usize, extent: *mut i64) -> R
     if extent.is_null() {
         return Err(Error::new(ErrorClass::Arg, "the address for the extent is null"));
     }
-    let datatype = in_file(call.abi, datatype, &Representation::Native)?;
+    let view = call.file.engine.view();
+    let datatype = in_file(call.abi, datatype, view.representation())?;
     // SAFETY: the caller's promise.
     unsafe { *extent = datatype.extent() };
     Ok(())

@@ -3,13 +3,23 @@
 use crate::abi::Abi;
 use crate::entry::Handle;
 use crate::symbols::forward;
+use crate::{errors, open};
+use agg_core::file::File;
 use libc::{c_char, c_int};
 
-/// `MPI_File_delete`.
+/// `MPI_File_delete`. No hint changes what is deleted, so `info` is not looked at.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn delete(_abi: &'static Abi, name: *const c_char, info: usize) -> c_int {
-    // SAFETY: the caller's arguments, passed on.
-    unsafe { forward::MPI_File_delete(name, Handle::from(info)) }
+    // SAFETY: the caller's promise about `name`.
+    let path = unsafe { open::file_name(name) };
+    if path.as_ref().is_ok_and(|path| !open::is_managed(path)) {
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { forward::MPI_File_delete(name, Handle::from(info)) };
+    }
+    match path.and_then(|path| File::delete(&path)) {
+        Ok(()) => 0,
+        Err(error) => errors::raise(&error.with_operation("MPI_File_delete")),
+    }
 }

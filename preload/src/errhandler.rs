@@ -8,7 +8,8 @@ use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
-use crate::{errors, fortran, log, mpi};
+use crate::{errors, fortran, mpi};
+use agg_core::log;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
 use std::collections::BTreeMap;
@@ -103,6 +104,12 @@ pub fn learn(handle: usize, function: usize, language: Language) {
 /// The handler for new files, and for errors without a file.
 pub fn default_handler() -> Attached {
     DEFAULT.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The default for new files is `MPI_ERRORS_RETURN` again, as at the start.
+pub fn forget_default() {
+    let old = std::mem::take(&mut *lock(&DEFAULT));
+    drop(old);
 }
 
 /// The handler object as something that a file can use.
@@ -303,7 +310,7 @@ fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) 
 
 /// Ends the job: the processes of `only`, or all that are connected.
 fn abort(abi: &Abi, only: Option<usize>, comm: usize, code: c_int, text: &str) {
-    log::always(&format!("{text}; the error handler of the file ends the job"));
+    log::report(format_args!("{text}; the error handler ends the job"));
     let mut world: c_int = 0;
     // SAFETY: both functions may be called at any time; the communicator is the file's, or the
     // world, which exists once MPI_Init was called (not in a program that has sessions only).

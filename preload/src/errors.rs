@@ -7,7 +7,8 @@
 use crate::abi::{self, Abi, Constants};
 use crate::entry::FileHandle;
 use crate::handles::OpenFile;
-use crate::{active, errhandler, log, mpi};
+use crate::{active, errhandler, mpi};
+use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass};
 use libc::{c_char, c_int};
 use std::ffi::CString;
@@ -60,12 +61,7 @@ pub fn count_too_large(function: &str) -> c_int {
 /// Says that the MPI library lacks a function; the code for the caller.
 #[cold]
 pub fn missing_function(name: &str) -> c_int {
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !told.iter().any(|known| known == name) {
-        told.push(name.to_owned());
-        log::warn(&format!("the MPI library of this process has no function P{name}"));
-    }
+    log::once(Level::Error, &format!("the MPI library of this process has no function P{name}"));
     abi::get().map_or(1, |abi| abi.constants.err_intern)
 }
 

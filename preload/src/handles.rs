@@ -6,6 +6,8 @@
 //! of a closed handle is noticed.
 
 use crate::errhandler::Attached;
+use crate::view::Types;
+use agg_core::file::File;
 use agg_core::{Error, ErrorClass, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +20,13 @@ const REGION: usize = SLOTS * SPACING;
 
 /// Start of the reserved region, 0 until the first open.
 static BASE: AtomicUsize = AtomicUsize::new(0);
-static TABLE: RwLock<Table> = RwLock::new(Table { files: BTreeMap::new(), next: 0 });
+static FILES: Slots<OpenFile> = Slots::new();
 
-struct Table {
-    files: BTreeMap<u32, Arc<OpenFile>>,
+/// Things with addresses in the region.
+struct Slots<T>(RwLock<Table<T>>);
+
+struct Table<T> {
+    entries: BTreeMap<u32, Arc<T>>,
     next: u32,
 }
 
@@ -33,33 +38,74 @@ pub struct OpenFile {
     pub path: String,
     /// The communicator of the ranks that opened it.
     pub comm: usize,
+    /// The group of that communicator, an MPI handle of our own.
+    pub group: usize,
+    /// The file in the engine.
+    pub engine: Arc<File>,
+    /// The datatypes of the view, as MPI handles.
+    pub types: Mutex<Types>,
     /// The error handler in force.
     pub errhandler: Mutex<Attached>,
 }
 
 /// What a value of `MPI_File` stands for.
-pub enum Found {
+pub enum Found<T = OpenFile> {
     /// A file of the real library, or rubbish.
     Foreign,
     /// A file of ours that has been closed.
     Closed,
     /// An open file of ours.
-    Open(Arc<OpenFile>),
+    Open(Arc<T>),
+}
+
+impl<T> Slots<T> {
+    const fn new() -> Self {
+        Self(RwLock::new(Table { entries: BTreeMap::new(), next: 0 }))
+    }
+
+    fn find(&self, handle: usize) -> Found<T> {
+        let Some(slot) = slot_of(handle) else { return Found::Foreign };
+        match slot.and_then(|slot| self.get(slot)) {
+            Some(entry) => Found::Open(entry),
+            None => Found::Closed,
+        }
+    }
+
+    fn get(&self, slot: u32) -> Option<Arc<T>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).entries.get(&slot).cloned()
+    }
+
+    fn insert(&self, make: impl FnOnce(usize) -> T) -> Result<Arc<T>> {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let base = reserved_base()?;
+        if table.entries.len() >= SLOTS {
+            return Err(Error::new(ErrorClass::NoMem, format!("{SLOTS} files are open")));
+        }
+        while table.entries.contains_key(&table.next) {
+            table.next = (table.next + 1) % SLOTS as u32;
+        }
+        let slot = table.next;
+        table.next = (slot + 1) % SLOTS as u32;
+        let entry = Arc::new(make(base + slot as usize * SPACING));
+        table.entries.insert(slot, entry.clone());
+        Ok(entry)
+    }
+
+    fn remove(&self, handle: usize) -> Option<Arc<T>> {
+        let slot = slot_of(handle)??;
+        self.0.write().unwrap_or_else(PoisonError::into_inner).entries.remove(&slot)
+    }
 }
 
 /// What `handle` stands for.
 #[inline]
 pub fn find(handle: usize) -> Found {
-    let Some(slot) = slot_of(handle) else { return Found::Foreign };
-    match slot.and_then(by_slot) {
-        Some(file) => Found::Open(file),
-        None => Found::Closed,
-    }
+    FILES.find(handle)
 }
 
 /// The open file in `slot`.
 pub fn by_slot(slot: u32) -> Option<Arc<OpenFile>> {
-    TABLE.read().unwrap_or_else(PoisonError::into_inner).files.get(&slot).cloned()
+    FILES.get(slot)
 }
 
 /// `None` if the address lies outside our region; `Some(None)` if no handle can have it.
@@ -69,7 +115,7 @@ fn slot_of(handle: usize) -> Option<Option<u32>> {
     if base == 0 || distance >= REGION {
         return None;
     }
-    Some((distance % SPACING == 0).then_some((distance / SPACING) as u32))
+    Some(distance.is_multiple_of(SPACING).then_some((distance / SPACING) as u32))
 }
 
 /// Puts a file into the table: `make` is given its handle.
@@ -77,30 +123,18 @@ fn slot_of(handle: usize) -> Option<Option<u32>> {
 /// # Errors
 /// `NoMem` if the addresses cannot be reserved, or are all in use.
 pub fn insert(make: impl FnOnce(usize) -> OpenFile) -> Result<Arc<OpenFile>> {
-    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let base = reserved_base()?;
-    if table.files.len() >= SLOTS {
-        return Err(Error::new(ErrorClass::NoMem, format!("{SLOTS} files are open")));
-    }
-    while table.files.contains_key(&table.next) {
-        table.next = (table.next + 1) % SLOTS as u32;
-    }
-    let slot = table.next;
-    table.next = (slot + 1) % SLOTS as u32;
-    let file = Arc::new(make(base + slot as usize * SPACING));
-    table.files.insert(slot, file.clone());
-    Ok(file)
+    FILES.insert(make)
 }
 
 /// Takes the file with this handle out of the table.
 pub fn remove(handle: usize) -> Option<Arc<OpenFile>> {
-    let slot = slot_of(handle)??;
-    TABLE.write().unwrap_or_else(PoisonError::into_inner).files.remove(&slot)
+    FILES.remove(handle)
 }
 
 /// All open files.
 pub fn all() -> Vec<Arc<OpenFile>> {
-    TABLE.read().unwrap_or_else(PoisonError::into_inner).files.values().cloned().collect()
+    let table = FILES.0.read().unwrap_or_else(PoisonError::into_inner);
+    table.entries.values().cloned().collect()
 }
 
 /// The number of `handle` among our handles, if it is one.
@@ -128,30 +162,41 @@ fn reserved_base() -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn file(handle: usize) -> OpenFile {
-        OpenFile { handle, path: String::new(), comm: 0, errhandler: Mutex::default() }
-    }
-
     #[test]
-    fn a_closed_handle_is_noticed_and_not_given_out_again_soon() {
-        let Ok(first) = insert(file) else { panic!("no table") };
-        assert!(matches!(find(first.handle), Found::Open(_)));
-        remove(first.handle);
-        assert!(matches!(find(first.handle), Found::Closed));
+    fn a_closed_handle_is_noticed_and_not_given_out_again_soon() -> Result<()> {
+        let slots = Slots::new();
+        let first = *slots.insert(|handle| handle)?;
+        assert!(matches!(slots.find(first), Found::Open(entry) if *entry == first));
+        slots.remove(first);
+        assert!(matches!(slots.find(first), Found::Closed));
         for _ in 0..1000 {
-            let Ok(other) = insert(file) else { panic!("no table") };
-            assert_ne!(other.handle, first.handle);
-            remove(other.handle);
+            let other = *slots.insert(|handle| handle)?;
+            assert_ne!(other, first);
+            slots.remove(other);
         }
+        Ok(())
     }
 
     #[test]
-    fn foreign_addresses_and_addresses_between_handles_are_told_apart() {
-        let Ok(ours) = insert(file) else { panic!("no table") };
-        assert!(matches!(find(0), Found::Foreign));
-        assert!(matches!(find(0x118), Found::Foreign));
-        assert!(matches!(find((&raw const ours) as usize), Found::Foreign));
-        assert!(matches!(find(ours.handle + 1), Found::Closed));
-        remove(ours.handle);
+    fn foreign_addresses_and_addresses_between_handles_are_told_apart() -> Result<()> {
+        let slots = Slots::new();
+        let ours = slots.insert(|handle| handle)?;
+        assert!(matches!(slots.find(0), Found::Foreign));
+        assert!(matches!(slots.find(0x118), Found::Foreign));
+        assert!(matches!(slots.find((&raw const ours) as usize), Found::Foreign));
+        assert!(matches!(slots.find(*ours + 1), Found::Closed));
+        Ok(())
+    }
+
+    #[test]
+    fn addresses_in_use_are_passed_over_when_the_region_has_been_used_up() -> Result<()> {
+        let slots = Slots::new();
+        let kept = *slots.insert(|handle| handle)?;
+        slots.0.write().unwrap_or_else(PoisonError::into_inner).next = SLOTS as u32 - 1;
+        let last = *slots.insert(|handle| handle)?;
+        let next = *slots.insert(|handle| handle)?;
+        assert_eq!(last - kept, (SLOTS - 1) * SPACING);
+        assert_eq!(next - kept, SPACING);
+        Ok(())
     }
 }

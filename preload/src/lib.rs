@@ -14,7 +14,9 @@
 
 mod abi;
 mod active;
+mod amode;
 mod close;
+mod config;
 mod data;
 mod datarep;
 mod datatypes;
@@ -25,7 +27,6 @@ mod errors;
 mod fortran;
 mod handles;
 mod info;
-mod log;
 mod manage;
 mod mpi;
 mod open;
@@ -44,6 +45,7 @@ mod view;
 /// Says that this MPI cannot be served; its own MPI-IO is used.
 pub(crate) fn report_unknown_mpi(version: &str) {
     let name = version.lines().next().unwrap_or("").trim();
-    log::warn(&format!("unknown MPI library \"{name}\": its own MPI-IO is used"));
+    let text = format!("unknown MPI library \"{name}\": its own MPI-IO is used");
+    agg_core::log::once(agg_core::log::Level::Warn, &text);
     active::switch_off();
 }

@@ -2,21 +2,164 @@
 
 use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle};
+use crate::handles::{self, OpenFile};
 use crate::symbols::forward;
+use crate::view::Types;
+use crate::{amode, config, errhandler, errors, info, mpi, progress, transport};
+use agg_core::complaint::Complaints;
+use agg_core::driver::path_of;
+use agg_core::file::{File, OpenRequest};
+use agg_core::hints::Hints;
+use agg_core::log::{self, Level};
+use agg_core::{Error, ErrorClass, Result, pattern, settings};
 use libc::{c_char, c_int};
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex};
 
 /// `MPI_File_open`.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn open(
-    _abi: &'static Abi,
+    abi: &'static Abi,
     comm: usize,
     name: *const c_char,
     amode: c_int,
     info: usize,
     fh: *mut FileHandle,
 ) -> c_int {
-    // SAFETY: the caller's arguments, passed on.
-    unsafe { forward::MPI_File_open(Handle::from(comm), name, amode, Handle::from(info), fh) }
+    // SAFETY: the caller's promise about `name`.
+    let path = unsafe { file_name(name) };
+    if path.as_ref().is_ok_and(|path| !is_managed(path)) {
+        let (comm, info) = (Handle::from(comm), Handle::from(info));
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { forward::MPI_File_open(comm, name, amode, info, fh) };
+    }
+    let path = if fh.is_null() {
+        Err(Error::new(ErrorClass::Arg, "the address for the file handle is null"))
+    } else {
+        path
+    };
+    let (handle, code) = match open_managed(abi, comm, path, amode, info) {
+        Ok(file) => (file.handle, 0),
+        Err(error) => {
+            (abi.handles.file_null, errors::raise(&error.with_operation("MPI_File_open")))
+        }
+    };
+    if !fh.is_null() {
+        // SAFETY: the caller gives room for a handle.
+        unsafe { *fh = handle };
+    }
+    code
+}
+
+/// The name that a C string spells.
+///
+/// # Errors
+/// `Arg` for a null pointer, `BadFile` for a name that is no text.
+///
+/// # Safety
+/// `name` is null or a C string.
+pub unsafe fn file_name(name: *const c_char) -> Result<String> {
+    if name.is_null() {
+        return Err(Error::new(ErrorClass::Arg, "the file name is null"));
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) };
+    name.to_str().map(str::to_owned).map_err(|_| {
+        let text = format!("the file name {name:?} is not UTF-8");
+        Error::new(ErrorClass::BadFile, text)
+    })
+}
+
+/// Whether files of this name are ours to serve.
+pub fn is_managed(name: &str) -> bool {
+    config::get().settings.manages(path_of(name))
+}
+
+fn open_managed(
+    abi: &'static Abi,
+    comm: usize,
+    path: Result<String>,
+    mode: c_int,
+    info: usize,
+) -> Result<Arc<OpenFile>> {
+    check_communicator(abi, comm)?;
+    let transport = transport::for_communicator(comm)?;
+    // What is wrong on this rank alone travels into the open, where all ranks hear of it.
+    let (name, asked) = match &path {
+        Ok(path) => (path.clone(), hints(abi, path, info)),
+        Err(error) => (String::new(), Err(error.clone())),
+    };
+    let (hints, fault) = match asked {
+        Ok(hints) => (hints, None),
+        Err(error) => (Hints::default(), Some(error)),
+    };
+    let amode = amode::from_mpi(abi.constants, mode);
+    let request = OpenRequest { path: name.clone(), amode, hints, fault };
+    let engine = progress::wait(File::open(transport, request))?;
+    register(abi, comm, name, engine)
+}
+
+/// The hints for a file that is opened with `info`.
+fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
+    let config = config::get();
+    let mut complaints = Complaints::default();
+    let pairs = info::pairs(abi, info)?;
+    let absolute = pattern::absolute(path_of(path), settings::working_directory);
+    let hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
+    complaints.report(config.settings.strict)?;
+    Ok(hints)
+}
+
+fn check_communicator(abi: &Abi, comm: usize) -> Result<()> {
+    if comm == abi.handles.comm_null || comm == 0 {
+        return Err(Error::new(ErrorClass::Comm, "the communicator is MPI_COMM_NULL"));
+    }
+    let mut inter: c_int = 0;
+    // SAFETY: the program claims that `comm` is a communicator; the library checks it.
+    if unsafe { mpi::Comm_test_inter(comm, &raw mut inter) } != 0 {
+        return Err(Error::new(ErrorClass::Comm, "the communicator is not valid"));
+    }
+    if inter != 0 {
+        let text = "a file cannot be opened on an intercommunicator";
+        return Err(Error::new(ErrorClass::Comm, text));
+    }
+    Ok(())
+}
+
+/// Makes the open file known under a handle.
+fn register(abi: &Abi, comm: usize, path: String, engine: Arc<File>) -> Result<Arc<OpenFile>> {
+    let mut group = 0usize;
+    // SAFETY: the variable has room for a handle of any ABI.
+    let group = unsafe {
+        let place = (&raw mut group).cast();
+        mpi::Comm_group(comm, place);
+        abi.load(place, 0)
+    };
+    tell(&engine);
+    handles::insert(|handle| OpenFile {
+        handle,
+        path,
+        comm,
+        group,
+        engine,
+        errhandler: Mutex::new(errhandler::default_handler()),
+        types: Mutex::new(Types::bytes(abi)),
+    })
+}
+
+/// Tells who asked for it what is opened, and with which hints.
+fn tell(engine: &File) {
+    if engine.transport().rank() != 0 {
+        return;
+    }
+    let (path, amode) = (engine.path(), engine.amode());
+    agg_core::log!(Level::Info, "{path}: opened {amode} by {}", engine.transport().size());
+    if config::get().settings.display_hints {
+        for hint in engine.info() {
+            let origin = hint.origin.name();
+            log::report(format_args!("{path}: {} = {} ({origin})", hint.name, hint.value));
+        }
+    }
 }

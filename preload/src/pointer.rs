@@ -1,45 +1,79 @@
-//! Stub.
+//! File pointers: seeking and asking.
 
-use crate::entry::{Offset, Opaque, Target};
+use crate::entry::{Offset, Target};
+use crate::progress;
+use agg_core::file::Whence;
 use agg_core::{Error, ErrorClass, Result};
-use libc::{c_char, c_int};
+use libc::c_int;
 
-/// Not supported yet.
-///
-/// # Safety
-/// As MPI demands.
-pub unsafe fn seek(_call: &Target, _offset: Offset, _whence: c_int) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+fn whence(call: &Target, whence: c_int) -> Result<Whence> {
+    let c = call.abi.constants;
+    match whence {
+        w if w == c.seek_set => Ok(Whence::Start),
+        w if w == c.seek_cur => Ok(Whence::Current),
+        w if w == c.seek_end => Ok(Whence::End),
+        _ => Err(Error::new(ErrorClass::Arg, format!("whence {whence} is none of MPI's"))),
+    }
 }
 
-/// Not supported yet.
+/// Stores `value` for the caller.
 ///
 /// # Safety
-/// As MPI demands.
-pub unsafe fn position(_call: &Target, _offset: *mut Offset) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+/// `out` is null or valid.
+pub unsafe fn give<T>(out: *mut T, value: T) -> Result<()> {
+    if out.is_null() {
+        return Err(Error::new(ErrorClass::Arg, "the address for the result is null"));
+    }
+    // SAFETY: valid by the caller's promise.
+    unsafe { *out = value };
+    Ok(())
 }
 
-/// Not supported yet.
+/// `MPI_File_seek`.
 ///
 /// # Safety
 /// As MPI demands.
-pub unsafe fn byte_offset(_call: &Target, _offset: Offset, _disp: *mut Offset) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+pub unsafe fn seek(call: &Target, offset: Offset, from: c_int) -> Result<()> {
+    call.file.engine.seek(offset, whence(call, from)?)
 }
 
-/// Not supported yet.
+/// `MPI_File_get_position`.
 ///
 /// # Safety
 /// As MPI demands.
-pub unsafe fn seek_shared(_call: &Target, _offset: Offset, _whence: c_int) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+pub unsafe fn position(call: &Target, offset: *mut Offset) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { give(offset, call.file.engine.position()?) }
 }
 
-/// Not supported yet.
+/// `MPI_File_get_byte_offset`.
 ///
 /// # Safety
 /// As MPI demands.
-pub unsafe fn position_shared(_call: &Target, _offset: *mut Offset) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+pub unsafe fn byte_offset(call: &Target, offset: Offset, disp: *mut Offset) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { give(disp, call.file.engine.byte_offset(offset)?) }
+}
+
+/// `MPI_File_seek_shared`.
+///
+/// # Safety
+/// As MPI demands.
+pub unsafe fn seek_shared(call: &Target, offset: Offset, from: c_int) -> Result<()> {
+    // An impossible offset takes a wrong whence into the agreement of all ranks.
+    let (offset, from, wrong) = match whence(call, from) {
+        Ok(whence) => (offset, whence, None),
+        Err(error) => (-1, Whence::Start, Some(error)),
+    };
+    let done = progress::wait(call.file.engine.seek_shared(offset, from));
+    wrong.map_or(done, Err)
+}
+
+/// `MPI_File_get_position_shared`.
+///
+/// # Safety
+/// As MPI demands.
+pub unsafe fn position_shared(call: &Target, offset: *mut Offset) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { give(offset, call.file.engine.position_shared()?) }
 }

@@ -1,34 +1,199 @@
-//! Stub.
+//! `MPI_File_set_view` and `MPI_File_get_view`.
 
+use crate::abi::Abi;
+use crate::config;
 use crate::entry::{Offset, Opaque, Target};
+use crate::manage::split;
+use crate::pointer::give;
+use crate::{datarep, datatypes, info, mpi, progress};
+use agg_core::complaint::Complaints;
+use agg_core::file::Displacement;
+use agg_core::view::{Representation, View};
 use agg_core::{Error, ErrorClass, Result};
-use libc::{c_char, c_int};
+use libc::c_char;
+use std::ffi::CStr;
+use std::sync::PoisonError;
 
-/// Not supported yet.
+/// The MPI datatypes of a file's view, kept for `MPI_File_get_view`.
+#[derive(Debug)]
+pub struct Types {
+    etype: Kept,
+    filetype: Kept,
+}
+
+/// A datatype that stays valid when the program frees its own.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    handle: usize,
+    /// Whether it is a copy of ours, to be freed.
+    copied: bool,
+}
+
+impl Types {
+    /// Those of a file that has just been opened.
+    pub fn bytes(abi: &Abi) -> Self {
+        let byte = Kept { handle: abi.handles.byte, copied: false };
+        Self { etype: byte, filetype: byte }
+    }
+
+    fn keep(abi: &Abi, etype: usize, filetype: usize) -> Result<Self> {
+        let etype = Kept::of(abi, etype)?;
+        match Kept::of(abi, filetype) {
+            Ok(filetype) => Ok(Self { etype, filetype }),
+            Err(error) => {
+                etype.free(abi);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees what was copied.
+    pub fn free(&mut self, abi: &Abi) {
+        self.etype.free(abi);
+        self.filetype.free(abi);
+        *self = Self::bytes(abi);
+    }
+}
+
+impl Kept {
+    fn of(abi: &Abi, handle: usize) -> Result<Self> {
+        if datatypes::is_predefined(abi, handle) {
+            return Ok(Self { handle, copied: false });
+        }
+        Ok(Self { handle: duplicate(abi, handle)?, copied: true })
+    }
+
+    fn free(self, abi: &Abi) {
+        if !self.copied {
+            return;
+        }
+        let mut room = 0usize;
+        let place: Opaque = (&raw mut room).cast();
+        // SAFETY: the type is a copy of ours; the variable has room for a handle of any ABI.
+        unsafe {
+            abi.store(place, 0, self.handle);
+            mpi::Type_free(place);
+        }
+    }
+
+    /// A handle for the caller: a copy that it frees, or a predefined type as it is.
+    fn give(self, abi: &Abi, out: Opaque) -> Result<()> {
+        if out.is_null() {
+            return Err(Error::new(ErrorClass::Arg, "the address for a datatype is null"));
+        }
+        let handle = if self.copied { duplicate(abi, self.handle)? } else { self.handle };
+        // SAFETY: the caller gives room for a handle.
+        unsafe { abi.store(out, 0, handle) };
+        Ok(())
+    }
+}
+
+fn duplicate(abi: &Abi, handle: usize) -> Result<usize> {
+    let mut room = 0usize;
+    let place: Opaque = (&raw mut room).cast();
+    // SAFETY: a live datatype, and room for a handle of any ABI.
+    let code = unsafe { mpi::Type_dup(handle, place) };
+    if code != 0 {
+        return Err(Error::new(ErrorClass::Type, format!("MPI_Type_dup failed with code {code}")));
+    }
+    // SAFETY: just stored.
+    Ok(unsafe { abi.load(place, 0) })
+}
+
+/// `MPI_File_set_view`.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn set_view(
-    _call: &Target,
-    _disp: Offset,
-    _etype: usize,
-    _filetype: usize,
-    _datarep: *const c_char,
-    _info: usize,
+    call: &Target,
+    disp: Offset,
+    etype: usize,
+    filetype: usize,
+    datarep: *const c_char,
+    info: usize,
 ) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+    let current = disp == Offset::from(call.abi.constants.displacement_current);
+    let (displacement, disp) =
+        if current { (Displacement::Current, 0) } else { (Displacement::OfView, disp) };
+    // SAFETY: the caller's promise about `datarep`.
+    let representation = unsafe { representation(datarep) };
+    let (pairs, wrong_info) = split(info::pairs(call.abi, info));
+    let built = wrong_info.and(representation).and_then(|representation| {
+        let view = build(call, disp, etype, filetype, representation)?;
+        Ok((view, Types::keep(call.abi, etype, filetype)?))
+    });
+    let (view, kept) = match built {
+        Ok((view, kept)) => (Ok(view), Some(kept)),
+        Err(error) => (Err(error), None),
+    };
+    let mut complaints = Complaints::default();
+    let set = call.file.engine.set_view(view, displacement, &pairs, &mut complaints);
+    let _ = complaints.report(config::get().settings.strict);
+    let set = progress::wait(set);
+    let Some(mut kept) = kept else { return set };
+    if set.is_ok() {
+        // What is freed afterwards are the types of the old view.
+        let mut types = call.file.types.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *types, &mut kept);
+    }
+    kept.free(call.abi);
+    set
 }
 
-/// Not supported yet.
+/// The view that the arguments describe, in terms of bytes.
+fn build(
+    call: &Target,
+    disp: Offset,
+    etype: usize,
+    filetype: usize,
+    representation: Representation,
+) -> Result<View> {
+    let disp = u64::try_from(disp)
+        .map_err(|_| Error::new(ErrorClass::Arg, format!("the displacement {disp} is negative")))?;
+    let (etype, filetype) = datarep::file_types(call.abi, etype, filetype, &representation)?;
+    View::new(disp, etype, filetype, representation, call.file.engine.amode().is_writable())
+}
+
+/// The data representation that a C string names.
+unsafe fn representation(name: *const c_char) -> Result<Representation> {
+    if name.is_null() {
+        return Err(Error::new(ErrorClass::Arg, "the data representation is null"));
+    }
+    // SAFETY: a C string by the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    datarep::named(&name)
+}
+
+/// `MPI_File_get_view`.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn get_view(
-    _call: &Target,
-    _disp: *mut Offset,
-    _etype: Opaque,
-    _filetype: Opaque,
-    _datarep: *mut c_char,
+    call: &Target,
+    disp: *mut Offset,
+    etype: Opaque,
+    filetype: Opaque,
+    datarep: *mut c_char,
 ) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+    let view = call.file.engine.view();
+    let start = Offset::try_from(view.displacement()).unwrap_or(Offset::MAX);
+    // SAFETY: the caller's promise.
+    unsafe { give(disp, start)? };
+    {
+        let types = call.file.types.lock().unwrap_or_else(PoisonError::into_inner);
+        types.etype.give(call.abi, etype)?;
+        types.filetype.give(call.abi, filetype)?;
+    }
+    let name = datarep::name_of(view.representation());
+    let limit = usize::try_from(call.abi.constants.max_datarep_string).unwrap_or(1) - 1;
+    let bytes = &name.as_bytes()[..name.len().min(limit)];
+    if datarep.is_null() {
+        return Err(Error::new(ErrorClass::Arg, "the address for the representation is null"));
+    }
+    // SAFETY: the caller gives room for MPI_MAX_DATAREP_STRING characters.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), datarep, bytes.len());
+        *datarep.add(bytes.len()) = 0;
+    }
+    Ok(())
 }

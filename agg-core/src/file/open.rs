@@ -4,7 +4,7 @@ use super::info::AgreedHints;
 use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
 use super::{Amode, File, State};
 use crate::driver::{self, Driver, OpenHow};
-use crate::error::{ErrorClass, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::hints::{Hints, Switch};
 use crate::report::Counters;
@@ -24,6 +24,8 @@ pub struct OpenRequest {
     pub amode: Amode,
     /// The hints in force on this rank.
     pub hints: Hints,
+    /// What is wrong on this rank already; it travels, so that the open fails on every rank.
+    pub fault: Option<Error>,
 }
 
 /// What the ranks share once all have opened the file.
@@ -48,9 +50,9 @@ impl File {
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
         Box::pin(async move {
-            let OpenRequest { path, amode, hints } = request;
+            let OpenRequest { path, amode, hints, fault } = request;
             let tags = Tags::new(transport.max_tag());
-            let opened = open_on_all(&*transport, &tags.next(), &path, amode, hints).await;
+            let opened = open_on_all(&*transport, &tags.next(), &path, amode, hints, fault).await;
             let opened = opened.map_err(|error| {
                 error.with_operation("MPI_File_open").with_path(&path).with_rank(transport.rank())
             })?;
@@ -84,10 +86,12 @@ async fn open_on_all(
     path: &str,
     amode: Amode,
     hints: Hints,
+    fault: Option<Error>,
 ) -> Result<Opened> {
     let hints = AgreedHints::new(hints);
     let words = [u64::from(amode.0), hints.digest, 0, 0];
-    let all = meet(transport, tags, Kind::Open, words, amode.check()).await?;
+    let checked = fault.map_or_else(|| amode.check(), Err);
+    let all = meet(transport, tags, Kind::Open, words, checked).await?;
     let modes: Vec<_> = all.iter().map(|words| [words[0], 0, 0, 0]).collect();
     same_everywhere(&modes, ErrorClass::NotSame, "the access mode")?;
     let hints = hints.agree(transport, &all, 1, tags).await?;

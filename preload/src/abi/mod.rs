@@ -4,6 +4,8 @@ mod constants;
 mod handles;
 
 pub use constants::Constants;
+#[cfg(test)]
+pub use constants::{MPICH, OMPI, STD};
 pub use handles::Handles;
 
 use crate::resolve;

@@ -1,0 +1,50 @@
+//! The environment of the process: switches and hints, read once.
+
+use agg_core::complaint::Complaints;
+use agg_core::hints::Sources;
+use agg_core::log;
+use agg_core::settings::{self, Settings};
+use std::sync::OnceLock;
+
+/// What the environment says.
+pub struct Config {
+    /// The switches.
+    pub settings: Settings,
+    /// Hints that do not come from the program.
+    pub sources: Sources,
+}
+
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// What the environment says. The first call reads it and reports what is wrong in it; with
+/// `AGGIO_STRICT=1` a fault ends the process.
+pub fn get() -> &'static Config {
+    CONFIG.get_or_init(read)
+}
+
+/// Whether `AGGIO` is a plain `off`; looks at nothing else and keeps nothing.
+pub fn is_plainly_off() -> bool {
+    std::env::var_os("AGGIO").is_some_and(|value| value == "off" || value == "0")
+}
+
+fn read() -> Config {
+    let mut complaints = Complaints::default();
+    let settings = Settings::of_process(&mut complaints);
+    let variable = |name: &str| settings::process_variable(name);
+    let file = |name: &str| std::fs::read(name);
+    if let Some(rank) = settings::launcher_rank(&variable) {
+        log::set_rank(rank);
+    }
+    let config = if settings.on {
+        let sources = Sources::read(&variable, &file, &mut complaints);
+        Config { settings, sources }
+    } else {
+        Config { settings, sources: Sources::default() }
+    };
+    if let Err(error) = config.settings.apply(&complaints) {
+        log::write(log::Level::Error, format_args!("{error}"));
+        // SAFETY: ends the process; no lock of ours is needed by exit handlers.
+        unsafe { libc::exit(1) };
+    }
+    config
+}
