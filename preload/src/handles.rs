@@ -142,7 +142,7 @@ pub fn slot(handle: usize) -> Option<u32> {
     slot_of(handle)?
 }
 
-/// Called with the table locked.
+/// Start of the region, which the first call reserves.
 fn reserved_base() -> Result<usize> {
     let base = BASE.load(Ordering::Relaxed);
     if base != 0 {
@@ -154,8 +154,14 @@ fn reserved_base() -> Result<usize> {
     if region == libc::MAP_FAILED {
         return Err(Error::os("mmap", &std::io::Error::last_os_error()));
     }
-    BASE.store(region as usize, Ordering::Relaxed);
-    Ok(region as usize)
+    match BASE.compare_exchange(0, region as usize, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => Ok(region as usize),
+        Err(earlier) => {
+            // SAFETY: the region was mapped just now and nobody knows it.
+            unsafe { libc::munmap(region, REGION) };
+            Ok(earlier)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,11 @@
 //! Nothing happens when the library is loaded. The first MPI call decides whether it serves the
 //! process; until then, and with `AGGIO=off`, every call goes straight to the real library.
 
+#![allow(
+    unreachable_pub,
+    reason = "`pub` marks what other modules use; the symbols are the interface"
+)]
+
 mod abi;
 mod active;
 mod amode;
