@@ -3,7 +3,7 @@
 use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
 use crate::symbols::forward;
-use crate::{close, errhandler, mpi};
+use crate::{close, errhandler, mpi, transport};
 use agg_core::log;
 use libc::c_int;
 
@@ -51,6 +51,7 @@ fn started(abi: &Abi, code: c_int) {
 pub unsafe fn finalize(_: &Abi) -> c_int {
     close::abandon_all();
     errhandler::forget_default();
+    transport::forget();
     // SAFETY: nothing is passed.
     unsafe { forward::MPI_Finalize() }
 }
@@ -66,6 +67,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
     if world == 0 {
         close::abandon_all();
         errhandler::forget_default();
+        transport::forget();
     }
     // SAFETY: the caller's argument, passed on.
     unsafe { forward::MPI_Session_finalize(session) }
