@@ -3,6 +3,7 @@
 mod cases;
 mod disk;
 mod faults;
+mod neighbours;
 
 use super::{Request, Scene, read, write};
 use crate::driver::Outcome;
