@@ -1,36 +1,25 @@
-//! Blocking reads and writes.
+//! Reads and writes: the caller's arguments become one engine call, its outcome a status.
 
+use crate::abi::Abi;
+use crate::datarep::{self, Conversion, UserRepresentation};
+use crate::datatypes::{self, Lens};
 use crate::entry::{Opaque, Target};
+use crate::{mpi, progress, room, status};
+use agg_core::datatype::Datatype;
+use agg_core::driver::Outcome;
+use agg_core::file::Call;
+use agg_core::memory::Memory;
+use agg_core::view::Representation;
 use agg_core::{Error, ErrorClass, Result};
+use std::sync::Arc;
 
-pub use agg_core_file::{Direction, Position, SplitPointer};
+pub use agg_core::file::{Direction, Position, SplitPointer};
 
-mod agg_core_file {
-    //! Stands in for the engine's types until they exist.
-    #![expect(missing_docs, dead_code, reason = "replaced by the engine's types")]
-    #[derive(Clone, Copy, Debug)]
-    pub enum Direction {
-        Read,
-        Write,
-    }
-    #[derive(Clone, Copy, Debug)]
-    pub enum Position {
-        Explicit(i64),
-        Individual,
-        Shared,
-        Ordered,
-    }
-    #[derive(Clone, Copy, Debug)]
-    pub enum SplitPointer {
-        Explicit,
-        Individual,
-        Ordered,
-    }
-}
+/// Addresses below this are no memory of a program.
+const FIRST_PAGE: i64 = 4096;
 
 /// A buffer as the caller describes it.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "read by the data operations that are still missing")]
 pub struct Buffer {
     /// Address; `MPI_BOTTOM` is 0.
     pub address: Opaque,
@@ -45,19 +34,229 @@ impl Buffer {
     pub fn new(address: Opaque, count: impl Into<i64>, datatype: usize) -> Self {
         Self { address, count: count.into(), datatype }
     }
+
+    /// The memory that the arguments describe.
+    ///
+    /// # Errors
+    /// `Count`, `Type`, `Arg` or `Buffer`: whatever is wrong with them.
+    fn memory(&self, abi: &Abi) -> Result<Memory> {
+        let count = u64::try_from(self.count).map_err(|_| {
+            Error::new(ErrorClass::Count, format!("the count {} is negative", self.count))
+        })?;
+        datatypes::check_committed(abi, self.datatype)?;
+        let datatype = datatypes::decode(abi, self.datatype)?;
+        let bytes = datatype.size().checked_mul(count).filter(|n| i64::try_from(*n).is_ok());
+        let Some(bytes) = bytes else {
+            let text = format!("{count} elements of {} bytes are too many", datatype.size());
+            return Err(Error::new(ErrorClass::Arg, text));
+        };
+        if bytes > 0 {
+            let start = (self.address as i64).wrapping_add(datatype.true_lb());
+            if (0..FIRST_PAGE).contains(&start) {
+                return Err(Error::new(ErrorClass::Buffer, "the buffer is null"));
+            }
+        }
+        // SAFETY: MPI makes the caller promise that the buffer is valid until the operation ends.
+        Ok(unsafe { Memory::new(self.address.cast(), datatype, count) })
+    }
+}
+
+/// A data operation, ready for the engine.
+pub struct Prepared {
+    /// What the engine shall do.
+    pub call: Call,
+    /// What is left to do when it has done so.
+    pub after: After,
+}
+
+/// Makes the caller's arguments an engine call. What is wrong with them is part of the call, so
+/// that the other ranks of a collective one hear of it.
+///
+/// # Safety
+/// The buffer is what MPI demands of it, until the operation ends.
+pub unsafe fn prepare(
+    target: &Target,
+    direction: Direction,
+    position: Position,
+    collective: bool,
+    buffer: Buffer,
+) -> Prepared {
+    let (memory, after) = match Converted::of(target, direction, buffer) {
+        Ok(Some((memory, converted))) => (Ok(memory), After(Some(Box::new(converted)))),
+        Ok(None) => (buffer.memory(target.abi), After(None)),
+        Err(error) => (Err(error), After(None)),
+    };
+    let call = Call { operation: target.function, direction, position, collective, memory };
+    Prepared { call, after }
 }
 
 /// Performs one blocking data operation and fills `status`.
 ///
+/// # Errors
+/// What the engine says; `status` tells the bytes that were moved all the same.
+///
 /// # Safety
 /// The buffer and `status` are what MPI demands of them.
 pub unsafe fn blocking(
-    _call: &Target,
-    _direction: Direction,
-    _position: Position,
-    _collective: bool,
-    _buffer: Buffer,
-    _status: Opaque,
+    target: &Target,
+    direction: Direction,
+    position: Position,
+    collective: bool,
+    buffer: Buffer,
+    status: Opaque,
 ) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+    // SAFETY: the caller's promise.
+    let prepared = unsafe { prepare(target, direction, position, collective, buffer) };
+    let outcome = progress::wait(target.file.engine.start(prepared.call));
+    let outcome = prepared.after.finish(outcome);
+    // SAFETY: the caller's promise.
+    unsafe { status::set(target.abi, status, outcome.bytes) };
+    outcome.result
+}
+
+/// What is left to do after the engine has moved the bytes: nothing, or a conversion.
+pub struct After(Option<Box<Converted>>);
+
+impl After {
+    /// The outcome for the caller, in bytes of its memory.
+    pub fn finish(self, outcome: Outcome) -> Outcome {
+        match self.0 {
+            None => outcome,
+            Some(converted) => converted.finish(outcome),
+        }
+    }
+}
+
+/// An operation on a file with a data representation of the program's own.
+struct Converted {
+    abi: &'static Abi,
+    representation: Arc<UserRepresentation>,
+    direction: Direction,
+    buffer: Buffer,
+    /// A reference to the type for the conversion function, if the program may free its own.
+    kept: Option<usize>,
+    /// One element of the buffer's type as it lies in the file.
+    row: Datatype,
+    /// All elements as they lie in the file.
+    bytes: Vec<u8>,
+}
+
+// SAFETY: the buffer's address stays valid until the operation ends, by the program's promise.
+unsafe impl Send for Converted {}
+
+impl Converted {
+    /// `None` if the file's representation needs no conversion.
+    fn of(target: &Target, direction: Direction, buffer: Buffer) -> Result<Option<(Memory, Self)>> {
+        let view = target.file.engine.view();
+        let Representation::User(name) = view.representation() else { return Ok(None) };
+        let conversion = conversion(direction);
+        let representation = datarep::registered(name).filter(|it| it.converts(conversion));
+        let Some(representation) = representation else { return Ok(None) };
+        let native = buffer.memory(target.abi)?;
+        let extent = |datatype| representation.extent_of(datatype);
+        let row = datatypes::decode_for_file(target.abi, buffer.datatype, &Lens::User(&extent))?;
+        let size = row.size().checked_mul(native.count()).and_then(|n| usize::try_from(n).ok());
+        let mut bytes = Vec::new();
+        let room = size.ok_or(()).and_then(|n| bytes.try_reserve_exact(n).map_err(|_| ()));
+        let (Some(size), Ok(())) = (size, room) else {
+            let text = "no memory for the data in the file's representation";
+            return Err(Error::new(ErrorClass::NoMem, text));
+        };
+        bytes.resize(size, 0u8);
+        let kept = keep(target.abi, buffer.datatype)?;
+        let abi = target.abi;
+        let mut converted = Self { abi, representation, direction, buffer, kept, row, bytes };
+        if direction == Direction::Write {
+            converted.convert(converted.items_in(size as u64).0)?;
+        }
+        let base = converted.bytes.as_mut_ptr();
+        // SAFETY: the vector keeps its place until the operation has ended, see `finish`.
+        let memory = unsafe { Memory::new(base, Datatype::bytes(1), size as u64) };
+        Ok(Some((memory, converted)))
+    }
+
+    /// How many whole elements `bytes` of the file hold, and their size in memory.
+    fn items_in(&self, bytes: u64) -> (u64, u64) {
+        let (mut items, mut native, mut left) = (0u64, 0u64, bytes);
+        let count = u64::try_from(self.buffer.count).unwrap_or(0);
+        for (basic, n) in self.row.elements(count) {
+            let size = u64::from(basic.size);
+            let whole = n.min(left.checked_div(size).unwrap_or(n));
+            items += whole;
+            native += whole * u64::from(basic.external_size);
+            left -= whole * size;
+            if whole < n {
+                break;
+            }
+        }
+        (items, native)
+    }
+
+    /// Where in the file's bytes the element of a number starts.
+    fn place_of(&self, item: u64) -> usize {
+        let (mut left, mut place) = (item, 0u64);
+        let count = u64::try_from(self.buffer.count).unwrap_or(0);
+        for (basic, n) in self.row.elements(count) {
+            let here = n.min(left);
+            place += here * u64::from(basic.size);
+            left -= here;
+            if left == 0 {
+                break;
+            }
+        }
+        usize::try_from(place).unwrap_or(usize::MAX).min(self.bytes.len())
+    }
+
+    fn convert(&mut self, items: u64) -> Result<()> {
+        let datatype = self.kept.unwrap_or(self.buffer.datatype);
+        let file: Opaque = self.bytes.as_mut_ptr().cast();
+        // SAFETY: the buffer is the caller's, and `bytes` has room for all its elements.
+        unsafe {
+            self.representation.convert(
+                conversion(self.direction),
+                self.buffer.address,
+                datatype,
+                items,
+                file,
+                |item| self.place_of(item),
+            )
+        }
+    }
+
+    fn finish(mut self, outcome: Outcome) -> Outcome {
+        let (items, native) = self.items_in(outcome.bytes);
+        let mut result = outcome.result;
+        if self.direction == Direction::Read && items > 0 {
+            result = result.and(self.convert(items));
+        }
+        Outcome { bytes: native, result }
+    }
+}
+
+impl Drop for Converted {
+    fn drop(&mut self) {
+        if let Some(handle) = self.kept {
+            // SAFETY: the reference is ours.
+            let _ = room::with_handle(self.abi, handle, |place| unsafe {
+                mpi::check(mpi::Type_free(place))
+            });
+        }
+    }
+}
+
+/// A reference of our own to a type that the program may free; `None` for predefined ones.
+fn keep(abi: &Abi, datatype: usize) -> Result<Option<usize>> {
+    if datatypes::is_predefined(abi, datatype) {
+        return Ok(None);
+    }
+    // SAFETY: the type was decoded, so it is one; the place has room for a handle.
+    let copy = room::new_handle(abi, |place| unsafe { mpi::check(mpi::Type_dup(datatype, place)) });
+    copy.map(Some)
+}
+
+fn conversion(direction: Direction) -> Conversion {
+    match direction {
+        Direction::Read => Conversion::Read,
+        Direction::Write => Conversion::Write,
+    }
 }

@@ -133,6 +133,17 @@ table! {
     fn Win_flush(rank: c_int, window: usize);
     fn Win_set_errhandler(window: usize, handler: usize);
     fn Fetch_and_op(origin: Opaque, result: Opaque, datatype: usize, rank: c_int, displacement: i64, op: usize, window: usize);
+    fn Testall(count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque);
+    fn Testany(count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque);
+    fn Testsome(count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque);
+    fn Request_get_status(request: usize, flag: *mut c_int, status: Opaque);
+    fn Request_get_status_all(count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque);
+    fn Request_get_status_any(count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque);
+    fn Request_get_status_some(count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque);
+    fn Irsend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Imrecv(buffer: Opaque, count: c_int, datatype: usize, message: Opaque, request: Opaque);
+    fn Iprobe(from: c_int, tag: c_int, comm: usize, flag: *mut c_int, status: Opaque);
+    fn Improbe(from: c_int, tag: c_int, comm: usize, flag: *mut c_int, message: Opaque, status: Opaque);
     fn Barrier(comm: usize);
 }
 

@@ -1,23 +1,272 @@
-//! Nonblocking reads and writes.
+//! Nonblocking reads and writes: generalized requests whose work is done by the program's own
+//! threads, whenever they come by.
+//!
+//! The MPI library does not know how to complete such a request, so this library looks at every
+//! call in which a program completes requests ([`hooks`]) or waits for others ([`blocking`]).
+//! No other thread ever calls MPI, so this works at every thread level.
 
-use crate::data::{Buffer, Direction, Position};
+pub mod blocking;
+pub mod hooks;
+
+use crate::abi::Abi;
+use crate::data::{self, After, Buffer, Direction, Position};
 use crate::entry::{Opaque, Target};
+use crate::handles::OpenFile;
+use crate::{mpi, progress, split, status};
+use agg_core::driver::Outcome;
+use agg_core::task::BoxFuture;
 use agg_core::{Error, ErrorClass, Result};
+use libc::c_int;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Operations that are pending or hold an error, and split operations; 0 almost always, and then a
+/// hook passes its call straight on.
+static WORK: AtomicUsize = AtomicUsize::new(0);
+
+/// Operations that have not ended.
+static PENDING: Mutex<Vec<Arc<Operation>>> = Mutex::new(Vec::new());
+
+/// Operations by request handle: those that are pending and those that hold an error.
+static BY_REQUEST: LazyLock<Mutex<HashMap<usize, Arc<Operation>>>> = LazyLock::new(Mutex::default);
+
+/// A nonblocking operation.
+pub struct Operation {
+    abi: &'static Abi,
+    file: Arc<OpenFile>,
+    /// The generalized request.
+    request: AtomicUsize,
+    /// What is still to be done; `None` once it has ended.
+    running: Mutex<Option<Running>>,
+    bytes: AtomicU64,
+    error: Mutex<Option<Error>>,
+    ended: AtomicBool,
+    /// No longer part of [`WORK`].
+    retired: AtomicBool,
+}
+
+struct Running {
+    future: BoxFuture<'static, Outcome>,
+    after: After,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether any hook has anything to do.
+#[inline]
+pub fn any_work() -> bool {
+    WORK.load(Ordering::Relaxed) != 0
+}
+
+/// Makes hooks look for work.
+pub fn more_work() {
+    WORK.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Takes back one [`more_work`].
+pub fn less_work() {
+    WORK.fetch_sub(1, Ordering::AcqRel);
+}
 
 /// Starts one nonblocking data operation and fills `request`.
+///
+/// # Errors
+/// What is wrong with the arguments of an operation of this rank alone. Every other error is told
+/// when the request is completed.
 ///
 /// # Safety
 /// The buffer and `request` are what MPI demands of them.
 pub unsafe fn start(
-    _call: &Target,
-    _direction: Direction,
-    _position: Position,
-    _collective: bool,
-    _buffer: Buffer,
-    _request: Opaque,
+    target: &Target,
+    direction: Direction,
+    position: Position,
+    collective: bool,
+    buffer: Buffer,
+    request: Opaque,
 ) -> Result<()> {
-    Err(Error::new(ErrorClass::UnsupportedOperation, "not supported yet"))
+    if request.is_null() {
+        return Err(Error::new(ErrorClass::Arg, "the address for the request is null"));
+    }
+    // SAFETY: the caller's promise.
+    let prepared = unsafe { data::prepare(target, direction, position, collective, buffer) };
+    let alone = !prepared.call.is_collective();
+    let future = target.file.engine.start(prepared.call);
+    let operation = Arc::new(Operation {
+        abi: target.abi,
+        file: target.file.clone(),
+        request: AtomicUsize::new(0),
+        running: Mutex::new(Some(Running { future, after: prepared.after })),
+        bytes: AtomicU64::new(0),
+        error: Mutex::new(None),
+        ended: AtomicBool::new(false),
+        retired: AtomicBool::new(false),
+    });
+    let ended = operation.poll();
+    if alone
+        && ended
+        && let Some(error) = operation.refusal()
+    {
+        // SAFETY: the caller gives room for a request.
+        unsafe { target.abi.store(request, 0, target.abi.handles.request_null) };
+        return Err(error);
+    }
+    // SAFETY: as above.
+    unsafe { operation.publish(request) }
+}
+
+impl Operation {
+    /// Does what can be done without waiting; whether the operation has ended.
+    fn poll(&self) -> bool {
+        // Whoever holds the lock is doing it already.
+        let Ok(mut running) = self.running.try_lock() else { return false };
+        let Some(work) = running.as_mut() else { return true };
+        let mut context = Context::from_waker(Waker::noop());
+        let Poll::Ready(outcome) = work.future.as_mut().poll(&mut context) else { return false };
+        let Some(work) = running.take() else { return true };
+        let outcome = work.after.finish(outcome);
+        self.bytes.store(outcome.bytes, Ordering::Release);
+        *locked(&self.error) = outcome.result.err();
+        self.ended.store(true, Ordering::Release);
+        true
+    }
+
+    /// The error of an operation that was refused before it touched the file.
+    fn refusal(&self) -> Option<Error> {
+        use ErrorClass::{
+            Access, Arg, Buffer, Count, File, ReadOnly, Request, Type, UnsupportedOperation,
+        };
+        const OF_ARGUMENTS: [ErrorClass; 9] =
+            [Access, Arg, Buffer, Count, File, ReadOnly, Request, Type, UnsupportedOperation];
+        let error = locked(&self.error);
+        let refused = |error: &&Error| OF_ARGUMENTS.contains(&error.class()) && error.errno() == 0;
+        error.as_ref().filter(refused).cloned()
+    }
+
+    /// Gives the caller a request for the operation.
+    ///
+    /// # Safety
+    /// `request` has room for a request.
+    unsafe fn publish(self: Arc<Self>, request: Opaque) -> Result<()> {
+        let abi = self.abi;
+        let state = Arc::into_raw(self.clone()).cast_mut().cast();
+        // SAFETY: the callbacks have MPI's signatures, and `state` is what they expect; `free`
+        // takes it back.
+        let handle = unsafe {
+            let [query, free, cancel] =
+                [query as *mut _, free as *mut _, cancel as *mut libc::c_void];
+            mpi::check(mpi::Grequest_start(query, free, cancel, state, request))?;
+            abi.load(request, 0)
+        };
+        self.request.store(handle, Ordering::Release);
+        more_work();
+        if self.ended.load(Ordering::Acquire) {
+            if locked(&self.error).is_some() {
+                locked(&BY_REQUEST).insert(handle, self.clone());
+            }
+            self.complete();
+        } else {
+            locked(&BY_REQUEST).insert(handle, self.clone());
+            locked(&PENDING).push(self);
+        }
+        Ok(())
+    }
+
+    /// Tells MPI that the operation has ended.
+    fn complete(self: &Arc<Self>) {
+        let handle = self.request.load(Ordering::Acquire);
+        let watched = locked(&BY_REQUEST).contains_key(&handle);
+        if !watched || locked(&self.error).is_none() {
+            self.retire();
+        }
+        // SAFETY: the request was started and is completed once.
+        let _ = mpi::check(unsafe { mpi::Grequest_complete(handle) });
+    }
+
+    /// Makes hooks forget the operation.
+    fn retire(&self) {
+        if self.retired.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut by_request = locked(&BY_REQUEST);
+        let handle = self.request.load(Ordering::Acquire);
+        if by_request.get(&handle).is_some_and(|known| std::ptr::eq(&raw const **known, self)) {
+            by_request.remove(&handle);
+        }
+        less_work();
+    }
+
+    /// The error of an operation that the program has just completed.
+    fn take_error(&self) -> Option<Error> {
+        let error = locked(&self.error).take();
+        if self.ended.load(Ordering::Acquire) {
+            self.retire();
+        }
+        error
+    }
+}
+
+/// The operation behind a request, if it is pending or holds an error.
+fn find(handle: usize) -> Option<Arc<Operation>> {
+    locked(&BY_REQUEST).get(&handle).cloned()
 }
 
 /// Lets every pending operation proceed as far as it can without waiting.
-pub fn progress() {}
+pub fn progress() {
+    if !any_work() {
+        return;
+    }
+    split::progress();
+    let pending = locked(&PENDING).clone();
+    for operation in pending {
+        if operation.poll() && unlist(&operation) {
+            operation.complete();
+        }
+    }
+}
+
+/// Takes an ended operation off the list; whether it was still there, so that only one completes it.
+fn unlist(operation: &Arc<Operation>) -> bool {
+    let mut pending = locked(&PENDING);
+    let index = pending.iter().position(|one| Arc::ptr_eq(one, operation));
+    index.map(|index| pending.swap_remove(index)).is_some()
+}
+
+/// Waits until no operation on `file` is pending.
+pub fn drain(file: &OpenFile) {
+    let pending = || locked(&PENDING).iter().any(|one| one.file.handle == file.handle);
+    progress::wait(std::future::poll_fn(
+        |_| {
+            if pending() { Poll::Pending } else { Poll::Ready(()) }
+        },
+    ));
+}
+
+/// The query callback: what the status of the request says.
+///
+/// It never fails: the library would call the error handler of a communicator, but errors of files
+/// belong to the handler of the file, which a hook calls.
+unsafe extern "C" fn query(state: Opaque, status: Opaque) -> c_int {
+    // SAFETY: `state` is the operation that `publish` gave away and `free` has not yet taken.
+    let operation = unsafe { &*state.cast_const().cast::<Operation>() };
+    let bytes = operation.bytes.load(Ordering::Acquire);
+    // SAFETY: the library passes a status object.
+    unsafe { status::set(operation.abi, status, bytes) };
+    0
+}
+
+/// The free callback: the request is complete and nobody holds it any more.
+unsafe extern "C" fn free(state: Opaque) -> c_int {
+    // SAFETY: `publish` gave one reference away, and this is called once.
+    let operation = unsafe { Arc::from_raw(state.cast_const().cast::<Operation>()) };
+    operation.retire();
+    0
+}
+
+/// The cancel callback: file operations are not cancelled.
+unsafe extern "C" fn cancel(_state: Opaque, _complete: c_int) -> c_int {
+    0
+}

@@ -17,9 +17,10 @@ use crate::data::{Buffer, SplitPointer};
 use crate::entry::{
     Access, Argument, Count, FileHandle, Handle, KeepErrno, Missing, Narrow, Offset, Opaque, access,
 };
+use crate::requests::{blocking, hooks};
 use crate::resolve::Symbol;
 use crate::{
-    close, data, datarep, delete, errhandler, errors, fortran, manage, open, pointer, process,
+    close, data, datarep, delete, errhandler, errors, fortran, manage, mpi, open, pointer, process,
     requests, split, view,
 };
 use libc::{c_char, c_int};
@@ -344,6 +345,93 @@ table! {
         = split::begin(&call, Write, Ordered, Buffer::new(buffer, count, datatype));
     file MPI_File_write_ordered_end(call; buffer: Opaque, status: Opaque)
         = split::end(&call, Write, SplitPointer::Ordered, buffer, status);
+
+    // Calls that complete requests (3.7, 14.4): file operations proceed and report their errors.
+    free MPI_Wait(abi; request: Opaque, status: Opaque) = hooks::wait(abi, request, status);
+    free MPI_Test(abi; request: Opaque, flag: *mut c_int, status: Opaque)
+        = hooks::test(abi, request, flag, status);
+    free MPI_Waitall(abi; count: c_int, requests: Opaque, statuses: Opaque)
+        = hooks::waitall(abi, count, requests, statuses);
+    free MPI_Testall(abi; count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque)
+        = hooks::testall(abi, count, requests, flag, statuses);
+    free MPI_Waitany(abi; count: c_int, requests: Opaque, index: *mut c_int, status: Opaque)
+        = hooks::waitany(abi, count, requests, index, status);
+    free MPI_Testany(abi; count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque)
+        = hooks::testany(abi, count, requests, index, flag, status);
+    free MPI_Waitsome(abi; count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque)
+        = hooks::waitsome(abi, count, requests, completed, indices, statuses);
+    free MPI_Testsome(abi; count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque)
+        = hooks::testsome(abi, count, requests, completed, indices, statuses);
+    free MPI_Request_get_status(abi; request: Handle, flag: *mut c_int, status: Opaque)
+        = hooks::get_status(abi, request, flag, status);
+    free MPI_Request_get_status_all(abi; count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque)
+        = hooks::get_status_all(abi, count, requests, flag, statuses);
+    free MPI_Request_get_status_any(abi; count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque)
+        = hooks::get_status_any(abi, count, requests, index, flag, status);
+    free MPI_Request_get_status_some(abi; count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque)
+        = hooks::get_status_some(abi, count, requests, completed, indices, statuses);
+    free MPI_Request_free(abi; request: Opaque) = hooks::request_free(abi, request);
+
+    // Calls that block (3.2, 3.8, chapter 6): file operations proceed meanwhile.
+    free MPI_Send(abi; buffer: Opaque, count: c_int, datatype: Handle, to: c_int, tag: c_int, comm: Handle)
+        = if requests::any_work() { blocking::by_twin(abi, blocking::ignored(abi), |request| mpi::Isend(buffer, count, datatype, to, tag, comm, request)) } else { forward::MPI_Send(buffer, count, datatype.into(), to, tag, comm.into()) };
+    free MPI_Ssend(abi; buffer: Opaque, count: c_int, datatype: Handle, to: c_int, tag: c_int, comm: Handle)
+        = if requests::any_work() { blocking::by_twin(abi, blocking::ignored(abi), |request| mpi::Issend(buffer, count, datatype, to, tag, comm, request)) } else { forward::MPI_Ssend(buffer, count, datatype.into(), to, tag, comm.into()) };
+    free MPI_Rsend(abi; buffer: Opaque, count: c_int, datatype: Handle, to: c_int, tag: c_int, comm: Handle)
+        = if requests::any_work() { blocking::by_twin(abi, blocking::ignored(abi), |request| mpi::Irsend(buffer, count, datatype, to, tag, comm, request)) } else { forward::MPI_Rsend(buffer, count, datatype.into(), to, tag, comm.into()) };
+    free MPI_Recv(abi; buffer: Opaque, count: c_int, datatype: Handle, from: c_int, tag: c_int, comm: Handle, status: Opaque)
+        = if requests::any_work() { blocking::by_twin(abi, status, |request| mpi::Irecv(buffer, count, datatype, from, tag, comm, request)) } else { forward::MPI_Recv(buffer, count, datatype.into(), from, tag, comm.into(), status) };
+    free MPI_Mrecv(abi; buffer: Opaque, count: c_int, datatype: Handle, message: Opaque, status: Opaque)
+        = if requests::any_work() { blocking::by_twin(abi, status, |request| mpi::Imrecv(buffer, count, datatype, message, request)) } else { forward::MPI_Mrecv(buffer, count, datatype.into(), message, status) };
+    free MPI_Probe(abi; from: c_int, tag: c_int, comm: Handle, status: Opaque)
+        = if requests::any_work() { blocking::by_asking(|flag| mpi::Iprobe(from, tag, comm, flag, status)) } else { forward::MPI_Probe(from, tag, comm.into(), status) };
+    free MPI_Mprobe(abi; from: c_int, tag: c_int, comm: Handle, message: Opaque, status: Opaque)
+        = if requests::any_work() { blocking::by_asking(|flag| mpi::Improbe(from, tag, comm, flag, message, status)) } else { forward::MPI_Mprobe(from, tag, comm.into(), message, status) };
+    free MPI_Sendrecv(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, to: c_int, sent_tag: c_int, buffer: Opaque, count: c_int, datatype: Handle, from: c_int, tag: c_int, comm: Handle, status: Opaque)
+        = if requests::any_work() {
+            blocking::by_twins(
+                abi,
+                status,
+                |request| mpi::Irecv(buffer, count, datatype, from, tag, comm, request),
+                |request| mpi::Isend(sent, sent_count, sent_type, to, sent_tag, comm, request),
+            )
+        } else {
+            forward::MPI_Sendrecv(sent, sent_count, sent_type.into(), to, sent_tag, buffer, count, datatype.into(), from, tag, comm.into(), status)
+        };
+    free MPI_Barrier(abi; comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Barrier(comm.into()) };
+    free MPI_Bcast(abi; buffer: Opaque, count: c_int, datatype: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Bcast(buffer, count, datatype.into(), root, comm.into()) };
+    free MPI_Reduce(abi; sent: Opaque, buffer: Opaque, count: c_int, datatype: Handle, op: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Reduce(sent, buffer, count, datatype.into(), op.into(), root, comm.into()) };
+    free MPI_Allreduce(abi; sent: Opaque, buffer: Opaque, count: c_int, datatype: Handle, op: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Allreduce(sent, buffer, count, datatype.into(), op.into(), comm.into()) };
+    free MPI_Scan(abi; sent: Opaque, buffer: Opaque, count: c_int, datatype: Handle, op: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Scan(sent, buffer, count, datatype.into(), op.into(), comm.into()) };
+    free MPI_Exscan(abi; sent: Opaque, buffer: Opaque, count: c_int, datatype: Handle, op: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Exscan(sent, buffer, count, datatype.into(), op.into(), comm.into()) };
+    free MPI_Reduce_scatter(abi; sent: Opaque, buffer: Opaque, counts: Opaque, datatype: Handle, op: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Reduce_scatter(sent, buffer, counts, datatype.into(), op.into(), comm.into()) };
+    free MPI_Reduce_scatter_block(abi; sent: Opaque, buffer: Opaque, count: c_int, datatype: Handle, op: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Reduce_scatter_block(sent, buffer, count, datatype.into(), op.into(), comm.into()) };
+    free MPI_Gather(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, count: c_int, datatype: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Gather(sent, sent_count, sent_type.into(), buffer, count, datatype.into(), root, comm.into()) };
+    free MPI_Gatherv(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, counts: Opaque, displacements: Opaque, datatype: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Gatherv(sent, sent_count, sent_type.into(), buffer, counts, displacements, datatype.into(), root, comm.into()) };
+    free MPI_Scatter(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, count: c_int, datatype: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Scatter(sent, sent_count, sent_type.into(), buffer, count, datatype.into(), root, comm.into()) };
+    free MPI_Scatterv(abi; sent: Opaque, sent_counts: Opaque, sent_displacements: Opaque, sent_type: Handle, buffer: Opaque, count: c_int, datatype: Handle, root: c_int, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Scatterv(sent, sent_counts, sent_displacements, sent_type.into(), buffer, count, datatype.into(), root, comm.into()) };
+    free MPI_Allgather(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, count: c_int, datatype: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Allgather(sent, sent_count, sent_type.into(), buffer, count, datatype.into(), comm.into()) };
+    free MPI_Allgatherv(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, counts: Opaque, displacements: Opaque, datatype: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Allgatherv(sent, sent_count, sent_type.into(), buffer, counts, displacements, datatype.into(), comm.into()) };
+    free MPI_Alltoall(abi; sent: Opaque, sent_count: c_int, sent_type: Handle, buffer: Opaque, count: c_int, datatype: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Alltoall(sent, sent_count, sent_type.into(), buffer, count, datatype.into(), comm.into()) };
+    free MPI_Alltoallv(abi; sent: Opaque, sent_counts: Opaque, sent_displacements: Opaque, sent_type: Handle, buffer: Opaque, counts: Opaque, displacements: Opaque, datatype: Handle, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Alltoallv(sent, sent_counts, sent_displacements, sent_type.into(), buffer, counts, displacements, datatype.into(), comm.into()) };
+    free MPI_Alltoallw(abi; sent: Opaque, sent_counts: Opaque, sent_displacements: Opaque, sent_types: Opaque, buffer: Opaque, counts: Opaque, displacements: Opaque, types: Opaque, comm: Handle)
+        = { blocking::before_collective(abi); forward::MPI_Alltoallw(sent, sent_counts, sent_displacements, sent_types, buffer, counts, displacements, types, comm.into()) };
 
     // The life of the process and of its sessions (11.2 to 11.4).
     free MPI_Init(abi; argc: Opaque, argv: Opaque) = process::init(abi, argc, argv);

@@ -71,6 +71,34 @@ impl Abi {
         }
     }
 
+    /// Size of `MPI_Status`, and where in it the field `MPI_ERROR` is, in bytes.
+    fn status_layout(&self) -> (usize, usize) {
+        match self.kind {
+            Kind::OpenMpi => (24, 8),
+            Kind::Mpich => (20, 16),
+            Kind::Standard => (32, 8),
+        }
+    }
+
+    /// The address of element `index` of an array of statuses; of the ABI's constant for ignored
+    /// statuses, that for one ignored status, which is the same.
+    pub fn status_at(&self, statuses: *mut c_void, index: usize) -> *mut c_void {
+        if self.ignores_status(statuses) || statuses.is_null() {
+            return statuses;
+        }
+        statuses.wrapping_byte_add(index * self.status_layout().0)
+    }
+
+    /// Sets the field `MPI_ERROR` of element `index` of an array of statuses.
+    ///
+    /// # Safety
+    /// `statuses` has at least `index + 1` elements.
+    pub unsafe fn set_status_error(&self, statuses: *mut c_void, index: usize, code: c_int) {
+        let field = self.status_at(statuses, index).wrapping_byte_add(self.status_layout().1);
+        // SAFETY: the caller's promise; the field is a C int.
+        unsafe { *field.cast::<c_int>() = code };
+    }
+
     /// The size of a handle in memory, in bytes.
     pub fn handle_size(&self) -> usize {
         if self.kind == Kind::Mpich { 4 } else { 8 }

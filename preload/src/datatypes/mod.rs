@@ -90,8 +90,7 @@ pub fn is_predefined(abi: &Abi, handle: usize) -> bool {
 
 /// Checks that `handle` may be used in communication.
 ///
-/// MPI has no question for this, but sending nothing to nobody is refused for a type that is not
-/// committed.
+/// MPI has no question for this, but sending to nobody is refused for a type that is not committed.
 ///
 /// # Errors
 /// `Type` if it is null or not committed.
@@ -104,8 +103,11 @@ pub fn check_committed(abi: &Abi, handle: usize) -> Result<()> {
         return Ok(());
     }
     let (nobody, comm) = (abi.constants.proc_null, transport::lonely()?);
-    // SAFETY: no element is sent, so no buffer is read.
-    let sent = unsafe { mpi::check(mpi::Send(std::ptr::null_mut(), 0, handle, nobody, 0, comm)) };
+    let mut nothing = 0u64;
+    // SAFETY: what is sent to nobody is not read. (Some libraries do not look at the type of no
+    // element at all.)
+    let sent =
+        unsafe { mpi::check(mpi::Send((&raw mut nothing).cast(), 1, handle, nobody, 0, comm)) };
     sent.map_err(|_| Error::new(ErrorClass::Type, "the datatype is not committed"))?;
     attribute::set_committed(handle);
     Ok(())

@@ -1,0 +1,125 @@
+//! MPI calls that block, while file operations are pending: the operations must proceed meanwhile,
+//! because another rank may need our part of them before it can do what this call waits for.
+
+use super::{any_work, progress};
+use crate::abi::Abi;
+use crate::entry::Opaque;
+use crate::progress::{advances, rest};
+use crate::{mpi, room};
+use libc::c_int;
+use std::time::{Duration, Instant};
+
+/// How long a collective call waits for file operations that nobody helps along.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Starts a call by its nonblocking twin and lets file operations proceed until it has ended.
+/// Point-to-point messages match whichever of the two is called.
+///
+/// # Safety
+/// `start` stores a request that is valid until it has ended; `status` is a status or ignored.
+pub unsafe fn by_twin(
+    abi: &'static Abi,
+    status: Opaque,
+    start: impl FnOnce(Opaque) -> c_int,
+) -> c_int {
+    let mut code = 0;
+    let started = room::new_handle(abi, |place| {
+        code = start(place);
+        Ok(())
+    });
+    let Ok(mut request) = started else { return code };
+    if code != 0 {
+        return code;
+    }
+    let place: Opaque = (&raw mut request).cast();
+    let mut flag: c_int = 0;
+    // SAFETY: the variable holds the request, in a form that this writes back first.
+    unsafe { abi.store(place, 0, request) };
+    let mut waits = 0;
+    loop {
+        // SAFETY: the request is active until the library says otherwise.
+        code = unsafe { mpi::Test(place, &raw mut flag, status) };
+        if code != 0 || flag != 0 {
+            return code;
+        }
+        progress();
+        rest(waits);
+        waits += 1;
+    }
+}
+
+/// As [`by_twin`] for two operations at a time; `status` is that of the first.
+///
+/// # Safety
+/// As there.
+pub unsafe fn by_twins(
+    abi: &'static Abi,
+    status: Opaque,
+    first: impl FnOnce(Opaque) -> c_int,
+    second: impl FnOnce(Opaque) -> c_int,
+) -> c_int {
+    let mut requests = [0usize; 2];
+    let place: Opaque = (&raw mut requests).cast();
+    // SAFETY: there is room for two requests, which are tested until they have ended.
+    unsafe {
+        abi.store(place, 0, abi.handles.request_null);
+        let code = first(place);
+        if code != 0 {
+            return code;
+        }
+        let sent = by_twin(abi, ignored(abi), second);
+        let mut received = 0;
+        by_asking(|flag| {
+            received = mpi::Test(place, flag, status);
+            received
+        });
+        if sent != 0 { sent } else { received }
+    }
+}
+
+/// The value for a status that nobody wants.
+pub fn ignored(abi: &Abi) -> Opaque {
+    abi.constants.status_ignore as usize as Opaque
+}
+
+/// Repeats `ask` until it fails or says that it found something, and lets file operations proceed
+/// between.
+pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
+    let (mut flag, mut waits) = (0, 0);
+    loop {
+        let code = ask(&mut flag);
+        if code != 0 || flag != 0 {
+            return code;
+        }
+        progress();
+        rest(waits);
+        waits += 1;
+    }
+}
+
+/// Before a collective call: lets file operations end.
+///
+/// A blocking collective call matches no nonblocking one on other ranks, so a twin is no way out,
+/// and once inside nothing proceeds. Ranks that are at the same operations end them together with
+/// us. If no message arrives for a while, the others may be waiting in the collective call, which
+/// is then what must go first.
+pub fn before_collective(_: &Abi) {
+    if !any_work() {
+        return;
+    }
+    let (mut seen, mut since) = (advances(), Instant::now());
+    let mut waits = 0u32;
+    loop {
+        progress();
+        if super::locked(&super::PENDING).is_empty() {
+            return;
+        }
+        if advances() != seen {
+            (seen, since, waits) = (advances(), Instant::now(), 0);
+        } else if since.elapsed() > PATIENCE {
+            return;
+        }
+        rest(waits);
+        waits += 1;
+    }
+}
