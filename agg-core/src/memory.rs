@@ -2,7 +2,9 @@
 //!
 //! All raw access to users' memory goes through this file.
 
-use crate::datatype::{Cursor, Datatype};
+use crate::datatype::{Cursor, Datatype, Rows};
+
+mod rows;
 
 /// The caller's buffer. Data bytes are numbered in typemap order, `0 .. len`.
 #[derive(Clone, Debug)]
@@ -138,11 +140,18 @@ impl MemoryCursor {
     pub fn gather(&mut self, destination: &mut [u8]) -> usize {
         let mut done = 0;
         while done < destination.len() {
+            let rest = &mut destination[done..];
+            if let Some(rows) = self.short_rows(rest.len()) {
+                let (to, _) = rest.split_at_mut((rows.len * rows.count) as usize);
+                // SAFETY: `Memory::new` promises that all runs are readable.
+                unsafe { rows::gather(self.base, rows, to) };
+                done += to.len();
+                continue;
+            }
             let Some((pointer, len)) = self.run() else { break };
-            let len = len.min(destination.len() - done);
-            let to = &mut destination[done..done + len];
+            let len = len.min(rest.len());
             // SAFETY: `Memory::new` promises that the run is readable; `destination` is ours alone.
-            unsafe { std::ptr::copy_nonoverlapping(pointer, to.as_mut_ptr(), len) };
+            unsafe { std::ptr::copy_nonoverlapping(pointer, rest.as_mut_ptr(), len) };
             self.advance(len as u64);
             done += len;
         }
@@ -153,15 +162,28 @@ impl MemoryCursor {
     pub fn scatter(&mut self, source: &[u8]) -> usize {
         let mut done = 0;
         while done < source.len() {
+            let rest = &source[done..];
+            if let Some(rows) = self.short_rows(rest.len()) {
+                let (from, _) = rest.split_at((rows.len * rows.count) as usize);
+                // SAFETY: `Memory::new` promises that all runs are writable.
+                unsafe { rows::scatter(self.base, rows, from) };
+                done += from.len();
+                continue;
+            }
             let Some((pointer, len)) = self.run() else { break };
-            let len = len.min(source.len() - done);
-            let from = &source[done..done + len];
+            let len = len.min(rest.len());
             // SAFETY: `Memory::new` promises that the run is writable; `source` does not lie in it.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), pointer, len) };
+            unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), pointer, len) };
             self.advance(len as u64);
             done += len;
         }
         done
+    }
+
+    /// The next regular runs, if they are so short that finding each costs more than copying it.
+    fn short_rows(&mut self, most: usize) -> Option<Rows> {
+        let (_, len) = self.cursor.run()?;
+        if len > rows::LONGEST { None } else { self.cursor.take_rows(most as u64) }
     }
 }
 

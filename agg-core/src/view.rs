@@ -142,6 +142,9 @@ impl View {
     }
 
     /// The file bytes of `len` data bytes from `position` on, in view order, neighbours merged.
+    ///
+    /// Extents may reach beyond `i64::MAX`, where no file can; what 64 bits cannot express is left
+    /// out.
     pub fn extents(&self, position: u64, len: u64) -> Extents {
         Extents {
             displacement: self.displacement,
@@ -278,9 +281,7 @@ impl Iterator for Extents {
     fn next(&mut self) -> Option<Extent> {
         let (at, len) = self.cursor.run().filter(|_| self.left > 0)?;
         let offset = self.displacement.checked_add(u64::try_from(at).ok()?)?;
-        // No file is longer than i64::MAX bytes.
-        let room = (i64::MAX as u64).checked_sub(offset).filter(|room| *room > 0)?;
-        let len = len.min(self.left).min(room);
+        let len = len.min(self.left);
         self.cursor.advance(len);
         self.left -= len;
         Some(Extent::new(offset, len))

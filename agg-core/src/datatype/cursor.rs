@@ -117,6 +117,33 @@ impl Walk {
         Some(self.stop())
     }
 
+    /// The equal steps that follow: their distance, and how many there are up to the last sibling
+    /// of the present stop.
+    fn steps(&self) -> Option<(i64, u64)> {
+        match self.depth.checked_sub(1).map(|top| &self.frames[top]) {
+            None => {
+                let left = self.copies - 1 - self.copy.min(self.copies - 1);
+                // Far copies may lie beyond 64 bits; they are reached one by one.
+                let reach = self.root_base()?.unsigned_abs().max(1 << 32);
+                let room =
+                    (i64::MAX as u64 / 4).saturating_sub(reach) / self.extent.unsigned_abs().max(1);
+                Some((self.extent, left.min(room)))
+            }
+            Some(Frame { node, index, .. }) => match &node.shape {
+                Shape::Repeat { count, stride, .. } => Some((*stride, count - 1 - index)),
+                _ => None,
+            },
+        }
+    }
+
+    /// Makes `count` of the steps that [`Walk::steps`] promised.
+    fn skip(&mut self, count: u64) {
+        match self.depth.checked_sub(1) {
+            None => self.copy += count,
+            Some(top) => self.frames[top].index += count,
+        }
+    }
+
     /// Displacement of the current copy's first byte, if the copy exists and 64 bits can tell.
     fn root_base(&self) -> Option<i64> {
         if self.copy >= self.copies {
@@ -261,6 +288,19 @@ fn block_len(blocks: &[Block], block: usize, copies: u64) -> u64 {
 /// A run of bytes: displacement and length.
 type Run = (i64, u64);
 
+/// `count` runs of `len` bytes, `stride` bytes apart; the first is at `displacement`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Displacement of the first run.
+    pub displacement: i64,
+    /// Bytes of each run.
+    pub len: u64,
+    /// Distance of the runs in bytes; may be negative.
+    pub stride: i64,
+    /// Number of runs, at least two.
+    pub count: u64,
+}
+
 /// A place in the data bytes of copies of a datatype.
 ///
 /// Owns what it walks over. Moving to the next run costs no allocation and amortised O(1);
@@ -308,6 +348,26 @@ impl Cursor {
         } else {
             self.seek(self.position.saturating_add(bytes));
         }
+    }
+
+    /// Passes over equal runs at equal distances, as many as are known at once and hold at most
+    /// `most` bytes together; `None` if that would be less than two.
+    pub fn take_rows(&mut self, most: u64) -> Option<Rows> {
+        let ((at, len), (next, next_len)) = (self.current?, self.next?);
+        let (stride, steps) = self.walk.steps()?;
+        if len != next_len || next.checked_sub(at) != Some(stride) {
+            return None;
+        }
+        let count = steps.min(most / len);
+        if count < 2 {
+            return None;
+        }
+        self.walk.skip(count);
+        let distance = (count as i64).wrapping_mul(stride);
+        self.current = Some((at.wrapping_add(distance), len));
+        self.next = Some((next.wrapping_add(distance), len));
+        self.position += count * len;
+        Some(Rows { displacement: at, len, stride, count })
     }
 
     /// Goes to data byte `position`; to the end if there are fewer.

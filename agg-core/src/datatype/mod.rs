@@ -20,7 +20,7 @@ mod node;
 mod subarray;
 
 pub use basic::{Basic, BasicKind};
-pub use cursor::Cursor;
+pub use cursor::{Cursor, Rows};
 pub use darray::Distribution;
 pub use elements::Elements;
 pub use subarray::Order;

@@ -138,6 +138,10 @@ impl Node {
         if let Some(stride) = constant_stride(&displacements) {
             return Node::repeat(displacements.len() as u64, stride, child);
         }
+        let blocks: Vec<_> = displacements.iter().map(|at| (1, *at)).collect();
+        if let Some(series) = factor(&blocks) {
+            return Ok(Node::series(&series, 0, child)?.1);
+        }
         let mut digest = Digest::new(3).wide(child.facts.hash).word(displacements.len() as u64);
         for displacement in &displacements {
             digest = digest.signed(*displacement);
@@ -170,6 +174,9 @@ impl Node {
             let block = Node::repeat(len, stride, child)?;
             return Ok((start, Node::indexed(displacements.collect::<Result<_>>()?, &block)?));
         }
+        if let Some(series) = factor(&merged) {
+            return Node::series(&series, stride, child);
+        }
         let mut digest = Digest::new(4).wide(child.facts.hash).signed(stride);
         let mut blocks = Vec::with_capacity(merged.len());
         let mut parts = Vec::with_capacity(merged.len());
@@ -192,6 +199,15 @@ impl Node {
         let rows = child.facts.dense() && child.facts.end == stride;
         let shape = Shape::Blocks { blocks, stride, rows, child: child.clone() };
         Ok((start, Arc::new(Node { facts, shape })))
+    }
+
+    /// Series of equal blocks at equal distances, one after the other.
+    fn series(list: &[Series], stride: i64, child: &Arc<Node>) -> Result<(i64, Arc<Node>)> {
+        let build = |series: &Series| {
+            let block = Node::repeat(series.len, stride, child)?;
+            Ok((series.start, Node::repeat(series.count, series.step, &block)?))
+        };
+        Node::sequence(list.iter().map(build).collect::<Result<_>>()?)
     }
 
     /// Different children one after the other; returns the first byte's displacement.
@@ -258,6 +274,36 @@ fn constant_stride(displacements: &[i64]) -> Option<i64> {
     };
     let regular = displacements.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(stride));
     regular.then_some(stride)
+}
+
+/// `count` blocks of `len` copies, `step` bytes apart.
+struct Series {
+    start: i64,
+    len: u64,
+    step: i64,
+    count: u64,
+}
+
+/// Describes a list of (length, displacement) by series, if that makes it much shorter.
+fn factor(blocks: &[(u64, i64)]) -> Option<Vec<Series>> {
+    let most = blocks.len() / 4;
+    let mut list: Vec<Series> = Vec::new();
+    let mut before = 0;
+    for &(len, at) in blocks {
+        let step = at.checked_sub(before)?;
+        before = at;
+        let grown = list
+            .last_mut()
+            .filter(|last| last.len == len && (last.count == 1 || last.step == step));
+        if let Some(last) = grown {
+            (last.step, last.count) = (step, last.count + 1);
+        } else if list.len() == most {
+            return None;
+        } else {
+            list.push(Series { start: at, len, step: 0, count: 1 });
+        }
+    }
+    Some(list)
 }
 
 /// Drops empty blocks and joins those that continue their predecessor.

@@ -76,6 +76,11 @@ impl Typemap {
         bytes.len() < all
     }
 
+    fn is_filetype(&self) -> bool {
+        let negative = self.true_lb() < 0 || self.extent() < 0;
+        !negative && self.is_monotone() && !self.has_overlap()
+    }
+
     /// The displacement of every data byte of `count` copies.
     pub(crate) fn bytes(&self, count: u64) -> Vec<i64> {
         let copies = (0..count as i64).map(|k| k * self.extent());
@@ -252,7 +257,10 @@ pub(crate) fn ascending_recipes() -> impl Strategy<Value = Recipe> {
                 .prop_map(|(d, fortran, c)| Recipe::Subarray(d, fortran, Box::new(c))),
         ]
     });
-    all.prop_filter("too many elements for a quick test", |recipe| recipe.work() < 1500)
+    // Bounds that were set by hand can still make parts meet.
+    all.prop_filter("not quick to test, or not a filetype", |recipe| {
+        recipe.work() < 1500 && recipe.typemap().is_filetype()
+    })
 }
 
 /// Turns gaps into displacements, so that no field starts before the end of the one before.
