@@ -26,10 +26,10 @@ static int check_size;
 
 static inline int check_class(int code)
 {
-    int class = code;
+    int found = code;
     if (code != MPI_SUCCESS)
-        MPI_Error_class(code, &class);
-    return class;
+        MPI_Error_class(code, &found);
+    return found;
 }
 
 static inline const char *check_text(int code)
@@ -110,7 +110,7 @@ static inline unsigned char *check_slurp(const char *path, long *length)
     fseek(stream, 0, SEEK_END);
     *length = ftell(stream);
     rewind(stream);
-    bytes = malloc(*length > 0 ? *length : 1);
+    bytes = (unsigned char *)malloc(*length > 0 ? *length : 1);
     if (fread(bytes, 1, *length, stream) != (size_t)*length)
         *length = -1;
     fclose(stream);

@@ -34,6 +34,8 @@ pub struct Finished {
     pub stderr: String,
     /// How long it took.
     pub elapsed: Duration,
+    /// What was left in the job's own temporary directory, besides folders of the launchers.
+    pub left_in_temporary_directory: Vec<String>,
 }
 
 /// Two jobs of several spinning ranks on a small machine only slow each other down.
@@ -106,7 +108,8 @@ impl Job {
         let _guard = RUNNING.lock().unwrap_or_else(|poison| poison.into_inner());
         let private = Directory::new();
         let mark = private.path().as_os_str().to_owned();
-        let (stdout, stderr) = (private.path().join("stdout"), private.path().join("stderr"));
+        let outputs = Directory::new();
+        let (stdout, stderr) = (outputs.path().join("stdout"), outputs.path().join("stderr"));
         let mut command = self.command(private.path());
         command
             .stdout(File::create(&stdout).expect("the temporary directory can be written"))
@@ -125,6 +128,7 @@ impl Job {
             stdout: read_lossy(&stdout),
             stderr: read_lossy(&stderr),
             elapsed: started.elapsed(),
+            left_in_temporary_directory: files_in(private.path()),
         }
     }
 
@@ -139,6 +143,9 @@ impl Job {
             .stdin(Stdio::null())
             .process_group(0)
             .env_remove("LD_PRELOAD")
+            // For the tests themselves; the library would call them unknown settings.
+            .env_remove("AGGIO_TESTS")
+            .env_remove("AGGIO_LIBRARY")
             .env("TMPDIR", private)
             .env(MARK, private)
             .envs(mpi.environment().iter().copied())
@@ -213,6 +220,14 @@ fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
     numbered
         .filter(|(_, environment)| environment.split(|byte| *byte == 0).any(|one| one == needle))
         .map(|(id, _)| id)
+        .collect()
+}
+
+fn files_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect()
 }
 

@@ -1,0 +1,89 @@
+"""MPICH's own tests of its I/O chapter: test/mpi/io and its Fortran and C++ folders."""
+
+import os
+import re
+
+from mpis import Test, sh
+from sources import debian_source
+
+FOLDERS = ["io", "f77/io", "f90/io", "f08/io", "cxx/io"]
+
+
+def configure(mpi, source, build):
+    tools = {"CC": "mpicc", "CXX": "mpicxx", "F77": "mpif77", "FC": "mpif90",
+             "MPICC": "mpicc", "MPICXX": "mpicxx", "MPIF77": "mpif77", "MPIFC": "mpif90"}
+    fortran = "-O1 -fallow-argument-mismatch"
+    command = [os.path.join(source, "configure"), "--with-mpi=/usr", "--enable-fortran=all",
+               "--disable-dependency-tracking", *(f"{name}={mpi.tool(tool)}" for name, tool in tools.items()),
+               # Open MPI hides what MPI-3 removed unless told not to; the tests name some of it.
+               "CFLAGS=-O1 -DOMPI_OMIT_MPI1_COMPAT_DECLS=0", "CXXFLAGS=-O1 -std=c++98",
+               f"FFLAGS={fortran}", f"FCFLAGS={fortran}"]
+    # Open MPI's C++ binding lacks constants of windows that the suite's C++ library names.
+    windows = {"ac_cv_func_MPI_Win_create": "no"} if mpi.name.startswith("openmpi") else {}
+    return sh(command, build, os.path.join(build, "build.log"), **windows)
+
+
+def build(mpi):
+    """Builds all programs that build; returns the build directory."""
+    source = os.path.join(debian_source("mpich"), "test/mpi")
+    directory = mpi.work("mpich-test")
+    log, done = os.path.join(directory, "build.log"), os.path.join(directory, "complete")
+    if os.path.exists(done):
+        return source, directory
+    print(f"building MPICH's tests for {mpi.name}", flush=True)
+    if not os.path.exists(os.path.join(directory, "config.status")) and not configure(mpi, source, directory):
+        raise SystemExit(f"MPICH's tests cannot be configured, see {log}")
+    make = lambda *command: sh(["make", "-k", *command], directory, log)
+    make("-C", "util")
+    make("-C", "dtpools")
+    # configure enables mpi_f08 inside MPICH's own tree only; the folder needs nothing but this file of it.
+    f08 = os.path.join(directory, "util/mtest_f08.o")
+    sh([mpi.tool("mpif90"), "-O1", "-c", "-o", f08, os.path.join(source, "util/mtest_f08.f90")], directory, log)
+    for folder in FOLDERS:
+        make("-C", folder, *([f"LIBS={f08}"] if folder == "f08/io" else []))
+    make("-C", "f08/io", "c2f90multio")
+    open(done, "w").close()
+    return source, directory
+
+
+def test_lines(source, directory, folder):
+    for name in (os.path.join(directory, folder, "testlist"), os.path.join(source, folder, "testlist"),
+                 os.path.join(source, folder, "testlist.in")):
+        if os.path.exists(name):
+            with open(name) as stream:
+                return [line.split() for line in stream if line.strip() and not re.match(r"\s*[#@]", line)]
+    return []
+
+
+def available_gib():
+    with open("/proc/meminfo") as stream:
+        kib = next(int(line.split()[1]) for line in stream if line.startswith("MemAvailable"))
+    return kib / 2**20
+
+
+def passed(run):
+    """What MPICH's runtests demands: success, and `No Errors` said once."""
+    return run.code == 0 and len(re.findall(r"no errors", run.output, re.I)) == 1 and "Found" not in run.output
+
+
+class Folder:
+    """One folder of the suite."""
+
+    MPIS = ["openmpi", "mpich"]
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def prepare(self, mpi):
+        source, directory = build(mpi)
+        tests = []
+        for name, ranks, *options in test_lines(source, directory, self.folder):
+            program = os.path.join(directory, self.folder, name)
+            values = dict(option.split("=", 1) for option in options if "=" in option)
+            if float(values.get("mem", 0)) > available_gib():
+                print(f"left out for want of memory: {self.folder}/{name}")
+                continue
+            arguments = [values["arg"]] if "arg" in values else []
+            tests.append(Test(name, self.folder.replace("/", "-"), int(ranks), [program, *arguments], passed,
+                              limit=300 if "mem" in values else 120, built=os.path.exists(program)))
+        return tests
