@@ -10,8 +10,8 @@ packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
   binutils ca-certificates git python3 strace"
 # PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
-  gmt-gshhg-low dpkg-dev m4 zlib1g-dev"
-suites="autoconf automake libtool perl python3-dev python3-venv"
+  gmt-gshhg-low dpkg-dev m4 autoconf automake libtool zlib1g-dev"
+suites="perl python3-dev python3-venv"
 case $purpose in
   check) ;;
   bench) packages="$packages libclang-dev" ;;
@@ -55,14 +55,15 @@ fi
 PATH=$PATH:$HOME/.cargo/bin
 for tool in cargo rustc; do
   if ! command -v $tool >/dev/null; then
-    echo "setup: no $tool found; install Rust 1.85 or newer, see https://rustup.rs" >&2
+    echo "setup: no $tool found; install Rust, see https://rustup.rs" >&2
     exit 1
   fi
 done
-version=$(rustc --version | sed 's/^rustc \([0-9]*\)\.\([0-9]*\).*/\1 \2/')
-set -- $version
-if [ "$1" -lt 1 ] || { [ "$1" -eq 1 ] && [ "$2" -lt 85 ]; }; then
-  echo "setup: Rust $1.$2 is too old, 1.85 or newer is needed" >&2
+# Both in the form 1.85: the version there is, and the one the workspace asks for.
+version=$(rustc --version | sed 's/^rustc \([0-9]*\.[0-9]*\).*/\1/')
+needed=$(sed -n 's/^rust-version = "\([0-9]*\.[0-9]*\).*"/\1/p' "$(dirname "$0")/../Cargo.toml")
+if [ "$(printf '%s\n' "$needed" "$version" | sort -V | head -1)" != "$needed" ]; then
+  echo "setup: Rust $version is too old, $needed or newer is needed" >&2
   exit 1
 fi
 for tool in fmt clippy; do
