@@ -92,6 +92,22 @@ enum Direction {
     Write,
 }
 
+impl Direction {
+    /// The number in [`Summary::kind`].
+    fn kind(self) -> u8 {
+        match self {
+            Direction::Read => 1,
+            Direction::Write => 2,
+        }
+    }
+}
+
+/// The ranks are not in the same collective operation; every rank finds out alike.
+pub(crate) fn different_operations(rank: usize, other: usize) -> Error {
+    let text = format!("ranks {rank} and {other} called different collective operations");
+    Error::new(ErrorClass::Other, text)
+}
+
 /// An outcome, unless the ranks could not even talk to each other.
 fn outcome(result: Result<Outcome>) -> Outcome {
     result.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
@@ -106,9 +122,13 @@ async fn run(
 ) -> Result<Outcome> {
     tags.ready().await;
     let request = request.and_then(|request| request.checked(direction));
-    let mine = summary(&request).to_bytes();
-    let all = group::allgather(scene.transport, tags.tag(step::SUMMARIES), &mine).await?;
+    let mine = summary(&request, direction.kind());
+    let all =
+        group::allgather(scene.transport, tags.tag(step::SUMMARIES), &mine.to_bytes()).await?;
     let all = Summary::all_from_bytes(&all);
+    if let Some(rank) = all.iter().position(|summary| summary.kind != mine.kind) {
+        return Err(different_operations(scene.transport.rank(), rank));
+    }
     let decision = plan::decide(&all, buffering, scene.hints.romio_no_indep_rw);
     let request = match (decision.method, request) {
         (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
@@ -166,19 +186,20 @@ impl Request<'_> {
 }
 
 /// What this rank tells the others.
-fn summary(request: &Result<Request<'_>>) -> Summary {
+fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     let Ok(request) = request else {
-        return Summary { failed: true, ..Summary::default() };
+        return Summary { failed: true, kind, ..Summary::default() };
     };
     let bytes = request.len();
     if bytes == 0 {
-        return Summary::default();
+        return Summary { kind, ..Summary::default() };
     }
     Summary {
         span: request.view.span(request.position, bytes),
         bytes,
         pieces: request.pieces(),
         failed: false,
+        kind,
         unordered: !request.view.is_aggregatable(),
     }
 }

@@ -27,7 +27,7 @@ impl File {
                 }
                 let agreed = meet(&*self.transport, &tags, Kind::Close, [0; 4], local).await;
                 let deleted = if self.is_deleted_on_close() {
-                    from_rank_zero(&*self.transport, &tags, || self.delete_here().map(|()| 0))
+                    from_rank_zero(&*self.transport, &tags, || self.delete_here().map(|()| [0; 4]))
                         .await
                         .map(drop)
                 } else {

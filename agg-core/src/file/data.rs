@@ -5,8 +5,9 @@ use super::meet::{Kind, from_rank_zero, meet};
 use super::{Call, Direction, File, Position};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
-use crate::group;
+use crate::exchange::{self, Scene};
 use crate::hints::Hints;
+use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::tags::TagBlock;
 use crate::task::BoxFuture;
@@ -17,7 +18,6 @@ use std::sync::atomic::Ordering;
 
 /// A call that passed all checks: it knows its bytes, whatever happens to the file later.
 pub(super) struct Request {
-    pub(super) operation: &'static str,
     pub(super) direction: Direction,
     pub(super) view: Arc<View>,
     pub(super) memory: Memory,
@@ -85,9 +85,8 @@ impl File {
         let len = len_in_file(&memory, view.representation())?;
         let etypes = whole_etypes(len, view.etype_size())?;
         let (hints, atomic) = (state.hints.hints.clone(), state.atomic);
-        let Call { operation, direction, .. } = call;
-        let request =
-            Request { operation, direction, view, memory, position: 0, len, hints, atomic };
+        let direction = call.direction;
+        let request = Request { direction, view, memory, position: 0, len, hints, atomic };
         Ok((request, etypes))
     }
 
@@ -142,45 +141,49 @@ impl File {
             Ok(request) => request.stream(),
             Err(error) => Err(error.clone()),
         };
-        let moved = match (&request, &stream) {
-            (Ok(request), Ok(stream)) => self.transfer(request, stream.memory()),
-            (Err(error), _) | (_, Err(error)) => Outcome { bytes: 0, result: Err(error.clone()) },
+        let hints = request.as_ref().map_or_else(|_| self.hints(), |r| r.hints.clone());
+        let atomic = request.as_ref().is_ok_and(|request| request.atomic);
+        let scene = Scene {
+            transport: &*self.transport,
+            driver: &*self.driver,
+            atomic: self.shared.as_deref().filter(|_| atomic),
+            aggregators: &self.aggregators,
+            facts: &self.facts,
+            hints: &hints,
+            counters: &self.counters,
         };
-        let _ = direction;
-        tags.ready().await;
-        let result = group::agree(&*self.transport, tags.tag(0), moved.result).await;
-        let outcome = Outcome { bytes: moved.bytes, result };
+        let mine = match (&request, &stream) {
+            (Ok(Request { view, position, .. }), Ok(stream)) => {
+                Ok(exchange::Request { view, position: *position, memory: stream.memory() })
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
+        };
+        let outcome = match direction {
+            Direction::Read => exchange::read(scene, mine, &tags).await,
+            Direction::Write => {
+                self.wrote.store(true, Ordering::Release);
+                exchange::write(scene, mine, &tags).await
+            }
+        };
         match stream {
             Ok(stream) => stream.finish(outcome),
             Err(_) => outcome,
         }
     }
 
-    /// Moves the bytes piece by piece.
+    /// Moves the bytes of this rank without the others.
     fn transfer(&self, request: &Request, memory: &Memory) -> Outcome {
-        let mut outcome = Outcome { bytes: 0, result: Ok(()) };
-        for extent in request.view.extents(request.position, request.len) {
-            let mut piece = vec![0; extent.len as usize];
-            let part = match request.direction {
-                Direction::Read => {
-                    self.driver.read_contig(&mut piece, extent.offset, &self.counters)
-                }
-                Direction::Write => {
-                    self.wrote.store(true, Ordering::Release);
-                    memory.gather(outcome.bytes, &mut piece);
-                    self.driver.write_contig(&piece, extent.offset, &self.counters)
-                }
-            };
-            if request.direction == Direction::Read {
-                memory.scatter(outcome.bytes, &piece[..part.bytes as usize]);
+        let (view, position, counters) = (&*request.view, request.position, &*self.counters);
+        let strategy = Strategy::from_hints(&request.hints);
+        match request.direction {
+            Direction::Read => {
+                self.driver.read_strided(view, position, memory, &strategy, counters)
             }
-            outcome.bytes += part.bytes;
-            if part.result.is_err() || part.bytes < extent.len {
-                outcome.result = part.result;
-                break;
+            Direction::Write => {
+                self.wrote.store(true, Ordering::Release);
+                self.driver.write_strided(view, position, memory, &strategy, counters)
             }
         }
-        outcome
     }
 
     /// Finds each rank's place at the shared file pointer, in rank order, then proceeds as any
@@ -218,7 +221,8 @@ impl File {
         let before =
             |rank: usize| all[..rank].iter().fold(0u64, |sum, words| sum.saturating_add(words[0]));
         let total = before(all.len());
-        let first = from_rank_zero(&*self.transport, tags, || self.claim_shared(total)).await?;
+        let claim = || self.claim_shared(total).map(|first| [first, 0, 0, 0]);
+        let [first, ..] = from_rank_zero(&*self.transport, tags, claim).await?;
         let mut request = request?;
         let placed = request.at(first.saturating_add(before(self.transport.rank())));
         Ok(placed.map(|()| request))

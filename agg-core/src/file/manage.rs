@@ -47,7 +47,7 @@ impl File {
                         Kind::SetSize => file.driver.set_size(size)?,
                         _ => file.driver.preallocate(size)?,
                     }
-                    Ok(size)
+                    Ok([size, 0, 0, 0])
                 })
                 .await
                 .map(drop)

@@ -4,7 +4,9 @@
 //! that call *different* operations find out here instead of waiting for each other forever.
 
 use crate::error::{Error, ErrorClass, Result};
+use crate::exchange::different_operations;
 use crate::group;
+use crate::plan::Summary;
 use crate::tags::TagBlock;
 use crate::transport::Transport;
 
@@ -28,8 +30,9 @@ pub(super) enum Kind {
 /// What a rank tells the others: up to four numbers, whose meaning the operation knows.
 pub(super) type Words = [u64; 4];
 
-/// Bytes of a rank's part: the numbers, then the kind and whether the rank brings an error.
-const PART: usize = 33;
+/// Bytes of a rank's part: the numbers, then the kind and whether the rank brings an error. A part
+/// is as long as the [`Summary`] of a data operation, so that both can meet and be told apart.
+const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
 const FAILED: u8 = 1;
 
@@ -54,7 +57,7 @@ pub(super) async fn meet(
     let all = group::allgather(transport, tags.tag(0), &mine).await?;
     let parts = || all.chunks_exact(PART);
     if let Some(rank) = parts().position(|part| part[FLAGS] & !FAILED != kind as u8) {
-        return Err(different_operations(kind, rank));
+        return Err(different_operations(transport.rank(), rank));
     }
     let failed = parts().any(|part| part[FLAGS] & FAILED != 0);
     if failed {
@@ -65,11 +68,6 @@ pub(super) async fn meet(
 
 fn word_at(part: &[u8], start: usize) -> u64 {
     part[start..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn different_operations(kind: Kind, rank: usize) -> Error {
-    let text = format!("this rank is in {kind:?}, rank {rank} in another collective operation");
-    Error::new(ErrorClass::Other, text)
 }
 
 /// Checks that an argument of a collective operation is the same on all ranks.
@@ -86,8 +84,8 @@ pub(super) fn same_everywhere(all: &[Words], class: ErrorClass, what: &str) -> R
 pub(super) async fn from_rank_zero(
     transport: &dyn Transport,
     tags: &TagBlock,
-    step: impl FnOnce() -> Result<u64> + Send,
-) -> Result<u64> {
+    step: impl FnOnce() -> Result<Words> + Send,
+) -> Result<Words> {
     if transport.rank() != 0 {
         return unpack(&group::bcast(transport, tags.tag(2), 0, Vec::new()).await?);
     }
@@ -98,18 +96,18 @@ pub(super) async fn from_rank_zero(
     result
 }
 
-/// A result as bytes: the number or the error behind a byte that says which.
-fn pack(result: &Result<u64>) -> Vec<u8> {
+/// A result as bytes: the numbers or the error behind a byte that says which.
+fn pack(result: &Result<Words>) -> Vec<u8> {
     match result {
-        Ok(number) => [&[0][..], &number.to_le_bytes()].concat(),
+        Ok(words) => std::iter::once(0).chain(words.iter().flat_map(|w| w.to_le_bytes())).collect(),
         Err(error) => [&[1][..], &error.to_bytes()].concat(),
     }
 }
 
-fn unpack(bytes: &[u8]) -> Result<u64> {
+fn unpack(bytes: &[u8]) -> Result<Words> {
     let damaged = || Error::new(ErrorClass::Intern, "a message between ranks is damaged");
     match bytes {
-        [0, number @ ..] => number.try_into().map(u64::from_le_bytes).map_err(|_| damaged()),
+        [0, words @ ..] if words.len() == 32 => Ok(std::array::from_fn(|i| word_at(words, 8 * i))),
         [1, error @ ..] => Err(Error::from_bytes(error).unwrap_or_else(damaged)),
         _ => Err(damaged()),
     }

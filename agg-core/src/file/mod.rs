@@ -27,7 +27,7 @@ pub use open::OpenRequest;
 pub use pointers::Whence;
 pub use views::Displacement;
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
 use crate::report::Counters;
 use crate::tags::Tags;
@@ -45,6 +45,9 @@ pub struct File {
     tags: Tags,
     driver: Arc<dyn Driver>,
     shared: Option<Arc<dyn SharedState>>,
+    aggregators: Vec<usize>,
+    /// Equal on all ranks.
+    facts: Facts,
     path: String,
     amode: Amode,
     counters: Arc<Counters>,

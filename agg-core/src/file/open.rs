@@ -1,12 +1,13 @@
 //! Opening a file.
 
 use super::info::AgreedHints;
-use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
+use super::meet::{Kind, Words, from_rank_zero, meet, same_everywhere};
 use super::{Amode, File, State};
-use crate::driver::{self, Driver, OpenHow};
+use crate::driver::{self, Driver, Facts, OpenHow};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
-use crate::hints::{Hints, Switch};
+use crate::hints::{Hints, Origin, Switch};
+use crate::plan::aggregators;
 use crate::report::Counters;
 use crate::tags::{TagBlock, Tags};
 use crate::task::BoxFuture;
@@ -35,6 +36,8 @@ struct Opened {
     shared: Option<Arc<dyn SharedState>>,
     /// Where the file pointers start, in bytes.
     start: u64,
+    aggregators: Vec<usize>,
+    facts: Facts,
 }
 
 impl File {
@@ -69,6 +72,8 @@ impl File {
                 tags,
                 driver: opened.driver,
                 shared: opened.shared,
+                aggregators: opened.aggregators,
+                facts: opened.facts,
                 path,
                 amode,
                 counters: Arc::new(Counters::default()),
@@ -89,43 +94,71 @@ async fn open_on_all(
     fault: Option<Error>,
 ) -> Result<Opened> {
     let hints = AgreedHints::new(hints);
-    let words = [u64::from(amode.0), hints.digest, 0, 0];
+    let words = [u64::from(amode.0), hints.digest, u64::from(names_aggregators(&hints.hints)), 0];
     let checked = fault.map_or_else(|| amode.check(), Err);
     let all = meet(transport, tags, Kind::Open, words, checked).await?;
     let modes: Vec<_> = all.iter().map(|words| [words[0], 0, 0, 0]).collect();
     same_everywhere(&modes, ErrorClass::NotSame, "the access mode")?;
     let hints = hints.agree(transport, &all, 1, tags).await?;
+    let aggregators = choose_aggregators(transport, &hints.hints, all[0][2] != 0)?;
     let how = how_to_open(path, amode, &hints.hints, transport.rank());
-    let (driver, start) = open_in_turn(transport, tags, &how, amode).await?;
+    let (driver, [start, block_size, striping_unit, striping_factor]) =
+        open_in_turn(transport, tags, &how, amode).await?;
     let shared = transport.share(tags.tag(5)).await.ok();
     if amode.has(Amode::APPEND) {
         start_shared_pointer(transport, shared.as_deref(), start, tags).await?;
     }
-    Ok(Opened { driver, hints, shared, start })
+    let striping_factor = u32::try_from(striping_factor).unwrap_or(0);
+    let facts = Facts { block_size, striping_unit, striping_factor, file_system: String::new() };
+    Ok(Opened { driver, hints, shared, start, aggregators, facts })
+}
+
+/// Whether somebody said which ranks shall be aggregators.
+fn names_aggregators(hints: &Hints) -> bool {
+    hints.origin("cb_config_list") != Some(Origin::Default)
+}
+
+/// The aggregators; `named` says whether rank 0's hints name them, which all ranks follow.
+fn choose_aggregators(transport: &dyn Transport, hints: &Hints, named: bool) -> Result<Vec<usize>> {
+    if transport.size() == 1 {
+        return Ok(vec![0]);
+    }
+    let list = named.then_some(hints.cb_config_list.as_str());
+    aggregators::choose(transport.hosts(), list, hints.cb_nodes)
 }
 
 /// Rank 0 opens (and creates) the file, then all others at once; none has it open if one failed.
-/// Returns where the file pointers start.
+/// Returns rank 0's news: where the file pointers start, and its facts about the file system.
 async fn open_in_turn(
     transport: &dyn Transport,
     tags: &TagBlock,
     how: &OpenHow,
     amode: Amode,
-) -> Result<(Arc<dyn Driver>, u64)> {
+) -> Result<(Arc<dyn Driver>, Words)> {
     let mut first = None;
-    let start = from_rank_zero(transport, tags, || {
+    let news = from_rank_zero(transport, tags, || {
         let driver = open_here(how, amode)?;
         let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
+        let news = news(&*driver, start, transport.size());
         first = Some(driver);
-        Ok(start)
+        Ok(news)
     })
     .await?;
     let opened = first.map_or_else(|| open_here(how, amode), Ok);
     if transport.size() == 1 {
-        return opened.map(|driver| (driver, start));
+        return opened.map(|driver| (driver, news));
     }
     let driver = keep_if_all_opened(transport, tags, opened).await?;
-    Ok((driver, start))
+    Ok((driver, news))
+}
+
+/// What rank 0 tells the others. A single rank needs no facts: it makes no plans.
+fn news(driver: &dyn Driver, start: u64, ranks: usize) -> Words {
+    if ranks == 1 {
+        return [start, 1, 0, 0];
+    }
+    let Facts { block_size, striping_unit, striping_factor, .. } = driver.facts();
+    [start, block_size, striping_unit, u64::from(striping_factor)]
 }
 
 async fn keep_if_all_opened(

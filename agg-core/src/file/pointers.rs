@@ -81,7 +81,7 @@ impl File {
                 let current = u64::try_from(shared.load()?).unwrap_or(0);
                 let target = target(&file.view(), whence, current, end, offset)?;
                 shared.store(to_offset(target)?)?;
-                Ok(target)
+                Ok([target, 0, 0, 0])
             })
             .await?;
             file.state().shared_moved = true;

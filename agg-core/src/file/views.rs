@@ -75,7 +75,8 @@ impl File {
             view = moved?;
         }
         if displacement == Displacement::Current || all.iter().any(|words| words[3] != 0) {
-            from_rank_zero(&*self.transport, tags, || self.shared()?.store(0).map(|()| 0)).await?;
+            from_rank_zero(&*self.transport, tags, || self.shared()?.store(0).map(|()| [0; 4]))
+                .await?;
         }
         let mut state = self.state();
         state.view = Arc::new(view);

@@ -25,6 +25,9 @@ pub struct Summary {
     pub pieces: u64,
     /// The arguments were wrong; this rank moves nothing.
     pub failed: bool,
+    /// Which collective operation the rank is in, below 64: 0 is none that all ranks know. Ranks
+    /// in different operations must not go on.
+    pub kind: u8,
     /// The view's data may go back in the file or overlap itself: no aggregator can serve it.
     pub unordered: bool,
 }
@@ -40,7 +43,7 @@ impl Summary {
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[32] = u8::from(self.failed) | u8::from(self.unordered) << 1;
+        bytes[32] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
 
@@ -57,6 +60,7 @@ impl Summary {
                 pieces: word(chunk, 3),
                 failed: chunk[32] & 1 != 0,
                 unordered: chunk[32] & 2 != 0,
+                kind: chunk[32] >> 2,
             })
             .collect()
     }
@@ -82,6 +86,7 @@ mod tests {
                 bytes: 50,
                 pieces: 3,
                 failed: false,
+                kind: 63,
                 unordered: true,
             },
             Summary { failed: true, ..Summary::default() },
