@@ -76,13 +76,12 @@ pub fn forget(file: &Arc<OpenFile>) {
     drop(take(file));
 }
 
-/// Lets the active split operations proceed as far as they can without waiting.
-pub fn progress() {
+/// Lets the active split operations proceed as far as they can without waiting. Whether any has
+/// work left.
+pub fn progress() -> bool {
     let files: Vec<Arc<OpenFile>> = {
         let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
         active.iter().map(|one| one.file.clone()).collect()
     };
-    for file in files {
-        file.engine.progress();
-    }
+    files.iter().fold(false, |any, file| file.engine.progress() || any)
 }

@@ -127,7 +127,13 @@ impl File {
         }
         let span = request.view.span(request.position, request.len);
         let exclusive = request.direction == Direction::Write;
-        transport::lock(&**self.shared()?, span, exclusive).await.map(Some)
+        match transport::lock(&**self.shared()?, span, exclusive).await {
+            // Ranks on several nodes share no locks of their own; then the file's must do.
+            Err(error) if error.class() == ErrorClass::UnsupportedOperation => {
+                self.driver.lock(span, exclusive).map(Some)
+            }
+            locked => locked.map(Some),
+        }
     }
 
     /// Carries out an operation of all ranks; a rank without a valid request takes part too.

@@ -71,10 +71,12 @@ impl File {
         self.state().split.as_ref().map(|split| split.kind)
     }
 
-    /// Lets an active split operation proceed, as far as it can without waiting.
-    pub fn progress(&self) {
+    /// Lets an active split operation proceed, as far as it can without waiting. Whether there is
+    /// one with work left.
+    pub fn progress(&self) -> bool {
         let waker = std::task::Waker::noop();
         self.poll_split(&mut Context::from_waker(waker));
+        self.state().split.as_ref().is_some_and(|split| split.done.is_none())
     }
 
     /// Polls the active split operation once, unless another thread does.

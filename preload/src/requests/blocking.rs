@@ -5,7 +5,7 @@ use super::{any_work, progress};
 use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::progress::{advances, rest};
-use crate::{mpi, room};
+use crate::{mpi, room, split};
 use libc::c_int;
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ pub fn before_collective(_: &Abi) {
     let mut waits = 0u32;
     loop {
         progress();
-        if super::locked(&super::PENDING).is_empty() {
+        if super::locked(&super::PENDING).is_empty() && !split::progress() {
             return;
         }
         if advances() != seen {
