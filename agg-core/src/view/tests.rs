@@ -27,7 +27,7 @@ fn int() -> Datatype {
 
 fn refused(filetype: Datatype, writable: bool) -> bool {
     let view = View::new(0, Datatype::bytes(1), filetype, Representation::Native, writable);
-    view.is_err_and(|error| error.class() == ErrorClass::Arg)
+    view.is_err_and(|error| error.class() == ErrorClass::Io)
 }
 
 proptest! {
