@@ -8,6 +8,7 @@ pub mod table;
 mod direct;
 mod facts;
 mod locks;
+mod mapped;
 mod os;
 mod posix;
 
@@ -105,6 +106,16 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
             Some(first) => self.pwrite(first, offset),
             None => Ok(0),
         }
+    }
+
+    /// Stores `data` in many small `pieces` of file at once (ascending, disjoint, together as long
+    /// as `data`) and touches no byte between them.
+    ///
+    /// Returns how many bytes were stored. Fewer than all is no error here: the caller writes the
+    /// rest piece by piece and learns why. A driver that knows no better way stores nothing.
+    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
+        let _ = (pieces, data);
+        0
     }
 
     /// Reads until `buffer` is full, the file ends, or an error; counts system calls and bytes.

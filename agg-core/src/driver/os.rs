@@ -1,6 +1,7 @@
 //! System calls on raw descriptors: one safe function each, one attempt each unless said otherwise.
 
 use super::generic::MAX_TRANSFER;
+use crate::Extent;
 use std::ffi::CStr;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::RawFd;
@@ -119,10 +120,11 @@ pub(super) fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
 }
 
-pub(super) fn fallocate(fd: RawFd, size: u64) -> io::Result<()> {
-    let size = signed(size)?;
-    // SAFETY: no memory is involved. Mode 0 extends the file and leaves its data alone.
-    uninterrupted(|| status(unsafe { libc::fallocate(fd, 0, 0, size) }))
+/// Allocates storage for a range, which extends the file where needed and changes no data.
+pub(super) fn fallocate_range(fd: RawFd, range: Extent) -> io::Result<()> {
+    let (start, len) = (signed(range.offset)?, signed(range.len)?);
+    // SAFETY: no memory is involved.
+    uninterrupted(|| status(unsafe { libc::fallocate(fd, 0, start, len) }))
 }
 
 pub(super) fn fsync(fd: RawFd) -> io::Result<()> {
@@ -141,4 +143,65 @@ pub(super) fn ofd_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io
     lock.l_len = len;
     // SAFETY: the kernel reads the local value.
     uninterrupted(|| status(unsafe { libc::fcntl(fd, libc::F_OFD_SETLKW, &raw const lock) }))
+}
+
+/// A nameless file in memory.
+pub(super) fn memory_file(label: &CStr) -> io::Result<RawFd> {
+    // SAFETY: the label is a terminated string.
+    let fd = unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(fd) }
+}
+
+/// A shared, writable mapping of a range of a file. This process never touches its bytes itself.
+pub(super) struct Mapping {
+    address: *mut libc::c_void,
+    len: usize,
+    /// File byte at `address`.
+    start: u64,
+}
+
+impl Mapping {
+    /// Maps the pages that hold `range`.
+    pub(super) fn new(fd: RawFd, range: Extent) -> io::Result<Self> {
+        const PAGE: u64 = 65536; // a multiple of every page size in use
+        let start = range.offset / PAGE * PAGE;
+        let len = usize::try_from(range.end() - start).map_err(io::Error::other)?;
+        let (access, offset) = (libc::PROT_READ | libc::PROT_WRITE, signed(start)?);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd, offset) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address, len, start })
+    }
+
+    /// Lets the kernel read from `source` at `offset` into `pieces` of the mapped file, one after
+    /// the other; returns how many bytes it stored. Pieces outside the mapping are refused.
+    pub(super) fn fill(
+        &mut self,
+        pieces: &[Extent],
+        source: RawFd,
+        offset: u64,
+    ) -> io::Result<usize> {
+        let place = |piece: &Extent| {
+            let at = piece.offset.checked_sub(self.start)?;
+            let end = usize::try_from(at.checked_add(piece.len)?).ok()?;
+            let base = self.address.cast::<u8>().wrapping_add(at as usize).cast();
+            (end <= self.len).then_some(libc::iovec { iov_base: base, iov_len: piece.len as usize })
+        };
+        let places: Option<Vec<libc::iovec>> = pieces.iter().map(place).collect();
+        let places = places.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let (count, offset) = (places.len().min(MAX_VECTORS) as libc::c_int, signed(offset)?);
+        // SAFETY: all places lie in the mapping, which is not borrowed as Rust memory anywhere. A
+        // page that cannot be had ends the call early.
+        checked(unsafe { libc::preadv(source, places.as_ptr(), count, offset) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing refers to it any more.
+        unsafe { libc::munmap(self.address, self.len) };
+    }
 }

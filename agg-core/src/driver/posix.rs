@@ -2,6 +2,7 @@
 
 use super::direct::Direct;
 use super::locks::HeldRanges;
+use super::mapped::Mapped;
 use super::{Driver, Facts, OpenHow, facts, generic, locks, os};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
@@ -54,6 +55,9 @@ struct PosixFile {
     descriptor: Arc<Descriptor>,
     direct: Option<Direct>,
     facts: OnceLock<Facts>,
+    /// Opened for reading and writing, without direct transfers: pages may be mapped.
+    mappable: bool,
+    mapped: OnceLock<Option<Mapped>>,
 }
 
 /// Refuses names that cannot be a path.
@@ -95,7 +99,13 @@ fn open_file(how: &OpenHow) -> Result<PosixFile> {
     let wants_direct = how.direct_read || how.direct_write;
     let direct =
         wants_direct.then(|| Direct::open(fd, access, how.direct_read, how.direct_write)).flatten();
-    Ok(PosixFile { descriptor: Arc::new(descriptor), direct, facts: OnceLock::new() })
+    Ok(PosixFile {
+        descriptor: Arc::new(descriptor),
+        direct,
+        facts: OnceLock::new(),
+        mappable: how.read && how.write && !wants_direct,
+        mapped: OnceLock::new(),
+    })
 }
 
 /// Removes the name `path`.
@@ -168,6 +178,16 @@ impl Driver for PosixFile {
         os::pwritev(self.descriptor.get()?, buffers, offset)
     }
 
+    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
+        if !self.mappable {
+            return 0;
+        }
+        let mapped = self.mapped.get_or_init(|| Mapped::new(&self.facts().file_system));
+        let (Some(mapped), Ok(fd)) = (mapped, self.descriptor.get()) else { return 0 };
+        // Whatever went wrong: the caller writes the rest piece by piece and learns why.
+        mapped.store(fd, pieces, data).unwrap_or(0)
+    }
+
     fn size(&self) -> Result<u64> {
         let stat = self.call("fstat", os::fstat)?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
@@ -184,6 +204,9 @@ impl Driver for PosixFile {
 
     fn close(&self) -> Result<()> {
         let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
+        if let Some(Some(mapped)) = self.mapped.get() {
+            mapped.close();
+        }
         self.descriptor.close().and(direct).map_err(|error| Error::os("close", &error))
     }
 
@@ -201,7 +224,7 @@ impl Driver for PosixFile {
         if size == 0 {
             return Ok(());
         }
-        match self.descriptor.get().and_then(|fd| os::fallocate(fd, size)) {
+        match self.descriptor.get().and_then(|fd| os::fallocate_range(fd, Extent::new(0, size))) {
             Ok(()) => Ok(()),
             Err(error) if is_unsupported(&error) => self.append_zeros(size),
             Err(error) => Err(Error::os("fallocate", &error)),

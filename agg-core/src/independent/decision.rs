@@ -8,7 +8,10 @@ use crate::driver::Facts;
 use crate::hints::Switch;
 
 /// Bytes that a local file system delivers from its cache in the time of one call.
-const LOCAL_CALL: u64 = 8 << 10;
+const LOCAL_CALL: u64 = 4 << 10;
+/// The cost of writing a piece by a call of its own, compared with storing it into a mapping, where
+/// each page that is touched costs a fault.
+pub const PIECE_COST: u64 = 2 << 10;
 /// The same for file systems behind a network, at least and at most.
 const REMOTE_CALL: (u64, u64) = (256 << 10, 4 << 20);
 /// Copying a byte out of the staging buffer costs this part of delivering it.
@@ -56,7 +59,7 @@ mod tests {
     fn a_call_costs_more_behind_a_network() {
         let local = call_cost(Switch::Automatic, || facts("ext4", 4096));
         let remote = call_cost(Switch::Automatic, || facts("nfs", 1 << 20));
-        assert_eq!((local, remote), (8 << 10, 1 << 20));
+        assert_eq!((local, remote), (4 << 10, 1 << 20));
         assert_eq!(call_cost(Switch::Automatic, || facts("0x123", 512)), 256 << 10);
     }
 
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn small_pieces_close_together_are_read_at_once_and_others_are_not() {
-        assert!(joins(4096, 8, LOCAL_CALL));
+        assert!(joins(4000, 8, LOCAL_CALL));
         assert!(!joins(1 << 20, 8, LOCAL_CALL));
         assert!(!joins(8, 1 << 20, LOCAL_CALL));
     }

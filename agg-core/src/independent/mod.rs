@@ -1,7 +1,7 @@
 //! Independent access: one rank, one view, one buffer, without other ranks' help.
 //!
 //! Writes touch the bytes that were asked for and no other: pieces of file are written one by one
-//! (list I/O). Reading, modifying and writing back whole windows (data sieving) happens only where
+//! (list I/O), or many small ones at once by [`Driver::store_pieces`]. Reading, modifying and writing back whole windows (data sieving) happens only where
 //! the hint `romio_ds_write=enable` asks for it, and then under a lock. Reads may take gaps along
 //! where that is cheaper ([`decision`]).
 
@@ -69,10 +69,10 @@ pub fn write_strided<D: Driver + ?Sized>(
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.write_buffer, counters);
     let extents = Merged(view.extents(pos, len).peekable());
-    let result = if strategy.write == Switch::Enable {
-        sieve::write(&mut transfer, extents)
-    } else {
-        list::write(&mut transfer, extents)
+    let result = match strategy.write {
+        Switch::Enable => sieve::write(&mut transfer, extents),
+        Switch::Automatic => sieve::write_exactly(&mut transfer, extents),
+        Switch::Disable => list::write(&mut transfer, extents),
     };
     let bytes = transfer.moved();
     let result = result.and_then(|()| {

@@ -3,11 +3,14 @@
 use super::decision;
 use super::list::{self, Transfer};
 use crate::driver::{Driver, Outcome};
+use crate::report::Counters;
 use crate::{Extent, Result};
 use std::iter::Peekable;
 
 /// Most pieces of one request: bounds the memory that remembers them.
-const MOST_PIECES: usize = 2048;
+const MOST_PIECES: usize = 4096;
+/// Fewer pieces are not worth the preparations of [`Driver::store_pieces`].
+const FEWEST_PIECES: usize = 16;
 
 /// Pieces in ascending order that one request moves.
 struct Group {
@@ -144,4 +147,47 @@ fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group
     let stored = group.ranges(outcome.bytes).map(|range| range.len() as u64).sum();
     transfer.add_moved(stored);
     outcome.result.map(|()| true)
+}
+
+/// Writes small pieces close together by [`Driver::store_pieces`] and all others one by one.
+pub(super) fn write_exactly<D: Driver + ?Sized>(
+    transfer: &mut Transfer<'_, D>,
+    extents: impl Iterator<Item = Extent>,
+) -> Result<()> {
+    let mut extents = extents.peekable();
+    let mut pieces = Vec::new();
+    let mut possible = true;
+    let window = transfer.window();
+    while possible {
+        let group = Group::next(&mut extents, decision::PIECE_COST, window, pieces);
+        let Some(group) = group else { return Ok(()) };
+        let mut stored = 0;
+        if group.pieces.len() >= FEWEST_PIECES {
+            stored = store_group(transfer, &group)?;
+            possible = stored > 0;
+        }
+        for piece in &group.pieces {
+            let skip = stored.min(piece.len);
+            stored -= skip;
+            transfer.write_run(Extent::between(piece.offset + skip, piece.end()))?;
+        }
+        pieces = group.pieces;
+    }
+    list::write(transfer, extents)
+}
+
+/// Stores a group at once; returns how many of its bytes are stored, behind which memory stands.
+fn store_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<u64> {
+    let len = group.pieces.iter().map(|piece| piece.len).sum::<u64>();
+    let place = transfer.cursor.position();
+    let data = transfer.staging.get(len as usize)?;
+    transfer.cursor.gather(data);
+    let stored = transfer.driver.store_pieces(&group.pieces, data).min(data.len()) as u64;
+    transfer.cursor.seek(place + stored);
+    if stored > 0 {
+        Counters::add(&transfer.counters.writes_out, 1);
+        Counters::add(&transfer.counters.bytes_written_out, stored);
+    }
+    transfer.add_moved(stored);
+    Ok(stored)
 }

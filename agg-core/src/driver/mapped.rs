@@ -1,0 +1,106 @@
+//! Storing many small pieces at once, and not a byte between them.
+//!
+//! The pieces are stored into a shared mapping of the file, so that whatever another process
+//! writes into the gaps meanwhile stays. The kernel does the storing, as a read from a nameless
+//! memory file into the mapping: where a page cannot be had (full disk, file cut off by somebody)
+//! that read ends early, while a store of our own would kill the process.
+
+use super::os;
+use super::posix::Descriptor;
+use crate::Extent;
+use std::io;
+use std::os::fd::RawFd;
+
+/// File systems whose mappings are coherent with writes, and where allocated storage is kept for
+/// the bytes it was allocated for (not so on file systems that copy on write).
+const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
+
+/// The way of one open file.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    staging: Descriptor,
+}
+
+impl Mapped {
+    /// `None` if the file system is not suitable or the system has no memory files.
+    pub(super) fn new(file_system: &str) -> Option<Self> {
+        if !SUITABLE.contains(&file_system) {
+            return None;
+        }
+        Some(Self { staging: Descriptor::new(os::memory_file(c"aggio-pieces").ok()?) })
+    }
+
+    /// Stores `data` in `pieces` (ascending, disjoint, together as long as `data`) of file `fd`;
+    /// returns how many bytes were stored.
+    pub(super) fn store(&self, fd: RawFd, pieces: &[Extent], data: &[u8]) -> io::Result<usize> {
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(0) };
+        let span = Extent::between(first.offset, last.end());
+        // Storage for all pages and the new end of the file, before anything depends on them.
+        os::fallocate_range(fd, span)?;
+        let staging = self.staging.get()?;
+        let mut filled = 0;
+        while filled < data.len() {
+            filled += os::pwrite(staging, &data[filled..], filled as u64)?;
+        }
+        let mut mapping = os::Mapping::new(fd, span)?;
+        let mut stored = 0;
+        for batch in pieces.chunks(os::MAX_VECTORS) {
+            let len: u64 = batch.iter().map(|piece| piece.len).sum();
+            let n = mapping.fill(batch, staging, stored as u64)?;
+            stored += n;
+            if (n as u64) < len {
+                break;
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Gives the memory file up.
+    pub(super) fn close(&self) {
+        let _ = self.staging.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::scratch::Scratch;
+    use std::os::fd::AsRawFd;
+
+    fn file(scratch: &Scratch, content: &[u8]) -> std::fs::File {
+        let path = scratch.file("f");
+        std::fs::write(&path, content).unwrap();
+        std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
+    }
+
+    #[test]
+    fn pieces_are_stored_and_the_bytes_between_them_keep_their_content() {
+        let scratch = Scratch::new();
+        let file = file(&scratch, &[9; 70_000]);
+        let Some(mapped) = Mapped::new("tmpfs") else { return };
+        let pieces: Vec<Extent> = (0..3000).map(|n| Extent::new(50_000 + n * 10, 3)).collect();
+        let data: Vec<u8> = (0..9000u32).map(|n| n as u8).collect();
+        assert_eq!(mapped.store(file.as_raw_fd(), &pieces, &data).unwrap(), 9000);
+        let mut expected = vec![9; 70_000];
+        expected.resize(50_000 + 2999 * 10 + 3, 0);
+        for (piece, data) in pieces.iter().zip(data.chunks(3)) {
+            expected[piece.offset as usize..piece.end() as usize].copy_from_slice(data);
+        }
+        assert!(std::fs::read(scratch.file("f")).unwrap() == expected);
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_had_ends_the_call_and_not_the_process() {
+        let scratch = Scratch::new();
+        let file = file(&scratch, &[9; 100]);
+        let staging = Descriptor::new(os::memory_file(c"test").unwrap());
+        os::pwrite(staging.get().unwrap(), &[1; 40], 0).unwrap();
+        let mut mapping = os::Mapping::new(file.as_raw_fd(), Extent::new(0, 1 << 20)).unwrap();
+        let pieces = [Extent::new(10, 20), Extent::new(900_000, 20)];
+        assert_eq!(mapping.fill(&pieces, staging.get().unwrap(), 0).unwrap(), 20);
+        assert!(mapping.fill(&pieces[1..], staging.get().unwrap(), 0).is_err());
+        assert!(mapping.fill(&[Extent::new(1 << 20, 1)], staging.get().unwrap(), 0).is_err());
+        let expected = [[9; 10].as_slice(), &[1; 20], &[9; 70]].concat();
+        assert_eq!(std::fs::read(scratch.file("f")).unwrap(), expected);
+    }
+}
