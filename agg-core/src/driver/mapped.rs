@@ -35,8 +35,16 @@ impl Mapped {
     pub(super) fn store(&self, fd: RawFd, pieces: &[Extent], data: &[u8]) -> io::Result<usize> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(0) };
         let span = Extent::between(first.offset, last.end());
-        // Storage for all pages and the new end of the file, before anything depends on them.
-        os::fallocate_range(fd, span)?;
+        // Storage for all pages first, and the new end of the file by its last byte: an attempt
+        // that fails here has not made the file longer.
+        os::fallocate(fd, span, true)?;
+        let size = u64::try_from(os::fstat(fd)?.st_size).unwrap_or(0);
+        if size < span.end() {
+            let Some(end) = data.last() else { return Ok(0) };
+            if os::pwrite(fd, std::slice::from_ref(end), span.end() - 1)? == 0 {
+                return Ok(0);
+            }
+        }
         let staging = self.staging.get()?;
         let mut filled = 0;
         while filled < data.len() {

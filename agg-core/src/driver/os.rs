@@ -120,11 +120,12 @@ pub(super) fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
 }
 
-/// Allocates storage for a range, which extends the file where needed and changes no data.
-pub(super) fn fallocate_range(fd: RawFd, range: Extent) -> io::Result<()> {
+/// Allocates storage for a range and changes no data; the file grows to it unless `keep_size`.
+pub(super) fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
     let (start, len) = (signed(range.offset)?, signed(range.len)?);
+    let mode = if keep_size { libc::FALLOC_FL_KEEP_SIZE } else { 0 };
     // SAFETY: no memory is involved.
-    uninterrupted(|| status(unsafe { libc::fallocate(fd, 0, start, len) }))
+    uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
 }
 
 pub(super) fn fsync(fd: RawFd) -> io::Result<()> {

@@ -224,7 +224,7 @@ impl Driver for PosixFile {
         if size == 0 {
             return Ok(());
         }
-        match self.descriptor.get().and_then(|fd| os::fallocate_range(fd, Extent::new(0, size))) {
+        match self.descriptor.get().and_then(|fd| os::fallocate(fd, Extent::new(0, size), false)) {
             Ok(()) => Ok(()),
             Err(error) if is_unsupported(&error) => self.append_zeros(size),
             Err(error) => Err(Error::os("fallocate", &error)),
