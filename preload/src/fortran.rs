@@ -1,6 +1,6 @@
 //! Integers that stand for files in Fortran, and Fortran's ways to create error handlers.
 
-use crate::abi::Abi;
+use crate::abi::{Abi, Kind};
 use crate::entry::FileHandle;
 use crate::errhandler::{self, Language};
 use crate::resolve::{self, Symbol};
@@ -80,6 +80,21 @@ pub unsafe fn fromint(abi: &Abi, fh: c_int) -> FileHandle {
     })
 }
 
+/// The error handler that a Fortran integer stands for: the same number where handles are ints.
+fn errhandler_of(integer: c_int) -> usize {
+    let ints = active::abi().is_some_and(|abi| abi.kind == Kind::Mpich);
+    if ints {
+        return integer.cast_unsigned() as usize;
+    }
+    // SAFETY: the integer was made by the real library.
+    unsafe {
+        match mpi::symbol::Errhandler_f2c.address() {
+            Some(_) => mpi::Errhandler_f2c(integer),
+            None => mpi::Errhandler_fromint(integer),
+        }
+    }
+}
+
 /// Lets the real function create the error handler, then remembers that it is a Fortran one.
 ///
 /// # Safety
@@ -105,7 +120,7 @@ unsafe fn create_errhandler(
             std::mem::transmute(address);
         real(function, errhandler, ierror);
         if active::abi().is_some() && (ierror.is_null() || *ierror == 0) {
-            errhandler::learn(mpi::Errhandler_f2c(*errhandler), function, Language::Fortran);
+            errhandler::learn(errhandler_of(*errhandler), function, Language::Fortran);
         }
     }
 }

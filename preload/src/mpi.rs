@@ -87,6 +87,7 @@ table! {
 
     fn Errhandler_free(errhandler: Opaque);
     fn Errhandler_f2c(errhandler: c_int) -> usize;
+    fn Errhandler_fromint(errhandler: c_int) -> usize;
 
     fn Type_dup(datatype: usize, copy: Opaque);
     fn Type_free(datatype: Opaque);
