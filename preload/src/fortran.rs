@@ -127,9 +127,6 @@ unsafe fn create_errhandler(
 
 macro_rules! create_errhandler_names {
     ($($name:literal)*) => {
-        /// Every name under which a Fortran layer creates an error handler for files. Open MPI's
-        /// do not pass through the C function, MPICH's lose the fact that the function is Fortran.
-        pub static NAMES: &[&str] = &[$($name),*];
         $(const _: () = {
             static REAL: Symbol = Symbol::new(concat!($name, "\0"));
             // SAFETY: all Fortran layers pass these three references.
@@ -146,6 +143,8 @@ macro_rules! create_errhandler_names {
     };
 }
 
+// Every name under which a Fortran layer creates an error handler for files. Open MPI's do not pass
+// through the C function, MPICH's lose the fact that the function is Fortran.
 create_errhandler_names! {
     "mpi_file_create_errhandler" "mpi_file_create_errhandler_" "mpi_file_create_errhandler__"
     "MPI_FILE_CREATE_ERRHANDLER" "MPI_File_create_errhandler_f" "MPI_File_create_errhandler_f08"

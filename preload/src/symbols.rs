@@ -2,7 +2,7 @@
 //!
 //! One row is: kind, C name, arguments (the open file is implied), and the delegate that does the
 //! work. Each row becomes two exported functions (`MPI_x` and `PMPI_x`, because Fortran layers call
-//! either), one way to the real function (`forward::MPI_x`), and one entry of [`NAMES`].
+//! either), one way to the real function (`forward::MPI_x`), and one line of [`aggio_interposed`].
 //!
 //! * `file`: the first argument is a file by value. Files that this library does not manage go to
 //!   the real function. The delegate gives a `Result`, which the file's error handler sees.
@@ -30,8 +30,12 @@ macro_rules! table {
         $kind:ident $name:ident $(=> $twin:ident)?
         ($target:ident; $($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:expr;
     )*) => {
-        /// Every interposed function; each is exported with the prefix `P` too.
-        pub static NAMES: &[&str] = &[$(stringify!($name)),*];
+        /// The names of all interposed functions, one a line; each is exported with the prefix `P`
+        /// too. For tests and tools, which compare them with what the library exports.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn aggio_interposed() -> *const c_char {
+            concat!($(stringify!($name), "\n",)* "\0").as_ptr().cast()
+        }
 
         $(row! { $kind $name $(=> $twin)? ($target; $($arg: $ty),*) [$($ret)?] $body })*
 

@@ -1,6 +1,6 @@
 ! An error handler written in Fortran with mpi_f08 is called with the file's own handle and the code; a file opened
 ! here is read and written. Usage: errhandler_f08 FILE
-module seen
+module seen_f08
     use mpi_f08
     implicit none
     type(MPI_File) :: file
@@ -17,7 +17,7 @@ end module
 
 program errhandler_f08
     use mpi_f08
-    use seen
+    use seen_f08
     implicit none
     type(MPI_File) :: fh
     type(MPI_Errhandler) :: handler

@@ -1,6 +1,6 @@
 ! An error handler written in Fortran with mpif.h is called with the file's own handle and the code.
 ! Usage: errhandler_mpif FILE
-module seen
+module seen_mpif
     implicit none
     integer :: file = -77, code = -77, calls = 0
 contains
@@ -13,7 +13,7 @@ contains
 end module
 
 program errhandler_mpif
-    use seen
+    use seen_mpif
     implicit none
     include 'mpif.h'
     integer :: fh, handler, ierr, class, errors, rank, amode

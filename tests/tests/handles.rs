@@ -1,0 +1,111 @@
+//! Files as MPI objects: handles, error handlers, the life of the process; in C and in Fortran.
+
+use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed, library};
+
+/// Runs a program that prints `ok` when it found nothing wrong, with a file name as its argument.
+fn run(
+    source: &str,
+    mpi: &Mpi,
+    ranks: u32,
+    more: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<Finished> {
+    let library = library()?;
+    let directory = Directory::new();
+    let mut job = Job::new(&compile(source, mpi)).ranks(ranks).preload(Some(&library));
+    job = job.argument(directory.path().join("file"));
+    for argument in more {
+        job = job.argument(argument);
+    }
+    for (name, value) in variables {
+        job = job.variable(name, value);
+    }
+    Some(job.run())
+}
+
+/// The program finds nothing wrong with 1 and with 3 ranks.
+fn passes(source: &str) {
+    for mpi in installed() {
+        for ranks in [1, 3] {
+            let Some(finished) = run(source, &mpi, ranks, &[], &[]) else { return };
+            let good = finished.succeeded() && finished.stdout.lines().any(|line| line == "ok");
+            assert!(good, "{}, {ranks} ranks: {}", mpi.name, finished.report());
+        }
+    }
+}
+
+#[test]
+fn everything_of_an_open_file_that_moves_no_data() {
+    passes("handles.c");
+}
+
+#[test]
+fn error_handlers_are_inherited_kept_and_called() {
+    passes("errhandlers.c");
+}
+
+#[test]
+fn a_handler_written_with_mpif_h_gets_the_fortran_handle() {
+    passes("errhandler_mpif.f90");
+}
+
+#[test]
+fn a_handler_written_with_mpi_f08_gets_the_fortran_handle() {
+    passes("errhandler_f08.f90");
+}
+
+#[test]
+fn files_left_open_are_closed_without_a_word_to_other_ranks() {
+    for mpi in installed() {
+        let Some(finished) = run("left_open.c", &mpi, 3, &[], &[]) else { return };
+        assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        assert!(finished.stderr.contains("still open when MPI ends"), "{}", finished.report());
+    }
+}
+
+#[test]
+fn a_program_with_sessions_alone_is_served() {
+    for mpi in installed() {
+        let Some(finished) = run("sessions.c", &mpi, 3, &[], &[]) else { return };
+        let said = finished.stdout.trim();
+        let good = said == "ok" || said.lines().all(|line| line == "no sessions");
+        assert!(finished.succeeded() && good, "{}: {}", mpi.name, finished.report());
+    }
+}
+
+#[test]
+fn a_fatal_error_ends_the_job_and_says_why() {
+    for mpi in installed() {
+        for how in ["fatal", "abort"] {
+            let Some(finished) = run("errhandlers.c", &mpi, 2, &[how], &[]) else { return };
+            assert!(!finished.succeeded(), "{}: {}", mpi.name, finished.report());
+            assert!(!finished.stdout.contains("still here"), "{}", finished.report());
+            assert!(finished.stderr.contains("MPI_File_seek: "), "{}", finished.report());
+        }
+    }
+}
+
+#[test]
+fn switched_off_or_excluded_files_are_the_native_librarys() {
+    for mpi in installed() {
+        for variable in [("AGGIO", "off"), ("AGGIO_EXCLUDE", "*"), ("AGGIO_INCLUDE", "/nowhere/*")]
+        {
+            let Some(finished) = run("left_open.c", &mpi, 2, &[], &[variable]) else { return };
+            assert!(!finished.stderr.contains("aggio"), "{variable:?}: {}", finished.report());
+        }
+    }
+}
+
+#[test]
+fn a_bad_setting_is_told_once_and_fatal_if_strict() {
+    for mpi in installed() {
+        let bad = ("AGGIO_REPORT", "perhaps");
+        let Some(finished) = run("errhandlers.c", &mpi, 2, &[], &[bad]) else { return };
+        assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        assert_eq!(finished.stderr.matches("AGGIO_REPORT").count(), 1, "{}", finished.report());
+        let strict = ("AGGIO_STRICT", "1");
+        let Some(finished) = run("errhandlers.c", &mpi, 2, &[], &[bad, strict]) else { return };
+        assert!(!finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        assert!(finished.stderr.contains("AGGIO_REPORT"), "{}", finished.report());
+    }
+}
