@@ -1,11 +1,10 @@
 //! `MPI_File_close`, and what is left open at the end.
 
 use crate::abi::Abi;
-use crate::config;
 use crate::entry::{Access, FileHandle, access};
 use crate::handles::{self, OpenFile};
 use crate::symbols::forward;
-use crate::{errors, mpi, progress};
+use crate::{errors, mpi, progress, requests, split};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass};
 use libc::c_int;
@@ -26,7 +25,9 @@ pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
         Access::Foreign => unsafe { forward::MPI_File_close(fh) },
         Access::Invalid => errors::invalid_handle(NAME),
         Access::Ours(call) => {
+            requests::drain(&call.file);
             let closed = progress::wait(call.file.engine.clone().close());
+            split::forget(&call.file);
             let code = call.finish(closed);
             release(abi, &call.file);
             // SAFETY: as above. The file is closed whatever the result was.
@@ -55,10 +56,10 @@ pub fn abandon_all() {
     for file in handles::all() {
         let path = &file.path;
         log::once(Level::Warn, &format!("{path}: still open when MPI ends; closed now"));
+        split::forget(&file);
         if let Err(error) = file.engine.abandon() {
             log::write(Level::Error, format_args!("{error}"));
         }
         handles::remove(file.handle);
     }
-    let _ = config::get();
 }

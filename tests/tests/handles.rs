@@ -64,16 +64,6 @@ fn files_left_open_are_closed_without_a_word_to_other_ranks() {
 }
 
 #[test]
-fn a_program_with_sessions_alone_is_served() {
-    for mpi in installed() {
-        let Some(finished) = run("sessions.c", &mpi, 3, &[], &[]) else { return };
-        let said = finished.stdout.trim();
-        let good = said == "ok" || said.lines().all(|line| line == "no sessions");
-        assert!(finished.succeeded() && good, "{}: {}", mpi.name, finished.report());
-    }
-}
-
-#[test]
 fn a_fatal_error_ends_the_job_and_says_why() {
     for mpi in installed() {
         for how in ["fatal", "abort"] {
