@@ -46,7 +46,7 @@ check-long:
 demo:
 	$(SETUP) demo
 	$(MAKE) build
-	tests/demo/run.sh
+	tests/demo/run.py
 
 conformance:
 	$(SETUP) conformance

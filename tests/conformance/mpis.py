@@ -122,37 +122,44 @@ def kill_marked(mark):
         time.sleep(0.01)
 
 
-def served_calls(log):
-    """Data calls in aggio's reports, and calls that reached the MPI library, counted by the witness."""
-    served = unserved = 0
+COUNTERS = ["files", "calls", "pieces_in", "bytes_read", "bytes_written", "reads_out", "writes_out", "bytes_read_out",
+            "bytes_written_out"]
+
+
+def reports(log):
+    """The sum of aggio's reports of all files of a run, and the calls that reached the MPI library instead."""
+    total, unserved = dict.fromkeys(COUNTERS, 0), 0
     for path in glob.glob(log + "*"):
         with open(path, errors="replace") as stream:
             for line in stream:
                 if path.startswith(log + ".native"):
                     unserved += int(line.split()[0])
-                elif "{" in line:
-                    try:
-                        report = json.loads(line[line.index("{"):])
-                    except ValueError:
-                        continue
-                    # An open and a close are calls as well, even if nothing was read or written between.
-                    served += 2 + int(report.get("calls", 0))
-    return served, unserved
+                    continue
+                try:
+                    report = json.loads(line[line.index("{"):])
+                except ValueError:
+                    continue
+                total["files"] += 1
+                for name in COUNTERS[1:]:
+                    total[name] += int(report.get(name, 0))
+    return total, unserved
 
 
 class Run:
     """What came of one watched command."""
 
-    def __init__(self, code, output, seconds, served=0, unserved=0):
+    def __init__(self, code, output, seconds, report, unserved):
         self.code = code  # None: killed by the watchdog
         self.output = output
         self.seconds = seconds
-        self.served = served
-        self.unserved = unserved
+        self.report = report  # sums over all files
+        self.unserved = unserved  # calls
 
     def record(self, passed, **more):
         word = "timeout" if self.code is None else "pass" if passed else "fail"
-        record = {"result": word, "seconds": round(self.seconds, 2), "served": self.served, "unserved": self.unserved}
+        record = {"result": word, "seconds": round(self.seconds, 2), 
+                  # Opening a file is a call as well, even if nothing was read or written.
+                  "served": self.report["files"] + self.report["calls"], "unserved": self.unserved}
         if word != "pass":
             record["output"] = self.output[-2000:]
         return {**record, **more}
@@ -178,7 +185,7 @@ def watch(command, directory, mpi, server, limit, variables=None):
     process.wait()
     with open(output, errors="replace") as stream:
         text = stream.read()
-    run = Run(code, text, seconds, *served_calls(log))
+    run = Run(code, text, seconds, *reports(log))
     shutil.rmtree(temporary, ignore_errors=True)
     return run
 
