@@ -1,6 +1,6 @@
 //! The basic elements of a datatype in typemap order.
 
-use super::cursor::{Grain, Stop, Walk};
+use super::walk::{Grain, Stop, Walk};
 use super::{Basic, Datatype};
 
 /// Iterates over (basic element, how many in a row) in typemap order; made by

@@ -199,10 +199,19 @@ fn swap(bytes: &mut [u8], size: usize) {
     }
     match size {
         1 => {}
-        2 => bytes.chunks_exact_mut(2).for_each(|x| x.reverse()),
-        4 => bytes.chunks_exact_mut(4).for_each(|x| x.reverse()),
-        8 => bytes.chunks_exact_mut(8).for_each(|x| x.reverse()),
+        2 => swap_words::<2>(bytes),
+        4 => swap_words::<4>(bytes),
+        8 => swap_words::<8>(bytes),
         _ => bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse),
+    }
+}
+
+/// With a length known at compile time each reversal is one instruction.
+fn swap_words<const N: usize>(bytes: &mut [u8]) {
+    for chunk in bytes.chunks_exact_mut(N) {
+        if let Ok(word) = <&mut [u8; N]>::try_from(chunk) {
+            word.reverse();
+        }
     }
 }
 

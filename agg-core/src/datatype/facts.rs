@@ -1,8 +1,8 @@
 //! The facts that every node of a datatype's tree knows about itself.
 
 use super::basic::Basic;
-use super::digest::Digest;
 use crate::error::{Error, ErrorClass, Result};
+use std::borrow::Borrow;
 
 /// Deepest tree: real programs stay below 20, and recursion over a tree must not end the stack.
 pub(crate) const MAX_DEPTH: u32 = 256;
@@ -61,8 +61,12 @@ fn sum(a: i64, b: i64) -> Result<i64> {
     a.checked_add(b).ok_or_else(|| too_large("a displacement"))
 }
 
-/// The facts of `count` copies, `stride` bytes apart.
+/// The facts of `count` copies, `stride` bytes apart; `hash` is for the caller.
 pub(super) fn repeat_facts(count: u64, stride: i64, child: &Facts) -> Result<Facts> {
+    if count == 1 {
+        // There is no neighbour at `stride` to meet.
+        return Ok(*child);
+    }
     let copies = i64::try_from(count - 1).map_err(|_| too_large("the count"))?;
     let last = copies.checked_mul(stride).ok_or_else(|| too_large("a displacement"))?;
     let size = count.checked_mul(child.size).ok_or_else(|| too_large("the size"))?;
@@ -84,42 +88,53 @@ pub(super) fn repeat_facts(count: u64, stride: i64, child: &Facts) -> Result<Fac
         overlap: child.overlap || clash,
         uniform: child.uniform,
         depth: deeper(child.depth)?,
-        hash: Digest::new(2).wide(child.hash).word(count).signed(stride).finish(),
+        hash: child.hash,
     })
 }
 
 /// The facts of parts in a row (the first at 0); `depth` and `hash` are for the caller.
-pub(super) fn sequence_facts(parts: impl Iterator<Item = (i64, Facts)> + Clone) -> Result<Facts> {
+pub(super) fn sequence_facts<F: Borrow<Facts>>(
+    parts: impl Iterator<Item = Result<(i64, F)>> + Clone,
+) -> Result<Facts> {
     let mut all: Option<Facts> = None;
-    for (at, part) in parts.clone() {
-        let (low, high) = (sum(at, part.low)?, sum(at, part.high)?);
-        let (last, end) = (sum(at, part.last)?, sum(at, part.end)?);
-        let Some(all) = &mut all else {
-            all = Some(Facts { low, high, last, end, ..part });
-            continue;
-        };
-        let seam = u64::from(all.end == at);
-        let size = all.size.checked_add(part.size).ok_or_else(|| too_large("the size"))?;
-        let external = all.external_size.checked_add(part.external_size);
-        all.monotone = all.monotone && part.monotone && all.last <= at;
-        all.overlap = all.overlap || part.overlap || (all.monotone && all.end > at);
-        all.external_size = external.ok_or_else(|| too_large("the external32 size"))?;
-        all.uniform = all.uniform.filter(|basic| part.uniform == Some(*basic));
-        all.pieces = all.pieces.saturating_add(part.pieces - seam);
-        (all.size, all.last, all.end) = (size, last, end);
-        (all.low, all.high) = (all.low.min(low), all.high.max(high));
+    for part in parts.clone() {
+        let (at, part) = part?;
+        match &mut all {
+            None => all = Some(*part.borrow()),
+            Some(all) => all.append(at, part.borrow())?,
+        }
     }
     let mut all = all.ok_or_else(|| too_large("an empty list"))?;
-    if !all.monotone {
-        all.overlap = all.overlap || spans_overlap(parts);
+    if !all.monotone && !all.overlap {
+        all.overlap = spans_overlap(parts)?;
     }
     Ok(all)
 }
 
+impl Facts {
+    /// Adds a part whose first byte is at `at`.
+    fn append(&mut self, at: i64, part: &Facts) -> Result<()> {
+        let (low, high) = (sum(at, part.low)?, sum(at, part.high)?);
+        let external = self.external_size.checked_add(part.external_size);
+        self.monotone = self.monotone && part.monotone && self.last <= at;
+        self.overlap = self.overlap || part.overlap || (self.monotone && self.end > at);
+        self.size = self.size.checked_add(part.size).ok_or_else(|| too_large("the size"))?;
+        self.external_size = external.ok_or_else(|| too_large("the external32 size"))?;
+        self.uniform = self.uniform.filter(|basic| part.uniform == Some(*basic));
+        self.pieces = self.pieces.saturating_add(part.pieces - u64::from(self.end == at));
+        (self.last, self.end) = (sum(at, part.last)?, sum(at, part.end)?);
+        (self.low, self.high) = (self.low.min(low), self.high.max(high));
+        Ok(())
+    }
+}
+
 /// Whether the hulls of the parts share bytes.
-fn spans_overlap(parts: impl Iterator<Item = (i64, Facts)>) -> bool {
-    let mut spans: Vec<(i64, i64)> =
-        parts.map(|(at, part)| (at + part.low, at + part.high)).collect();
+fn spans_overlap<F: Borrow<Facts>>(parts: impl Iterator<Item = Result<(i64, F)>>) -> Result<bool> {
+    let span = |part: Result<(i64, F)>| {
+        let (at, part) = part?;
+        Ok((sum(at, part.borrow().low)?, sum(at, part.borrow().high)?))
+    };
+    let mut spans = parts.map(span).collect::<Result<Vec<(i64, i64)>>>()?;
     spans.sort_unstable();
-    spans.windows(2).any(|pair| pair[1].0 < pair[0].1)
+    Ok(spans.windows(2).any(|pair| pair[1].0 < pair[0].1))
 }

@@ -18,6 +18,7 @@ mod facts;
 mod locate;
 mod node;
 mod subarray;
+mod walk;
 
 pub use basic::{Basic, BasicKind};
 pub use cursor::{Cursor, Rows};

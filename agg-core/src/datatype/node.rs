@@ -126,7 +126,8 @@ impl Node {
             }
             _ => {}
         }
-        let facts = repeat_facts(count, stride, &child.facts)?;
+        let hash = Digest::new(2).wide(child.facts.hash).word(count).signed(stride).finish();
+        let facts = Facts { hash, ..repeat_facts(count, stride, &child.facts)? };
         Ok(Arc::new(Node { facts, shape: Shape::Repeat { count, stride, child: child.clone() } }))
     }
 
@@ -138,15 +139,14 @@ impl Node {
         if let Some(stride) = constant_stride(&displacements) {
             return Node::repeat(displacements.len() as u64, stride, child);
         }
-        let blocks: Vec<_> = displacements.iter().map(|at| (1, *at)).collect();
-        if let Some(series) = factor(&blocks) {
+        if let Some(series) = factor(displacements.iter().map(|at| (1, *at))) {
             return Ok(Node::series(&series, 0, child)?.1);
         }
         let mut digest = Digest::new(3).wide(child.facts.hash).word(displacements.len() as u64);
         for displacement in &displacements {
             digest = digest.signed(*displacement);
         }
-        let parts = displacements.iter().map(|at| (*at, child.facts));
+        let parts = displacements.iter().map(|at| Ok((*at, &child.facts)));
         let facts = Facts {
             depth: deeper(child.facts.depth)?,
             hash: digest.finish(),
@@ -174,26 +174,26 @@ impl Node {
             let block = Node::repeat(len, stride, child)?;
             return Ok((start, Node::indexed(displacements.collect::<Result<_>>()?, &block)?));
         }
-        if let Some(series) = factor(&merged) {
+        if let Some(series) = factor(merged.iter().copied()) {
             return Node::series(&series, stride, child);
         }
         let mut digest = Digest::new(4).wide(child.facts.hash).signed(stride);
         let mut blocks = Vec::with_capacity(merged.len());
-        let mut parts = Vec::with_capacity(merged.len());
         let mut first = 0u64;
-        for (len, at) in merged {
+        for &(len, at) in &merged {
             let displacement = at.checked_sub(start).ok_or_else(|| too_large("a displacement"))?;
             digest = digest.word(len).signed(displacement);
             blocks.push(Block { displacement, first });
-            let facts =
-                if len == 1 { child.facts } else { repeat_facts(len, stride, &child.facts)? };
-            parts.push((displacement, facts));
             first = first.checked_add(len).ok_or_else(|| too_large("the count"))?;
         }
+        let parts = merged.iter().map(|(len, at)| {
+            let block = repeat_facts(*len, stride, &child.facts)?;
+            Ok((at - start, block))
+        });
         let facts = Facts {
             depth: deeper(child.facts.depth)?,
             hash: digest.finish(),
-            ..sequence_facts(parts.iter().copied())?
+            ..sequence_facts(parts)?
         };
         let blocks = blocks.into_boxed_slice();
         let rows = child.facts.dense() && child.facts.end == stride;
@@ -230,7 +230,7 @@ impl Node {
             fields.push(Field { displacement, position, child });
             position = position.checked_add(size).ok_or_else(|| too_large("the size"))?;
         }
-        let parts = fields.iter().map(|field| (field.displacement, field.child.facts));
+        let parts = fields.iter().map(|field| Ok((field.displacement, &field.child.facts)));
         let facts =
             Facts { depth: deeper(depth)?, hash: digest.finish(), ..sequence_facts(parts)? };
         Ok((start, Arc::new(Node { facts, shape: Shape::Sequence { fields: fields.into() } })))
@@ -285,11 +285,11 @@ struct Series {
 }
 
 /// Describes a list of (length, displacement) by series, if that makes it much shorter.
-fn factor(blocks: &[(u64, i64)]) -> Option<Vec<Series>> {
+fn factor(blocks: impl ExactSizeIterator<Item = (u64, i64)>) -> Option<Vec<Series>> {
     let most = blocks.len() / 4;
     let mut list: Vec<Series> = Vec::new();
     let mut before = 0;
-    for &(len, at) in blocks {
+    for (len, at) in blocks {
         let step = at.checked_sub(before)?;
         before = at;
         let grown = list

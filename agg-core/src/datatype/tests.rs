@@ -137,3 +137,15 @@ fn rows_are_taken_at_once_up_to_the_last_but_one() {
     assert_eq!((cursor.position(), cursor.run()), (32, Some((64, 4))));
     assert_eq!(cursor.take_rows(1000), None);
 }
+
+#[test]
+fn a_block_of_one_copy_has_no_neighbour_to_overlap_with() {
+    let wide = Datatype::hvector(2, 1, 12, &int()).unwrap().resized(0, 16).unwrap();
+    let narrow = wide.resized(0, 4).unwrap();
+    let single = Datatype::hindexed(&[(1, 0), (1, 100)], &narrow).unwrap();
+    assert!(single.is_monotone() && !single.has_overlap());
+    let mixed = Datatype::hindexed(&[(1, 0), (2, 100), (1, 1000)], &wide).unwrap();
+    assert!(mixed.is_monotone() && !mixed.has_overlap());
+    let twice = Datatype::hindexed(&[(1, 0), (2, 100), (1, 1000)], &narrow).unwrap();
+    assert!(!twice.is_monotone());
+}
