@@ -113,13 +113,13 @@ impl Direct {
 }
 
 fn is_aligned(address: *const u8) -> bool {
-    address as usize % ALIGNMENT == 0
+    (address as usize).is_multiple_of(ALIGNMENT)
 }
 
 /// The largest aligned length, if there is one.
 fn aligned_len(offset: u64, len: usize) -> Option<usize> {
     let len = len.min(super::generic::MAX_TRANSFER) / ALIGNMENT * ALIGNMENT;
-    (offset % ALIGNMENT as u64 == 0 && len > 0).then_some(len)
+    (offset.is_multiple_of(ALIGNMENT as u64) && len > 0).then_some(len)
 }
 
 /// `EINVAL` means that the device wants another alignment: switch off and take the ordinary way.

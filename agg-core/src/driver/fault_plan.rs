@@ -146,7 +146,7 @@ impl Rule {
         let in_row = self.nth.is_none_or(|nth| n >= nth && n - nth < self.times.unwrap_or(1));
         self.kind.is_none_or(|wanted| wanted == kind)
             && in_row
-            && self.every.is_none_or(|every| n % every == 0)
+            && self.every.is_none_or(|every| n.is_multiple_of(every))
             && fired < times
     }
 }

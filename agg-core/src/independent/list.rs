@@ -20,6 +20,9 @@ pub(super) struct Transfer<'a, D: ?Sized> {
     pub(super) staging: Staging,
     pub(super) cursor: MemoryCursor,
     vectors: bool,
+    /// File byte that the first byte of memory belongs to, if memory mirrors the file with its
+    /// gaps; otherwise the pieces of file follow each other in memory.
+    mirror: Option<u64>,
     moved: u64,
 }
 
@@ -44,8 +47,45 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
             cursor: memory.cursor(0),
             // Transfers past the page cache want few, long, aligned requests.
             vectors: !direct_read && !direct_write,
+            mirror: None,
             moved: 0,
         }
+    }
+
+    /// Declares that memory mirrors the file from byte `start` on, gaps included.
+    pub(super) fn mirroring(mut self, start: u64) -> Self {
+        self.mirror = Some(start);
+        self
+    }
+
+    /// Moves to the place of `piece` in memory.
+    fn turn_to(&mut self, piece: Extent) {
+        if let Some(start) = self.mirror {
+            self.cursor.seek(piece.offset.saturating_sub(start));
+        }
+    }
+
+    /// Stores small pieces at once where the driver can; returns how many bytes of them are
+    /// stored, behind which memory then stands.
+    pub(super) fn store(&mut self, pieces: &[Extent]) -> u64 {
+        let len = pieces.iter().map(|piece| piece.len).sum::<u64>() as usize;
+        let place = self.cursor.position();
+        let Ok(data) = self.staging.get(len) else { return 0 };
+        let mut filled = 0;
+        for piece in pieces {
+            if let Some(start) = self.mirror {
+                self.cursor.seek(piece.offset.saturating_sub(start));
+            }
+            filled += self.cursor.gather(&mut data[filled..filled + piece.len as usize]);
+        }
+        let stored = self.driver.store_pieces(pieces, &data[..filled]).min(filled) as u64;
+        self.cursor.seek(place + stored);
+        if stored > 0 {
+            Counters::add(&self.counters.writes_out, 1);
+            Counters::add(&self.counters.bytes_written_out, stored);
+        }
+        self.moved += stored;
+        stored
     }
 
     /// Bytes moved so far.
@@ -95,6 +135,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
 
     /// Writes the next `extent.len` bytes of memory to `extent`.
     pub(super) fn write_run(&mut self, extent: Extent) -> Result<()> {
+        self.turn_to(extent);
         let mut at = extent.offset;
         while at < extent.end() {
             let (outcome, len) = match self.route(extent.end() - at)? {

@@ -13,6 +13,7 @@ mod staging;
 #[cfg(test)]
 mod tests;
 
+use crate::datatype::Datatype;
 use crate::driver::{Driver, Outcome};
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
@@ -20,6 +21,10 @@ use crate::report::Counters;
 use crate::view::View;
 use crate::{Error, ErrorClass, Extent};
 use list::{Merged, Transfer};
+use std::ops::Range;
+
+/// Size of the buffer for the runs of a window, in bytes.
+const RUNS_BUFFER: u64 = 1 << 20;
 
 /// How independent accesses shall be carried out: the hints that concern them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,5 +108,27 @@ pub fn read_strided<D: Driver + ?Sized>(
         0 => list::read(&mut transfer, extents),
         cost => sieve::read(&mut transfer, extents, cost),
     };
+    Outcome { bytes: transfer.moved(), result }
+}
+
+/// Writes the `runs` of `window`, which mirrors the file from byte `start` on; what lies between
+/// them stays as it is in the file.
+///
+/// Runs ascend and do not touch. They are stored in order: the extent of an error begins with the
+/// first byte that is not stored.
+pub fn write_runs<D: Driver + ?Sized>(
+    driver: &D,
+    start: u64,
+    window: &[u8],
+    runs: impl Iterator<Item = Range<usize>>,
+    counters: &Counters,
+) -> Outcome {
+    let base = window.as_ptr().cast_mut();
+    // SAFETY: `window` is borrowed during the call, and a write only reads from memory.
+    let memory = unsafe { Memory::new(base, Datatype::bytes(1), window.len() as u64) };
+    let mut transfer = Transfer::new(driver, &memory, RUNS_BUFFER, counters).mirroring(start);
+    let extents =
+        runs.map(|run| Extent::new(start.saturating_add(run.start as u64), run.len() as u64));
+    let result = sieve::write_exactly(&mut transfer, extents.filter(|run| !run.is_empty()));
     Outcome { bytes: transfer.moved(), result }
 }

@@ -3,7 +3,6 @@
 use super::decision;
 use super::list::{self, Transfer};
 use crate::driver::{Driver, Outcome};
-use crate::report::Counters;
 use crate::{Extent, Result};
 use std::iter::Peekable;
 
@@ -163,7 +162,7 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
         let Some(group) = group else { return Ok(()) };
         let mut stored = 0;
         if group.pieces.len() >= FEWEST_PIECES {
-            stored = store_group(transfer, &group)?;
+            stored = transfer.store(&group.pieces);
             possible = stored > 0;
         }
         for piece in &group.pieces {
@@ -174,20 +173,4 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
         pieces = group.pieces;
     }
     list::write(transfer, extents)
-}
-
-/// Stores a group at once; returns how many of its bytes are stored, behind which memory stands.
-fn store_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<u64> {
-    let len = group.pieces.iter().map(|piece| piece.len).sum::<u64>();
-    let place = transfer.cursor.position();
-    let data = transfer.staging.get(len as usize)?;
-    transfer.cursor.gather(data);
-    let stored = transfer.driver.store_pieces(&group.pieces, data).min(data.len()) as u64;
-    transfer.cursor.seek(place + stored);
-    if stored > 0 {
-        Counters::add(&transfer.counters.writes_out, 1);
-        Counters::add(&transfer.counters.bytes_written_out, stored);
-    }
-    transfer.add_moved(stored);
-    Ok(stored)
 }

@@ -1,6 +1,6 @@
 //! Random views and memory layouts against a plain vector of bytes, through real files.
 
-use super::{Strategy, read_strided, write_strided};
+use super::{Strategy, read_strided, write_runs, write_strided};
 use crate::datatype::Datatype;
 use crate::driver::scratch::Scratch;
 use crate::driver::{Driver, OpenHow, Outcome, fault, open};
@@ -270,6 +270,35 @@ proptest! {
             expected.resize(expected.len().max(content.len()), 0);
         }
         prop_assert!(content == expected);
+    }
+
+    #[test]
+    fn the_runs_of_a_window_are_written_and_its_gaps_are_not(
+        layout in view_layout(), old in old_content(), start in 0..900usize,
+        after in prop_oneof![Just(usize::MAX >> 1), 0..3000usize], real in any::<bool>(),
+    ) {
+        let plan = format!("op=write,after={after},errno=ENOSPC");
+        let (plan, after) = if real { ("", usize::MAX) } else { (plan.as_str(), after) };
+        let bench = Bench::new(&old, plan);
+        let window: Vec<u8> = (0..layout.extent()).map(|at| at as u8 | 1).collect();
+        let runs: Vec<_> = Layout { start: 0, tail: 0, ..layout.clone() }
+            .placed()
+            .into_iter()
+            .map(|(at, len)| at..at + len)
+            .collect();
+        let places: Vec<usize> = runs.iter().cloned().flatten().collect();
+        let counters = Counters::default();
+        let Outcome { bytes, result } =
+            write_runs(&*bench.driver, start as u64, &window, runs.into_iter(), &counters);
+        let stored = after.min(places.len());
+        prop_assert_eq!(bytes as usize, stored);
+        prop_assert_eq!(stored == places.len(), result.is_ok());
+        if let Err(error) = result {
+            prop_assert_eq!(error.extent().unwrap().offset as usize, start + places[stored]);
+        }
+        let data: Vec<u8> = places.iter().map(|at| window[*at]).collect();
+        let places: Vec<usize> = places.iter().map(|at| start + at).collect();
+        prop_assert!(bench.content() == written(old, &places[..stored], &data));
     }
 
     #[test]
