@@ -51,15 +51,15 @@ pub async fn join<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) 
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut left, mut right) = (None, None);
     std::future::poll_fn(move |context| {
-        if left.is_none() {
-            if let Poll::Ready(value) = a.as_mut().poll(context) {
-                left = Some(value);
-            }
+        if left.is_none()
+            && let Poll::Ready(value) = a.as_mut().poll(context)
+        {
+            left = Some(value);
         }
-        if right.is_none() {
-            if let Poll::Ready(value) = b.as_mut().poll(context) {
-                right = Some(value);
-            }
+        if right.is_none()
+            && let Poll::Ready(value) = b.as_mut().poll(context)
+        {
+            right = Some(value);
         }
         match (left.take(), right.take()) {
             (Some(left), Some(right)) => Poll::Ready((left, right)),

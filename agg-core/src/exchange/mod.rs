@@ -10,6 +10,7 @@
 mod coverage;
 mod flight;
 mod headers;
+mod place;
 mod read;
 mod share;
 mod write;
@@ -29,6 +30,7 @@ use crate::tags::TagBlock;
 use crate::transport::{self, LockGuard, SharedState, Transport};
 use crate::view::View;
 use share::Windows;
+use std::borrow::Cow;
 
 /// The steps of a call that have messages of their own.
 mod step {
@@ -151,6 +153,18 @@ async fn run(
 }
 
 impl Request<'_> {
+    /// Data bytes in a row, from `position` of the view on, in one piece.
+    fn packed(&self, position: u64, len: usize) -> Cow<'_, [u8]> {
+        let start = position - self.position;
+        if let Some(all) = self.memory.as_slice() {
+            let start = start as usize;
+            return Cow::Borrowed(&all[start..start + len]);
+        }
+        let mut bytes = vec![0; len];
+        self.memory.gather(start, &mut bytes);
+        Cow::Owned(bytes)
+    }
+
     /// Data bytes; a view that shows no byte takes none.
     fn len(&self) -> u64 {
         if self.view.is_empty() { 0 } else { self.memory.len() }

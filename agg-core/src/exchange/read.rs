@@ -4,7 +4,7 @@ use super::coverage::Coverage;
 use super::flight::Flight;
 use super::headers::{self, Peer};
 use super::share::{Part, Share};
-use super::{Call, agree, buffer, no_memory, step};
+use super::{Call, agree, buffer, no_memory, place, step};
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::report::Counters;
@@ -115,14 +115,16 @@ async fn aggregate(call: &Call<'_>) -> (Arrived, Result<()>) {
                 peer.share.take(&peer.view).map(|part| (place, part))
             })
             .collect();
-        let Some((_, first)) = parts.first() else { break };
-        let window = first.window;
+        if parts.is_empty() {
+            break;
+        }
         source.load(&peers, &parts);
         for (place, part) in parts {
             let peer = &peers[place];
             let valid = source.valid(peer, part);
             if peer.rank == call.rank() {
-                source.deliver(peer, part, valid);
+                let packed = place::pack(&peer.view, part, valid, &source.bytes);
+                call.request.memory.scatter(part.position - call.request.position, &packed);
                 own.got += valid as u64;
                 continue;
             }
@@ -130,13 +132,12 @@ async fn aggregate(call: &Call<'_>) -> (Arrived, Result<()>) {
                 let sent = flight.next().await.unwrap_or(Ok(()));
                 result = result.and(sent);
             }
-            let message = source.pack(peer, part, valid);
+            let message = place::pack(&peer.view, part, valid, &source.bytes);
             Counters::add(&call.scene.counters.messages, 1);
             Counters::add(&call.scene.counters.message_bytes, valid as u64);
             let sent = call.scene.transport.send(peer.rank, call.tag(step::DATA), message);
             flight.add(peer.rank, part.len, sent);
         }
-        debug_assert!(source.window == window.offset);
         // This rank's own receives from other aggregators get a turn.
         yield_now().await;
     }
@@ -149,7 +150,6 @@ async fn aggregate(call: &Call<'_>) -> (Arrived, Result<()>) {
 /// The window that was read.
 struct Source<'a, 'b> {
     call: &'b Call<'a>,
-    window: u64,
     bytes: Vec<u8>,
     coverage: Option<Coverage>,
     /// Bytes from here on do not exist or could not be read.
@@ -164,25 +164,24 @@ impl<'a, 'b> Source<'a, 'b> {
             Ok(bytes) if coverage.is_some() => (bytes, u64::MAX, Ok(())),
             _ => (Vec::new(), 0, Err(no_memory(most))),
         };
-        Self { call, window: 0, bytes, coverage, end, result }
+        Self { call, bytes, coverage, end, result }
     }
 
     /// Reads the bytes of `parts`, which are all of one window.
     fn load(&mut self, peers: &[Peer<'_>], parts: &[(usize, Part)]) {
-        let Some((_, first)) = parts.first() else { return };
-        self.window = first.window.offset;
-        let Some(coverage) = &mut self.coverage else { return };
-        if self.end <= self.window {
+        let (Some((_, first)), Some(coverage)) = (parts.first(), &mut self.coverage) else {
+            return;
+        };
+        let window = first.window.offset;
+        if self.end <= window {
             return;
         }
         for (place, part) in parts {
-            for extent in peers[*place].view.extents(part.position, part.len as u64) {
-                coverage.add((extent.offset - self.window) as usize, extent.len as usize);
-            }
+            place::mark(&peers[*place].view, *part, coverage);
         }
         let scene = self.call.scene;
         for run in coverage.runs(GAP) {
-            let (offset, len) = (self.window + run.start as u64, run.len() as u64);
+            let (offset, len) = (window + run.start as u64, run.len() as u64);
             let outcome = scene.driver.read_contig(&mut self.bytes[run], offset, scene.counters);
             if outcome.bytes < len || outcome.result.is_err() {
                 self.end = offset + outcome.bytes;
@@ -197,25 +196,5 @@ impl<'a, 'b> Source<'a, 'b> {
     fn valid(&self, peer: &Peer<'_>, part: Part) -> usize {
         let upto = peer.view.data_before(self.end).saturating_sub(part.position);
         usize::try_from(upto).map_or(part.len, |upto| upto.min(part.len))
-    }
-
-    /// The first `valid` bytes of `part` as a message.
-    fn pack(&self, peer: &Peer<'_>, part: Part, valid: usize) -> Vec<u8> {
-        let mut message = Vec::with_capacity(valid);
-        for extent in peer.view.extents(part.position, valid as u64) {
-            let at = (extent.offset - self.window) as usize;
-            message.extend_from_slice(&self.bytes[at..at + extent.len as usize]);
-        }
-        message
-    }
-
-    /// Puts the first `valid` bytes of this rank's own `part` into the caller's memory.
-    fn deliver(&self, peer: &Peer<'_>, part: Part, valid: usize) {
-        let request = self.call.request;
-        let mut cursor = request.memory.cursor(part.position - request.position);
-        for extent in peer.view.extents(part.position, valid as u64) {
-            let at = (extent.offset - self.window) as usize;
-            cursor.scatter(&self.bytes[at..at + extent.len as usize]);
-        }
     }
 }

@@ -4,12 +4,13 @@ use super::coverage::Coverage;
 use super::flight::Flight;
 use super::headers::{self, Peer};
 use super::share::{Part, Share};
-use super::{Call, agree, buffer, no_memory, step};
+use super::{Call, agree, buffer, no_memory, place, step};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::report::Counters;
 use crate::task::{BoxFuture, join, yield_now};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -65,8 +66,7 @@ fn share_of(call: &Call<'_>, domain: usize) -> Share {
 
 /// Packs one part and starts to send it.
 fn start(call: &Call<'_>, to: usize, part: Part) -> BoxFuture<'static, Result<()>> {
-    let mut bytes = vec![0; part.len];
-    call.request.memory.gather(part.position - call.request.position, &mut bytes);
+    let bytes = call.request.packed(part.position, part.len).into_owned();
     Counters::add(&call.scene.counters.messages, 1);
     Counters::add(&call.scene.counters.message_bytes, part.len as u64);
     call.scene.transport.send(to, call.tag(step::DATA), bytes)
@@ -166,9 +166,9 @@ impl<'a, 'b> Assembly<'a, 'b> {
     async fn add(&mut self, peer: &Peer<'_>, expected: Expected) {
         let Expected { part, message, .. } = expected;
         let packed = match message {
-            None => None,
+            None => self.call.request.packed(part.position, part.len),
             Some(message) => match message.await {
-                Ok(bytes) if bytes.len() == part.len => Some(bytes),
+                Ok(bytes) if bytes.len() == part.len => Cow::Owned(bytes),
                 Ok(bytes) => {
                     let detail = format!("{} bytes came, expected {}", bytes.len(), part.len);
                     let error = Error::new(ErrorClass::Intern, detail).with_rank(peer.rank);
@@ -177,31 +177,8 @@ impl<'a, 'b> Assembly<'a, 'b> {
                 Err(error) => return self.fail(part.window.offset, error),
             },
         };
-        if self.result.is_err() {
-            return;
-        }
-        let request = self.call.request;
-        let mut own = match packed {
-            None => Some(request.memory.cursor(part.position - request.position)),
-            Some(_) => None,
-        };
-        let mut rest = packed.as_deref().unwrap_or_default();
-        let Some(coverage) = &mut self.coverage else { return };
-        for extent in peer.view.extents(part.position, part.len as u64) {
-            let (at, len) = ((extent.offset - part.window.offset) as usize, extent.len as usize);
-            let place = &mut self.bytes[at..at + len];
-            match &mut own {
-                Some(cursor) => {
-                    cursor.gather(place);
-                }
-                None => {
-                    let (piece, more) = rest.split_at(len);
-                    place.copy_from_slice(piece);
-                    rest = more;
-                }
-            }
-            coverage.add(at, len);
-        }
+        let (true, Some(coverage)) = (self.result.is_ok(), &mut self.coverage) else { return };
+        place::unpack(&peer.view, part, &packed, &mut self.bytes, coverage);
     }
 
     /// Stores what the window holds, run by run: gaps belong to others.

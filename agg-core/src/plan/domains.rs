@@ -90,7 +90,7 @@ mod tests {
                 prop_assert!(part.offset == at && !part.is_empty());
                 prop_assert_eq!(domains.touched_by(part), i..i + 1);
                 at = part.end();
-                prop_assert!(at == hull.end() || at % alignment.max(1) == 0);
+                prop_assert!(at == hull.end() || at.is_multiple_of(alignment.max(1)));
             }
             prop_assert_eq!(at, if domains.count() == 0 { hull.offset } else { hull.end() });
             prop_assert!(domains.extent(domains.count()).is_empty());
