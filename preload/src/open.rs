@@ -96,7 +96,8 @@ fn open_managed(
         Err(error) => (Hints::default(), Some(error)),
     };
     let amode = amode::from_mpi(abi.constants, mode);
-    let request = OpenRequest { path: name.clone(), amode, hints, fault };
+    let report = config::get().settings.report;
+    let request = OpenRequest { path: name.clone(), amode, hints, fault, report };
     let engine = progress::wait(File::open(transport, request))?;
     register(abi, comm, name, engine)
 }

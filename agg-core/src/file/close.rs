@@ -33,6 +33,7 @@ impl File {
                 } else {
                     Ok(())
                 };
+                self.report(&tags).await;
                 agreed.and(deleted)
             };
             closed.await.map_err(|error| self.context(error, "MPI_File_close"))

@@ -37,32 +37,21 @@ impl File {
     /// its end while the memory stays valid. Errors in the arguments come with the outcome.
     pub fn start(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
         let file = self.clone();
-        let operation = call.operation;
-        if call.is_collective() && self.transport.size() > 1 {
-            let tags = self.tags.next();
-            if call.position == Position::Ordered {
-                let more = self.tags.next();
-                let (direction, checked) = (call.direction, self.check_call(call));
-                return Box::pin(async move {
-                    let outcome = file.ordered(direction, checked, tags, more).await;
-                    file.told(operation, outcome)
-                });
-            }
-            let direction = call.direction;
+        let (direction, position) = (call.direction, call.position);
+        let begun = self.begin(call.operation, direction, call.is_collective());
+        if !call.is_collective() || self.transport.size() == 1 {
+            let request = self.claim(call);
+            return Box::pin(async move { file.end(begun, file.independent(request).await) });
+        }
+        let tags = self.tags.next();
+        if position != Position::Ordered {
             let request = self.claim(call);
             return Box::pin(async move {
-                let outcome = file.collective(direction, request, tags).await;
-                file.told(operation, outcome)
+                file.end(begun, file.collective(direction, request, tags).await)
             });
         }
-        let request = self.claim(call);
-        Box::pin(async move {
-            let outcome = match request {
-                Ok(request) => file.independent(request).await,
-                Err(error) => Outcome { bytes: 0, result: Err(error) },
-            };
-            file.told(operation, outcome)
-        })
+        let (more, checked) = (self.tags.next(), self.check_call(call));
+        Box::pin(async move { file.end(begun, file.ordered(direction, checked, tags, more).await) })
     }
 
     /// Checks everything that does not depend on the position; the position is not yet known.
@@ -105,20 +94,18 @@ impl File {
     }
 
     /// Carries out an operation of this rank alone.
-    async fn independent(&self, request: Request) -> Outcome {
-        if request.len == 0 {
-            return Outcome { bytes: 0, result: Ok(()) };
-        }
-        let _guard = match self.lock_if_atomic(&request).await {
-            Ok(guard) => guard,
-            Err(error) => return Outcome { bytes: 0, result: Err(error) },
+    async fn independent(&self, request: Result<Request>) -> Outcome {
+        let moved = async {
+            let request = request?;
+            if request.len == 0 {
+                return Ok(Outcome { bytes: 0, result: Ok(()) });
+            }
+            let _guard = self.lock_if_atomic(&request).await?;
+            let stream = request.stream()?;
+            let outcome = self.transfer(&request, stream.memory());
+            Ok(stream.finish(outcome))
         };
-        let stream = match request.stream() {
-            Ok(stream) => stream,
-            Err(error) => return Outcome { bytes: 0, result: Err(error) },
-        };
-        let outcome = self.transfer(&request, stream.memory());
-        stream.finish(outcome)
+        moved.await.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
     }
 
     async fn lock_if_atomic(&self, request: &Request) -> Result<Option<Box<dyn LockGuard>>> {
@@ -232,11 +219,6 @@ impl File {
         let mut request = request?;
         let placed = request.at(first.saturating_add(before(self.transport.rank())));
         Ok(placed.map(|()| request))
-    }
-
-    fn told(&self, operation: &'static str, mut outcome: Outcome) -> Outcome {
-        outcome.result = outcome.result.map_err(|error| self.context(error, operation));
-        outcome
     }
 }
 

@@ -21,8 +21,10 @@ pub(super) struct AgreedHints {
 }
 
 impl AgreedHints {
-    pub(super) fn new(hints: Hints) -> Self {
-        Self { digest: digest(&hints.must_agree()), hints: Arc::new(hints) }
+    /// The hints of one of `ranks`, before they are compared with those of the others.
+    pub(super) fn new(hints: Hints, ranks: usize) -> Self {
+        let digest = if ranks == 1 { 0 } else { digest(&hints.must_agree()) };
+        Self { digest, hints: Arc::new(hints) }
     }
 
     /// Lets rank 0's values win where ranks differ. `all` is what the ranks said in their meeting,
@@ -41,7 +43,7 @@ impl AgreedHints {
         let values = group::bcast(transport, tags.tag(4), 0, values).await?;
         let mut hints = (*self.hints).clone();
         hints.adopt(&values);
-        self = Self::new(hints);
+        self = Self::new(hints, transport.size());
         Ok(self)
     }
 }
@@ -80,9 +82,21 @@ impl File {
         })
     }
 
-    /// The hints in force and what the engine tells about the file.
+    /// The hints in force and what the engine really does.
     pub fn info(&self) -> Vec<InForce> {
-        self.state().hints.hints.in_force()
+        let mut hints = (*self.hints()).clone();
+        let ranks: Vec<String> = self.aggregators.iter().map(usize::to_string).collect();
+        hints.note("cb_nodes", &ranks.len().to_string());
+        hints.note("romio_aggregator_list", &ranks.join(" "));
+        hints.note("romio_filesystem_type", self.driver.name());
+        let facts = self.driver.facts();
+        if hints.striping_unit == 0 && facts.striping_unit > 0 {
+            hints.note("striping_unit", &facts.striping_unit.to_string());
+        }
+        if hints.striping_factor == 0 && facts.striping_factor > 0 {
+            hints.note("striping_factor", &facts.striping_factor.to_string());
+        }
+        hints.in_force()
     }
 
     /// The hints in force.
@@ -101,6 +115,6 @@ impl File {
         }
         let mut hints = (*old.hints).clone();
         hints.update(info, complaints);
-        AgreedHints::new(hints)
+        AgreedHints::new(hints, self.transport.size())
     }
 }

@@ -8,6 +8,7 @@
 //! are in progress at the same time never mix their messages. Every one of them ends with one
 //! result that all ranks agree on, also if a rank had wrong arguments.
 
+mod account;
 mod amode;
 mod call;
 mod close;
@@ -21,6 +22,9 @@ mod pointers;
 mod split;
 mod views;
 
+#[cfg(test)]
+mod tests;
+
 pub use amode::Amode;
 pub use call::{Call, Direction, Position, SplitKind, SplitPointer};
 pub use open::OpenRequest;
@@ -30,6 +34,7 @@ pub use views::Displacement;
 use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
 use crate::report::Counters;
+use crate::settings::Report;
 use crate::tags::Tags;
 use crate::transport::{SharedState, Transport};
 use crate::view::View;
@@ -51,6 +56,7 @@ pub struct File {
     path: String,
     amode: Amode,
     counters: Arc<Counters>,
+    report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,
     closed: AtomicBool,

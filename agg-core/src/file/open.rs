@@ -1,5 +1,6 @@
 //! Opening a file.
 
+use super::account::{report_from_word, report_to_word};
 use super::info::AgreedHints;
 use super::meet::{Kind, Words, from_rank_zero, meet, same_everywhere};
 use super::{Amode, File, State};
@@ -9,6 +10,7 @@ use crate::group;
 use crate::hints::{Hints, Origin, Switch};
 use crate::plan::aggregators;
 use crate::report::Counters;
+use crate::settings::Report;
 use crate::tags::{TagBlock, Tags};
 use crate::task::BoxFuture;
 use crate::transport::{SharedState, Transport};
@@ -27,6 +29,15 @@ pub struct OpenRequest {
     pub hints: Hints,
     /// What is wrong on this rank already; it travels, so that the open fails on every rank.
     pub fault: Option<Error>,
+    /// What is told when the file is closed; rank 0's wish counts.
+    pub report: Report,
+}
+
+impl OpenRequest {
+    /// A request with nothing wrong and nothing to tell.
+    pub fn new(path: impl Into<String>, amode: Amode, hints: Hints) -> Self {
+        Self { path: path.into(), amode, hints, fault: None, report: Report::Off }
+    }
 }
 
 /// What the ranks share once all have opened the file.
@@ -38,6 +49,7 @@ struct Opened {
     start: u64,
     aggregators: Vec<usize>,
     facts: Facts,
+    report: Report,
 }
 
 impl File {
@@ -53,9 +65,10 @@ impl File {
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
         Box::pin(async move {
-            let OpenRequest { path, amode, hints, fault } = request;
-            let tags = Tags::new(transport.max_tag());
-            let opened = open_on_all(&*transport, &tags.next(), &path, amode, hints, fault).await;
+            // A rank that is alone sends no messages.
+            let tags = Tags::new(if transport.size() == 1 { 0 } else { transport.max_tag() });
+            let opened = open_on_all(&*transport, &tags.next(), &request).await;
+            let OpenRequest { path, amode, .. } = request;
             let opened = opened.map_err(|error| {
                 error.with_operation("MPI_File_open").with_path(&path).with_rank(transport.rank())
             })?;
@@ -77,6 +90,7 @@ impl File {
                 path,
                 amode,
                 counters: Arc::new(Counters::default()),
+                report: opened.report,
                 state: Mutex::new(state),
                 wrote: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
@@ -88,14 +102,14 @@ impl File {
 async fn open_on_all(
     transport: &dyn Transport,
     tags: &TagBlock,
-    path: &str,
-    amode: Amode,
-    hints: Hints,
-    fault: Option<Error>,
+    request: &OpenRequest,
 ) -> Result<Opened> {
-    let hints = AgreedHints::new(hints);
-    let words = [u64::from(amode.0), hints.digest, u64::from(names_aggregators(&hints.hints)), 0];
-    let checked = fault.map_or_else(|| amode.check(), Err);
+    let OpenRequest { path, amode, hints, fault, report } = request;
+    let amode = *amode;
+    let named = u64::from(names_aggregators(hints));
+    let hints = AgreedHints::new(hints.clone(), transport.size());
+    let words = [u64::from(amode.0), hints.digest, named, report_to_word(*report)];
+    let checked = fault.clone().map_or_else(|| amode.check(), Err);
     let all = meet(transport, tags, Kind::Open, words, checked).await?;
     let modes: Vec<_> = all.iter().map(|words| [words[0], 0, 0, 0]).collect();
     same_everywhere(&modes, ErrorClass::NotSame, "the access mode")?;
@@ -110,7 +124,8 @@ async fn open_on_all(
     }
     let striping_factor = u32::try_from(striping_factor).unwrap_or(0);
     let facts = Facts { block_size, striping_unit, striping_factor, file_system: String::new() };
-    Ok(Opened { driver, hints, shared, start, aggregators, facts })
+    let report = report_from_word(all[0][3]);
+    Ok(Opened { driver, hints, shared, start, aggregators, facts, report })
 }
 
 /// Whether somebody said which ranks shall be aggregators.

@@ -98,7 +98,7 @@ impl Rank {
         let hints =
             Hints::resolve(&Sources::default(), &self.name, &self.program.hints, &mut complaints);
         let amode = Amode::RDWR.with(Amode::CREATE);
-        let request = OpenRequest { path: self.name.clone(), amode, hints, fault: None };
+        let request = OpenRequest::new(&self.name, amode, hints);
         let file = self.wait(File::open(transport, request)).map_err(|e| e.to_string())?;
         let mut wrong = None;
         for (index, step) in self.program.steps.iter().enumerate() {

@@ -1,0 +1,90 @@
+//! Counting what a file's calls asked for, and telling it when the file is closed.
+
+use super::{Direction, File};
+use crate::driver::Outcome;
+use crate::group;
+use crate::report::{Counters, Summary, Totals};
+use crate::settings::Report;
+use crate::tags::TagBlock;
+use std::time::Instant;
+
+/// A data call that has begun.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    operation: &'static str,
+    direction: Direction,
+    at: Instant,
+}
+
+impl File {
+    /// Counts a call that begins.
+    pub(super) fn begin(
+        &self,
+        operation: &'static str,
+        direction: Direction,
+        collective: bool,
+    ) -> Begun {
+        Counters::add(&self.counters.calls, 1);
+        if collective {
+            Counters::add(&self.counters.collective_calls, 1);
+        }
+        Begun { operation, direction, at: Instant::now() }
+    }
+
+    /// Counts what a call did, and adds what the file knows to its error.
+    pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
+        let counters = &*self.counters;
+        let bytes = match begun.direction {
+            Direction::Read => &counters.bytes_read,
+            Direction::Write => &counters.bytes_written,
+        };
+        Counters::add(bytes, outcome.bytes);
+        let elapsed = u64::try_from(begun.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Counters::add(&counters.nanoseconds, elapsed);
+        outcome.result = outcome.result.map_err(|error| {
+            Counters::add(&counters.errors, 1);
+            self.context(error, begun.operation)
+        });
+        outcome
+    }
+
+    /// Sums the counts of all ranks; rank 0 tells them. Nothing happens unless the open asked.
+    pub(super) async fn report(&self, tags: &TagBlock) {
+        if self.report == Report::Off {
+            return;
+        }
+        let transport = &*self.transport;
+        let mine = self.counters.totals().to_bytes();
+        // Ranks that cannot talk any more have told that already.
+        let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
+        if transport.rank() == 0 {
+            let totals = Totals::from_bytes(&sum).unwrap_or_default();
+            let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
+            Summary { path, driver, ranks, totals }.tell(self.report);
+        }
+    }
+}
+
+fn add(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let mut sum = Totals::from_bytes(a).unwrap_or_default();
+    sum.add(&Totals::from_bytes(b).unwrap_or_default());
+    sum.to_bytes()
+}
+
+/// What the open asks to be told, as a number for the other ranks.
+pub(super) fn report_to_word(report: Report) -> u64 {
+    match report {
+        Report::Off => 0,
+        Report::Line => 1,
+        Report::Json => 2,
+    }
+}
+
+/// The reverse of [`report_to_word`].
+pub(super) fn report_from_word(word: u64) -> Report {
+    match word {
+        1 => Report::Line,
+        2 => Report::Json,
+        _ => Report::Off,
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening, closing, deleting.
+
+use super::*;
+
+#[test]
+fn ranks_that_disagree_about_the_mode_all_hear_not_same_and_create_nothing() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let results = ranks(3, move |transport| {
+        let mode = if transport.rank() == 2 { Amode::RDWR } else { CREATE };
+        class(open(&transport, &name, mode))
+    });
+    assert_eq!(results, [ErrorClass::NotSame; 3]);
+    assert!(!scratch.0.exists());
+}
+
+#[test]
+fn an_illegal_mode_on_one_rank_is_an_error_on_all() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let results = ranks(3, move |transport| {
+        let mode = if transport.rank() == 1 { Amode(0) } else { CREATE };
+        let error = open(&transport, &name, mode).expect_err("an error");
+        (error.class(), error.rank())
+    });
+    assert_eq!(results, [(ErrorClass::Amode, Some(1)); 3]);
+    assert!(!scratch.0.exists());
+}
+
+#[test]
+fn an_exclusive_create_of_an_existing_file_fails_on_all_ranks_and_leaves_it() {
+    let scratch = Scratch::holding(b"old");
+    let name = scratch.name();
+    let mode = CREATE.with(Amode::EXCL);
+    let results = ranks(4, move |transport| class(open(&transport, &name, mode)));
+    assert_eq!(results, [ErrorClass::FileExists; 4]);
+    assert_eq!(scratch.bytes(), b"old");
+}
+
+#[test]
+fn an_exclusive_create_of_a_new_file_succeeds_on_all_ranks() {
+    let scratch = Scratch::new();
+    on_file(4, scratch.name(), CREATE.with(Amode::EXCL), |_| ());
+    assert_eq!(scratch.bytes(), b"");
+}
+
+#[test]
+fn a_missing_file_is_no_such_file_on_all_ranks_and_the_message_names_it() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let results =
+        ranks(2, move |transport| open(&transport, &name, Amode::RDONLY).expect_err("an error"));
+    for error in results {
+        assert_eq!(error.class(), ErrorClass::NoSuchFile);
+        let text = error.to_string();
+        assert!(text.contains("MPI_File_open") && text.contains(&scratch.name()), "{text}");
+    }
+}
+
+#[test]
+fn a_rank_that_cannot_open_the_file_fails_the_open_on_all() {
+    for culprit in 0..3 {
+        let scratch = Scratch::holding(b"x");
+        let plan = format!("op=open,rank={culprit},errno=EACCES");
+        let _plan = crate::driver::fault::arrange(&scratch.name(), &plan).expect("a plan");
+        let name = format!("testfs:{}", scratch.name());
+        let results = ranks(3, move |transport| {
+            let error = open(&transport, &name, Amode::RDWR).expect_err("an error");
+            (error.class(), error.rank())
+        });
+        assert_eq!(results, [(ErrorClass::Access, Some(culprit)); 3]);
+    }
+}
+
+#[test]
+fn appending_starts_every_pointer_at_the_end_of_the_file() {
+    let scratch = Scratch::holding(b"12345");
+    on_file(3, scratch.name(), Amode::RDWR.with(Amode::APPEND), |rank| {
+        assert_eq!(rank.file.position(), Ok(5));
+        assert_eq!(rank.file.position_shared(), Ok(5));
+        rank.barrier();
+        assert_eq!(moved(rank.write_all(Position::Ordered, &[rank.number as u8])), 1);
+    });
+    assert_eq!(scratch.bytes(), b"12345\0\x01\x02");
+}
+
+#[test]
+fn a_file_deleted_on_close_is_there_until_all_ranks_close_it() {
+    let scratch = Scratch::new();
+    let path = scratch.0.clone();
+    on_file(3, scratch.name(), CREATE.with(Amode::DELETE_ON_CLOSE), move |_| {
+        assert!(path.exists());
+    });
+    assert!(!scratch.0.exists());
+}
+
+#[test]
+fn a_failing_close_is_told_to_all_ranks_and_closes_the_file() {
+    let scratch = Scratch::holding(b"x");
+    let _plan = crate::driver::fault::arrange(&scratch.name(), "op=close,rank=1,errno=EDQUOT")
+        .expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let results = ranks(3, move |transport| {
+        let file = open(&transport, &name, Amode::RDWR).expect("the file opens");
+        let error = wait(&*transport, file.clone().close()).expect_err("an error");
+        let again = wait(&*transport, file.close());
+        (error.class(), error.rank(), class(again))
+    });
+    assert_eq!(results, [(ErrorClass::Quota, Some(1), ErrorClass::File); 3]);
+}
+
+#[test]
+fn a_closed_file_refuses_everything() {
+    let scratch = Scratch::holding(b"x");
+    let name = scratch.name();
+    ranks(2, move |transport| {
+        let file = open(&transport, &name, Amode::RDWR).expect("the file opens");
+        wait(&*transport, file.clone().close()).expect("the file closes");
+        let rank = Rank { number: transport.rank(), file };
+        assert_eq!(failed(rank.write(Position::Explicit(0), b"y")).class(), ErrorClass::File);
+        assert_eq!(failed(rank.write_all(Position::Individual, b"y")).class(), ErrorClass::File);
+        assert_eq!(class(rank.file.size()), ErrorClass::File);
+        assert_eq!(class(rank.file.position()), ErrorClass::File);
+        assert_eq!(class(rank.wait(rank.file.sync())), ErrorClass::File);
+        assert_eq!(class(rank.set_view(Ok(View::bytes()))), ErrorClass::File);
+    });
+    assert_eq!(scratch.bytes(), b"x");
+}
+
+#[test]
+fn an_abandoned_file_is_closed_without_the_other_ranks() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(2, move |transport| {
+        let file = open(&transport, &name, CREATE).expect("the file opens");
+        let rank = Rank { number: transport.rank(), file };
+        if rank.number == 1 {
+            assert_eq!(moved(rank.write(Position::Explicit(0), b"kept")), 4);
+            rank.file.abandon().expect("the close succeeds");
+            assert_eq!(class(rank.file.size()), ErrorClass::File);
+        }
+    });
+    assert_eq!(scratch.bytes(), b"kept");
+}
+
+#[test]
+fn deleting_a_file_removes_it_once() {
+    let scratch = Scratch::holding(b"x");
+    let name = format!("ufs:{}", scratch.name());
+    assert_eq!(File::delete(&name), Ok(()));
+    assert!(!scratch.0.exists());
+    assert_eq!(class(File::delete(&name)), ErrorClass::NoSuchFile);
+}
+
+#[test]
+fn hints_that_must_be_equal_are_those_of_rank_0() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(3, move |transport| {
+        let size = if transport.rank() == 0 { "4096" } else { "8192" };
+        let request = OpenRequest::new(&name, CREATE, hints(&[("cb_buffer_size", size)]));
+        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        assert_eq!(file.hints().cb_buffer_size, 4096);
+        let info = [("cb_buffer_size".to_owned(), (512 << transport.rank()).to_string())];
+        let set = file.set_info(&info, &mut Complaints::default());
+        wait(&*transport, set).expect("all ranks meet");
+        let told = file.info();
+        let told = told.iter().find(|hint| hint.name == "cb_buffer_size").expect("it is told");
+        assert_eq!(told.value, "512");
+        wait(&*transport, file.close()).expect("it closes");
+    });
+}
+
+#[test]
+fn the_file_tells_its_driver_and_aggregators() {
+    let scratch = Scratch::new();
+    let told = on_file(2, scratch.name(), CREATE, |rank| {
+        let told = rank.file.info();
+        let value =
+            |name: &str| told.iter().find(|hint| hint.name == name).map(|h| h.value.clone());
+        (value("romio_filesystem_type"), value("romio_aggregator_list"), value("cb_nodes"))
+    });
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(told[0], (text("posix"), text("0"), text("1")));
+    assert_eq!(told[0], told[1]);
+}
