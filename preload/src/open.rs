@@ -30,7 +30,7 @@ pub unsafe fn open(
 ) -> c_int {
     // SAFETY: the caller's promise about `name`.
     let path = unsafe { file_name(name) };
-    if path.as_ref().is_ok_and(|path| !is_managed(path)) {
+    if !path.as_ref().map_or(true, |path| path.as_deref().is_some_and(is_managed)) {
         let (comm, info) = (Handle::from(comm), Handle::from(info));
         // SAFETY: the caller's arguments, passed on.
         return unsafe { forward::MPI_File_open(comm, name, amode, info, fh) };
@@ -38,7 +38,7 @@ pub unsafe fn open(
     let path = if fh.is_null() {
         Err(Error::new(ErrorClass::Arg, "the address for the file handle is null"))
     } else {
-        path
+        path.map(Option::unwrap_or_default)
     };
     let (handle, code) = match open_managed(abi, comm, path, amode, info) {
         Ok(file) => (file.handle, 0),
@@ -53,23 +53,28 @@ pub unsafe fn open(
     code
 }
 
-/// The name that a C string spells.
+/// The name that a C string spells; `None` for a name that is not UTF-8, whose file is left to the
+/// MPI library.
 ///
 /// # Errors
-/// `Arg` for a null pointer, `BadFile` for a name that is no text.
+/// `Arg` for a null pointer.
 ///
 /// # Safety
 /// `name` is null or a C string.
-pub unsafe fn file_name(name: *const c_char) -> Result<String> {
+pub unsafe fn file_name(name: *const c_char) -> Result<Option<String>> {
     if name.is_null() {
         return Err(Error::new(ErrorClass::Arg, "the file name is null"));
     }
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(name) };
-    name.to_str().map(str::to_owned).map_err(|_| {
-        let text = format!("the file name {name:?} is not UTF-8");
-        Error::new(ErrorClass::BadFile, text)
-    })
+    if let Ok(name) = name.to_str() {
+        return Ok(Some(name.to_owned()));
+    }
+    log::once(
+        Level::Warn,
+        &format!("{name:?}: a name that is not UTF-8 is left to the MPI library"),
+    );
+    Ok(None)
 }
 
 /// Whether files of this name are ours to serve.

@@ -102,6 +102,7 @@ macro_rules! row {
                 };
                 let _errno = KeepErrno::new();
                 let $target = abi;
+                let _ = $target;
                 $(let $arg = Argument::take($arg, abi);)*
                 // SAFETY: the caller promises what MPI demands of these arguments.
                 unsafe { $body }

@@ -116,9 +116,15 @@ static void messages(void)
 
 static void integers(MPI_File fh)
 {
+#if defined(MPI_ABI_VERSION) && MPI_ABI_VERSION > 0
+    int null = MPI_File_toint(MPI_FILE_NULL), number = MPI_File_toint(fh);
+    CHECK(MPI_File_fromint(null) == MPI_FILE_NULL, "null does not survive");
+    CHECK(number != null && MPI_File_fromint(number) == fh, "%d", number);
+#else
     MPI_Fint null = MPI_File_c2f(MPI_FILE_NULL), number = MPI_File_c2f(fh);
     CHECK(MPI_File_f2c(null) == MPI_FILE_NULL, "null does not survive");
     CHECK(number != null && MPI_File_f2c(number) == fh, "%d", (int)number);
+#endif
 }
 
 static void queries(MPI_File fh, int amode)

@@ -208,10 +208,10 @@ impl Hints {
 
     /// Sets a hint as a consequence of another, whose origin it gets.
     fn derive(&mut self, name: &str, value: &str, cause: Origin) {
-        if let Some((index, declaration)) = Declaration::find(name) {
-            if (declaration.set)(self, value) {
-                self.origins[index] = cause;
-            }
+        if let Some((index, declaration)) = Declaration::find(name)
+            && (declaration.set)(self, value)
+        {
+            self.origins[index] = cause;
         }
     }
 

@@ -99,11 +99,6 @@ impl Abi {
         unsafe { *field.cast::<c_int>() = code };
     }
 
-    /// The size of a handle in memory, in bytes.
-    pub fn handle_size(&self) -> usize {
-        if self.kind == Kind::Mpich { 4 } else { 8 }
-    }
-
     /// Whether a program passes `status` to say that it wants none.
     pub fn ignores_status(&self, status: *const c_void) -> bool {
         status as usize == self.constants.status_ignore as usize
