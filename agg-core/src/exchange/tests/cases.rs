@@ -1,7 +1,7 @@
 //! Random collective calls, and what must come of them.
 
 use crate::Extent;
-use crate::datatype::Datatype;
+use crate::datatype::{Datatype, Order};
 use crate::driver::Facts;
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
@@ -95,6 +95,15 @@ fn any_view(rank: u64, ranks: u64) -> impl Strategy<Value = View> {
         2 => (0..100u64, blocks(), 0..30u64).prop_map(|(at, b, rest)| view(at, indexed(&b, rest))),
         2 => Just(in_turn(rank, ranks)),
         1 => Just(view(rank * 90, Datatype::bytes(1))),
+        // The rank's part of a matrix of 3-byte elements that ranks share by rows and columns.
+        1 => (2..5u64, 1..4u64, 1..4u64).prop_map(move |(columns, rows, wide)| {
+            let sizes = [rows * ranks.div_ceil(columns), wide * columns];
+            let starts = [rows * (rank / columns), wide * (rank % columns)];
+            let part = Datatype::subarray(
+                &sizes, &[rows, wide], &starts, Order::C, &Datatype::bytes(3),
+            );
+            view(7, part.expect("a part of the matrix"))
+        }),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Collective calls among threads against a byte-by-byte model.
 
+mod bounds;
 mod cases;
 mod disk;
 mod faults;
