@@ -8,7 +8,7 @@ use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
-use crate::{errors, fortran, mpi};
+use crate::{errors, fortran, mpi, room, transport};
 use agg_core::log;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
@@ -217,9 +217,9 @@ pub unsafe fn get(abi: &Abi, fh: FileHandle, errhandler: Opaque) -> c_int {
         // SAFETY: the caller's arguments, passed on.
         None => return unsafe { forward::MPI_File_get_errhandler(fh, errhandler) },
         Some(Err(code)) => return code,
-        Some(Ok(Attached::Return)) => abi.handles.errors_return,
-        Some(Ok(Attached::Fatal)) => abi.handles.errors_are_fatal,
-        Some(Ok(Attached::Abort)) => abi.handles.errors_abort,
+        Some(Ok(Attached::Return)) => predefined(abi, abi.handles.errors_return),
+        Some(Ok(Attached::Fatal)) => predefined(abi, abi.handles.errors_are_fatal),
+        Some(Ok(Attached::Abort)) => predefined(abi, abi.handles.errors_abort),
         Some(Ok(Attached::User(reference))) => {
             if let Some(entry) = known().get_mut(&reference.handle) {
                 entry.program += 1;
@@ -230,6 +230,29 @@ pub unsafe fn get(abi: &Abi, fh: FileHandle, errhandler: Opaque) -> c_int {
     // SAFETY: the caller gives room for a handle.
     unsafe { abi.store(errhandler, 0, handle) };
     0
+}
+
+/// A reference to a predefined handler that the program may free: Open MPI counts those of
+/// predefined handlers too. A communicator of ours gives it, or before the first open the real
+/// library's null file, whose handler is then ours as well.
+fn predefined(abi: &Abi, handle: usize) -> usize {
+    // SAFETY: valid handles; each place has room for one.
+    let counted = unsafe {
+        match transport::lonely() {
+            Ok(comm) => {
+                mpi::Comm_set_errhandler(comm, handle);
+                let counted = room::new_handle(abi, |place| {
+                    mpi::check(mpi::Comm_get_errhandler(comm, place))
+                });
+                mpi::Comm_set_errhandler(comm, abi.handles.errors_return);
+                counted
+            }
+            Err(_) => room::new_handle(abi, |place| {
+                mpi::check(forward::MPI_File_get_errhandler(abi.handles.file_null, place))
+            }),
+        }
+    };
+    counted.unwrap_or(handle)
 }
 
 /// `MPI_File_call_errhandler`.

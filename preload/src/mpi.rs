@@ -111,6 +111,7 @@ table! {
     fn Comm_split(comm: usize, color: c_int, key: c_int, new: Opaque);
     fn Comm_create_group(comm: usize, group: usize, tag: c_int, new: Opaque);
     fn Comm_free(comm: Opaque);
+    fn Comm_get_errhandler(comm: usize, handler: Opaque);
     fn Comm_set_errhandler(comm: usize, handler: usize);
     fn Comm_get_attr(comm: usize, keyval: c_int, value: Opaque, found: *mut c_int);
     fn Comm_set_attr(comm: usize, keyval: c_int, value: Opaque);

@@ -28,6 +28,7 @@ const PROGRAMS: &[(&str, u32)] = &[
     ("shared.c", 4),
     ("split.c", 4),
     ("threads.c", 2),
+    ("types.c", 2),
     ("unclosed.c", 3),
     ("usempi.f90", 3),
     ("usempif08.f90", 4),
@@ -90,6 +91,7 @@ battery! {
     the_shared_pointer_gives_every_record_once: "shared.c";
     split_collectives_of_every_kind_work: "split.c";
     threads_may_use_one_file_at_once: "threads.c";
+    every_datatype_is_seen_as_mpi_pack_sees_it: "types.c";
     a_file_left_open_survives_finalize: "unclosed.c";
     the_fortran_90_binding_works: "usempi.f90";
     the_fortran_2008_binding_works: "usempif08.f90";
