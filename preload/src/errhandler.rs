@@ -43,6 +43,10 @@ pub enum Attached {
     /// `MPI_ERRORS_RETURN`, the default for files.
     #[default]
     Return,
+    /// `MPI::ERRORS_THROW_EXCEPTIONS` of the C++ bindings. The code is returned: MPICH's bindings
+    /// throw when they see it. (Open MPI's would throw from inside, which cannot be done through
+    /// this library.)
+    Throw,
     /// `MPI_ERRORS_ARE_FATAL`.
     Fatal,
     /// `MPI_ERRORS_ABORT`.
@@ -114,14 +118,17 @@ pub fn forget_default() {
 
 /// The handler object as something that a file can use.
 fn attach(abi: &Abi, errhandler: usize) -> Result<Attached> {
-    if errhandler == abi.handles.errors_return {
-        return Ok(Attached::Return);
-    }
-    if errhandler == abi.handles.errors_are_fatal {
-        return Ok(Attached::Fatal);
-    }
-    if errhandler == abi.handles.errors_abort {
-        return Ok(Attached::Abort);
+    let predefined = [
+        (abi.handles.errors_return, Attached::Return),
+        (abi.handles.errors_are_fatal, Attached::Fatal),
+        (abi.handles.errors_abort, Attached::Abort),
+        (abi.handles.errors_throw_exceptions, Attached::Throw),
+    ];
+    // Where a library lacks one of them, its handle is 0.
+    if let Some((_, attached)) =
+        predefined.into_iter().find(|&(handle, _)| handle == errhandler && handle != 0)
+    {
+        return Ok(attached);
     }
     let mut known = known();
     let Some(entry) = known.get_mut(&errhandler) else {
@@ -220,6 +227,7 @@ pub unsafe fn get(abi: &Abi, fh: FileHandle, errhandler: Opaque) -> c_int {
         Some(Ok(Attached::Return)) => predefined(abi, abi.handles.errors_return),
         Some(Ok(Attached::Fatal)) => predefined(abi, abi.handles.errors_are_fatal),
         Some(Ok(Attached::Abort)) => predefined(abi, abi.handles.errors_abort),
+        Some(Ok(Attached::Throw)) => predefined(abi, abi.handles.errors_throw_exceptions),
         Some(Ok(Attached::User(reference))) => {
             if let Some(entry) = known().get_mut(&reference.handle) {
                 entry.program += 1;
@@ -301,7 +309,7 @@ pub unsafe fn free(abi: &Abi, errhandler: Opaque) -> c_int {
 /// there is no file). No lock is held: the handler may call MPI.
 pub fn invoke(abi: &Abi, handler: &Attached, fh: FileHandle, comm: usize, code: c_int, text: &str) {
     match handler {
-        Attached::Return => {}
+        Attached::Return | Attached::Throw => {}
         Attached::Fatal => abort(abi, None, comm, code, text),
         Attached::Abort => abort(abi, Some(comm), comm, code, text),
         Attached::User(reference) => call_user(abi, reference, fh, code),

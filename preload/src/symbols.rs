@@ -95,6 +95,7 @@ macro_rules! row {
     (free $name:ident ($target:ident; $($arg:ident: $ty:ty),*) [$ret:ty] $body:expr) => {
         const _: () = {
             #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
             unsafe fn inner($($arg: $ty),*) -> $ret {
                 let Some(abi) = crate::active::abi() else {
                     // SAFETY: the caller's arguments, passed on.

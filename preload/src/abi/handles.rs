@@ -69,5 +69,6 @@ handles! {
     replace: "ompi_mpi_op_replace", 0x5800000d, 0x3c;
     no_op: "ompi_mpi_op_no_op", 0x5800000e, 0x3d;
     minloc: "ompi_mpi_op_minloc", 0x5800000b, 0x38;
+    errors_throw_exceptions: "ompi_mpi_errors_throw_exceptions", 0x5400_0002, 0;
     errors_abort: "ompi_mpi_errors_abort", 0x5400_0003, 0x142;
 }
