@@ -80,7 +80,7 @@ battery! {
     a_concurrent_writer_in_the_gaps_loses_nothing: "gaps.c";
     error_handlers_are_called_as_the_standard_says: "handlers.c";
     independent_strided_writes_leave_zeros_in_the_gaps: "holes.c";
-    individual_pointers_move_by_what_was_transferred: "individual.c";
+    individual_pointers_move_by_what_was_asked_for: "individual.c";
     large_count_functions_work: "largecount.c";
     files_tell_the_truth_about_themselves: "manage.c";
     every_access_mode_refuses_what_it_must: "modes.c";

@@ -51,7 +51,7 @@ const LARGE: &str = "
 const OTHERS: &str = "
     Register_datarep Register_datarep_c File_toint File_fromint Errhandler_free Init Init_thread
     Finalize Abort Session_finalize Wait Waitall Waitany Waitsome Test Testall Testany
-    Testsome Request_free Request_get_status Cancel";
+    Testsome Request_free Request_get_status";
 
 /// Fortran layers that reach no C function of ours when a handler is made.
 const FORTRAN: &str = "
