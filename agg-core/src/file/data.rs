@@ -10,8 +10,8 @@ use crate::hints::Hints;
 use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::tags::TagBlock;
-use crate::task::BoxFuture;
-use crate::transport::{self, LockGuard};
+use crate::task::{self, BoxFuture};
+use crate::transport::LockGuard;
 use crate::view::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,14 +112,16 @@ impl File {
         if !request.atomic || self.transport.size() == 1 {
             return Ok(None);
         }
+        let shared = self.shared()?;
         let span = request.view.span(request.position, request.len);
         let exclusive = request.direction == Direction::Write;
-        match transport::lock(&**self.shared()?, span, exclusive).await {
-            // Ranks on several nodes share no locks of their own; then the file's must do.
-            Err(error) if error.class() == ErrorClass::UnsupportedOperation => {
-                self.driver.lock(span, exclusive).map(Some)
+        loop {
+            if let Some(guard) = shared.try_lock(span, exclusive)? {
+                return Ok(Some(guard));
             }
-            locked => locked.map(Some),
+            // The lock may be that of a split operation which waits for this rank.
+            self.progress();
+            task::pause().await;
         }
     }
 

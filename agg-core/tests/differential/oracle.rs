@@ -182,25 +182,23 @@ impl Oracle {
 
     fn data(&mut self, step: &DataStep) -> Told {
         let placed = self.place(step);
-        let turns =
-            step.place == Place::Shared || (!step.place.is_collective() && conflict(&placed));
+        let turns = step.uses(Place::Shared) || (step.is_independent() && conflict(&placed));
         let writes = step.direction == Direction::Write;
-        let ranks = step.ops.len();
-        let mut told = vec![Vec::new(); ranks];
+        let mut told = vec![Vec::new(); step.ops.len()];
         let rounds = step.ops.iter().map(Vec::len).max().unwrap_or(0);
         if turns {
-            for rank in 0..ranks {
+            for (rank, told) in told.iter_mut().enumerate() {
                 for round in 0..step.ops[rank].len() {
-                    told[rank].push(self.carry_out(step, &placed, rank, round));
+                    told.push(self.carry_out(step, &placed, rank, round));
                 }
             }
             return Told::Data(told, true);
         }
         for round in 0..rounds {
-            for rank in 0..ranks {
-                told[rank].push(self.carry_out(step, &placed, rank, round));
+            for (rank, told) in told.iter_mut().enumerate() {
+                told.push(self.carry_out(step, &placed, rank, round));
             }
-            let ordered = step.place.is_collective() && self.atomic && self.aggregated;
+            let ordered = step.places[round].is_collective() && self.atomic && self.aggregated;
             if writes && !ordered && step.mode != Mode::Nonblocking {
                 let all: Vec<_> = placed.iter().map(|rank| &rank[round][..]).collect();
                 self.leave_open(&all);
@@ -218,11 +216,11 @@ impl Oracle {
         let mut placed: Vec<Vec<Vec<usize>>> =
             step.ops.iter().map(|ops| vec![Vec::new(); ops.len()]).collect();
         let rounds = step.ops.iter().map(Vec::len).max().unwrap_or(0);
-        let mut order: Vec<(usize, usize)> = match step.place {
-            Place::Ordered => {
+        let mut order: Vec<(usize, usize)> = match step.uses(Place::Ordered) {
+            true => {
                 (0..rounds).flat_map(|round| (0..step.ops.len()).map(move |r| (r, round))).collect()
             }
-            _ => {
+            false => {
                 (0..step.ops.len()).flat_map(|r| (0..rounds).map(move |round| (r, round))).collect()
             }
         };
@@ -232,7 +230,7 @@ impl Oracle {
             let view = &self.views[rank];
             let len = op.memory.flat().size() * op.count;
             let etypes = (len / view.etype) as i64;
-            let first = match step.place {
+            let first = match step.places[round] {
                 Place::Explicit | Place::ExplicitAll => op.offset,
                 Place::Individual | Place::IndividualAll => {
                     self.individual[rank] += etypes;

@@ -63,7 +63,8 @@ pub(crate) struct ViewRecipe {
 #[derive(Clone, Debug)]
 pub(crate) struct DataStep {
     pub(crate) direction: Direction,
-    pub(crate) place: Place,
+    /// Where each round of operations goes; of one kind unless nonblocking.
+    pub(crate) places: Vec<Place>,
     pub(crate) mode: Mode,
     /// What each rank does, in order; equally long lists if collective.
     pub(crate) ops: Vec<Vec<Op>>,
@@ -106,6 +107,17 @@ impl Place {
 impl Program {
     pub(crate) fn hint(&self, name: &str) -> Option<&str> {
         self.hints.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+    }
+}
+
+impl DataStep {
+    /// Whether each rank works for itself.
+    pub(crate) fn is_independent(&self) -> bool {
+        !self.places.iter().any(|place| place.is_collective())
+    }
+
+    pub(crate) fn uses(&self, place: Place) -> bool {
+        self.places.contains(&place)
     }
 }
 
@@ -234,9 +246,14 @@ fn data(c: &mut Choices, views: &[ViewRecipe]) -> DataStep {
         _ if place == Place::Ordered => Mode::Split,
         _ => Mode::Nonblocking,
     };
-    let rounds = c.between(1, 2);
+    let rounds = c.between(1, 3);
+    let mut places = vec![place; rounds as usize];
+    if mode == Mode::Nonblocking && place != Place::Shared && c.once_in(2) {
+        let mixed = [Place::ExplicitAll, Place::IndividualAll, Place::Explicit, Place::Individual];
+        places.fill_with(|| c.one_of(&mixed));
+    }
     let ops = views.iter().map(|view| (0..rounds).map(|_| op(c, view)).collect()).collect();
-    DataStep { direction, place, mode, ops }
+    DataStep { direction, places, mode, ops }
 }
 
 fn op(c: &mut Choices, view: &ViewRecipe) -> Op {

@@ -160,7 +160,8 @@ impl Rank {
         let calls: Vec<Call> = step.ops[rank]
             .iter()
             .zip(&mut buffers)
-            .map(|(op, buffer)| call(op, step, buffer))
+            .zip(&step.places)
+            .map(|((op, buffer), place)| call(op, (step.direction, *place), buffer))
             .collect();
         let outcomes = if turns {
             self.in_turn(|| self.blocking(file, calls))
@@ -278,9 +279,9 @@ fn memory(address: *mut u8, datatype: Datatype, count: u64) -> Memory {
     unsafe { Memory::new(address, datatype, count) }
 }
 
-fn call(op: &Op, step: &DataStep, buffer: &mut [u8]) -> Call {
+fn call(op: &Op, (direction, place): (Direction, Place), buffer: &mut [u8]) -> Call {
     let (base, _) = op.room();
-    let position = match step.place {
+    let position = match place {
         Place::Explicit | Place::ExplicitAll => Position::Explicit(op.offset),
         Place::Individual | Place::IndividualAll => Position::Individual,
         Place::Shared => Position::Shared,
@@ -289,9 +290,9 @@ fn call(op: &Op, step: &DataStep, buffer: &mut [u8]) -> Call {
     let address = buffer.as_mut_ptr().wrapping_add(base);
     Call {
         operation: "data",
-        direction: step.direction,
+        direction,
         position,
-        collective: step.place.is_collective(),
+        collective: place.is_collective(),
         memory: Ok(memory(address, op.memory.datatype(), op.count)),
     }
 }

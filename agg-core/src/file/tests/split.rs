@@ -126,3 +126,19 @@ fn an_error_of_one_rank_reaches_all_ends() {
     });
     assert_eq!(scratch.bytes(), b"");
 }
+
+#[test]
+fn in_atomic_mode_a_rank_may_write_alone_while_its_split_operation_waits_for_it() {
+    let scratch = Scratch::new();
+    on_file(2, scratch.name(), CREATE, |rank| {
+        rank.wait(rank.file.set_atomicity(true)).expect("all ranks agree");
+        let mut data = [1; 100];
+        rank.begin(WRITE_ALL, &mut data).expect("nothing is active");
+        if rank.number == 1 {
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(moved(rank.write(Position::Explicit(50), &[2; 100])), 100);
+        }
+        assert_eq!(moved(rank.end(WRITE_ALL)), 100);
+    });
+    assert_eq!(scratch.bytes().len(), 150);
+}
