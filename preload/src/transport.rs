@@ -35,9 +35,9 @@ pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
         return Ok(Arc::new(SingleTransport::new(processor_name())));
     }
     let private = Arc::new(Private::split(abi, comm)?);
-    let hosts = gather_hosts(abi, private.comm, size)?;
+    let places = Places::gather(abi, private.comm, size)?;
     let max_tag = max_tag(abi, private.comm);
-    Ok(Arc::new(MpiTransport { private, rank, size, hosts, max_tag }))
+    Ok(Arc::new(MpiTransport { private, rank, size, places, max_tag }))
 }
 
 /// A communicator of ours that is freed with its last user.
@@ -138,27 +138,55 @@ fn processor_name() -> String {
     String::from_utf8_lossy(&name[..length]).into_owned()
 }
 
-fn gather_hosts(abi: &Abi, comm: usize, size: usize) -> Result<Vec<String>> {
-    const ROOM: usize = 256;
-    let mut mine = [0u8; ROOM];
-    let name = processor_name();
-    let length = name.len().min(ROOM);
-    mine[..length].copy_from_slice(&name.as_bytes()[..length]);
-    let mut all = vec![0u8; ROOM * size];
-    let byte = abi.handles.byte;
-    // SAFETY: every rank sends ROOM bytes and has room for ROOM bytes of each.
-    unsafe {
-        mpi::check(mpi::Allgather(
-            mine.as_mut_ptr().cast(),
-            ROOM as c_int,
-            byte,
-            all.as_mut_ptr().cast(),
-            ROOM as c_int,
-            byte,
-            comm,
-        ))?;
+/// Where the ranks run.
+struct Places {
+    /// Host names, in rank order.
+    hosts: Vec<String>,
+    /// All ranks see the same processes under the same numbers: one kernel, one PID namespace.
+    one_node: bool,
+}
+
+impl Places {
+    fn gather(abi: &Abi, comm: usize, size: usize) -> Result<Self> {
+        const NAME: usize = 256;
+        const ROOM: usize = NAME + 128;
+        let mut mine = [0u8; ROOM];
+        put(&mut mine[..NAME], processor_name().as_bytes());
+        put(&mut mine[NAME..], &kernel_identity());
+        let mut all = vec![0u8; ROOM * size];
+        let byte = abi.handles.byte;
+        // SAFETY: every rank sends ROOM bytes and has room for ROOM bytes of each.
+        unsafe {
+            mpi::check(mpi::Allgather(
+                mine.as_mut_ptr().cast(),
+                ROOM as c_int,
+                byte,
+                all.as_mut_ptr().cast(),
+                ROOM as c_int,
+                byte,
+                comm,
+            ))?;
+        }
+        let hosts = all.chunks(ROOM).map(|one| text_before_zero(&one[..NAME])).collect();
+        let one_node = mine[NAME] != 0 && all.chunks(ROOM).all(|one| one[NAME..] == mine[NAME..]);
+        Ok(Self { hosts, one_node })
     }
-    Ok(all.chunks(ROOM).map(text_before_zero).collect())
+}
+
+fn put(room: &mut [u8], bytes: &[u8]) {
+    let length = bytes.len().min(room.len());
+    room[..length].copy_from_slice(&bytes[..length]);
+}
+
+/// What two processes have in common that can look each other up in `/proc`: the boot of their
+/// kernel and their PID namespace. Host names would not do: two hosts may have one name.
+fn kernel_identity() -> Vec<u8> {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if boot.is_empty() || namespace.as_os_str().is_empty() {
+        return Vec::new();
+    }
+    [boot.trim_ascii(), namespace.as_os_str().as_encoded_bytes()].concat()
 }
 
 fn text_before_zero(bytes: &[u8]) -> String {
@@ -186,7 +214,7 @@ struct MpiTransport {
     private: Arc<Private>,
     rank: usize,
     size: usize,
-    hosts: Vec<String>,
+    places: Places,
     max_tag: u32,
 }
 
@@ -200,7 +228,7 @@ impl Transport for MpiTransport {
     }
 
     fn hosts(&self) -> &[String] {
-        &self.hosts
+        &self.places.hosts
     }
 
     fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
@@ -221,14 +249,15 @@ impl Transport for MpiTransport {
         progress::idle(waits);
     }
 
-    /// Memory of the node if all ranks are on one, which is tried whatever the hosts are called:
-    /// two nodes may have one name, and containers of one node different ones.
+    /// Memory of the node if all ranks are on one and can have it, else a window.
     fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
         Box::pin(async move {
-            match share_on_node(self, tag).await {
-                Ok(shared) => Ok(shared),
-                Err(_) => window::share(self.private.clone(), self.rank),
+            if self.places.one_node
+                && let Ok(shared) = share_on_node(self, tag).await
+            {
+                return Ok(shared);
             }
+            window::share(self.private.clone(), self.rank)
         })
     }
 }
