@@ -22,6 +22,7 @@ const PROGRAMS: &[(&str, u32)] = &[
     ("manage.c", 4),
     ("modes.c", 4),
     ("mpif.f", 4),
+    ("progress.c", 4),
     ("representations.c", 3),
     ("requests.c", 4),
     ("sessions.c", 3),
@@ -85,6 +86,7 @@ battery! {
     files_tell_the_truth_about_themselves: "manage.c";
     every_access_mode_refuses_what_it_must: "modes.c";
     the_fixed_form_fortran_binding_works: "mpif.f";
+    a_blocked_rank_lets_pending_operations_proceed: "progress.c";
     data_representations_have_the_bytes_the_standard_gives_them: "representations.c";
     many_nonblocking_operations_may_be_outstanding: "requests.c";
     sessions_without_a_world_work: "sessions.c";
