@@ -83,5 +83,6 @@ pub fn progress() -> bool {
         let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
         active.iter().map(|one| one.file.clone()).collect()
     };
-    files.iter().fold(false, |any, file| file.engine.progress() || any)
+    // Each must be polled, so nothing may stop at the first that has work left.
+    files.iter().filter(|file| file.engine.progress()).count() > 0
 }

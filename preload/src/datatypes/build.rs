@@ -209,7 +209,7 @@ impl<'a> Builder<'a> {
         let element = match self.lens {
             Lens::Native => Datatype::basic(basic),
             Lens::External32 => named::in_file(basic),
-            Lens::User(extent) => return self.lens.from_user(*extent, handle),
+            Lens::User(extent) => return super::user_element(*extent, handle),
         };
         Datatype::contiguous(parts, &element)
     }

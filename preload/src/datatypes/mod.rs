@@ -44,19 +44,19 @@ impl Lens<'_> {
         match self {
             Lens::Native => Ok(named::layouts(abi, handle)?.native),
             Lens::External32 => Ok(named::layouts(abi, handle)?.external),
-            Lens::User(extent) => self.from_user(*extent, handle),
+            Lens::User(extent) => user_element(*extent, handle),
         }
     }
+}
 
-    /// One opaque element of the size that the program's own function says. Its other size is the
-    /// one in memory, so that bytes of a file can be told in bytes of memory.
-    fn from_user(&self, extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<Datatype> {
-        let invalid =
-            |_| Error::new(ErrorClass::Conversion, "a data representation with an invalid extent");
-        let in_file = u32::try_from(extent(handle)?).map_err(invalid)?;
-        let in_memory = u32::try_from(named::size_of(handle)?).unwrap_or(u32::MAX);
-        Ok(Datatype::basic(Basic::new(BasicKind::Opaque, in_file, in_memory)))
-    }
+/// One opaque element of the size in a file that the program's own function says. Its other size is
+/// the one in memory, so that bytes of a file can be told in bytes of memory.
+fn user_element(extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<Datatype> {
+    let invalid =
+        |_| Error::new(ErrorClass::Conversion, "a data representation with an invalid extent");
+    let in_file = u32::try_from(extent(handle)?).map_err(invalid)?;
+    let in_memory = u32::try_from(named::size_of(handle)?).unwrap_or(u32::MAX);
+    Ok(Datatype::basic(Basic::new(BasicKind::Opaque, in_file, in_memory)))
 }
 
 /// The tree of `handle`, as in memory.
