@@ -27,7 +27,7 @@ pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
         mpi::check(mpi::Comm_rank(comm, &raw mut rank))?;
         mpi::check(mpi::Comm_size(comm, &raw mut size))?;
     }
-    remember_lonely(abi, comm, rank)?;
+    remember_lonely(abi, comm, rank, size)?;
     let invalid = |_| Error::new(ErrorClass::Comm, "a communicator without ranks");
     let (rank, size) =
         (usize::try_from(rank).map_err(invalid)?, usize::try_from(size).map_err(invalid)?);
@@ -107,10 +107,13 @@ fn is_finalized() -> bool {
 /// error; made at the first open.
 static LONELY: Mutex<Option<Private>> = Mutex::new(None);
 
-fn remember_lonely(abi: &'static Abi, comm: usize, rank: c_int) -> Result<()> {
+fn remember_lonely(abi: &'static Abi, comm: usize, rank: c_int, size: c_int) -> Result<()> {
     let mut lonely = LONELY.lock().unwrap_or_else(PoisonError::into_inner);
     if lonely.is_none() {
-        *lonely = Some(Private::alone(abi, comm, rank)?);
+        // MPICH 4.0 crashes when a communicator of one rank is made from a group in a session.
+        let own =
+            if size == 1 { Private::split(abi, comm) } else { Private::alone(abi, comm, rank) };
+        *lonely = Some(own?);
     }
     Ok(())
 }
