@@ -49,6 +49,8 @@ mod view;
 
 /// Says that this MPI cannot be served; its own MPI-IO is used.
 pub(crate) fn report_unknown_mpi(version: &str) {
+    // The settings say who may speak.
+    let _ = config::get();
     let name = version.lines().next().unwrap_or("").trim();
     let text = format!("unknown MPI library \"{name}\": its own MPI-IO is used");
     agg_core::log::once(agg_core::log::Level::Warn, &text);
