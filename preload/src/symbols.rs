@@ -438,6 +438,15 @@ table! {
         = { blocking::before_collective(abi); forward::MPI_Alltoallv(sent, sent_counts, sent_displacements, sent_type.into(), buffer, counts, displacements, datatype.into(), comm.into()) };
     free MPI_Alltoallw(abi; sent: Opaque, sent_counts: Opaque, sent_displacements: Opaque, sent_types: Opaque, buffer: Opaque, counts: Opaque, displacements: Opaque, types: Opaque, comm: Handle)
         = { blocking::before_collective(abi); forward::MPI_Alltoallw(sent, sent_counts, sent_displacements, sent_types, buffer, counts, displacements, types, comm.into()) };
+    free MPI_Comm_dup(abi; comm: Handle, new: Opaque) = { blocking::before_collective(abi); forward::MPI_Comm_dup(comm.into(), new) };
+    free MPI_Comm_split(abi; comm: Handle, color: c_int, key: c_int, new: Opaque) = { blocking::before_collective(abi); forward::MPI_Comm_split(comm.into(), color, key, new) };
+    free MPI_Comm_split_type(abi; comm: Handle, kind: c_int, key: c_int, info: Handle, new: Opaque) = { blocking::before_collective(abi); forward::MPI_Comm_split_type(comm.into(), kind, key, info.into(), new) };
+    free MPI_Comm_create(abi; comm: Handle, group: Handle, new: Opaque) = { blocking::before_collective(abi); forward::MPI_Comm_create(comm.into(), group.into(), new) };
+    free MPI_Comm_disconnect(abi; comm: Opaque) = { blocking::before_collective(abi); forward::MPI_Comm_disconnect(comm) };
+    free MPI_Win_fence(abi; assert: c_int, window: Handle) = { blocking::before_collective(abi); forward::MPI_Win_fence(assert, window.into()) };
+    free MPI_Win_free(abi; window: Opaque) = { blocking::before_collective(abi); forward::MPI_Win_free(window) };
+    free MPI_Win_create(abi; base: Opaque, size: i64, unit: c_int, info: Handle, comm: Handle, window: Opaque) = { blocking::before_collective(abi); forward::MPI_Win_create(base, size, unit, info.into(), comm.into(), window) };
+    free MPI_Win_allocate(abi; size: i64, unit: c_int, info: Handle, comm: Handle, base: Opaque, window: Opaque) = { blocking::before_collective(abi); forward::MPI_Win_allocate(size, unit, info.into(), comm.into(), base, window) };
 
     // The life of the process and of its sessions (11.2 to 11.4).
     free MPI_Init(abi; argc: Opaque, argv: Opaque) = process::init(abi, argc, argv);

@@ -7,6 +7,7 @@ mod message;
 mod window;
 
 use crate::abi::{self, Abi};
+use crate::requests::blocking;
 use crate::{mpi, progress, room};
 use agg_core::task::BoxFuture;
 use agg_core::transport::{SharedState, SingleTransport, Transport, share_on_node};
@@ -34,6 +35,8 @@ pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
     if size == 1 {
         return Ok(Arc::new(SingleTransport::new(processor_name())));
     }
+    // From here on the library's own collective calls block.
+    blocking::before_collective(abi);
     let private = Arc::new(Private::split(abi, comm)?);
     let places = Places::gather(abi, private.comm, size)?;
     let max_tag = max_tag(abi, private.comm);

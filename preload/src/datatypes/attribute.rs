@@ -1,8 +1,8 @@
 //! Decoded types, kept with the MPI type itself: an attribute that the library deletes with it.
 
-use super::named::Named;
 use crate::mpi;
 use agg_core::Result;
+use agg_core::datatype::Datatype;
 use libc::c_int;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What the attribute holds.
 struct Cached {
-    layouts: Named,
+    native: Datatype,
+    /// Decoded when it is first asked for.
+    external: OnceLock<Datatype>,
     /// The type was seen committed; commitment never ends.
     committed: AtomicBool,
 }
@@ -79,10 +81,25 @@ fn lookup(handle: usize) -> Option<&'static Cached> {
     (asked.is_ok() && found != 0).then(|| unsafe { &*value })
 }
 
-/// The layouts kept with `handle`, if it was decoded before.
-pub(super) fn get(handle: usize) -> Option<Named> {
+/// The layout in memory, if the type was decoded before.
+pub(super) fn native(handle: usize) -> Option<Datatype> {
     let _guard = lock();
-    lookup(handle).map(|cached| cached.layouts.clone())
+    lookup(handle).map(|cached| cached.native.clone())
+}
+
+/// The layout in an `external32` file, if it was decoded before.
+pub(super) fn external(handle: usize) -> Option<Datatype> {
+    let _guard = lock();
+    lookup(handle).and_then(|cached| cached.external.get().cloned())
+}
+
+/// Keeps the layout in an `external32` file, if that in memory is kept already.
+pub(super) fn set_external(handle: usize, external: Datatype) {
+    let _guard = lock();
+    if let Some(cached) = lookup(handle) {
+        // Another thread may have decoded the same.
+        let _ = cached.external.set(external);
+    }
 }
 
 /// Whether `handle` is known to be committed.
@@ -99,11 +116,11 @@ pub(super) fn set_committed(handle: usize) {
     }
 }
 
-/// Keeps `layouts` with the type. Without success the type is decoded again next time.
-pub(super) fn set(handle: usize, layouts: Named) {
+/// Keeps the layout in memory with the type. Without success the type is decoded again next time.
+pub(super) fn set_native(handle: usize, native: Datatype) {
     let _guard = lock();
     let Ok(keyval) = keyval() else { return };
-    let cached = Cached { layouts, committed: AtomicBool::new(false) };
+    let cached = Cached { native, external: OnceLock::new(), committed: AtomicBool::new(false) };
     let value = Box::into_raw(Box::new(cached));
     // SAFETY: the library keeps the pointer and gives it back to `delete`.
     if unsafe { mpi::check(mpi::Type_set_attr(handle, keyval, value.cast())) }.is_err() {

@@ -66,11 +66,12 @@ impl<'a> Builder<'a> {
                 trees.push(tree.clone());
                 continue;
             }
-            let tree = match (self.lens, attribute::get(handle)) {
-                (Lens::Native, Some(known)) => known.native,
-                (Lens::External32, Some(known)) => known.external,
-                _ => self.build(handle)?,
+            let known = match self.lens {
+                Lens::Native => attribute::native(handle),
+                Lens::External32 => attribute::external(handle),
+                Lens::User(_) => None,
             };
+            let tree = known.map_or_else(|| self.build(handle), Ok)?;
             self.seen.insert(handle, tree.clone());
             trees.push(tree);
         }

@@ -64,7 +64,20 @@ fn user_element(extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<
 /// # Errors
 /// `Type` for the null handle and for types that cannot be decoded.
 pub fn decode(abi: &Abi, handle: usize) -> Result<Datatype> {
-    Ok(layouts(abi, handle)?.native)
+    if let Some(known) = predefined(abi, handle)? {
+        return Ok(known.native);
+    }
+    if let Some(known) = attribute::native(handle) {
+        return Ok(known);
+    }
+    let native = Builder::new(abi, &Lens::Native).build(handle)?;
+    let said = named::size_of(handle)?;
+    if native.size() != said {
+        let text = format!("a datatype of {said} bytes was decoded to {}", native.size());
+        return Err(Error::new(ErrorClass::Intern, text));
+    }
+    attribute::set_native(handle, native.clone());
+    Ok(native)
 }
 
 /// The tree of `handle` in a file, as `lens` sees it.
@@ -74,7 +87,17 @@ pub fn decode(abi: &Abi, handle: usize) -> Result<Datatype> {
 pub fn decode_for_file(abi: &Abi, handle: usize, lens: &Lens<'_>) -> Result<Datatype> {
     match lens {
         Lens::Native => decode(abi, handle),
-        Lens::External32 => Ok(layouts(abi, handle)?.external),
+        Lens::External32 => {
+            if let Some(known) = predefined(abi, handle)? {
+                return Ok(known.external);
+            }
+            if let Some(known) = attribute::external(handle) {
+                return Ok(known);
+            }
+            let external = Builder::new(abi, lens).build(handle)?;
+            attribute::set_external(handle, external.clone());
+            Ok(external)
+        }
         Lens::User(_) => {
             refuse_null(abi, handle)?;
             Builder::new(abi, lens).build(handle)
@@ -128,30 +151,22 @@ fn predefined_cache(handle: usize) -> Option<Named> {
     map.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
 }
 
-fn layouts(abi: &Abi, handle: usize) -> Result<Named> {
+/// The layouts of `handle` if it is a predefined type of the table.
+///
+/// # Errors
+/// `Type` for the null handle.
+fn predefined(abi: &Abi, handle: usize) -> Result<Option<Named>> {
     refuse_null(abi, handle)?;
     if let Some(known) = predefined_cache(handle) {
-        return Ok(known);
+        return Ok(Some(known));
     }
-    if named::is_known(abi, handle) {
-        let layouts = named::layouts(abi, handle)?;
-        let map = PREDEFINED.get_or_init(RwLock::default);
-        map.write().unwrap_or_else(PoisonError::into_inner).insert(handle, layouts.clone());
-        return Ok(layouts);
+    if !named::is_known(abi, handle) {
+        return Ok(None);
     }
-    if let Some(known) = attribute::get(handle) {
-        return Ok(known);
-    }
-    let native = Builder::new(abi, &Lens::Native).build(handle)?;
-    let said = named::size_of(handle)?;
-    if native.size() != said {
-        let text = format!("a datatype of {said} bytes was decoded to {}", native.size());
-        return Err(Error::new(ErrorClass::Intern, text));
-    }
-    let external = Builder::new(abi, &Lens::External32).build(handle)?;
-    let layouts = Named { native, external };
-    attribute::set(handle, layouts.clone());
-    Ok(layouts)
+    let layouts = named::layouts(abi, handle)?;
+    let map = PREDEFINED.get_or_init(RwLock::default);
+    map.write().unwrap_or_else(PoisonError::into_inner).insert(handle, layouts.clone());
+    Ok(Some(layouts))
 }
 
 /// `tree` with the bounds that the library reports for `handle`.
