@@ -50,7 +50,9 @@ impl Coverage {
     pub(super) fn add_rows(&mut self, start: usize, len: usize, stride: usize, count: usize) {
         let end = start + stride * count;
         let (first, last) = (start.next_multiple_of(64), end / 64 * 64);
-        if count < 16 || !matches!(stride, 2 | 4 | 8 | 16 | 32 | 64) || len > stride {
+        let fits = matches!(stride, 2 | 4 | 8 | 16 | 32 | 64) && len <= stride;
+        // Few rows may not fill a single whole word: then `first` lies behind `last`.
+        if count < 16 || first >= last || !fits {
             for row in 0..count {
                 self.add(start + row * stride, len);
             }
@@ -125,6 +127,21 @@ mod tests {
         assert_eq!(set.runs(2).collect::<Vec<_>>(), [10..20, 500..1000]);
         set.clear();
         assert_eq!(set.runs(0).count(), 0);
+    }
+
+    #[test]
+    fn regular_runs_that_fill_no_whole_word_are_added_too() {
+        for start in 0..130 {
+            for stride in [2, 4] {
+                for count in 16..40 {
+                    let mut set = Coverage::new(400).expect("memory");
+                    set.add_rows(start, 1, stride, count);
+                    let wanted: Vec<_> =
+                        (0..count).map(|row| start + row * stride).map(|at| at..at + 1).collect();
+                    assert_eq!(set.runs(0).collect::<Vec<_>>(), wanted);
+                }
+            }
+        }
     }
 
     proptest! {

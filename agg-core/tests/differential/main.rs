@@ -21,6 +21,7 @@ fn random_programs_do_what_the_oracle_says() {
         cases: cases.unwrap_or(CASES),
         failure_persistence: None,
         max_shrink_iters: 4000,
+        max_shrink_time: 300_000,
         ..Config::default()
     };
     let numbers = |n| prop::collection::vec(any::<u16>(), 0..n);

@@ -14,12 +14,15 @@ use agg_core::view::{Representation, View};
 use agg_core::{Error, ErrorClass};
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 /// Longer than any case takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Once a case has hung, smaller ones are tried with less patience.
+const IMPATIENCE: Duration = Duration::from_secs(4);
+static HUNG: AtomicBool = AtomicBool::new(false);
 
 /// Runs `program` on a file of its own; `Err` says what was wrong.
 pub(crate) fn run(program: &Program) -> Result<(), String> {
@@ -64,9 +67,17 @@ fn watched(program: &Program, path: &std::path::Path) -> Result<(), String> {
     }
     drop(sender);
     for _ in 0..program.ranks {
-        match receiver.recv_timeout(PATIENCE) {
+        let patience = if HUNG.load(Ordering::Relaxed) { IMPATIENCE } else { PATIENCE };
+        match receiver.recv_timeout(patience) {
             Ok(result) => result?,
-            Err(_) => return Err("a rank hangs or has panicked".into()),
+            Err(_) => {
+                if !HUNG.swap(true, Ordering::Relaxed) {
+                    eprintln!(
+                        "a rank hangs or has panicked; looking for a smaller case than\n{program:?}"
+                    );
+                }
+                return Err("a rank hangs or has panicked".into());
+            }
         }
     }
     compare_file(&oracle, &std::fs::read(&path).map_err(|error| error.to_string())?)

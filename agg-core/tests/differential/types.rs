@@ -191,6 +191,8 @@ pub(crate) fn choose(c: &mut Choices, unit: Recipe, rising: bool, depth: u32) ->
             let lb = if rising { flat.lb.min(0) } else { flat.lb - before };
             Recipe::Resized(lb, flat.ub - lb + after, Box::new(child))
         }
+        // Data below or above the bounds of the whole array would meet that of the next one.
+        _ if flat.lb != 0 => Recipe::Contiguous(c.between(1, 4), Box::new(child)),
         _ => {
             let dims = c.between(1, 3) as usize;
             let subsizes: Vec<u64> = (0..dims).map(|_| c.between(1, 3)).collect();
