@@ -6,6 +6,8 @@ import re
 from mpis import Test, sh
 from sources import debian_source
 
+# Seconds. MPICH with more ranks than cores spins: some programs take minutes on two cores.
+LIMIT = 300
 FOLDERS = ["io", "f77/io", "f90/io", "f08/io", "cxx/io"]
 
 
@@ -85,5 +87,5 @@ class Folder:
                 continue
             arguments = [values["arg"]] if "arg" in values else []
             tests.append(Test(name, self.folder.replace("/", "-"), int(ranks), [program, *arguments], passed,
-                              limit=300 if "mem" in values else 120, built=os.path.exists(program)))
+                              limit=LIMIT, built=os.path.exists(program)))
         return tests
