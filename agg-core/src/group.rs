@@ -21,7 +21,7 @@ pub async fn send_framed(t: &dyn Transport, to: usize, tag: u32, bytes: &[u8]) -
     let mut first = Vec::with_capacity(8 + head.len());
     first.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     first.extend_from_slice(head);
-    t.send(to, tag, first).await?;
+    t.post(to, tag, first).await?;
     for piece in rest.chunks(PIECE) {
         t.send(to, tag, piece.to_vec()).await?;
     }

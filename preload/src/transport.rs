@@ -242,6 +242,11 @@ impl Transport for MpiTransport {
         Box::pin(async move { started?.await.map(|_| ()) })
     }
 
+    fn post(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        let started = message::post(self.private.clone(), to, tag, bytes);
+        Box::pin(async move { started?.await.map(|_| ()) })
+    }
+
     fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
         let started = message::receive(self.private.clone(), from, tag, capacity);
         Box::pin(async move { started?.await })

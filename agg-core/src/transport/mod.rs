@@ -33,6 +33,14 @@ pub trait Transport: Send + Sync {
     /// awaits its sends cannot flood a receiver. A rank may send to itself.
     fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>>;
 
+    /// Sends a short message of a collective step, in order with those of [`Transport::send`].
+    ///
+    /// It may be ready before the receiver has matched it: the steps themselves bound how many
+    /// are under way, and need not wait for a word back.
+    fn post(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        self.send(to, tag, bytes)
+    }
+
     /// Receives one message of at most `capacity` bytes that `from` sent with `tag`.
     /// Messages between two ranks with equal tags arrive in order.
     fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>>;

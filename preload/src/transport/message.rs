@@ -19,6 +19,8 @@ const UNIT: usize = 1 << 20;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Out,
+    /// Out, without waiting for the receiver.
+    Posted,
     In,
 }
 
@@ -34,6 +36,11 @@ pub(super) struct Message {
 /// Starts sending; complete when the receiver has matched it.
 pub(super) fn send(private: Arc<Private>, to: usize, tag: u32, bytes: Vec<u8>) -> Result<Message> {
     start(private, Way::Out, to, tag, bytes)
+}
+
+/// Starts sending a short message; complete when MPI has taken the bytes.
+pub(super) fn post(private: Arc<Private>, to: usize, tag: u32, bytes: Vec<u8>) -> Result<Message> {
+    start(private, Way::Posted, to, tag, bytes)
 }
 
 /// Starts receiving.
@@ -69,6 +76,9 @@ fn start(
     let request = room::new_handle(abi, |place| unsafe {
         mpi::check(match way {
             Way::Out => mpi::Issend(address, layout.count, layout.datatype, peer, tag, comm, place),
+            Way::Posted => {
+                mpi::Isend(address, layout.count, layout.datatype, peer, tag, comm, place)
+            }
             Way::In => mpi::Irecv(address, layout.count, layout.datatype, peer, tag, comm, place),
         })
     })?;
@@ -154,7 +164,7 @@ impl Message {
         }
         self.ended = true;
         progress::advanced();
-        if self.way == Way::Out {
+        if self.way != Way::In {
             return Ok(Some(self.bytes.len()));
         }
         received(abi, &mut status).map(Some)
