@@ -78,7 +78,7 @@ pub fn hints(bytes: &[u8]) {
     let mut copy = Hints::default();
     copy.adopt(&hints.must_agree());
     copy.adopt(bytes);
-    let _ = Settings::read(&variable, &[text.clone()], &mut complaints);
+    let _ = Settings::read(&variable, std::slice::from_ref(&text), &mut complaints);
 }
 
 /// Path patterns.

@@ -1,7 +1,7 @@
 //! Collective reads and writes in two phases: data travels between ranks so that few ranks, the
 //! aggregators, access the file in large ordered pieces.
 //!
-//! Steps of a call, each with its own tag ([`step`]): all ranks exchange their [`Summary`] and
+//! Steps of a call, each with its own tag (`step`): all ranks exchange their [`Summary`] and
 //! decide alike; each rank tells every aggregator whose domain it touches its view, once; then
 //! both sides walk the same type tree and know without further words how many bytes each message
 //! has. There is no lock-step: an aggregator works off its domain window by window, and at most two

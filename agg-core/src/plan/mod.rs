@@ -1,7 +1,7 @@
 //! Who does what in a collective call: pure functions of numbers that every rank knows.
 //!
 //! Each rank describes its part of a call in a [`Summary`]. All ranks see all summaries and
-//! [`decide`] alike, so no rank needs to tell another what it decided.
+//! [`decide()`] alike, so no rank needs to tell another what it decided.
 
 pub mod aggregators;
 mod decide;
