@@ -41,7 +41,7 @@ check:
 check-long:
 	$(SETUP) check
 	$(MAKE) build
-	AGGIO_TESTS=require AGGIO_TEST_CASES=200000 $(CARGO) test --workspace --release -- --include-ignored
+	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release
 
 demo:
 	$(SETUP) demo
