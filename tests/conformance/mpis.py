@@ -90,6 +90,12 @@ def sh(command, directory, log, **variables):
     return code == 0
 
 
+def available_gib():
+    with open("/proc/meminfo") as stream:
+        kib = next(int(line.split()[1]) for line in stream if line.startswith("MemAvailable"))
+    return kib / 2**20
+
+
 def witness():
     """Path of a small library that counts the file calls that reach the MPI library, built on first use."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "witness.c")

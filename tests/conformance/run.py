@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Runs other projects' unmodified test suites natively and with libaggio.so preloaded.
 
-    tests/conformance/run.py [--mpi openmpi,mpich] [--only PATTERN] [--native] [--fresh] [SUITE...]
+    tests/conformance/run.py [--mpi openmpi,mpich] [--only PATTERN] [--native | --quick | --stored]
+                             [--fresh] [--limit SECONDS] [SUITE...]
 
 Prints a table suite x MPI. Ends with 1 if a test that passes natively fails with aggio, or if a suite's
-file calls were not all served by aggio. Everything fetched, built and written is below build/conformance.
+file calls were not all served by aggio. Everything fetched, built and written is below build/conformance;
+results are stored after every test, so an interrupted run loses nothing.
 """
 
 import argparse
@@ -23,6 +25,10 @@ def arguments():
     parser.add_argument("--mpi", default="", help="names separated by commas; default: all the suite supports")
     parser.add_argument("--only", default="*", help="only tests whose name matches this pattern")
     parser.add_argument("--native", action="store_true", help="only the native runs")
+    parser.add_argument("--quick", action="store_true",
+                        help="aggio first, then natively only the tests which aggio did not pass")
+    parser.add_argument("--stored", action="store_true", help="run nothing: the table of all stored results")
+    parser.add_argument("--limit", type=float, default=1e9, help="no test gets more seconds than this")
     parser.add_argument("--fresh", action="store_true", help="do not reuse stored native results")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.suites if name not in SUITES]
@@ -46,9 +52,13 @@ def store(path, results):
     os.replace(path + ".new", path)
 
 
+def results_file(suite, mpi, server):
+    return os.path.join(WORK, "results", mpi, f"{suite}.{server}.json")
+
+
 def run_suite(name, tests, mpi, server, chosen):
     """The results of all chosen tests of a suite under one server: {test: {result, seconds, ...}}."""
-    path = os.path.join(WORK, "results", mpi.name, f"{name}.{server.name}.json")
+    path = results_file(name, mpi.name, server.name)
     results = load(path)
     reuse = server.name == "native" and not chosen.fresh
     for test in tests:
@@ -57,6 +67,7 @@ def run_suite(name, tests, mpi, server, chosen):
         # What timed out may pass on a machine with less other work.
         if reuse and results.get(test.name, {}).get("result") in ("pass", "fail"):
             continue
+        test.limit = min(test.limit, chosen.limit)
         for part, result in test.run(mpi, server).items():
             results[part] = result
             print(f"{mpi.name:10} {name:14} {server.name:7} {part:32} {result['result']:8} "
@@ -67,13 +78,16 @@ def run_suite(name, tests, mpi, server, chosen):
 
 def compare(native, aggio):
     """What became of the tests: counts and the lists that matter."""
-    passes = lambda results, test: results.get(test, {}).get("result") == "pass"
+    word = lambda results, test: results.get(test, {}).get("result", "not run")
+    passes = lambda results, test: word(results, test) == "pass"
     names = sorted(set(native) | set(aggio))
+    count = lambda results, *words: sum(word(results, test) in words for test in names)
     return {
-        "native pass": sum(passes(native, test) for test in names),
-        "native fail": sum(test in native and not passes(native, test) for test in names),
-        "aggio pass": sum(passes(aggio, test) for test in names),
-        "aggio fail": sum(test in aggio and not passes(aggio, test) for test in names),
+        "native pass": count(native, "pass"),
+        "native fail": count(native, "fail", "timeout"),
+        "aggio pass": count(aggio, "pass"),
+        "aggio fail": count(aggio, "fail", "timeout"),
+        "not built": sum("no build" in (word(native, test), word(aggio, test)) for test in names),
         "regressions": [test for test in names if passes(native, test) and test in aggio and not passes(aggio, test)],
         "improvements": [test for test in names if passes(aggio, test) and test in native and not passes(native, test)],
         "served": sum(result.get("served", 0) for result in aggio.values()),
@@ -81,7 +95,7 @@ def compare(native, aggio):
     }
 
 
-COLUMNS = ["native pass", "native fail", "aggio pass", "aggio fail"]
+COLUMNS = ["native pass", "native fail", "aggio pass", "aggio fail", "not built"]
 
 
 def print_table(table):
@@ -96,21 +110,38 @@ def print_table(table):
         print("\n".join(lines))
 
 
+def run_both(name, mpi, library, chosen):
+    """Native and aggio results of one suite on one MPI."""
+    tests = SUITES[name].prepare(mpi)
+    native, aggio = Server("native", None), Server("aggio", library)
+    if chosen.native:
+        return run_suite(name, tests, mpi, native, chosen), {}
+    if not chosen.quick:
+        before = run_suite(name, tests, mpi, native, chosen)
+        return before, run_suite(name, tests, mpi, aggio, chosen)
+    after = run_suite(name, tests, mpi, aggio, chosen)
+    failed = {part for part, result in after.items() if result["result"] not in ("pass", "no build")}
+    # A test can have parts, named after it.
+    suspects = [test for test in tests
+                if any(part == test.name or part.startswith(test.name + "/") for part in failed)]
+    return run_suite(name, suspects, mpi, native, chosen), after
+
+
 def main():
     chosen = arguments()
     library = os.environ.get("AGGIO_LIBRARY", os.path.join(ROOT, "target/release/libaggio.so"))
-    if not chosen.native and not os.path.exists(library):
+    if not (chosen.native or chosen.stored) and not os.path.exists(library):
         sys.exit(f"{library} has not been built (cargo build --release)")
     wanted = [name for name in chosen.mpi.split(",") if name]
     table, bad = {}, False
     for name in chosen.suites or SUITES:
-        suite = SUITES[name]
-        for mpi in known_mpis(suite.MPIS):
+        for mpi in known_mpis(SUITES[name].MPIS):
             if wanted and mpi.name not in wanted:
                 continue
-            tests = suite.prepare(mpi)
-            native = run_suite(name, tests, mpi, Server("native", None), chosen)
-            aggio = {} if chosen.native else run_suite(name, tests, mpi, Server("aggio", library), chosen)
+            if chosen.stored:
+                native, aggio = (load(results_file(name, mpi.name, server)) for server in ("native", "aggio"))
+            else:
+                native, aggio = run_both(name, mpi, library, chosen)
             row = table[name, mpi.name] = compare(native, aggio)
             bad |= bool(row["regressions"]) or row["unserved"] > 0
             bad |= bool(aggio) and row["served"] == 0

@@ -183,9 +183,9 @@ impl Hints {
 
     /// Lets hints that speak of each other agree, as ROMIO does.
     ///
-    /// A program that promises collective calls only gets collective buffering, unless it is
-    /// switched off, which breaks the promise. `collective_buffering=false` is the standard's way
-    /// to switch it off, below ROMIO's own hints.
+    /// A program that promises collective calls only gets collective buffering, whatever else is
+    /// said about that: the promise wins in ROMIO too. `collective_buffering=false` is the
+    /// standard's way to switch it off, below ROMIO's own hints.
     fn settle(&mut self) {
         const SWITCHES: [&str; 2] = ["romio_cb_read", "romio_cb_write"];
         if !self.collective_buffering {
@@ -198,11 +198,7 @@ impl Hints {
         }
         if self.romio_no_indep_rw {
             let cause = self.origin("romio_no_indep_rw").unwrap_or_default();
-            if [self.romio_cb_read, self.romio_cb_write].contains(&Switch::Disable) {
-                self.derive("romio_no_indep_rw", "false", cause);
-            } else {
-                SWITCHES.iter().for_each(|name| self.derive(name, "enable", cause));
-            }
+            SWITCHES.iter().for_each(|name| self.derive(name, "enable", cause));
         }
     }
 

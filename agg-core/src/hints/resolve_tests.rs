@@ -138,12 +138,13 @@ fn ranks_with_unequal_hints_can_adopt_those_of_another() {
 }
 
 #[test]
-fn a_promise_of_collective_calls_enables_collective_buffering_unless_it_is_off() {
+fn a_promise_of_collective_calls_enables_collective_buffering() {
     let (hints, _) = resolve(&[], "", &[("romio_no_indep_rw", "true")]);
     assert_eq!((hints.romio_cb_read, hints.romio_cb_write), (Switch::Enable, Switch::Enable));
     let info = [("romio_no_indep_rw", "true"), ("romio_cb_write", "disable")];
     let (hints, _) = resolve(&[], "", &info);
-    assert!(!hints.romio_no_indep_rw);
+    assert!(hints.romio_no_indep_rw);
+    assert_eq!(hints.romio_cb_write, Switch::Enable);
     let (hints, _) = resolve(&[], "", &[("collective_buffering", "false")]);
     assert_eq!((hints.romio_cb_read, hints.romio_cb_write), (Switch::Disable, Switch::Disable));
 }

@@ -119,11 +119,13 @@ fn read_file(
     Rule { pattern: Pattern::new("*"), entries }
 }
 
-/// The entries of a hints file in ROMIO's form: `key value` a line, `#` first for comments.
+/// The entries of a hints file in ROMIO's form: `key value` a line, `#` first for comments. Of
+/// several lines with one key the first holds, as in ROMIO.
 fn parse_lines(text: &str, origin: Origin, complaints: &mut Complaints) -> Vec<Entry> {
-    let mut entries = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         match line.trim().split_once(char::is_whitespace) {
+            Some((key, _)) if entries.iter().any(|entry| entry.key == key) => {}
             Some((key, value)) => {
                 entries.push(Entry { key: key.into(), value: value.trim().into(), origin });
             }
@@ -327,7 +329,7 @@ mod tests {
     #[test]
     fn a_hints_file_has_a_key_and_a_value_on_each_line() {
         let (sources, complaints) =
-            read(&[], "# site\ncb_nodes 4\n\nromio_cb_read\t disable \nx\n");
+            read(&[], "# site\ncb_nodes 4\n\nromio_cb_read\t disable \nx\ncb_nodes 5\n");
         let found: Vec<_> = sources.entries_for("/f").map(|e| (&*e.key, &*e.value)).collect();
         assert_eq!(found, [("cb_nodes", "4"), ("romio_cb_read", "disable")]);
         assert_eq!(complaints.0.len(), 1);

@@ -3,7 +3,7 @@
 import os
 import re
 
-from mpis import Test, sh
+from mpis import Test, available_gib, sh
 from sources import debian_source
 
 # Seconds. MPICH with more ranks than cores spins: some programs take minutes on two cores.
@@ -55,12 +55,6 @@ def test_lines(source, directory, folder):
             with open(name) as stream:
                 return [line.split() for line in stream if line.strip() and not re.match(r"\s*[#@]", line)]
     return []
-
-
-def available_gib():
-    with open("/proc/meminfo") as stream:
-        kib = next(int(line.split()[1]) for line in stream if line.startswith("MemAvailable"))
-    return kib / 2**20
 
 
 def passed(run):
