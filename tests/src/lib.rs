@@ -7,6 +7,7 @@
 //! With `AGGIO_TESTS=require` (as `make check` sets it) a missing MPI or library is a failure; without it the
 //! tests that need them say so and pass, so that `cargo test` is useful on a machine without an MPI.
 
+pub mod battery;
 mod directory;
 pub mod faults;
 mod job;

@@ -1,50 +1,10 @@
 //! Programs that check themselves, one a corner of the MPI-IO chapter, on both MPIs under the library.
 //!
-//! Each prints `ok` if nothing was wrong. `native_battery` runs them without the library: what fails there
-//! is what today's implementations get wrong.
+//! Each prints `ok` if nothing was wrong. The example `native_battery` runs them without the library: what
+//! fails there is what today's implementations get wrong.
 
-use aggio_tests::{Directory, Job, Mpi, compile, installed, library};
-use std::path::Path;
-use std::time::Duration;
-
-/// Source file and number of ranks.
-const PROGRAMS: &[(&str, u32)] = &[
-    ("atomic.c", 4),
-    ("cplusplus.cc", 2),
-    ("ends.c", 4),
-    ("errors.c", 4),
-    ("explicit.c", 4),
-    ("gaps.c", 4),
-    ("handlers.c", 2),
-    ("holes.c", 2),
-    ("individual.c", 4),
-    ("largecount.c", 3),
-    ("manage.c", 4),
-    ("modes.c", 4),
-    ("mpif.f", 4),
-    ("progress.c", 4),
-    ("representations.c", 3),
-    ("requests.c", 4),
-    ("sessions.c", 3),
-    ("shared.c", 4),
-    ("split.c", 4),
-    ("threads.c", 2),
-    ("types.c", 2),
-    ("unclosed.c", 3),
-    ("usempi.f90", 3),
-    ("usempif08.f90", 4),
-    ("views.c", 4),
-];
-
-/// What went wrong, in full; `None` if the program was content.
-fn failure(source: &str, ranks: u32, mpi: &Mpi, library: Option<&Path>) -> Option<String> {
-    let data = Directory::new();
-    let job = Job::new(&compile(source, mpi)).ranks(ranks).argument(data.path().join("data"));
-    let finished = job.preload(library).limit(Duration::from_secs(120)).run();
-    let content = finished.stdout.lines().any(|line| line == "ok" || line.starts_with("ok:"));
-    (!content || !finished.succeeded())
-        .then(|| format!("{source} with {ranks} ranks on {}: {}", mpi.name, finished.report()))
-}
+use aggio_tests::battery::{PROGRAMS, failure};
+use aggio_tests::{installed, library};
 
 fn passes(source: &str) {
     let Some(library) = library() else { return };
@@ -98,18 +58,4 @@ battery! {
     the_fortran_90_binding_works: "usempi.f90";
     the_fortran_2008_binding_works: "usempif08.f90";
     views_of_every_constructor_show_the_right_bytes: "views.c";
-}
-
-/// A table for people: `cargo test -p aggio-tests --test battery native -- --ignored --nocapture`.
-#[test]
-#[ignore = "shows what the MPI libraries themselves get wrong"]
-fn native_battery() {
-    let mpis = installed();
-    for (source, ranks) in PROGRAMS {
-        let row = mpis.iter().map(|mpi| match failure(source, *ranks, mpi, None) {
-            None => format!("{} pass", mpi.name),
-            Some(_) => format!("{} FAIL", mpi.name),
-        });
-        println!("{source:20} {}", row.collect::<Vec<_>>().join("  "));
-    }
 }
