@@ -100,7 +100,10 @@ static int operation(const char *mode, MPI_File file, MPI_Status *status) {
         int code = MPI_File_write_at_all_begin(file, 0, buffer, n, MPI_BYTE);
         return code ? code : MPI_File_write_at_all_end(file, buffer, status);
     }
-    if (!strcmp(mode, "sync")) return MPI_File_sync(file);
+    if (!strcmp(mode, "sync")) {
+        int code = MPI_File_write_at(file, mine, buffer, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+        return code ? code : MPI_File_sync(file);
+    }
     if (!strcmp(mode, "set_size")) return MPI_File_set_size(file, 1 << 20);
     if (!strcmp(mode, "preallocate")) return MPI_File_preallocate(file, 64 << 20);
     fprintf(stderr, "faults: unknown mode %s\n", mode);
