@@ -2,7 +2,7 @@
 """Runs other projects' unmodified test suites natively and with libaggio.so preloaded.
 
     tests/conformance/run.py [--mpi openmpi,mpich] [--only PATTERN] [--native | --quick | --stored]
-                             [--fresh] [--limit SECONDS] [SUITE...]
+                             [--fresh] [--resume] [--limit SECONDS] [SUITE...]
 
 Prints a table suite x MPI. Ends with 1 if a test that passes natively fails with aggio, or if a suite's
 file calls were not all served by aggio. Everything fetched, built and written is below build/conformance;
@@ -28,6 +28,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true",
                         help="aggio first, then natively only the tests which aggio did not pass")
     parser.add_argument("--stored", action="store_true", help="run nothing: the table of all stored results")
+    parser.add_argument("--resume", action="store_true", help="reuse stored results of aggio too")
     parser.add_argument("--limit", type=float, default=1e9, help="no test gets more seconds than this")
     parser.add_argument("--fresh", action="store_true", help="do not reuse stored native results")
     chosen = parser.parse_args()
@@ -60,7 +61,7 @@ def run_suite(name, tests, mpi, server, chosen):
     """The results of all chosen tests of a suite under one server: {test: {result, seconds, ...}}."""
     path = results_file(name, mpi.name, server.name)
     results = load(path)
-    reuse = server.name == "native" and not chosen.fresh
+    reuse = (server.name == "native" or chosen.resume) and not chosen.fresh
     for test in tests:
         if not fnmatch.fnmatch(test.name, chosen.only):
             continue

@@ -38,8 +38,8 @@ class Module(Test):
         result = watch(mpi.launch(self.ranks, self.command), directory, mpi, server, self.limit)
         words = {}
         for test, place, word in LINE.findall(result.output):
-            # Every rank prints its own line; one that fails decides.
-            key = f"{self.name}/{place.split('.')[-1] if '.' in place else place}.{test}"
+            # Newer Pythons repeat the test's name in its place. Every rank prints its own line; one that fails decides.
+            key = f"{self.name}/{place.removesuffix('.' + test).split('.')[-1]}.{test}"
             words[key] = "fail" if "fail" in (words.get(key), word.lower()) or word == "ERROR" else \
                 "pass" if word == "ok" else words.get(key, "skip")
         parts = {key: {"result": word, "seconds": 0.0} for key, word in words.items() if word != "skip"}

@@ -33,8 +33,12 @@ def build(mpi):
     if os.path.exists(done):
         return source, directory
     print(f"building MPICH's tests for {mpi.name}", flush=True)
-    if not os.path.exists(os.path.join(directory, "config.status")) and not configure(mpi, source, directory):
-        raise SystemExit(f"MPICH's tests cannot be configured, see {log}")
+    # A configure that was interrupted leaves a config.status behind.
+    configured = os.path.join(directory, "configured")
+    if not os.path.exists(configured):
+        if not configure(mpi, source, directory):
+            raise SystemExit(f"MPICH's tests cannot be configured, see {log}")
+        open(configured, "w").close()
     make = lambda *command: sh(["make", "-k", *command], directory, log)
     make("-C", "util")
     make("-C", "dtpools")

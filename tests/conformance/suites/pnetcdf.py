@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 
 from mpis import Test, sh, watch
 from sources import debian_source
@@ -59,6 +60,18 @@ class Folder(Test):
         return [f"TESTMPIRUN={launcher}", f"TESTOUTDIR={output}"]
 
 
+def folders(top, *path):
+    """The folders that this configuration tests: those below `SUBDIRS`, which are fewer than there are."""
+    directory = os.path.join(top, *path)
+    asked = subprocess.run(["make", "-s", "-C", directory, "--no-print-directory",
+                            "--eval=aggio-subdirs:;@echo $(SUBDIRS)", "aggio-subdirs"],
+                           stdout=subprocess.PIPE, text=True)
+    names = asked.stdout.split() if asked.returncode == 0 else []
+    if not names:
+        return ["/".join(path)]
+    return [folder for name in names for folder in folders(top, *path, name)]
+
+
 class Target:
     """`check` or `ptest`, one test a folder that has one."""
 
@@ -70,14 +83,10 @@ class Target:
     def prepare(self, mpi):
         top = build_tests(mpi)
         tests = []
-        for folder, _, files in sorted(os.walk(top)):
-            makefile = os.path.join(folder, "Makefile")
-            name = os.path.relpath(folder, top)
-            if "Makefile" not in files or not re.match(r"(test|examples|benchmarks)/", name):
-                continue
-            with open(makefile) as stream:
+        for name in [folder for part in ("test", "examples", "benchmarks") for folder in folders(top, part)]:
+            with open(os.path.join(top, name, "Makefile")) as stream:
                 text = stream.read()
-            has = "\nTESTS = " in text if self.target == "check" else re.search(r"^ptest\b.*:", text, re.M)
-            if has and "\nSUBDIRS" not in text:
-                tests.append(Folder(name, f"pnetcdf-{self.target}", 4, [folder, self.target], None, limit=900))
+            if "\nTESTS = " in text if self.target == "check" else re.search(r"^ptest\b.*:", text, re.M):
+                tests.append(Folder(name, f"pnetcdf-{self.target}", 4, [os.path.join(top, name), self.target],
+                                    None, limit=900))
         return tests
