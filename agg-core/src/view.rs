@@ -204,6 +204,28 @@ impl View {
         self.filetype.is_ascending()
     }
 
+    /// Another view and position that show the same `len` bytes as `position` of this one, but in
+    /// [ascending order](View::is_aggregatable) from the first copy of the filetype to the last.
+    ///
+    /// That is possible where the copies go back or overlap, but the bytes lie in one copy, which
+    /// does not. `None` if it is not, or not needed. PnetCDF makes such filetypes: the file's
+    /// header and a part of an array, with the bounds of the array.
+    pub fn ascending_at(&self, position: u64, len: u64) -> Option<(View, u64)> {
+        let filetype = &self.filetype;
+        if self.is_aggregatable() || !filetype.is_monotone() || filetype.has_overlap() {
+            return None;
+        }
+        let copy = position.checked_div(filetype.size())?;
+        if copy != position.checked_add(len.checked_sub(1)?)? / filetype.size() {
+            return None;
+        }
+        let before = copy.checked_mul(u64::try_from(filetype.extent()).ok()?)?;
+        let displacement = self.displacement.checked_add(before)?;
+        i64::try_from(displacement).ok()?;
+        let filetype = filetype.resized(0, filetype.true_extent()).ok()?;
+        Some((Self { displacement, filetype, ..self.clone() }, position % self.filetype.size()))
+    }
+
     /// A digest of the content: equal on all ranks for equal views.
     pub fn hash(&self) -> u128 {
         let (kind, name) = self.representation.parts();

@@ -22,6 +22,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("progress.c", 4),
     ("representations.c", 3),
     ("requests.c", 4),
+    ("reuse.c", 4),
     ("sessions.c", 3),
     ("shared.c", 4),
     ("split.c", 4),

@@ -49,6 +49,7 @@ battery! {
     a_blocked_rank_lets_pending_operations_proceed: "progress.c";
     data_representations_have_the_bytes_the_standard_gives_them: "representations.c";
     many_nonblocking_operations_may_be_outstanding: "requests.c";
+    a_new_type_is_not_taken_for_the_freed_one_whose_handle_it_has: "reuse.c";
     sessions_without_a_world_work: "sessions.c";
     the_shared_pointer_gives_every_record_once: "shared.c";
     split_collectives_of_every_kind_work: "split.c";

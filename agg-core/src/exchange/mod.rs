@@ -124,6 +124,11 @@ async fn run(
 ) -> Result<Outcome> {
     tags.ready().await;
     let request = request.and_then(|request| request.checked(direction));
+    let ascending = request.as_ref().ok().and_then(Request::ascending);
+    let request = request.map(|request| match &ascending {
+        Some((view, position)) => Request { view, position: *position, ..request },
+        None => request,
+    });
     let mine = summary(&request, direction.kind());
     let all =
         group::allgather(scene.transport, tags.tag(step::SUMMARIES), &mine.to_bytes()).await?;
@@ -186,6 +191,11 @@ impl Request<'_> {
         let detail =
             format!("{len} bytes at byte {} of the view are beyond any file", self.position);
         Err(Error::new(ErrorClass::Arg, detail))
+    }
+
+    /// A view, and the position in it, that aggregators can serve although this one is not such.
+    fn ascending(&self) -> Option<(View, u64)> {
+        self.view.ascending_at(self.position, self.len())
     }
 
     /// Contiguous pieces in the file, about.

@@ -97,6 +97,27 @@ proptest! {
     }
 
     #[test]
+    fn a_part_of_one_copy_of_the_filetype_ascends_whatever_its_extent(
+        recipe in ascending_recipes(), displacement in 0u64..50, extent in 0i64..40,
+        copy in 0..TILES, from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(),
+    ) {
+        let filetype = recipe.datatype().resized(0, extent).unwrap();
+        prop_assume!(filetype.size() > 0);
+        let view = View { displacement, filetype, ..View::bytes() };
+        let size = view.filetype.size() as usize;
+        let (a, b) = (from.index(size) as u64, to.index(size) as u64);
+        let (position, len) = (copy * size as u64 + a.min(b), a.abs_diff(b) + 1);
+        let other = view.ascending_at(position, len);
+        prop_assert_eq!(other.is_some(), !view.is_aggregatable());
+        let Some((other, at)) = other else { return Ok(()) };
+        prop_assert!(other.is_aggregatable());
+        let merged = |view: &View, at| view.extents(at, len).collect::<Vec<_>>();
+        prop_assert_eq!(merged(&other, at), merged(&view, position));
+        let back = View::decode(&other.encode()).unwrap();
+        prop_assert_eq!(merged(&back, at), merged(&view, position));
+    }
+
+    #[test]
     fn a_view_survives_the_way_to_another_rank(recipe in ascending_recipes(), at in any::<u32>()) {
         let name = Representation::User("mine".into());
         let view = View::new(at.into(), Datatype::bytes(1), recipe.datatype(), name, true).unwrap();
@@ -135,6 +156,9 @@ fn tiles_that_interleave_are_legal_but_not_aggregatable() {
     let offsets: Vec<_> = view.extents(0, 16).map(|extent| extent.offset).collect();
     assert_eq!(offsets, [0, 12, 4, 16]);
     assert_eq!(view.span(0, 16), Extent::between(0, 20));
+    assert!(view.ascending_at(4, 8).is_none(), "two copies");
+    let (ascending, position) = view.ascending_at(12, 4).expect("one copy");
+    assert_eq!((ascending.span(position, 4), position), (Extent::new(16, 4), 4));
 }
 
 #[test]

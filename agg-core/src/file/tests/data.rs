@@ -1,6 +1,7 @@
 //! Reads and writes: checks, counts, representations, atomic mode.
 
 use super::*;
+use crate::datatype::Order;
 
 #[test]
 fn reading_a_file_opened_for_writing_is_no_access() {
@@ -222,4 +223,35 @@ fn what_a_file_did_is_counted() {
         assert_eq!((totals.calls, totals.collective_calls, totals.errors), (3, 1, 1));
         assert_eq!((totals.bytes_written, totals.bytes_read), (3, 2));
     });
+}
+
+/// What PnetCDF makes: 16 bytes of header on rank 0, and columns of a matrix, whose bounds count.
+fn header_and_columns(rank: usize) -> Result<View> {
+    let cell = Datatype::bytes(CELL);
+    let column = Datatype::subarray(&[ROWS, 4], &[ROWS, 1], &[0, rank as u64], Order::C, &cell)?;
+    let header = Datatype::bytes(if rank == 0 { 16 } else { 0 });
+    let filetype = Datatype::structure(&[(1, 0, header), (1, 10_000, column)])?;
+    View::new(0, Datatype::bytes(1), filetype, Representation::Native, true)
+}
+
+const ROWS: u64 = 50;
+const CELL: u64 = 1000;
+
+#[test]
+fn a_filetype_whose_copies_would_interleave_goes_through_aggregators_if_one_copy_is_enough() {
+    let scratch = Scratch::new();
+    let writes = on_file(4, scratch.name(), CREATE, |rank| {
+        rank.set_view(header_and_columns(rank.number)).expect("a legal view");
+        let first = if rank.number == 0 { 16 } else { 0 };
+        let data = vec![rank.number as u8 + 1; (CELL * ROWS) as usize];
+        assert_eq!(moved(rank.write_all(Position::Explicit(first), &data)), CELL * ROWS);
+        let (read, outcome) = rank.read_all(Position::Explicit(first), data.len());
+        assert_eq!((moved(outcome), &read[..]), (CELL * ROWS, &data[..]));
+        assert_eq!(rank.file.view().is_aggregatable(), rank.number > 0);
+        rank.file.counters.totals().writes_out
+    });
+    let row: Vec<u8> = (1..=4).flat_map(|byte| [byte; CELL as usize]).collect();
+    assert_eq!(scratch.bytes(), [vec![0; 10_000], row.repeat(ROWS as usize)].concat());
+    let writes: u64 = writes.into_iter().sum();
+    assert!(writes < ROWS, "{writes} writes");
 }
