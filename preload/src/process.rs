@@ -6,6 +6,8 @@ use crate::symbols::forward;
 use crate::{close, errhandler, mpi, transport};
 use agg_core::log;
 use libc::c_int;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `MPI_Init`.
 ///
@@ -35,8 +37,11 @@ pub unsafe fn init_thread(
     code
 }
 
-/// Messages carry the rank in the world, which exists now.
+/// Messages carry the rank in the world, which exists now, and the library hears of its end.
 fn started(abi: &Abi, code: c_int) {
+    if code == 0 {
+        ENDS_WITH_SELF.store(listen_for_end(abi), Ordering::Relaxed);
+    }
     let mut rank: c_int = 0;
     // SAFETY: MPI was initialized by the program just now.
     if code == 0 && unsafe { mpi::Comm_rank(abi.handles.comm_world, &raw mut rank) } == 0 {
@@ -44,14 +49,68 @@ fn started(abi: &Abi, code: c_int) {
     }
 }
 
+/// [`end`] is called by an attribute of `MPI_COMM_SELF`.
+static ENDS_WITH_SELF: AtomicBool = AtomicBool::new(false);
+
+/// Gives `MPI_COMM_SELF` an attribute whose deletion ends this library's part, and returns whether
+/// that worked.
+///
+/// `MPI_Finalize` first deletes the attributes of `MPI_COMM_SELF`, the newest first (MPI-4.1,
+/// 11.2.4). Programs use their own to close files: HDF5 does. Set while MPI starts, ours is the
+/// last, so those files are still there.
+fn listen_for_end(abi: &Abi) -> bool {
+    let mut keyval: c_int = 0;
+    // SAFETY: both functions have the signatures that MPI declares for callbacks.
+    unsafe {
+        mpi::Comm_create_keyval(
+            not_copied as *mut c_void,
+            self_is_deleted as *mut c_void,
+            &raw mut keyval,
+            std::ptr::null_mut(),
+        ) == 0
+            && mpi::Comm_set_attr(abi.handles.comm_self, keyval, std::ptr::null_mut()) == 0
+    }
+}
+
+/// A duplicate of `MPI_COMM_SELF` is without the attribute.
+unsafe extern "C" fn not_copied(
+    _comm: usize,
+    _keyval: c_int,
+    _extra: *mut c_void,
+    _value: *mut c_void,
+    _copy: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: MPI passes the address of a flag.
+    unsafe { *flag = 0 };
+    0
+}
+
+unsafe extern "C" fn self_is_deleted(
+    _comm: usize,
+    _keyval: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    end();
+    0
+}
+
+/// Gives back all that is still held while MPI may be called for the last time.
+fn end() {
+    close::abandon_all();
+    errhandler::forget_default();
+    transport::forget();
+}
+
 /// `MPI_Finalize`.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn finalize(_: &Abi) -> c_int {
-    close::abandon_all();
-    errhandler::forget_default();
-    transport::forget();
+    if !ENDS_WITH_SELF.swap(false, Ordering::Relaxed) {
+        end();
+    }
     // SAFETY: nothing is passed.
     unsafe { forward::MPI_Finalize() }
 }
@@ -65,9 +124,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
     // SAFETY: may be called at any time.
     unsafe { mpi::Initialized(&raw mut world) };
     if world == 0 {
-        close::abandon_all();
-        errhandler::forget_default();
-        transport::forget();
+        end();
     }
     // SAFETY: the caller's argument, passed on.
     unsafe { forward::MPI_Session_finalize(session) }

@@ -1,6 +1,5 @@
 //! Which value of a hint is in force, and where it comes from.
 
-use super::kind::Switch;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
 use crate::complaint::Complaints;

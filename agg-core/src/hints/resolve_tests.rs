@@ -1,7 +1,7 @@
 //! Tests of layers, origins and agreement.
 
 use super::*;
-use crate::hints::Family;
+use crate::hints::{Family, Switch};
 use proptest::prelude::*;
 
 fn pairs(info: &[(&str, &str)]) -> Vec<(String, String)> {
