@@ -86,11 +86,12 @@ counters! {
     errors;
     /// Collective calls that went through aggregators.
     two_phase;
-    /// Collective calls that every rank served by itself.
+    /// Collective calls that every rank served by itself, also as the only rank.
     collective_alone;
-    /// Independent calls served by data sieving.
+    /// Accesses by one rank for itself in which one request took gaps along (data sieving).
     sieved;
-    /// Independent calls with gaps served piece by piece, or by lists of pieces.
+    /// Other accesses by one rank for itself with gaps in the file: piece by piece, or by lists of
+    /// pieces.
     listed;
 }
 
@@ -246,6 +247,16 @@ mod tests {
         let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals: totals() }.line();
         assert!(line.contains("in 12 calls (0 collective), 0 pieces, read 0 B, written 1.5 MiB"));
         assert!(line.contains("out 7 requests") && line.contains("1.000 s in calls"), "{line}");
+    }
+
+    #[test]
+    fn the_line_tells_how_calls_were_carried_out_and_nothing_that_did_not_happen() {
+        let totals = Totals { pieces_in: 9, two_phase: 8, sieved: 2, ..totals() };
+        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals }.line();
+        assert!(
+            line.contains(", 9 pieces, ") && line.ends_with("; two-phase 8; sieved 2"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -146,7 +146,10 @@ async fn run(
         (_, Ok(request)) => request,
         (_, Err(error)) => return Err(error),
     };
-    if decision.method == Method::Independent {
+    let alone = decision.method == Method::Independent;
+    let Counters { collective_alone, two_phase, .. } = scene.counters;
+    Counters::add(if alone { collective_alone } else { two_phase }, 1);
+    if alone {
         return Ok(independent(scene, request, tags, direction).await);
     }
     let call = Call::new(scene, request, tags, &all);
@@ -197,16 +200,6 @@ impl Request<'_> {
     fn ascending(&self) -> Option<(View, u64)> {
         self.view.ascending_at(self.position, self.len())
     }
-
-    /// Contiguous pieces in the file, about.
-    fn pieces(&self) -> u64 {
-        let (filetype, len) = (self.view.filetype(), self.len());
-        if self.view.is_contiguous_at(self.position, len) {
-            return 1;
-        }
-        let copies = len.div_ceil(filetype.size().max(1));
-        copies.saturating_mul(filetype.pieces()).clamp(1, len.max(1))
-    }
 }
 
 /// What this rank tells the others.
@@ -221,7 +214,7 @@ fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     Summary {
         span: request.view.span(request.position, bytes),
         bytes,
-        pieces: request.pieces(),
+        pieces: request.view.pieces(request.position, bytes),
         failed: false,
         kind,
         unordered: !request.view.is_aggregatable(),

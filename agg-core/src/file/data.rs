@@ -9,6 +9,7 @@ use crate::exchange::{self, Scene};
 use crate::hints::Hints;
 use crate::independent::Strategy;
 use crate::memory::Memory;
+use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::{self, BoxFuture};
 use crate::transport::LockGuard;
@@ -40,8 +41,14 @@ impl File {
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
         if !call.is_collective() || self.transport.size() == 1 {
+            let collective = call.is_collective();
             let request = self.claim(call);
-            return Box::pin(async move { file.end(begun, file.independent(request).await) });
+            return Box::pin(async move {
+                if collective && request.as_ref().is_ok_and(|request| request.len > 0) {
+                    Counters::add(&file.counters.collective_alone, 1);
+                }
+                file.end(begun, file.independent(request).await)
+            });
         }
         let tags = self.tags.next();
         if position != Position::Ordered {
@@ -100,6 +107,7 @@ impl File {
             if request.len == 0 {
                 return Ok(Outcome { bytes: 0, result: Ok(()) });
             }
+            self.count_pieces(&request);
             let _guard = self.lock_if_atomic(&request).await?;
             let stream = request.stream()?;
             let outcome = self.transfer(&request, stream.memory());
@@ -133,7 +141,10 @@ impl File {
         tags: TagBlock,
     ) -> Outcome {
         let stream = match &request {
-            Ok(request) => request.stream(),
+            Ok(request) => {
+                self.count_pieces(request);
+                request.stream()
+            }
             Err(error) => Err(error.clone()),
         };
         let hints = request.as_ref().map_or_else(|_| self.hints(), |r| r.hints.clone());
@@ -164,6 +175,11 @@ impl File {
             Ok(stream) => stream.finish(outcome),
             Err(_) => outcome,
         }
+    }
+
+    fn count_pieces(&self, request: &Request) {
+        let pieces = request.view.pieces(request.position, request.len);
+        Counters::add(&self.counters.pieces_in, pieces);
     }
 
     /// Moves the bytes of this rank without the others.

@@ -24,6 +24,8 @@ pub(super) struct Transfer<'a, D: ?Sized> {
     /// gaps; otherwise the pieces of file follow each other in memory.
     mirror: Option<u64>,
     moved: u64,
+    /// Some request took a gap along.
+    sieved: bool,
 }
 
 /// How the next bytes of memory reach the file.
@@ -49,6 +51,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
             vectors: !direct_read && !direct_write,
             mirror: None,
             moved: 0,
+            sieved: false,
         }
     }
 
@@ -104,9 +107,19 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         outcome.result.map(|()| outcome.bytes == len as u64)
     }
 
-    /// Adds bytes to the account that were moved as part of a larger request.
+    /// Adds bytes to the account that were moved as part of a larger request, gaps included.
     pub(super) fn add_moved(&mut self, bytes: u64) {
         self.moved += bytes;
+        self.sieved = true;
+    }
+
+    /// Counts how an access was served; `gaps` says whether there were any in the file.
+    pub(super) fn count(&self, gaps: bool) {
+        if self.sieved {
+            Counters::add(&self.counters.sieved, 1);
+        } else if gaps {
+            Counters::add(&self.counters.listed, 1);
+        }
     }
 
     /// Chooses the way of the next at most `left` bytes and moves the cursor behind them (except

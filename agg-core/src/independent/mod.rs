@@ -80,6 +80,7 @@ pub fn write_strided<D: Driver + ?Sized>(
         Switch::Disable => list::write(&mut transfer, extents),
     };
     let bytes = transfer.moved();
+    transfer.count(!view.is_contiguous_at(pos, len));
     let result = result.and_then(|()| {
         let missing = Extent::new(pos.saturating_add(bytes), len - bytes);
         let why = "the file view ends before the data does";
@@ -108,6 +109,7 @@ pub fn read_strided<D: Driver + ?Sized>(
         0 => list::read(&mut transfer, extents),
         cost => sieve::read(&mut transfer, extents, cost),
     };
+    transfer.count(!view.is_contiguous_at(pos, len));
     Outcome { bytes: transfer.moved(), result }
 }
 

@@ -59,6 +59,8 @@ proptest! {
         let found: Vec<_> = found.map(|extent| (extent.offset as i64, extent.len)).collect();
         prop_assert_eq!(&found, &runs(part));
         prop_assert_eq!(view.is_contiguous_at(a.min(b) as u64, part.len() as u64), found.len() <= 1);
+        let pieces = view.pieces(a.min(b) as u64, part.len() as u64);
+        prop_assert!(pieces == found.len() as u64 || found.len() >= 1024);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files opened by threads that play ranks.
 
+mod account;
 mod data;
 mod faults;
 mod manage;
