@@ -43,6 +43,8 @@ class Chain(Test):
         directory = mpi.work("run", server.name, self.suite, self.name)
         shutil.rmtree(directory)
         os.makedirs(directory)
+        # t_cache_image starts itself again, from the directory it is in.
+        os.symlink(self.command[0], os.path.join(directory, os.path.basename(self.command[0])))
         for program in filter(None, [self.first, self.command[0]]):
             result = watch(mpi.launch(self.ranks, [program]), directory, mpi, server, self.limit,
                            {"HDF5_PARAPREFIX": directory})
