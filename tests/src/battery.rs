@@ -29,6 +29,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("threads.c", 2),
     ("types.c", 2),
     ("unclosed.c", 3),
+    ("closed_at_end.c", 3),
     ("usempi.f90", 3),
     ("usempif08.f90", 4),
     ("views.c", 4),

@@ -56,6 +56,7 @@ battery! {
     threads_may_use_one_file_at_once: "threads.c";
     every_datatype_is_seen_as_mpi_pack_sees_it: "types.c";
     a_file_left_open_survives_finalize: "unclosed.c";
+    a_file_can_be_closed_inside_finalize: "closed_at_end.c";
     the_fortran_90_binding_works: "usempi.f90";
     the_fortran_2008_binding_works: "usempif08.f90";
     views_of_every_constructor_show_the_right_bytes: "views.c";
