@@ -18,8 +18,7 @@ use agg_core::datatype::{Basic, BasicKind, Datatype};
 use agg_core::{Error, ErrorClass, Result};
 use build::Builder;
 use named::Named;
-use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 /// In which representation a type's sizes and displacements are wanted.
 ///
@@ -64,6 +63,9 @@ fn user_element(extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<
 /// # Errors
 /// `Type` for the null handle and for types that cannot be decoded.
 pub fn decode(abi: &Abi, handle: usize) -> Result<Datatype> {
+    if let Some(known) = predefined_cache(handle, |known| known.native.clone()) {
+        return Ok(known);
+    }
     if let Some(known) = predefined(abi, handle)? {
         return Ok(known.native);
     }
@@ -119,7 +121,7 @@ pub fn is_predefined(abi: &Abi, handle: usize) -> bool {
 /// `Type` if it is null or not committed.
 pub fn check_committed(abi: &Abi, handle: usize) -> Result<()> {
     refuse_null(abi, handle)?;
-    if predefined_cache(handle).is_some() || attribute::is_committed(handle) {
+    if predefined_cache(handle, |_| ()).is_some() || attribute::is_committed(handle) {
         return Ok(());
     }
     if is_predefined(abi, handle) {
@@ -143,12 +145,14 @@ fn refuse_null(abi: &Abi, handle: usize) -> Result<()> {
     Ok(())
 }
 
-static PREDEFINED: OnceLock<RwLock<HashMap<usize, Named>>> = OnceLock::new();
+/// Layouts of predefined types, which carry no attribute. The few types that a program uses are
+/// found faster in a list than in a table.
+static PREDEFINED: RwLock<Vec<(usize, Named)>> = RwLock::new(Vec::new());
 
-/// Layouts of predefined types, which carry no attribute.
-fn predefined_cache(handle: usize) -> Option<Named> {
-    let map = PREDEFINED.get_or_init(RwLock::default);
-    map.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
+/// What `take` makes of the layouts of `handle`, if they are known already.
+fn predefined_cache<T>(handle: usize, take: impl Fn(&Named) -> T) -> Option<T> {
+    let known = PREDEFINED.read().unwrap_or_else(PoisonError::into_inner);
+    known.iter().find(|(one, _)| *one == handle).map(|(_, named)| take(named))
 }
 
 /// The layouts of `handle` if it is a predefined type of the table.
@@ -157,15 +161,17 @@ fn predefined_cache(handle: usize) -> Option<Named> {
 /// `Type` for the null handle.
 fn predefined(abi: &Abi, handle: usize) -> Result<Option<Named>> {
     refuse_null(abi, handle)?;
-    if let Some(known) = predefined_cache(handle) {
+    if let Some(known) = predefined_cache(handle, Named::clone) {
         return Ok(Some(known));
     }
     if !named::is_known(abi, handle) {
         return Ok(None);
     }
     let layouts = named::layouts(abi, handle)?;
-    let map = PREDEFINED.get_or_init(RwLock::default);
-    map.write().unwrap_or_else(PoisonError::into_inner).insert(handle, layouts.clone());
+    let mut known = PREDEFINED.write().unwrap_or_else(PoisonError::into_inner);
+    if !known.iter().any(|(one, _)| *one == handle) {
+        known.push((handle, layouts.clone()));
+    }
     Ok(Some(layouts))
 }
 
