@@ -9,6 +9,7 @@ pub mod decision;
 mod list;
 mod sieve;
 mod staging;
+mod straight;
 
 #[cfg(test)]
 mod tests;
@@ -71,6 +72,11 @@ pub fn write_strided<D: Driver + ?Sized>(
     strategy: &Strategy,
     counters: &Counters,
 ) -> Outcome {
+    if strategy.write != Switch::Enable
+        && let Some(outcome) = straight::write(driver, view, pos, memory, counters)
+    {
+        return outcome;
+    }
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.write_buffer, counters);
     let extents = Merged(view.extents(pos, len).peekable());
@@ -102,6 +108,9 @@ pub fn read_strided<D: Driver + ?Sized>(
     strategy: &Strategy,
     counters: &Counters,
 ) -> Outcome {
+    if let Some(outcome) = straight::read(driver, view, pos, memory, counters) {
+        return outcome;
+    }
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.read_buffer, counters);
     let extents = Merged(view.extents(pos, len).peekable());
