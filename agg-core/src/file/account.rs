@@ -13,7 +13,8 @@ use std::time::Instant;
 pub(super) struct Begun {
     operation: &'static str,
     direction: Direction,
-    at: Instant,
+    /// When, if anybody wants to know.
+    at: Option<Instant>,
 }
 
 impl File {
@@ -28,7 +29,8 @@ impl File {
         if collective {
             Counters::add(&self.counters.collective_calls, 1);
         }
-        Begun { operation, direction, at: Instant::now() }
+        let at = (self.report != Report::Off).then(Instant::now);
+        Begun { operation, direction, at }
     }
 
     /// Counts what a call did, and adds what the file knows to its error.
@@ -39,8 +41,10 @@ impl File {
             Direction::Write => &counters.bytes_written,
         };
         Counters::add(bytes, outcome.bytes);
-        let elapsed = u64::try_from(begun.at.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Counters::add(&counters.nanoseconds, elapsed);
+        if let Some(at) = begun.at {
+            let elapsed = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            Counters::add(&counters.nanoseconds, elapsed);
+        }
         outcome.result = outcome.result.map_err(|error| {
             Counters::add(&counters.errors, 1);
             self.context(error, begun.operation)
