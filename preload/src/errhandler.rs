@@ -8,7 +8,7 @@ use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
-use crate::{errors, fortran, mpi, room, transport};
+use crate::{cxx, errors, fortran, mpi, room, transport};
 use agg_core::log;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
@@ -22,6 +22,8 @@ pub enum Language {
     C,
     /// With the address of the file's Fortran handle.
     Fortran,
+    /// With an object of Open MPI's C++ bindings.
+    Cxx,
 }
 
 /// A user's error handler that was created for files.
@@ -327,6 +329,7 @@ fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) 
                 function(&raw mut fh, &raw mut code);
             }
         }
+        Language::Cxx => cxx::call(reference.function, fh, &mut code),
         Language::Fortran => {
             // SAFETY: as above; Fortran passes both arguments by reference.
             unsafe {

@@ -22,6 +22,7 @@ mod active;
 mod amode;
 mod close;
 mod config;
+mod cxx;
 mod data;
 mod datarep;
 mod datatypes;
