@@ -156,6 +156,7 @@ static long model_size;
 struct view {
     long displacement;
     struct type type;
+    int spare; /* shows bytes that other views may show too: only for reading */
 };
 static struct view views[MAX_RANKS];
 static long pointers[MAX_RANKS]; /* individual file pointers in etypes */
@@ -186,6 +187,7 @@ static void free_views(void) {
 
 static void byte_view(struct view *view) {
     view->displacement = 0;
+    view->spare = 0;
     view->type.handle = MPI_BYTE;
     view->type.runs = 1;
     view->type.offset[0] = 0;
@@ -215,9 +217,10 @@ static void step_view(MPI_File file) {
         after = state;
     }
     state = after;
-    /* A rank that was dealt nothing sees the bytes behind everybody's reach. */
-    for (int r = 0; r < size; r++)
-        if (views[r].type.runs == 0) {
+    /* A rank that was dealt nothing sees bytes far behind, but others may come to write there. */
+    for (int r = 0; r < size; r++) {
+        views[r].spare = views[r].type.runs == 0;
+        if (views[r].spare) {
             struct type *type = &views[r].type;
             views[r].displacement = displacement + 200000 + r * 20000;
             type->runs = 1;
@@ -228,6 +231,7 @@ static void step_view(MPI_File file) {
                 MPI_Type_commit(&type->handle);
             }
         }
+    }
     int code = MPI_File_set_view(file, views[rank].displacement, element, views[rank].type.handle,
                                  "native", MPI_INFO_NULL);
     if (code) wrong("set_view", code, 0);
@@ -292,6 +296,7 @@ static void step_transfer(MPI_File file) {
     for (int r = 0; r < size; r++) {
         long limit = 6000 / etype;
         bytes[r] = (below(8) == 0 ? 0 : (long)between(1, 1 << below(12)) % limit) * etype;
+        if (writing && views[r].spare) bytes[r] = 0;
         if (how == EXPLICIT) start[r] = common * (views[r].type.bytes / etype);
         else if (how == INDIVIDUAL) start[r] = pointers[r], pointers[r] += bytes[r] / etype;
         else start[r] = next_shared, next_shared += bytes[r] / etype;

@@ -8,6 +8,7 @@ use std::time::Duration;
 pub const PROGRAMS: &[(&str, u32)] = &[
     ("atomic.c", 4),
     ("cplusplus.cc", 2),
+    ("cxxhandlers.cc", 2),
     ("ends.c", 4),
     ("errors.c", 4),
     ("explicit.c", 4),

@@ -35,6 +35,7 @@ macro_rules! battery {
 battery! {
     atomic_mode_keeps_overlapping_writes_whole: "atomic.c";
     programs_in_cplusplus_work: "cplusplus.cc";
+    error_handlers_of_the_cplusplus_bindings_are_called: "cxxhandlers.cc";
     counts_and_pointers_are_exact_at_the_end_of_the_file: "ends.c";
     wrong_arguments_get_their_class_and_nobody_waits: "errors.c";
     explicit_offsets_transfer_what_they_say: "explicit.c";
