@@ -1,18 +1,33 @@
-//! Error handlers of Open MPI's C++ bindings. They are made behind the C interface, so this library
-//! stands before the one C++ function that makes them.
+//! Error handlers of the C++ bindings. The program's function wants an object of the bindings, which
+//! only they can make; Open MPI's make the handler behind the C interface as well. Therefore this
+//! library stands before the one C++ function that makes them.
 
 use crate::entry::FileHandle;
 use crate::errhandler::{self, Language};
-use crate::resolve;
-use libc::c_int;
+use crate::{active, resolve};
+use libc::{c_char, c_int};
+use std::mem::transmute;
 
-/// Calls a C++ handler with an object for the file: the bindings' own function.
-type Invoke = unsafe extern "C" fn(*mut FileHandle, *mut c_int, *const libc::c_char, usize);
+/// File, code, message, function.
+type OpenMpi = unsafe extern "C" fn(*mut FileHandle, *mut c_int, *const c_char, usize);
+/// Kind of object (1 is a file), file, code, function.
+type Mpich = unsafe extern "C" fn(c_int, *mut FileHandle, *mut c_int, usize);
+
+/// The bindings' own way to call a C++ handler with an object for the file.
+enum Invoke {
+    OpenMpi(OpenMpi),
+    Mpich(Mpich),
+}
 
 fn invoke() -> Option<Invoke> {
-    let address = resolve::function(c"ompi_mpi_cxx_file_errhandler_invoke")?;
-    // SAFETY: that is its signature in Open MPI 4.
-    Some(unsafe { std::mem::transmute::<usize, Invoke>(address) })
+    // SAFETY: these are the signatures in Open MPI 4 and in MPICH 3 and 4.
+    unsafe {
+        if let Some(address) = resolve::function(c"ompi_mpi_cxx_file_errhandler_invoke") {
+            return Some(Invoke::OpenMpi(transmute::<usize, OpenMpi>(address)));
+        }
+        let address = resolve::function(c"MPIR_Call_errhandler_function")?;
+        Some(Invoke::Mpich(transmute::<usize, Mpich>(address)))
+    }
 }
 
 /// `MPI::File::Create_errhandler`. An object is returned in memory of the caller: first a pointer
@@ -34,18 +49,23 @@ pub unsafe extern "C" fn _ZN3MPI4File17Create_errhandlerEPFvRS0_PizE(
         let real: unsafe extern "C" fn(*mut usize, usize) -> *mut usize = std::mem::transmute(real);
         real(object, function)
     };
-    // MPICH's bindings make it by a call of the C interface, which this library sees.
-    if invoke().is_some() {
+    if let (Some(_), Some(abi)) = (invoke(), active::abi()) {
         // SAFETY: see above for what the object holds.
-        errhandler::learn(unsafe { *object.add(1) }, function, Language::Cxx);
+        let handle = unsafe { abi.load(object.add(1).cast(), 0) };
+        errhandler::learn(handle, function, Language::Cxx);
     }
     object
 }
 
 /// Calls the program's `function` for an error of `fh`.
 pub fn call(function: usize, mut fh: FileHandle, code: &mut c_int) {
-    if let Some(invoke) = invoke() {
-        // SAFETY: the program gave the function to `MPI::File::Create_errhandler`.
-        unsafe { invoke(&raw mut fh, code, std::ptr::null(), function) };
+    const FILE: c_int = 1;
+    // SAFETY: the program gave the function to `MPI::File::Create_errhandler`.
+    unsafe {
+        match invoke() {
+            Some(Invoke::OpenMpi(call)) => call(&raw mut fh, code, std::ptr::null(), function),
+            Some(Invoke::Mpich(call)) => call(FILE, &raw mut fh, code, function),
+            None => {}
+        }
     }
 }

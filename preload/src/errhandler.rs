@@ -4,7 +4,7 @@
 //! it is created. An object that the program frees while a file of ours still uses it is kept
 //! until the last such file is closed.
 
-use crate::abi::Abi;
+use crate::abi::{Abi, Kind};
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
@@ -305,6 +305,14 @@ pub unsafe fn free(abi: &Abi, errhandler: Opaque) -> c_int {
     drop(known);
     // SAFETY: the caller's argument, passed on.
     unsafe { forward::MPI_Errhandler_free(errhandler) }
+}
+
+/// Whether the bindings that made the handler call it themselves, by `MPI_File_call_errhandler`,
+/// for every code that a call returns: those of MPICH for C++ do.
+pub fn is_called_by_bindings(abi: &Abi, handler: &Attached) -> bool {
+    let of_bindings =
+        matches!(handler, Attached::User(reference) if reference.language == Language::Cxx);
+    of_bindings && abi.kind == Kind::Mpich
 }
 
 /// Calls `handler` for the error `code` of the file `fh`, whose ranks are those of `comm` (null if

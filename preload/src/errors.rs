@@ -32,7 +32,9 @@ pub fn raise_on_file(file: &OpenFile, error: Error) -> c_int {
     let error = error.with_path(&file.path);
     let code = code_of(abi, &error);
     let handler = file.errhandler.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    errhandler::invoke(abi, &handler, file.handle, file.comm, code, &error.to_string());
+    if !errhandler::is_called_by_bindings(abi, &handler) {
+        errhandler::invoke(abi, &handler, file.handle, file.comm, code, &error.to_string());
+    }
     code
 }
 
