@@ -1,7 +1,7 @@
 //! Prints the fault matrix with aggio beside the native implementations, as a Markdown table.
 //!
 //! ```text
-//! cargo run --release -p aggio-tests --example fault_matrix > docs/faults.md
+//! cargo run --release -p aggio-tests --example fault_matrix
 //! ```
 
 use aggio_tests::faults::{Case, Seen};
