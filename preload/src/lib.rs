@@ -33,6 +33,7 @@ mod errors;
 mod fortran;
 mod handles;
 mod info;
+mod keyval;
 mod manage;
 mod mpi;
 mod open;

@@ -2,11 +2,11 @@
 
 use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
+use crate::keyval::{Key, Object};
 use crate::symbols::forward;
 use crate::{close, errhandler, mpi, transport};
 use agg_core::log;
 use libc::c_int;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `MPI_Init`.
@@ -52,48 +52,24 @@ fn started(abi: &Abi, code: c_int) {
 /// [`end`] is called by an attribute of `MPI_COMM_SELF`.
 static ENDS_WITH_SELF: AtomicBool = AtomicBool::new(false);
 
-/// Gives `MPI_COMM_SELF` an attribute whose deletion ends this library's part, and returns whether
-/// that worked.
+/// An attribute whose deletion ends this library's part.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        end();
+    }
+}
+
+/// Gives `MPI_COMM_SELF` the attribute [`End`] and returns whether that worked.
 ///
 /// `MPI_Finalize` first deletes the attributes of `MPI_COMM_SELF`, the newest first (MPI-4.1,
 /// 11.2.4). Programs use their own to close files: HDF5 does. Set while MPI starts, ours is the
 /// last, so those files are still there.
 fn listen_for_end(abi: &Abi) -> bool {
-    let mut keyval: c_int = 0;
-    // SAFETY: both functions have the signatures that MPI declares for callbacks.
-    unsafe {
-        mpi::Comm_create_keyval(
-            not_copied as *mut c_void,
-            self_is_deleted as *mut c_void,
-            &raw mut keyval,
-            std::ptr::null_mut(),
-        ) == 0
-            && mpi::Comm_set_attr(abi.handles.comm_self, keyval, std::ptr::null_mut()) == 0
-    }
-}
-
-/// A duplicate of `MPI_COMM_SELF` is without the attribute.
-unsafe extern "C" fn not_copied(
-    _comm: usize,
-    _keyval: c_int,
-    _extra: *mut c_void,
-    _value: *mut c_void,
-    _copy: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: MPI passes the address of a flag.
-    unsafe { *flag = 0 };
-    0
-}
-
-unsafe extern "C" fn self_is_deleted(
-    _comm: usize,
-    _keyval: c_int,
-    _value: *mut c_void,
-    _extra: *mut c_void,
-) -> c_int {
-    end();
-    0
+    static KEY: Key<End> = Key::new(Object::Comm);
+    // What MPI does not take ends nothing.
+    KEY.set(abi.handles.comm_self, End).map_err(std::mem::forget).is_ok()
 }
 
 /// Gives back all that is still held while MPI may be called for the last time.
