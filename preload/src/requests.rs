@@ -2,11 +2,13 @@
 //! threads, whenever they come by.
 //!
 //! The MPI library does not know how to complete such a request, so this library looks at every
-//! call in which a program completes requests ([`hooks`]) or waits for others ([`blocking`]).
+//! call in which a program completes requests ([`hooks`]), asks for them ([`inquiry`]) or waits for
+//! others ([`blocking`]).
 //! No other thread ever calls MPI, so this works at every thread level.
 
 pub mod blocking;
 pub mod hooks;
+pub mod inquiry;
 
 use crate::abi::Abi;
 use crate::data::{self, After, Buffer, Direction, Position};

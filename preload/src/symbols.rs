@@ -17,7 +17,7 @@ use crate::data::{Buffer, SplitPointer};
 use crate::entry::{
     Access, Argument, Count, FileHandle, Handle, KeepErrno, Missing, Narrow, Offset, Opaque, access,
 };
-use crate::requests::{blocking, hooks};
+use crate::requests::{blocking, hooks, inquiry};
 use crate::resolve::Symbol;
 use crate::{
     close, data, datarep, delete, errhandler, errors, fortran, manage, mpi, open, pointer, process,
@@ -369,13 +369,13 @@ table! {
     free MPI_Testsome(abi; count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque)
         = hooks::testsome(abi, count, requests, completed, indices, statuses);
     free MPI_Request_get_status(abi; request: Handle, flag: *mut c_int, status: Opaque)
-        = hooks::get_status(abi, request, flag, status);
+        = inquiry::get_status(abi, request, flag, status);
     free MPI_Request_get_status_all(abi; count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque)
-        = hooks::get_status_all(abi, count, requests, flag, statuses);
+        = inquiry::get_status_all(abi, count, requests, flag, statuses);
     free MPI_Request_get_status_any(abi; count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque)
-        = hooks::get_status_any(abi, count, requests, index, flag, status);
+        = inquiry::get_status_any(abi, count, requests, index, flag, status);
     free MPI_Request_get_status_some(abi; count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque)
-        = hooks::get_status_some(abi, count, requests, completed, indices, statuses);
+        = inquiry::get_status_some(abi, count, requests, completed, indices, statuses);
     free MPI_Request_free(abi; request: Opaque) = hooks::request_free(abi, request);
 
     // Calls that block (3.2, 3.8, chapter 6): file operations proceed meanwhile.

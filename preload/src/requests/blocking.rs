@@ -32,19 +32,11 @@ pub unsafe fn by_twin(
         return code;
     }
     let place: Opaque = (&raw mut request).cast();
-    let mut flag: c_int = 0;
-    // SAFETY: the variable holds the request, in a form that this writes back first.
-    unsafe { abi.store(place, 0, request) };
-    let mut waits = 0;
-    loop {
-        // SAFETY: the request is active until the library says otherwise.
-        code = unsafe { mpi::Test(place, &raw mut flag, status) };
-        if code != 0 || flag != 0 {
-            return code;
-        }
-        progress();
-        rest(waits);
-        waits += 1;
+    // SAFETY: the variable holds the request, in a form that this writes back first; the request is
+    // active until the library says otherwise.
+    unsafe {
+        abi.store(place, 0, request);
+        by_asking(|flag| mpi::Test(place, flag, status))
     }
 }
 
@@ -82,18 +74,17 @@ pub fn ignored(abi: &Abi) -> Opaque {
     abi.constants.status_ignore as usize as Opaque
 }
 
-/// Repeats `ask` until it fails or says that it found something, and lets file operations proceed
-/// between.
+/// Lets file operations proceed and repeats `ask` in turn, until it fails or sets its flag.
 pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
-    let (mut flag, mut waits) = (0, 0);
+    let (mut flag, mut waits) = (0, 0u32);
     loop {
+        progress();
         let code = ask(&mut flag);
         if code != 0 || flag != 0 {
             return code;
         }
-        progress();
         rest(waits);
-        waits += 1;
+        waits = waits.saturating_add(1);
     }
 }
 
@@ -120,6 +111,6 @@ pub fn before_collective(_: &Abi) {
             return;
         }
         rest(waits);
-        waits += 1;
+        waits = waits.saturating_add(1);
     }
 }

@@ -2,28 +2,15 @@
 //! completing to the real library, and then reports the errors of file operations: through the
 //! handler of their file, as the call's code, and in the statuses of a call with several requests.
 
+use super::blocking::by_asking;
 use super::{Operation, any_work, find, locked, progress};
 use crate::abi::Abi;
 use crate::entry::Opaque;
-use crate::progress::rest;
 use crate::symbols::forward;
 use crate::{errors, mpi};
 use agg_core::Error;
 use libc::c_int;
 use std::sync::Arc;
-
-/// Lets operations proceed and asks `finished` in turn, until it says that the call is done.
-fn until(mut finished: impl FnMut() -> bool) {
-    let mut waits = 0;
-    loop {
-        progress();
-        if finished() {
-            return;
-        }
-        rest(waits);
-        waits = waits.saturating_add(1);
-    }
-}
 
 /// The file operations among the requests of one call, by index.
 struct Ours(Vec<(usize, Arc<Operation>)>);
@@ -101,11 +88,7 @@ pub unsafe fn wait(abi: &'static Abi, request: Opaque, status: Opaque) -> c_int 
             return forward::MPI_Wait(request, status);
         }
         let ours = Ours::among(abi, 1, request);
-        let (mut flag, mut code) = (0, 0);
-        until(|| {
-            code = mpi::Test(request, &raw mut flag, status);
-            code != 0 || flag != 0
-        });
+        let code = by_asking(|flag| mpi::Test(request, flag, status));
         ours.single(0, code)
     }
 }
@@ -143,11 +126,7 @@ pub unsafe fn waitall(
             return forward::MPI_Waitall(count, requests, statuses);
         }
         let ours = Ours::among(abi, count, requests);
-        let (mut flag, mut code) = (0, 0);
-        until(|| {
-            code = mpi::Testall(count, requests, &raw mut flag, statuses);
-            code != 0 || flag != 0
-        });
+        let code = by_asking(|flag| mpi::Testall(count, requests, flag, statuses));
         ours.several(abi, 0..count, statuses, code)
     }
 }
@@ -192,11 +171,7 @@ pub unsafe fn waitany(
             return forward::MPI_Waitany(count, requests, index, status);
         }
         let ours = Ours::among(abi, count, requests);
-        let (mut flag, mut code) = (0, 0);
-        until(|| {
-            code = mpi::Testany(count, requests, index, &raw mut flag, status);
-            code != 0 || flag != 0
-        });
+        let code = by_asking(|flag| mpi::Testany(count, requests, index, flag, status));
         ours.single(*index, code)
     }
 }
@@ -243,10 +218,10 @@ pub unsafe fn waitsome(
             return forward::MPI_Waitsome(count, requests, completed, indices, statuses);
         }
         let ours = Ours::among(abi, count, requests);
-        let mut code = 0;
-        until(|| {
-            code = mpi::Testsome(count, requests, completed, indices, statuses);
-            code != 0 || *completed != 0
+        let code = by_asking(|flag| {
+            let code = mpi::Testsome(count, requests, completed, indices, statuses);
+            *flag = c_int::from(code == 0 && *completed != 0);
+            code
         });
         ours.some(abi, *completed, indices, statuses, code)
     }
@@ -296,135 +271,6 @@ impl Ours {
             let indices = (0..completed).map(|i| *indices.add(i));
             self.several(abi, indices, statuses, code)
         }
-    }
-}
-
-/// `MPI_Request_get_status`.
-///
-/// # Safety
-/// As MPI demands.
-pub unsafe fn get_status(
-    _: &'static Abi,
-    request: usize,
-    flag: *mut c_int,
-    status: Opaque,
-) -> c_int {
-    progress();
-    // SAFETY: the caller's arguments, passed on.
-    unsafe { mpi::Request_get_status(request, flag, status) }
-}
-
-/// `MPI_Request_get_status_all`, also for libraries that have only the single question.
-///
-/// # Safety
-/// As MPI demands.
-pub unsafe fn get_status_all(
-    abi: &'static Abi,
-    count: c_int,
-    requests: Opaque,
-    flag: *mut c_int,
-    statuses: Opaque,
-) -> c_int {
-    progress();
-    // SAFETY: the caller's arguments, passed on, or read as MPI describes them.
-    unsafe {
-        if mpi::has(&mpi::symbol::Request_get_status_all) {
-            return mpi::Request_get_status_all(count, requests, flag, statuses);
-        }
-        *flag = 1;
-        for index in 0..usize::try_from(count).unwrap_or(0) {
-            let mut one: c_int = 0;
-            let status = abi.status_at(statuses, index);
-            let code = mpi::Request_get_status(abi.load(requests, index), &raw mut one, status);
-            if code != 0 || one == 0 {
-                *flag = 0;
-                return code;
-            }
-        }
-        0
-    }
-}
-
-/// `MPI_Request_get_status_any`, also for libraries that have only the single question.
-///
-/// # Safety
-/// As MPI demands.
-pub unsafe fn get_status_any(
-    abi: &'static Abi,
-    count: c_int,
-    requests: Opaque,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: Opaque,
-) -> c_int {
-    progress();
-    // SAFETY: the caller's arguments, passed on, or read as MPI describes them.
-    unsafe {
-        if mpi::has(&mpi::symbol::Request_get_status_any) {
-            return mpi::Request_get_status_any(count, requests, index, flag, status);
-        }
-        let mut active = false;
-        for at in 0..usize::try_from(count).unwrap_or(0) {
-            let request = abi.load(requests, at);
-            if request == abi.handles.request_null {
-                continue;
-            }
-            active = true;
-            let code = mpi::Request_get_status(request, flag, status);
-            if code != 0 || *flag != 0 {
-                *index = c_int::try_from(at).unwrap_or(c_int::MAX);
-                return code;
-            }
-        }
-        *index = abi.constants.undefined;
-        if active {
-            *flag = 0;
-            return 0;
-        }
-        // No active request: the answer is yes, with an empty status.
-        mpi::Request_get_status(abi.handles.request_null, flag, status)
-    }
-}
-
-/// `MPI_Request_get_status_some`, also for libraries that have only the single question.
-///
-/// # Safety
-/// As MPI demands.
-pub unsafe fn get_status_some(
-    abi: &'static Abi,
-    count: c_int,
-    requests: Opaque,
-    completed: *mut c_int,
-    indices: *mut c_int,
-    statuses: Opaque,
-) -> c_int {
-    progress();
-    // SAFETY: the caller's arguments, passed on, or read as MPI describes them.
-    unsafe {
-        if mpi::has(&mpi::symbol::Request_get_status_some) {
-            return mpi::Request_get_status_some(count, requests, completed, indices, statuses);
-        }
-        let (mut found, mut active) = (0usize, false);
-        for at in 0..usize::try_from(count).unwrap_or(0) {
-            let request = abi.load(requests, at);
-            if request == abi.handles.request_null {
-                continue;
-            }
-            active = true;
-            let mut flag: c_int = 0;
-            let status = abi.status_at(statuses, found);
-            let code = mpi::Request_get_status(request, &raw mut flag, status);
-            if code != 0 {
-                return code;
-            }
-            if flag != 0 {
-                *indices.add(found) = c_int::try_from(at).unwrap_or(c_int::MAX);
-                found += 1;
-            }
-        }
-        let found = c_int::try_from(found).unwrap_or(c_int::MAX);
-        *completed = if active { found } else { abi.constants.undefined };
-        0
     }
 }
 
