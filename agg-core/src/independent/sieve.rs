@@ -11,40 +11,52 @@ const MOST_PIECES: usize = 4096;
 /// Fewer pieces are not worth the preparations of [`Driver::store_pieces`].
 const FEWEST_PIECES: usize = 16;
 
-/// Pieces in ascending order that one request moves.
-struct Group {
+/// Pieces of file, taken in groups.
+struct Groups<I: Iterator<Item = Extent>> {
+    extents: Peekable<I>,
+    /// What a call costs, in bytes: gaps that cost less are taken along.
+    call_cost: u64,
+    /// Largest range of file that one request may span, in bytes.
+    window: u64,
     pieces: Vec<Extent>,
 }
 
-impl Group {
+impl<I: Iterator<Item = Extent>> Groups<I> {
+    fn of<D: Driver + ?Sized>(extents: I, call_cost: u64, transfer: &Transfer<'_, D>) -> Self {
+        let window = transfer.window();
+        Self { extents: extents.peekable(), call_cost, window, pieces: Vec::new() }
+    }
+
     /// Takes the next piece, and those behind it that belong to the same request.
-    fn next(
-        extents: &mut Peekable<impl Iterator<Item = Extent>>,
-        call_cost: u64,
-        window: u64,
-        pieces: Vec<Extent>,
-    ) -> Option<Self> {
-        let mut group = Self { pieces };
-        group.pieces.clear();
+    fn next(&mut self) -> Option<Group<'_>> {
+        let Self { extents, call_cost, window, pieces } = self;
+        pieces.clear();
         let first = extents.next()?;
-        group.pieces.push(first);
+        pieces.push(first);
         let mut end = first.end();
-        if !decision::is_small(first.len, call_cost) {
-            return Some(group);
+        if !decision::is_small(first.len, *call_cost) {
+            return Some(Group { pieces });
         }
-        while group.pieces.len() < MOST_PIECES {
+        while pieces.len() < MOST_PIECES {
             let joins = |next: &Extent| {
                 next.offset >= end
-                    && decision::joins(next.offset - end, next.len, call_cost)
-                    && next.end() - first.offset <= window
+                    && decision::joins(next.offset - end, next.len, *call_cost)
+                    && next.end() - first.offset <= *window
             };
             let Some(next) = extents.next_if(joins) else { break };
             end = next.end();
-            group.pieces.push(next);
+            pieces.push(next);
         }
-        Some(group)
+        Some(Group { pieces })
     }
+}
 
+/// Pieces in ascending order that one request moves.
+struct Group<'a> {
+    pieces: &'a [Extent],
+}
+
+impl Group<'_> {
     /// From the first byte of the first piece to the last byte of the last one.
     fn span(&self) -> Extent {
         match (self.pieces.first(), self.pieces.last()) {
@@ -70,18 +82,15 @@ pub(super) fn read<D: Driver + ?Sized>(
     extents: impl Iterator<Item = Extent>,
     call_cost: u64,
 ) -> Result<()> {
-    let mut extents = extents.peekable();
-    let mut pieces = Vec::new();
-    let window = transfer.window();
-    while let Some(group) = Group::next(&mut extents, call_cost, window, pieces) {
-        let complete = match *group.pieces.as_slice() {
+    let mut groups = Groups::of(extents, call_cost, transfer);
+    while let Some(group) = groups.next() {
+        let complete = match *group.pieces {
             [piece] => transfer.read_run(piece)?,
             _ => read_group(transfer, &group)?,
         };
         if !complete {
             break;
         }
-        pieces = group.pieces;
     }
     Ok(())
 }
@@ -108,18 +117,15 @@ pub(super) fn write<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
 ) -> Result<()> {
-    let mut extents = extents.peekable();
-    let mut pieces = Vec::new();
+    let mut groups = Groups::of(extents, u64::MAX, transfer);
     let mut possible = true;
-    let window = transfer.window();
-    while let Some(group) = Group::next(&mut extents, u64::MAX, window, pieces) {
+    while let Some(group) = groups.next() {
         let lock = if possible { transfer.driver.lock(group.span(), true).ok() } else { None };
         let is_single = group.pieces.len() == 1;
         possible = lock.is_some() && (is_single || write_group(transfer, &group)?);
         if is_single || !possible {
             list::write(transfer, group.pieces.iter().copied())?;
         }
-        pieces = group.pieces;
     }
     Ok(())
 }
@@ -153,24 +159,20 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
 ) -> Result<()> {
-    let mut extents = extents.peekable();
-    let mut pieces = Vec::new();
+    let mut groups = Groups::of(extents, decision::PIECE_COST, transfer);
     let mut possible = true;
-    let window = transfer.window();
     while possible {
-        let group = Group::next(&mut extents, decision::PIECE_COST, window, pieces);
-        let Some(group) = group else { return Ok(()) };
+        let Some(group) = groups.next() else { return Ok(()) };
         let mut stored = 0;
         if group.pieces.len() >= FEWEST_PIECES {
-            stored = transfer.store(&group.pieces);
+            stored = transfer.store(group.pieces);
             possible = stored > 0;
         }
-        for piece in &group.pieces {
+        for piece in group.pieces {
             let skip = stored.min(piece.len);
             stored -= skip;
             transfer.write_run(Extent::between(piece.offset + skip, piece.end()))?;
         }
-        pieces = group.pieces;
     }
-    list::write(transfer, extents)
+    list::write(transfer, groups.extents)
 }

@@ -13,11 +13,8 @@ pub(super) fn write<D: Driver + ?Sized>(
     memory: &Memory,
     counters: &Counters,
 ) -> Option<Outcome> {
-    if !shows_all_in_a_row(view) {
-        return None;
-    }
-    let bytes = memory.as_slice()?;
-    Some(driver.write_contig(bytes, view.offset_at(pos), counters))
+    let offset = single_offset(view, pos)?;
+    Some(driver.write_contig(memory.as_slice()?, offset, counters))
 }
 
 /// Reads at once what is contiguous on both sides; `None` if it is not.
@@ -28,14 +25,11 @@ pub(super) fn read<D: Driver + ?Sized>(
     memory: &Memory,
     counters: &Counters,
 ) -> Option<Outcome> {
-    if !shows_all_in_a_row(view) {
-        return None;
-    }
-    let mut memory = memory.clone();
-    let bytes = memory.as_mut_slice()?;
-    Some(driver.read_contig(bytes, view.offset_at(pos), counters))
+    let offset = single_offset(view, pos)?;
+    Some(driver.read_contig(memory.clone().as_mut_slice()?, offset, counters))
 }
 
-fn shows_all_in_a_row(view: &View) -> bool {
-    view.is_contiguous() && !view.is_empty()
+/// The file byte of data byte `pos`, if all data bytes behind it follow in a row.
+fn single_offset(view: &View, pos: u64) -> Option<u64> {
+    (view.is_contiguous() && !view.is_empty()).then(|| view.offset_at(pos))
 }

@@ -21,6 +21,12 @@ fn file_bytes(recipe: &Recipe, displacement: u64) -> Vec<i64> {
     recipe.typemap().bytes(TILES).iter().map(|at| at + displacement as i64).collect()
 }
 
+/// A part of `bytes`: where it starts, and its bytes.
+fn part(bytes: &[i64], from: prop::sample::Index, to: prop::sample::Index) -> (u64, Vec<i64>) {
+    let (a, b) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
+    (a.min(b) as u64, bytes[a.min(b)..a.max(b)].to_vec())
+}
+
 fn int() -> Datatype {
     Datatype::basic(Basic::signed(4))
 }
@@ -52,14 +58,12 @@ proptest! {
         from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(),
     ) {
         let view = view(&recipe, displacement).unwrap();
-        let bytes = file_bytes(&recipe, displacement);
-        let (a, b) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
-        let part = &bytes[a.min(b)..a.max(b)];
-        let found = view.extents(a.min(b) as u64, part.len() as u64);
+        let (at, part) = part(&file_bytes(&recipe, displacement), from, to);
+        let found = view.extents(at, part.len() as u64);
         let found: Vec<_> = found.map(|extent| (extent.offset as i64, extent.len)).collect();
-        prop_assert_eq!(&found, &runs(part));
-        prop_assert_eq!(view.is_contiguous_at(a.min(b) as u64, part.len() as u64), found.len() <= 1);
-        let pieces = view.pieces(a.min(b) as u64, part.len() as u64);
+        prop_assert_eq!(&found, &runs(&part));
+        prop_assert_eq!(view.is_contiguous_at(at, part.len() as u64), found.len() <= 1);
+        let pieces = view.pieces(at, part.len() as u64);
         prop_assert!(pieces == found.len() as u64 || found.len() >= 1024);
     }
 
@@ -69,10 +73,8 @@ proptest! {
         from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(),
     ) {
         let view = view(&recipe, displacement).unwrap();
-        let bytes = file_bytes(&recipe, displacement);
-        let (a, b) = (from.index(bytes.len() + 1), to.index(bytes.len() + 1));
-        let part = &bytes[a.min(b)..a.max(b)];
-        let span = view.span(a.min(b) as u64, part.len() as u64);
+        let (at, part) = part(&file_bytes(&recipe, displacement), from, to);
+        let span = view.span(at, part.len() as u64);
         if let (Some(low), Some(high)) = (part.iter().min(), part.iter().max()) {
             let exact = Extent::between(*low as u64, *high as u64 + 1);
             prop_assert_eq!(span.intersect(exact), exact);
