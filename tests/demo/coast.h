@@ -1,4 +1,4 @@
-/* The arithmetic of the GSHHG coastlines, shared by the PnetCDF and the HDF5 program.
+/* The GSHHG coastlines: their arithmetic and the main program, shared by the PnetCDF and the HDF5 program.
  *
  * The globe is cut into square bins. Bin b has segments, a segment has points, and a point is a longitude and a
  * latitude relative to the bin's south-west corner, in 1/65535 of the bin's size. */
@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int rank, ranks;
 
 enum { ROWS = 360, COLUMNS = 720 }; /* the raster: half a degree a cell */
 
@@ -63,6 +65,34 @@ static inline void locate(const struct coast *coast, double *longitude, double *
             }
         }
     }
+}
+
+/* What differs between the two libraries: reading this rank's part, writing it and the whole raster. */
+typedef void reader(const char *path, struct coast *coast);
+typedef void writer(const char *path, const struct coast *coast, const double *longitude, const double *latitude,
+                    const int *raster);
+
+/* The whole program: PROGRAM INPUT OUTPUT */
+static inline int run(int argc, char **argv, reader *read_coast, writer *write_fields)
+{
+    struct coast coast;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc != 3)
+        fail("two arguments are needed: INPUT OUTPUT");
+    double started = MPI_Wtime();
+    read_coast(argv[1], &coast);
+    double *longitude = room(sizeof(double) * (coast.to - coast.from));
+    double *latitude = room(sizeof(double) * (coast.to - coast.from));
+    int *raster = room(sizeof(int) * ROWS * COLUMNS);
+    locate(&coast, longitude, latitude, raster);
+    MPI_Allreduce(MPI_IN_PLACE, raster, ROWS * COLUMNS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    write_fields(argv[2], &coast, longitude, latitude, raster);
+    if (rank == 0)
+        printf("%d points, %.3f s\n", coast.points, MPI_Wtime() - started);
+    MPI_Finalize();
+    return 0;
 }
 
 #endif

@@ -3,8 +3,6 @@
 #include "coast.h"
 #include <hdf5.h>
 
-static int rank, ranks;
-
 static hid_t good(hid_t id, const char *what)
 {
     if (id < 0)
@@ -118,22 +116,5 @@ static void write_fields(const char *path, const struct coast *coast, const doub
 
 int main(int argc, char **argv)
 {
-    struct coast coast;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc != 3)
-        fail("usage: coast_hdf5 INPUT OUTPUT");
-    double started = MPI_Wtime();
-    read_coast(argv[1], &coast);
-    double *longitude = room(sizeof(double) * (coast.to - coast.from));
-    double *latitude = room(sizeof(double) * (coast.to - coast.from));
-    int *raster = room(sizeof(int) * ROWS * COLUMNS);
-    locate(&coast, longitude, latitude, raster);
-    MPI_Allreduce(MPI_IN_PLACE, raster, ROWS * COLUMNS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    write_fields(argv[2], &coast, longitude, latitude, raster);
-    if (rank == 0)
-        printf("%d points, %.3f s\n", coast.points, MPI_Wtime() - started);
-    MPI_Finalize();
-    return 0;
+    return run(argc, argv, read_coast, write_fields);
 }
