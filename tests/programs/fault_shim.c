@@ -8,12 +8,14 @@
  *     times=N     so many calls from then on (default: 1 with nth, else for ever)
  *     errno=N     the call fails with it
  *     short=N     the call moves at most N bytes
+ *     signal=N    the process gets that signal
  *
  * The rank comes from the launcher's environment. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,7 @@ static const char *const names[OPS] = {"write", "read", "sync", "close", "open",
 
 struct rule {
     enum op op;
-    int rank, error;
+    int rank, error, signal;
     long nth, times, cut;
 };
 
@@ -67,6 +69,7 @@ static void load(void) {
         rule->times = field(text, "times", rule->nth ? 1 : 1L << 60);
         rule->error = field(text, "errno", 0);
         rule->cut = field(text, "short", 0);
+        rule->signal = field(text, "signal", 0);
         if (rule->nth == 0) rule->nth = 1;
         rule_count++;
     }
@@ -86,8 +89,10 @@ static struct rule *meet(enum op op) {
     for (int i = 0; i < rule_count; i++) {
         struct rule *rule = &rules[i];
         if (rule->op == op && (rule->rank < 0 || rule->rank == my_rank()) && n >= rule->nth &&
-            n < rule->nth + rule->times)
+            n < rule->nth + rule->times) {
+            if (rule->signal) raise(rule->signal);
             return rule;
+        }
     }
     return NULL;
 }

@@ -52,6 +52,22 @@ impl Drop for Directory {
     }
 }
 
+/// Whether a file of this name in a temporary directory or shared memory is made by an MPI's launcher or runtime.
+pub fn is_of_a_runtime(name: &str) -> bool {
+    let prefixes = [
+        "ompi.",
+        "pmix",
+        "prte",
+        "openmpi-sessions",
+        "vader_segment",
+        "mpich",
+        "ucx",
+        "shm_mpich",
+        "hwloc",
+    ];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Every file below `directory` with its content; directories and links have none.
 ///
 /// # Panics

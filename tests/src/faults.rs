@@ -6,8 +6,6 @@
 use crate::{Directory, Finished, Job, Mpi, compile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Number of ranks of every run.
@@ -181,24 +179,7 @@ impl Result {
 
 /// The compiled shim.
 pub fn shim() -> PathBuf {
-    static SHIM: OnceLock<PathBuf> = OnceLock::new();
-    SHIM.get_or_init(|| {
-        let output = crate::target_directory().join("programs/fault_shim.so");
-        std::fs::create_dir_all(output.parent().expect("a folder")).expect("target is writable");
-        let source = crate::repository().join("tests/programs/fault_shim.c");
-        let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
-        let status = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(&unfinished)
-            .arg(source)
-            .arg("-ldl")
-            .status()
-            .expect("a C compiler starts");
-        assert!(status.success(), "fault_shim.c does not compile");
-        std::fs::rename(&unfinished, &output).expect("the compiler wrote its output");
-        output
-    })
-    .clone()
+    crate::compile_shim("fault_shim.c")
 }
 
 /// How long a run may take before it counts as hanging.

@@ -1,6 +1,8 @@
 //! Starts a program under `mpirun`, watches it, and leaves no process behind.
 
+use crate::hosts::{Cluster, Launch};
 use crate::{Directory, Program};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -20,6 +22,7 @@ pub struct Job {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     directory: Option<std::path::PathBuf>,
+    launch: Option<Launch>,
     limit: Duration,
 }
 
@@ -34,6 +37,8 @@ pub struct Finished {
     pub stderr: String,
     /// How long it took.
     pub elapsed: Duration,
+    /// Number of processes that were still running a while after `mpirun` had ended by itself.
+    pub processes_left: usize,
     /// What was left in the job's own temporary directory, besides folders of the launchers.
     pub left_in_temporary_directory: Vec<String>,
 }
@@ -50,6 +55,7 @@ impl Job {
             arguments: Vec::new(),
             environment: Vec::new(),
             directory: None,
+            launch: None,
             limit: Duration::from_secs(60),
         }
     }
@@ -91,6 +97,13 @@ impl Job {
         self
     }
 
+    /// Spreads the ranks over the hosts of `cluster`, and sets their number to fill these.
+    #[must_use]
+    pub fn on(mut self, cluster: &Cluster) -> Self {
+        self.launch = Some(cluster.launch());
+        self.ranks(cluster.ranks())
+    }
+
     /// Sets the time after which all processes of the job are killed.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
@@ -117,6 +130,7 @@ impl Job {
         let started = Instant::now();
         let mut child = command.spawn().expect("mpirun starts");
         let status = wait(&mut child, started + self.limit);
+        let processes_left = if status.is_some() { await_marked(&mark) } else { 0 };
         kill_marked(&mark);
         if status.is_none() {
             // Killed above; it only has to be collected.
@@ -128,13 +142,17 @@ impl Job {
             stdout: read_lossy(&stdout),
             stderr: read_lossy(&stderr),
             elapsed: started.elapsed(),
+            processes_left,
             left_in_temporary_directory: files_in(private.path()),
         }
     }
 
     fn command(&self, private: &Path) -> Command {
         let mpi = &self.program.mpi;
-        let mut command = Command::new(mpi.mpirun());
+        let mut command = match &self.launch {
+            Some(launch) => launch.mpirun(mpi),
+            None => Command::new(mpi.mpirun()),
+        };
         command
             .arg("-n")
             .arg(self.ranks.to_string())
@@ -150,10 +168,24 @@ impl Job {
             .env(MARK, private)
             .envs(mpi.environment().iter().copied())
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(shim) = self.launch.as_ref().and_then(|launch| launch.preload(mpi)) {
+            command.env("LD_PRELOAD", self.preloaded_and(&shim));
+        }
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
         command
+    }
+
+    /// The value of `LD_PRELOAD` with another library at its end.
+    fn preloaded_and(&self, last: &Path) -> OsString {
+        let already = self.environment.iter().rfind(|(name, _)| name == "LD_PRELOAD");
+        let mut list = already.map_or_else(OsString::new, |(_, list)| list.clone());
+        if !list.is_empty() {
+            list.push(":");
+        }
+        list.push(last);
+        list
     }
 }
 
@@ -161,6 +193,16 @@ impl Finished {
     /// Whether all ranks ended in time and with success.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
+    }
+
+    /// The numbers that `AGGIO_REPORT=json` told about the first file that was closed, by name.
+    pub fn json_report(&self) -> Option<BTreeMap<String, u64>> {
+        let line = self.stderr.lines().find_map(|line| line.split_once("{\"aggio_report\":"))?.1;
+        let fields = line.split([',', '}']).filter_map(|field| field.split_once("\":"));
+        let numbers = fields.filter_map(|(name, value)| {
+            Some((name.trim_start_matches('"').to_owned(), value.parse().ok()?))
+        });
+        Some(numbers.collect())
     }
 
     /// Everything a person needs to see why the job failed.
@@ -188,12 +230,31 @@ fn wait(child: &mut std::process::Child, end: Instant) -> Option<ExitStatus> {
     }
 }
 
+/// Lets the processes of a job that has ended go by themselves; gives how many did not.
+fn await_marked(mark: &OsStr) -> usize {
+    let needle = needle(mark);
+    let end = Instant::now() + Duration::from_secs(3);
+    loop {
+        let alive = marked_processes(&needle).len();
+        if alive == 0 || Instant::now() > end {
+            return alive;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the environment of a job's processes holds.
+fn needle(mark: &OsStr) -> Vec<u8> {
+    let mut needle = format!("{MARK}=").into_bytes();
+    needle.extend_from_slice(mark.as_encoded_bytes());
+    needle
+}
+
 /// Kills every process that carries the job's mark and waits until all are gone.
 ///
 /// Launchers put ranks into process groups of their own, so killing a group is not enough.
 fn kill_marked(mark: &OsStr) {
-    let mut needle = format!("{MARK}=").into_bytes();
-    needle.extend_from_slice(mark.as_encoded_bytes());
+    let needle = needle(mark);
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         let alive = marked_processes(&needle);

@@ -10,17 +10,18 @@
 pub mod battery;
 mod directory;
 pub mod faults;
+pub mod hosts;
 mod job;
 mod library;
 mod mpi;
 pub mod parsers;
 mod program;
 
-pub use directory::{Directory, difference, snapshot};
+pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
 pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mpi::{Family, Mpi, installed};
-pub use program::{Program, compile};
+pub use program::{Program, compile, compile_shim};
 
 use std::path::{Path, PathBuf};
 

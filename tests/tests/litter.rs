@@ -1,29 +1,18 @@
 //! Nothing but the data remains: beside them, in the temporary directory, in shared memory.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed, library};
+use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed, is_of_a_runtime, library};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 /// Names in a directory, without those that MPI launchers and their runtimes make themselves.
 fn names(directory: &Path) -> BTreeSet<String> {
-    let theirs = [
-        "ompi.",
-        "pmix",
-        "prte",
-        "openmpi-sessions",
-        "vader_segment",
-        "mpich",
-        "ucx",
-        "shm_mpich",
-        "hwloc",
-    ];
     std::fs::read_dir(directory)
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !theirs.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|name| !is_of_a_runtime(name))
         .collect()
 }
 

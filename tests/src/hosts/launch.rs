@@ -1,0 +1,73 @@
+//! How each MPI's launcher starts ranks on several hosts, over the simulated network.
+
+use super::agent::SOCKETS;
+use crate::{Family, Mpi};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where a job runs: on all hosts of a [`Cluster`](super::Cluster), its launcher on the first.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub(super) agent: PathBuf,
+    pub(super) sockets: PathBuf,
+    pub(super) ranks_per_host: u32,
+}
+
+impl Launch {
+    /// A command that runs what is added to its arguments on a host.
+    pub fn command(&self, host: &str) -> Command {
+        let mut command = Command::new(&self.agent);
+        command.arg("exec").arg(host).env(SOCKETS, &self.sockets);
+        command
+    }
+
+    /// The start of a command line that launches ranks under `mpi`, up to their number.
+    pub fn mpirun(&self, mpi: &Mpi) -> Command {
+        let mut command = self.command("node1");
+        command.arg(mpi.mpirun()).args(self.arguments(mpi.family));
+        // A rank must reach the others over the network alone.
+        match mpi.family {
+            Family::OpenMpi => command.envs([
+                ("OMPI_MCA_pml", "ob1"),
+                ("OMPI_MCA_btl", "tcp,vader,self"),
+                ("OMPI_MCA_btl_tcp_if_include", "eth0"),
+                ("OMPI_MCA_oob_tcp_if_include", "eth0"),
+            ]),
+            Family::Mpich => command.envs([("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0")]),
+        };
+        command
+    }
+
+    fn arguments(&self, family: Family) -> Vec<OsString> {
+        let names = self.sockets.join("names").into_os_string();
+        let agent = self.agent.clone().into_os_string();
+        let each = self.ranks_per_host.to_string();
+        match family {
+            Family::OpenMpi => vec![
+                "--mca".into(),
+                "plm_rsh_agent".into(),
+                agent,
+                "--hostfile".into(),
+                names,
+                "--map-by".into(),
+                format!("ppr:{each}:node").into(),
+            ],
+            Family::Mpich => vec![
+                "-launcher".into(),
+                "ssh".into(),
+                "-launcher-exec".into(),
+                agent,
+                "-f".into(),
+                names,
+                "-ppn".into(),
+                each.into(),
+            ],
+        }
+    }
+
+    /// What must be preloaded into the ranks besides the library under test.
+    pub fn preload(&self, mpi: &Mpi) -> Option<PathBuf> {
+        (mpi.family == Family::Mpich).then(|| crate::compile_shim("ucx_progress.c"))
+    }
+}

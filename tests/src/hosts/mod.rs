@@ -1,0 +1,177 @@
+//! Several hosts on one machine: network, PID, UTS, IPC and mount namespaces, joined by a switch.
+//!
+//! ```text
+//! Cluster -> switch.sh (a PID and a network namespace) -> host.sh, one a host -> agent -> mpirun, ranks
+//! ```
+//!
+//! Nothing of a cluster has a name outside of it. All its processes are in one PID namespace whose
+//! first process ends when its standard input does, that is when the [`Cluster`] is dropped or the
+//! process that owns it dies in whatever way; the kernel then removes everything. Root is not
+//! needed where users may make namespaces of their own.
+
+pub mod agent;
+mod cost;
+mod launch;
+mod request;
+mod traffic;
+
+pub use cost::{Bounds, Cost};
+pub use launch::Launch;
+pub use traffic::Traffic;
+
+use crate::Directory;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a cluster is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    hosts: u32,
+    ranks_per_host: u32,
+    hidden: Option<(PathBuf, u32)>,
+}
+
+impl Plan {
+    /// So many hosts that see the same files, for so many ranks each.
+    pub fn new(hosts: u32, ranks_per_host: u32) -> Self {
+        Plan { hosts, ranks_per_host, hidden: None }
+    }
+
+    /// Lets one host alone, counted from 1, see what is in `directory`; for the others it is empty.
+    #[must_use]
+    pub fn seen_by(mut self, host: u32, directory: &Path) -> Self {
+        self.hidden = Some((directory.to_path_buf(), host));
+        self
+    }
+
+    /// Starts the hosts; `agent` is the program `aggio-test-host`.
+    ///
+    /// # Errors
+    ///
+    /// Why this machine or this user cannot have them, in words.
+    ///
+    /// # Panics
+    ///
+    /// If the temporary directory cannot be written.
+    pub fn start(self, agent: &Path) -> Result<Cluster, String> {
+        let directory = Directory::new();
+        let complaints = directory.path().join("complaints");
+        let mut command = self.command(agent, directory.path());
+        let log = std::fs::File::create(&complaints).expect("the directory can be written");
+        let spawned = command.stderr(log).spawn();
+        let mut switch = spawned.map_err(|error| format!("unshare does not start: {error}"))?;
+        let output = switch.stdout.take().expect("its output is a pipe");
+        let cluster = Cluster { switch, directory, plan: self, agent: agent.to_path_buf() };
+        let mut line = String::new();
+        // If it ends, whatever the reason, there is nothing to read.
+        let _ = BufReader::new(output).read_line(&mut line);
+        if line.trim() == "ready" {
+            return Ok(cluster);
+        }
+        let why = std::fs::read_to_string(&complaints).unwrap_or_default();
+        Err(format!("no simulated hosts: {}", why.trim()))
+    }
+
+    fn command(&self, agent: &Path, directory: &Path) -> Command {
+        let mut command = Command::new("unshare");
+        if !is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        let (hidden, sighted) = self.hidden.clone().unwrap_or_default();
+        command
+            .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"])
+            .arg(crate::repository().join("tests/hosts/switch.sh"))
+            .args([agent, directory])
+            .arg(self.hosts.to_string())
+            .arg(hidden)
+            .arg(sighted.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .env_remove("LD_PRELOAD")
+            .env("PATH", path_with_system_tools());
+        command
+    }
+}
+
+/// `ip` lies where users do not look.
+fn path_with_system_tools() -> String {
+    format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    // SAFETY: has no requirement.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Running hosts `node1`, `node2`, ...; they vanish with the value.
+#[derive(Debug)]
+pub struct Cluster {
+    switch: Child,
+    directory: Directory,
+    plan: Plan,
+    agent: PathBuf,
+}
+
+impl Cluster {
+    /// The names of the hosts.
+    pub fn names(&self) -> Vec<String> {
+        (1..=self.plan.hosts).map(|number| format!("node{number}")).collect()
+    }
+
+    /// Number of ranks that fill all hosts.
+    pub fn ranks(&self) -> u32 {
+        self.plan.hosts * self.plan.ranks_per_host
+    }
+
+    /// How a job is started across the hosts.
+    pub fn launch(&self) -> Launch {
+        Launch {
+            agent: self.agent.clone(),
+            sockets: self.directory.path().to_path_buf(),
+            ranks_per_host: self.plan.ranks_per_host,
+        }
+    }
+
+    /// What a command on a host prints.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started or fails.
+    pub fn output(&self, host: &str, words: &[&str]) -> String {
+        let output = self.launch().command(host).args(words).output().expect("the agent starts");
+        assert!(output.status.success(), "{words:?} on {host}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What the kernel has counted on the network device of each host so far.
+    pub fn traffic(&self) -> Vec<Traffic> {
+        let device = |host: &String| self.output(host, &["cat", "/proc/net/dev"]);
+        self.names().iter().map(|host| Traffic::of_device(&device(host), "eth0")).collect()
+    }
+
+    /// What exists of the cluster in the file system.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The process that is killed to end all others; for tests of the harness.
+    pub fn process(&self) -> u32 {
+        self.switch.id()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.switch.stdin.take());
+        let end = Instant::now() + Duration::from_secs(5);
+        while matches!(self.switch.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Has ended already, unless it was stopped; its children are killed with it.
+        let _ = self.switch.kill();
+        let _ = self.switch.wait();
+    }
+}
