@@ -13,6 +13,7 @@ pub mod faults;
 pub mod hosts;
 mod job;
 mod library;
+mod mark;
 mod mpi;
 pub mod parsers;
 mod program;
@@ -20,6 +21,7 @@ mod program;
 pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
 pub use job::{Finished, Job};
 pub use library::{library, required};
+pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_shim};
 

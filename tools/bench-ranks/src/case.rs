@@ -1,180 +1,172 @@
-//! One pattern: who owns which bytes, how they are moved, whether they arrived.
+//! One case: prepare, take the limit, measure, verify.
 
-use crate::file::MpiFile;
-use mpi::topology::SimpleCommunicator;
-use mpi::traits::*;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use crate::Job;
+use crate::bytes::{self, Buffer};
+use crate::clock::timed;
+use crate::file::{MpiFile, Operation};
+use crate::limit::{self, Before};
+use crate::overlap::Computation;
+use crate::requests;
+use crate::transfer::Transfer;
+use aggio_patterns::{Access, Pattern};
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
-use std::time::Instant;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Method {
     Collective,
     Independent,
-    Limit,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Operation {
-    Write,
-    Read,
+    Overlap { with_tests: bool },
 }
 
 pub(crate) struct Case {
     method: Method,
     operation: Operation,
-    piece: usize,
-    total: usize,
+    pattern: Pattern,
 }
 
 impl FromStr for Case {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let [method, operation, piece, total] = text.split(':').collect::<Vec<_>>()[..] else {
-            return Err("want METHOD:OPERATION:PIECE:TOTAL_BYTES".into());
+        let [method, operation, pattern] = text.splitn(3, ':').collect::<Vec<_>>()[..] else {
+            return Err("want METHOD:OPERATION:PATTERN".into());
         };
-        Ok(Self {
-            method: match method {
-                "collective" => Method::Collective,
-                "independent" => Method::Independent,
-                "limit" => Method::Limit,
-                _ => return Err(format!("unknown method {method}")),
-            },
-            operation: match operation {
-                "write" => Operation::Write,
-                "read" => Operation::Read,
-                _ => return Err(format!("unknown operation {operation}")),
-            },
-            piece: piece.parse().map_err(|_| format!("piece size {piece}"))?,
-            total: total.parse().map_err(|_| format!("total bytes {total}"))?,
-        })
+        let method = match method {
+            "collective" => Method::Collective,
+            "independent" => Method::Independent,
+            "overlap" => Method::Overlap { with_tests: false },
+            "overlap-test" => Method::Overlap { with_tests: true },
+            _ => return Err(format!("unknown method {method}")),
+        };
+        let operation = match operation {
+            "write" => Operation::Write,
+            "read" => Operation::Read,
+            _ => return Err(format!("unknown operation {operation}")),
+        };
+        let pattern: Pattern = pattern.parse()?;
+        if pattern.opens().is_some() && !matches!(method, Method::Collective) {
+            return Err("files are opened collectively".into());
+        }
+        Ok(Self { method, operation, pattern })
     }
 }
 
-/// The byte that belongs at `offset` of every benchmark file.
-fn expected(offset: usize) -> u8 {
-    let word = (offset as u64 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (word >> (8 * (offset % 8))) as u8
+/// What is printed of a case.
+pub(crate) struct Outcome {
+    pub(crate) seconds: f64,
+    pub(crate) limit: f64,
+    pub(crate) hidden: Option<f64>,
+    pub(crate) requests: Option<u64>,
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        write!(f, "seconds={:.6} limit={:.6}", self.seconds, self.limit)?;
+        if let Some(hidden) = self.hidden {
+            write!(f, " hidden={hidden:.3}")?;
+        }
+        if let Some(requests) = self.requests {
+            write!(f, " requests={requests}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Tells whoever watches that the measured calls begin now.
+pub(crate) fn announce(job: &Job, case: &str) {
+    if job.rank() == 0 {
+        println!("start {case}");
+    }
 }
 
 impl Case {
-    /// Runs the case once; the result is the seconds between the two barriers.
-    pub(crate) fn run(&self, directory: &str, world: &SimpleCommunicator) -> Result<f64, String> {
-        let (rank, size) = (world.rank() as usize, world.size() as usize);
-        let share = self.total / size;
-        let path = format!("{directory}/bench-{}-{}", self.piece, self.total);
-        let mut buffer = vec![0u8; share];
-        match self.operation {
+    /// Runs the case once; `text` is its name in what is printed.
+    pub(crate) fn run(&self, text: &str, job: &Job) -> Result<Outcome, String> {
+        if let Some(count) = self.pattern.opens() {
+            return crate::opens::run(text, self.operation, count, job);
+        }
+        let access = self.pattern.access(job.rank(), job.ranks());
+        let mut packed = bytes::packed(&access);
+        let mut buffer = Buffer::new(&access.memory);
+        let before = Before::of(self.operation, self.pattern.has_holes(), job);
+        let limit = match self.operation {
             Operation::Write => {
-                self.fill(&mut buffer, rank, size);
-                if rank == 0 {
-                    let _ = std::fs::remove_file(&path);
-                }
+                buffer.scatter(&packed);
+                limit::measure(self.operation, before, &mut packed, job)?
             }
-            // Touch the pages, so that no case pays for another one's first use of memory.
-            Operation::Read => buffer.fill(0xa5),
-        }
-        world.barrier();
-        let seconds = match self.method {
-            Method::Limit => self.limit(&path, &mut buffer, rank * share, world)?,
-            _ => self.through_mpi(&path, &mut buffer, rank, world)?,
+            Operation::Read => {
+                // Memory that was touched before, so that the limit does not pay for new pages.
+                let mut other = vec![0xa5; packed.len()];
+                limit::measure(self.operation, before, &mut other, job)?
+            }
         };
-        if self.operation == Operation::Read && self.method != Method::Limit {
-            self.verify(&buffer, rank, size)?;
-        } else if self.operation == Operation::Write && self.method != Method::Limit && rank == 0 {
-            self.verify_file(&path)?;
-        }
-        world.barrier();
-        Ok(seconds)
+        let path = job.path("data");
+        self.prepare(&path, before, job)?;
+        announce(job, text);
+        let mut outcome = self.measure(&path, before, &access, &mut buffer, job)?;
+        outcome.limit = limit;
+        self.verify(&path, &packed, &mut buffer, job)?;
+        limit::remove(&path, job);
+        Ok(outcome)
     }
 
-    /// The file offset of byte `index` of this rank's buffer.
-    fn offset(&self, index: usize, rank: usize, size: usize) -> usize {
-        if self.piece == 0 {
-            return rank * (self.total / size) + index;
-        }
-        (index / self.piece * size + rank) * self.piece + index % self.piece
+    fn prepare(&self, path: &str, before: Before, job: &Job) -> Result<(), String> {
+        limit::make(path, self.pattern.span(job.ranks()), before, job)
     }
 
-    fn fill(&self, buffer: &mut [u8], rank: usize, size: usize) {
-        for (index, byte) in buffer.iter_mut().enumerate() {
-            *byte = expected(self.offset(index, rank, size));
-        }
-    }
-
-    fn verify(&self, buffer: &[u8], rank: usize, size: usize) -> Result<(), String> {
-        let wrong = (0..buffer.len())
-            .find(|&index| buffer[index] != expected(self.offset(index, rank, size)));
-        wrong.map_or(Ok(()), |index| {
-            Err(format!("read a wrong byte at file offset {}", self.offset(index, rank, size)))
-        })
-    }
-
-    fn verify_file(&self, path: &str) -> Result<(), String> {
-        let bytes = std::fs::read(path).map_err(|why| why.to_string())?;
-        if bytes.len() != self.total {
-            return Err(format!("{path} has {} bytes instead of {}", bytes.len(), self.total));
-        }
-        let wrong = (0..bytes.len()).find(|&offset| bytes[offset] != expected(offset));
-        wrong.map_or(Ok(()), |offset| Err(format!("{path}: wrong byte at offset {offset}")))
-    }
-
-    /// Plain system calls on disjoint contiguous parts.
-    fn limit(
+    fn measure(
         &self,
         path: &str,
-        buffer: &mut [u8],
-        offset: usize,
-        world: &SimpleCommunicator,
-    ) -> Result<f64, String> {
-        let file = open_plain(path, self.operation == Operation::Write)?;
-        world.barrier();
-        let start = Instant::now();
-        match self.operation {
-            Operation::Write => file.write_all_at(buffer, offset as u64),
-            Operation::Read => file.read_exact_at(buffer, offset as u64),
+        before: Before,
+        access: &Access,
+        buffer: &mut Buffer,
+        job: &Job,
+    ) -> Result<Outcome, String> {
+        let mut transfer = Transfer::new(self.operation, access, buffer.data())?;
+        let open = || -> Result<MpiFile, String> {
+            let mut file = MpiFile::open(path, self.operation)?;
+            file.set_view(&access.view)?;
+            Ok(file)
+        };
+        let mut file = open()?;
+        let seen = requests::seen(job.requests.as_ref())?;
+        let (seconds, hidden);
+        match self.method {
+            Method::Collective | Method::Independent => {
+                let collective = matches!(self.method, Method::Collective);
+                seconds = timed(job, || transfer.blocking(&mut file, collective))?;
+                hidden = None;
+            }
+            Method::Overlap { with_tests } => {
+                let alone = timed(job, || transfer.nonblocking(&mut file, |_| {}))?;
+                file.close()?;
+                let computation = Computation::as_long_as(alone, job)?;
+                self.prepare(path, before, job)?;
+                file = open()?;
+                seconds = computation.beside(&mut transfer, &mut file, with_tests, job)?;
+                hidden = Some(computation.hidden(alone, seconds));
+            }
         }
-        .map_err(|why| format!("{path}: {why}"))?;
-        world.barrier();
-        Ok(start.elapsed().as_secs_f64())
-    }
-
-    fn through_mpi(
-        &self,
-        path: &str,
-        buffer: &mut [u8],
-        rank: usize,
-        world: &SimpleCommunicator,
-    ) -> Result<f64, String> {
-        let size = world.size() as usize;
-        let mut file = MpiFile::open(path, self.operation == Operation::Write)?;
-        if self.piece == 0 {
-            file.set_contiguous_view(rank * (self.total / size))?;
-        } else {
-            file.set_interleaved_view(self.piece, rank, size)?;
-        }
-        world.barrier();
-        let start = Instant::now();
-        let collective = self.method == Method::Collective;
-        match self.operation {
-            Operation::Write => file.write(buffer, collective)?,
-            Operation::Read => file.read(buffer, collective)?,
-        }
-        world.barrier();
-        let seconds = start.elapsed().as_secs_f64();
+        let requests = requests::seen(job.requests.as_ref())? - seen;
         file.close()?;
-        Ok(seconds)
+        // Opening and preparing twice would be counted as well.
+        let requests = (job.requests.is_some() && hidden.is_none()).then_some(requests);
+        Ok(Outcome { seconds, limit: f64::NAN, hidden, requests })
     }
-}
 
-fn open_plain(path: &str, write: bool) -> Result<File, String> {
-    OpenOptions::new()
-        .read(true)
-        .write(write)
-        .create(write)
-        .truncate(false)
-        .open(path)
-        .map_err(|why| format!("{path}: {why}"))
+    fn verify(
+        &self,
+        path: &str,
+        packed: &[u8],
+        buffer: &mut Buffer,
+        job: &Job,
+    ) -> Result<(), String> {
+        // A write must leave the memory as it was.
+        buffer.verify(packed)?;
+        if self.operation == Operation::Write && job.rank() == 0 {
+            bytes::verify_file(path, &self.pattern, job.ranks())?;
+        }
+        Ok(())
+    }
 }

@@ -1,5 +1,7 @@
 //! The few `MPI_File_*` calls that the benchmark makes, with errors as values.
 
+use crate::datatype::Datatype;
+use aggio_patterns::View;
 use mpi::ffi::*;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -11,7 +13,22 @@ pub(crate) struct MpiFile {
     handle: MPI_File,
 }
 
-fn check(what: &str, code: c_int) -> Result<(), String> {
+/// The direction of a transfer.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Operation {
+    Write,
+    Read,
+}
+
+/// Memory of one call: `count` datatypes from `address` on.
+pub(crate) struct Memory {
+    pub(crate) address: *mut c_void,
+    pub(crate) count: c_int,
+    pub(crate) datatype: MPI_Datatype,
+}
+
+/// An error code as a message.
+pub(crate) fn check(what: &str, code: c_int) -> Result<(), String> {
     if code == 0 {
         return Ok(());
     }
@@ -23,10 +40,13 @@ fn check(what: &str, code: c_int) -> Result<(), String> {
 }
 
 impl MpiFile {
-    pub(crate) fn open(path: &str, write: bool) -> Result<Self, String> {
+    pub(crate) fn open(path: &str, operation: Operation) -> Result<Self, String> {
         let name = CString::new(path).map_err(|why| why.to_string())?;
         let mut handle = MaybeUninit::<MPI_File>::uninit();
-        let amode = if write { MPI_MODE_CREATE | MPI_MODE_RDWR } else { MPI_MODE_RDONLY };
+        let amode = match operation {
+            Operation::Write => MPI_MODE_CREATE | MPI_MODE_RDWR,
+            Operation::Read => MPI_MODE_RDONLY,
+        };
         // SAFETY: all pointers live during the call; the communicator and the info are predefined.
         let code = unsafe {
             MPI_File_open(
@@ -42,73 +62,90 @@ impl MpiFile {
         Ok(Self { handle: unsafe { handle.assume_init() } })
     }
 
-    pub(crate) fn set_contiguous_view(&mut self, displacement: usize) -> Result<(), String> {
-        // SAFETY: MPI_BYTE is predefined.
-        unsafe { self.set_view(displacement, RSMPI_UINT8_T) }
-    }
-
-    /// Every `size`-th piece of `piece` bytes, beginning with the `rank`-th.
-    pub(crate) fn set_interleaved_view(
-        &mut self,
-        piece: usize,
-        rank: usize,
-        size: usize,
-    ) -> Result<(), String> {
-        let mut block = MaybeUninit::<MPI_Datatype>::uninit();
-        let mut filetype = MaybeUninit::<MPI_Datatype>::uninit();
-        // SAFETY: the constructors store the handles that the following calls use.
-        unsafe {
-            check(
-                "MPI_Type_contiguous",
-                MPI_Type_contiguous(piece as c_int, RSMPI_UINT8_T, block.as_mut_ptr()),
-            )?;
-            let extent = (piece * size) as MPI_Aint;
-            check(
-                "MPI_Type_create_resized",
-                MPI_Type_create_resized(block.assume_init(), 0, extent, filetype.as_mut_ptr()),
-            )?;
-            check("MPI_Type_commit", MPI_Type_commit(filetype.as_mut_ptr()))?;
-            self.set_view(rank * piece, filetype.assume_init())?;
-            MPI_Type_free(block.as_mut_ptr());
-            MPI_Type_free(filetype.as_mut_ptr());
+    /// Sets the view; one that shows nothing is left contiguous, for no call uses it.
+    pub(crate) fn set_view(&mut self, view: &View) -> Result<(), String> {
+        if view.is_contiguous() || view.filetype.bytes() == 0 {
+            return self.set_filetype(view.displacement, None);
         }
-        Ok(())
+        let filetype = Datatype::with_extent(&view.filetype, view.extent)?;
+        self.set_filetype(view.displacement, Some(&filetype))
     }
 
-    /// # Safety
-    /// `filetype` must be a committed datatype.
-    unsafe fn set_view(&mut self, displacement: usize, filetype: MPI_Datatype) -> Result<(), String> {
-        // SAFETY: the handle is open and the caller vouches for the datatype.
+    fn set_filetype(&mut self, offset: u64, filetype: Option<&Datatype>) -> Result<(), String> {
+        // SAFETY: the handle is open, the byte type is predefined, a filetype is committed.
         check("MPI_File_set_view", unsafe {
             MPI_File_set_view(
                 self.handle,
-                displacement as MPI_Offset,
+                offset as MPI_Offset,
                 RSMPI_UINT8_T,
-                filetype,
+                filetype.map_or(RSMPI_UINT8_T, Datatype::handle),
                 c"native".as_ptr(),
                 RSMPI_INFO_NULL,
             )
         })
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8], collective: bool) -> Result<(), String> {
-        let call = if collective { MPI_File_write_all } else { MPI_File_write };
-        let (buffer, count) = (bytes.as_ptr() as *const c_void, bytes.len() as c_int);
+    /// One blocking call.
+    ///
+    /// # Safety
+    /// `memory` must lie in one allocation that nobody else uses during the call.
+    pub(crate) unsafe fn transfer(
+        &mut self,
+        operation: Operation,
+        collective: bool,
+        position: u64,
+        memory: &Memory,
+    ) -> Result<(), String> {
         let mut status = MaybeUninit::<MPI_Status>::uninit();
-        // SAFETY: the buffer holds `count` bytes; the status is stored by the call.
-        check("write", unsafe {
-            call(self.handle, buffer, count, RSMPI_UINT8_T, status.as_mut_ptr())
-        })
+        let (at, status) = (position as MPI_Offset, status.as_mut_ptr());
+        let Memory { address, count, datatype } = *memory;
+        // SAFETY: the caller vouches for the memory; the handle is open.
+        let code = unsafe {
+            match (operation, collective) {
+                (Operation::Write, true) => {
+                    MPI_File_write_at_all(self.handle, at, address, count, datatype, status)
+                }
+                (Operation::Write, false) => {
+                    MPI_File_write_at(self.handle, at, address, count, datatype, status)
+                }
+                (Operation::Read, true) => {
+                    MPI_File_read_at_all(self.handle, at, address, count, datatype, status)
+                }
+                (Operation::Read, false) => {
+                    MPI_File_read_at(self.handle, at, address, count, datatype, status)
+                }
+            }
+        };
+        check("transfer", code)
     }
 
-    pub(crate) fn read(&mut self, bytes: &mut [u8], collective: bool) -> Result<(), String> {
-        let call = if collective { MPI_File_read_all } else { MPI_File_read };
-        let (buffer, count) = (bytes.as_mut_ptr() as *mut c_void, bytes.len() as c_int);
-        let mut status = MaybeUninit::<MPI_Status>::uninit();
-        // SAFETY: the buffer has room for `count` bytes; the status is stored by the call.
-        check("read", unsafe {
-            call(self.handle, buffer, count, RSMPI_UINT8_T, status.as_mut_ptr())
-        })
+    /// One nonblocking collective call.
+    ///
+    /// # Safety
+    /// `memory` must lie in one allocation that nobody else uses until the request is complete.
+    pub(crate) unsafe fn start(
+        &mut self,
+        operation: Operation,
+        position: u64,
+        memory: &Memory,
+    ) -> Result<MPI_Request, String> {
+        let mut request = MaybeUninit::<MPI_Request>::uninit();
+        let Memory { address, count, datatype } = *memory;
+        let (at, to) = (position as MPI_Offset, request.as_mut_ptr());
+        // SAFETY: the caller vouches for the memory; the handle is open.
+        let code = unsafe {
+            match operation {
+                Operation::Write => {
+                    MPI_File_iwrite_at_all(self.handle, at, address, count, datatype, to)
+                }
+                Operation::Read => {
+                    MPI_File_iread_at_all(self.handle, at, address, count, datatype, to)
+                }
+            }
+        };
+        check("nonblocking transfer", code)?;
+        // SAFETY: the call succeeded and has stored the request.
+        Ok(unsafe { request.assume_init() })
     }
 
     pub(crate) fn close(mut self) -> Result<(), String> {

@@ -1,48 +1,102 @@
-//! One job of the benchmark: runs each case once and prints its seconds.
+//! One job of the benchmark: runs each case once, verifies the data, and prints its seconds.
 //!
 //! ```text
-//! mpirun -n 4 aggio-bench-ranks DIRECTORY CASE [CASE ...]
-//! CASE = METHOD:OPERATION:PIECE:TOTAL_BYTES     for example collective:write:64:67108864
+//! mpirun -n 4 aggio-bench-ranks [--presized] [--requests FILE] DIRECTORY CASE [CASE ...]
+//! CASE = METHOD:OPERATION:PATTERN     for example collective:write:interleaved,piece=64,bytes=64M
 //! ```
 //!
-//! METHOD is `collective`, `independent` or `limit` (plain `pwrite`/`pread` of disjoint contiguous
-//! parts, the most that this machine gives). PIECE 0 is contiguous: rank r owns the r-th part of
-//! the file; otherwise pieces of PIECE bytes are dealt to the ranks in turn. A read case reads
-//! what a write of the same shape left. Every case is verified; rank 0 prints
-//! `CASE seconds`, taken between two barriers around the data calls alone.
+//! PATTERN is the text form of the crate `aggio-patterns`. OPERATION is `write` or `read`. METHOD:
+//!
+//! * `collective`, `independent`: `MPI_File_{write,read}_at[_all]` through the pattern's view;
+//! * `overlap`: the nonblocking collective call, a computation of about the same time without any MPI call, the wait;
+//! * `overlap-test`: the same with an `MPI_Test` each hundredth of the computation.
+//!
+//! Before each case the *limit* is taken: the same bytes by one plain `pwrite`/`pread` a rank, disjoint and contiguous.
+//! Rank 0 prints `start CASE` before the measured calls and afterwards
+//! `done CASE seconds=S limit=L [hidden=H] [requests=N]`; seconds are those of the data calls alone, from when the first rank
+//! begins until the last one is done.
+//! `hidden` is the part of the shorter of I/O and computation that overlapping hid, and `requests` how far the numbers of
+//! reads and writes in FILE grew, where a file system tells them. With `--presized` files that are written have their
+//! final size before. A wrong byte, within the pattern or beside it, in the file or in memory, ends the job.
 
+mod bytes;
 mod case;
+mod clock;
+mod datatype;
 mod file;
+mod limit;
+mod opens;
+mod overlap;
+mod requests;
+mod transfer;
 
-use case::Case;
+use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use std::process::ExitCode;
+
+/// What all cases of a job need to know.
+struct Job {
+    world: SimpleCommunicator,
+    directory: String,
+    presized: bool,
+    requests: Option<String>,
+}
+
+impl Job {
+    fn rank(&self) -> u64 {
+        self.world.rank() as u64
+    }
+
+    fn ranks(&self) -> u64 {
+        self.world.size() as u64
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+}
+
+/// The job and the texts of its cases.
+fn arguments(world: SimpleCommunicator) -> Option<(Job, Vec<String>)> {
+    let mut job = Job { world, directory: String::new(), presized: false, requests: None };
+    let mut arguments = std::env::args().skip(1);
+    loop {
+        match arguments.next()?.as_str() {
+            "--presized" => job.presized = true,
+            "--requests" => job.requests = Some(arguments.next()?),
+            directory => {
+                directory.clone_into(&mut job.directory);
+                return Some((job, arguments.collect()));
+            }
+        }
+    }
+}
 
 fn main() -> ExitCode {
     let Some(universe) = mpi::initialize() else {
         eprintln!("aggio-bench-ranks: MPI did not start");
         return ExitCode::FAILURE;
     };
-    let world = universe.world();
-    let mut arguments = std::env::args().skip(1);
-    let Some(directory) = arguments.next() else {
-        eprintln!("usage: aggio-bench-ranks DIRECTORY METHOD:OPERATION:PIECE:TOTAL_BYTES ...");
+    let Some((job, cases)) = arguments(universe.world()) else {
+        eprintln!(
+            "usage: aggio-bench-ranks [--presized] [--requests FILE] DIRECTORY METHOD:OPERATION:PATTERN ..."
+        );
         return ExitCode::from(2);
     };
-    for text in arguments {
-        let case = match text.parse::<Case>() {
+    for text in cases {
+        let case = match text.parse::<case::Case>() {
             Ok(case) => case,
             Err(why) => {
                 eprintln!("aggio-bench-ranks: {text}: {why}");
                 return ExitCode::from(2);
             }
         };
-        match case.run(&directory, &world) {
-            Ok(seconds) if world.rank() == 0 => println!("{text} {seconds:.6}"),
+        match case.run(&text, &job) {
+            Ok(result) if job.rank() == 0 => println!("done {text} {result}"),
             Ok(_) => {}
             Err(why) => {
-                eprintln!("aggio-bench-ranks: {text}: rank {}: {why}", world.rank());
-                world.abort(1);
+                eprintln!("aggio-bench-ranks: {text}: rank {}: {why}", job.rank());
+                job.world.abort(1);
             }
         }
     }

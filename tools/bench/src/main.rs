@@ -1,19 +1,30 @@
-//! `make bench`: the same unmodified MPI program, natively and under aggio, beside the limit.
+//! `make bench`: the same unmodified MPI program under aggio and under each native configuration, beside the limit.
 //!
-//! Every round starts one job natively and one with the library preloaded, so that drifts of the
-//! machine hit both; a job runs every case once, the limit among them. The tables show medians
-//! over the rounds as parts of the limit of the same runs. Losing cases stay in the tables.
+//! ```text
+//! places x ranks x rounds x servers  ->  one job each (mpirun, watched)  ->  Results  ->  CSV, Markdown, SVG
+//! ```
+//!
+//! Every round runs one job for each server, so that drifts of the machine hit all of them. A job runs every case once,
+//! each beside the limit of the same bytes, and verifies the data. The tables show medians over the rounds. A case that
+//! takes too long or fails is told as that and not repeated; losing cases stay in the tables.
 
-mod jobs;
-mod matrix;
+mod cases;
+mod job;
+mod measure;
+mod place;
 mod report;
+mod results;
+mod server;
+mod slow;
 mod start;
 
 use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Measures MPI-IO natively and under aggio.
+/// Measures MPI-IO under aggio, under the native implementations, and as plain system calls.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -27,41 +38,65 @@ struct Arguments {
     #[arg(long)]
     mpich: Option<PathBuf>,
     /// A directory of each file system to measure, as NAME=DIRECTORY.
-    #[arg(long = "on", value_name = "NAME=DIRECTORY", required = true)]
+    #[arg(long = "on", value_name = "NAME=DIRECTORY")]
     places: Vec<String>,
+    /// The program that mounts the slow file system, to measure that as well.
+    #[arg(long, requires = "slow_directory")]
+    slowfs: Option<PathBuf>,
+    /// Where to mount the slow file system.
+    #[arg(long)]
+    slow_directory: Option<PathBuf>,
+    /// Options of the slow file system.
+    #[arg(
+        long,
+        default_value = "--latency-us 1000 --bandwidth 500M --lock-unit 1M --lock-latency-us 1000",
+        allow_hyphen_values = true
+    )]
+    slow_options: String,
     /// Rounds; medians are taken over them.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Ranks of each job.
-    #[arg(long, default_value_t = 4)]
-    ranks: usize,
-    /// Bytes that each case moves, in MiB.
-    #[arg(long, default_value_t = 128)]
-    mebibytes: usize,
-    /// Only contiguous patterns.
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 8])]
+    ranks: Vec<u32>,
+    /// A pattern file to use everywhere instead of the standard ones.
     #[arg(long)]
-    contiguous: bool,
+    patterns: Option<PathBuf>,
+    /// Only patterns whose names begin like this.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these methods: collective, independent, overlap, overlap-test.
+    #[arg(long, value_delimiter = ',')]
+    methods: Vec<String>,
+    /// Only these servers: aggio, ompio, romio-in-openmpi, romio, romio-sieving, romio-list, romio-wide.
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<String>,
+    /// Small sizes, 4 ranks, 3 rounds: for trying things out.
+    #[arg(long)]
+    quick: bool,
+    /// Seconds after which a case is given up.
+    #[arg(long, default_value_t = 60)]
+    timeout: u64,
+    /// Seconds of a case above which three rounds of it are enough.
+    #[arg(long, default_value_t = 10.0)]
+    patience: f64,
+    /// Also measures the start of processes.
+    #[arg(long)]
+    start: bool,
     /// Where the CSV file, the Markdown table and the plots go.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let samples = match matrix::measure(&arguments) {
-        Ok(samples) => samples,
-        Err(why) => {
-            eprintln!("aggio-bench: {why}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let written = report::write(&arguments.out, &arguments, &samples)
-        .map_err(|why| format!("{}: {why}", arguments.out.display()));
-    match written.and_then(|table| Ok(table + "\n" + &write_start(&arguments)?)) {
-        Ok(tables) => {
-            println!("{tables}");
-            ExitCode::SUCCESS
-        }
+    let mut arguments = Arguments::parse();
+    if arguments.quick {
+        arguments.rounds = arguments.rounds.min(3);
+        arguments.ranks = vec![4];
+    }
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(why) => {
             eprintln!("aggio-bench: {why}");
             ExitCode::FAILURE
@@ -69,10 +104,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures process starts and writes `start.md`.
-fn write_start(arguments: &Arguments) -> Result<String, String> {
-    let table = start::measure(&arguments.library)?;
-    let path = arguments.out.join("start.md");
-    std::fs::write(&path, &table).map_err(|why| format!("{}: {why}", path.display()))?;
-    Ok(table)
+/// Becomes true when somebody wants the program to end; mounts and jobs are cleaned up first.
+fn interruption() -> Result<Arc<AtomicBool>, String> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(|why| why.to_string())?;
+    }
+    Ok(flag)
+}
+
+/// Whether aggio served every case rightly.
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    let interrupted = interruption()?;
+    let results = measure::all(arguments, &interrupted)?;
+    let table = report::write(arguments, &results)
+        .map_err(|why| format!("{}: {why}", arguments.out.display()))?;
+    println!("{table}");
+    if arguments.start && !interrupted.load(Ordering::Relaxed) {
+        let table = start::measure(&arguments.library)?;
+        let path = arguments.out.join("start.md");
+        std::fs::write(&path, &table).map_err(|why| format!("{}: {why}", path.display()))?;
+        println!("{table}");
+    }
+    let failures = results.failures_of_aggio();
+    for failure in &failures {
+        eprintln!("aggio-bench: {failure}");
+    }
+    Ok(failures.is_empty())
 }

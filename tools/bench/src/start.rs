@@ -1,6 +1,6 @@
 //! What the library costs a process that has no business with it: milliseconds at start.
 
-use crate::report::median;
+use crate::results::median;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,7 +37,8 @@ pub(crate) fn measure(library: &Path) -> Result<String, String> {
             native.push(milliseconds(program, None)?);
             preloaded.push(milliseconds(program, Some(library))?);
         }
-        let (native, preloaded) = (median(&native), median(&preloaded));
+        let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+        let (native, preloaded) = (middle(&native), middle(&preloaded));
         let added = preloaded - native;
         let _ = writeln!(
             text,

@@ -1,0 +1,61 @@
+//! Finds and ends all processes of a job.
+
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+
+/// The variable whose value marks every process of a job, whatever process group its launcher gave it.
+pub const MARK: &str = "AGGIO_TEST_JOB";
+
+/// Lets the processes of a job that has ended go by themselves; gives how many did not.
+pub(crate) fn await_marked(mark: &OsStr) -> usize {
+    let needle = needle(mark);
+    let end = Instant::now() + Duration::from_secs(3);
+    loop {
+        let alive = marked_processes(&needle).len();
+        if alive == 0 || Instant::now() > end {
+            return alive;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the environment of a job's processes holds.
+fn needle(mark: &OsStr) -> Vec<u8> {
+    let mut needle = format!("{MARK}=").into_bytes();
+    needle.extend_from_slice(mark.as_encoded_bytes());
+    needle
+}
+
+/// Kills every process that carries the mark of a job and waits up to ten seconds until all are gone.
+///
+/// Launchers put ranks into process groups of their own, so killing a group is not enough.
+pub fn kill_marked(mark: &OsStr) {
+    let needle = needle(mark);
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let alive = marked_processes(&needle);
+        if alive.is_empty() || Instant::now() > end {
+            return;
+        }
+        for id in alive {
+            // SAFETY: kill takes two numbers and touches no memory of ours.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes that have `needle` in their environment; a dead process has none.
+fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbered = processes.flatten().filter_map(|process| {
+        let id: libc::pid_t = process.file_name().to_str()?.parse().ok()?;
+        Some((id, std::fs::read(process.path().join("environ")).ok()?))
+    });
+    numbered
+        .filter(|(_, environment)| environment.split(|byte| *byte == 0).any(|one| one == needle))
+        .map(|(id, _)| id)
+        .collect()
+}
