@@ -103,19 +103,30 @@ pub async fn allreduce(
     mine: Vec<u8>,
     combine: impl Fn(&[u8], &[u8]) -> Vec<u8> + Send + Sync,
 ) -> Result<Vec<u8>> {
+    let sum = reduce(t, tag, mine, combine).await?.unwrap_or_default();
+    bcast(t, tag, 0, sum).await
+}
+
+/// Combines the bytes of all ranks, in rank order, and gives rank 0 the result; `None` elsewhere.
+pub async fn reduce(
+    t: &dyn Transport,
+    tag: u32,
+    mine: Vec<u8>,
+    combine: impl Fn(&[u8], &[u8]) -> Vec<u8> + Send + Sync,
+) -> Result<Option<Vec<u8>>> {
     let (rank, size) = (t.rank(), t.size());
     let mut sum = mine;
     for d in distances(size) {
         if rank & d != 0 {
             send_framed(t, rank - d, tag, &sum).await?;
-            break;
+            return Ok(None);
         }
         if rank + d < size {
             let right = recv_framed(t, rank + d, tag).await?;
             sum = combine(&sum, &right);
         }
     }
-    bcast(t, tag, 0, sum).await
+    Ok(Some(sum))
 }
 
 /// Gives each rank the combined bytes of all lower ranks, in rank order; `None` on rank 0.

@@ -20,6 +20,7 @@ pub mod file;
 pub mod group;
 pub mod hints;
 pub mod independent;
+pub mod lanes;
 pub mod log;
 pub mod memory;
 pub mod pattern;

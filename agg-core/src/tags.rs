@@ -1,8 +1,8 @@
 //! Which message belongs to which collective operation: tags handed out in blocks, cyclically.
 //!
 //! Every collective operation of one open file takes the next block of [`TagBlock::WIDTH`] tags,
-//! in program order, so all ranks give the same operation the same block without a message. An
-//! MPI library may allow no tag above 32767; that makes 4096 blocks, after which the first block
+//! in program order, so all ranks give the same operation the same block without a message. A file
+//! has a range of tags (see [`crate::lanes`]); when its last block has been used, the first one
 //! comes again. An operation first waits (see [`TagBlock::ready`]) until *this* rank has ended the
 //! operation that had its block before. That is enough: sends end on matching, so a rank that
 //! ended an operation has no message of it left under way, and messages with equal tags between
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The tags of one open file.
 #[derive(Debug)]
 pub struct Tags {
+    first: u32,
     next: AtomicU64,
     ended: Arc<[AtomicU32]>,
 }
@@ -23,6 +24,7 @@ pub struct Tags {
 #[derive(Debug)]
 pub struct TagBlock {
     base: u32,
+    slot: usize,
     turn: u32,
     ended: Arc<[AtomicU32]>,
 }
@@ -30,8 +32,14 @@ pub struct TagBlock {
 impl Tags {
     /// Tags up to `max_tag` (see [`crate::transport::Transport::max_tag`]).
     pub fn new(max_tag: u32) -> Self {
-        let blocks = ((max_tag.min(0x7FFF) + 1) / TagBlock::WIDTH).max(1);
-        Self { next: AtomicU64::new(0), ended: (0..blocks).map(|_| AtomicU32::new(0)).collect() }
+        Self::within(0, max_tag.min(0x7FFF) + 1)
+    }
+
+    /// `count` tags from `first` on; at least one block of them.
+    pub fn within(first: u32, count: u32) -> Self {
+        let blocks = (count / TagBlock::WIDTH).max(1);
+        let ended = (0..blocks).map(|_| AtomicU32::new(0)).collect();
+        Self { first, next: AtomicU64::new(0), ended }
     }
 
     /// The block of the next collective operation. Call it in program order: at the start of the
@@ -39,8 +47,10 @@ impl Tags {
     pub fn next(&self) -> TagBlock {
         let sequence = self.next.fetch_add(1, Ordering::Relaxed);
         let blocks = self.ended.len() as u64;
+        let slot = (sequence % blocks) as usize;
         TagBlock {
-            base: (sequence % blocks) as u32 * TagBlock::WIDTH,
+            base: self.first + slot as u32 * TagBlock::WIDTH,
+            slot,
             turn: (sequence / blocks) as u32,
             ended: Arc::clone(&self.ended),
         }
@@ -64,7 +74,7 @@ impl TagBlock {
     }
 
     fn slot(&self) -> &AtomicU32 {
-        &self.ended[(self.base / Self::WIDTH) as usize]
+        &self.ended[self.slot]
     }
 }
 

@@ -75,6 +75,19 @@ impl<T: Send + Sync + 'static> Key<T> {
         if code == 0 { Ok(()) } else { Err(*unsafe { Box::from_raw(value) }) }
     }
 
+    /// Takes the value off `handle` and drops it.
+    pub fn remove(&self, handle: usize) {
+        let Ok(number) = self.number() else { return };
+        let _guard = self.lock();
+        // SAFETY: MPI gives the value back to `delete`; without one the call fails.
+        unsafe {
+            match self.object {
+                Object::Comm => mpi::Comm_delete_attr(handle, number),
+                Object::Type => mpi::Type_delete_attr(handle, number),
+            }
+        };
+    }
+
     fn number(&self) -> Result<c_int> {
         let create = || {
             let mut number: c_int = 0;

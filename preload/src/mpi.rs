@@ -108,6 +108,7 @@ table! {
     fn Type_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
     fn Type_set_attr(datatype: usize, keyval: c_int, value: Opaque);
     fn Type_get_attr(datatype: usize, keyval: c_int, value: Opaque, found: *mut c_int);
+    fn Type_delete_attr(datatype: usize, keyval: c_int);
     fn Comm_split(comm: usize, color: c_int, key: c_int, new: Opaque);
     fn Comm_create_group(comm: usize, group: usize, tag: c_int, new: Opaque);
     fn Comm_free(comm: Opaque);
@@ -115,6 +116,7 @@ table! {
     fn Comm_set_errhandler(comm: usize, handler: usize);
     fn Comm_get_attr(comm: usize, keyval: c_int, value: Opaque, found: *mut c_int);
     fn Comm_set_attr(comm: usize, keyval: c_int, value: Opaque);
+    fn Comm_delete_attr(comm: usize, keyval: c_int);
     fn Comm_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
     fn Group_incl(group: usize, count: c_int, ranks: *const c_int, new: Opaque);
     fn Get_processor_name(name: *mut c_char, length: *mut c_int);

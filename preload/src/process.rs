@@ -7,7 +7,7 @@ use crate::symbols::forward;
 use crate::{close, errhandler, mpi, transport};
 use agg_core::log;
 use libc::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// `MPI_Init`.
 ///
@@ -91,7 +91,24 @@ pub unsafe fn finalize(_: &Abi) -> c_int {
     unsafe { forward::MPI_Finalize() }
 }
 
-/// `MPI_Session_finalize`. Without the world model this is where MPI ends.
+/// Sessions that are open.
+static SESSIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// `MPI_Session_init`.
+///
+/// # Safety
+/// As MPI demands.
+pub unsafe fn session_init(_: &Abi, info: usize, errhandler: usize, session: Opaque) -> c_int {
+    let (info, errhandler) = (Handle::from(info), Handle::from(errhandler));
+    // SAFETY: the caller's arguments, passed on.
+    let code = unsafe { forward::MPI_Session_init(info, errhandler, session) };
+    if code == 0 {
+        SESSIONS.fetch_add(1, Ordering::Relaxed);
+    }
+    code
+}
+
+/// `MPI_Session_finalize`. Without the world model MPI ends with the last session.
 ///
 /// # Safety
 /// As MPI demands.
@@ -99,7 +116,9 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
     let mut world: c_int = 0;
     // SAFETY: may be called at any time.
     unsafe { mpi::Initialized(&raw mut world) };
-    if world == 0 {
+    let one_less = |open: usize| Some(open.saturating_sub(1));
+    let open = SESSIONS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    if world == 0 && open.is_ok_and(|open| open <= 1) {
         end();
     }
     // SAFETY: the caller's argument, passed on.

@@ -453,6 +453,8 @@ table! {
     free MPI_Init_thread(abi; argc: Opaque, argv: Opaque, required: c_int, provided: *mut c_int)
         = process::init_thread(abi, argc, argv, required, provided);
     free MPI_Finalize(abi;) = process::finalize(abi);
+    free MPI_Session_init(abi; info: Handle, errhandler: Handle, session: Opaque)
+        = process::session_init(abi, info, errhandler, session);
     free MPI_Session_finalize(abi; session: Opaque) = process::session_finalize(abi, session);
     free MPI_Abort(abi; comm: Handle, code: c_int) = process::abort(abi, comm, code);
 }

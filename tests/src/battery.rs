@@ -7,6 +7,7 @@ use std::time::Duration;
 /// Source file and number of ranks.
 pub const PROGRAMS: &[(&str, u32)] = &[
     ("atomic.c", 4),
+    ("communicators.c", 3),
     ("cplusplus.cc", 2),
     ("cxxhandlers.cc", 2),
     ("ends.c", 4),

@@ -34,6 +34,7 @@ macro_rules! battery {
 
 battery! {
     atomic_mode_keeps_overlapping_writes_whole: "atomic.c";
+    files_and_communicators_live_apart: "communicators.c";
     programs_in_cplusplus_work: "cplusplus.cc";
     error_handlers_of_the_cplusplus_bindings_are_called: "cxxhandlers.cc";
     counts_and_pointers_are_exact_at_the_end_of_the_file: "ends.c";

@@ -27,7 +27,7 @@ use crate::memory::Memory;
 use crate::plan::{self, Domains, Method, Summary};
 use crate::report::Counters;
 use crate::tags::TagBlock;
-use crate::transport::{self, LockGuard, SharedState, Transport};
+use crate::transport::{self, LockGuard, SharedLocks, Transport};
 use crate::view::View;
 use share::Windows;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ pub struct Scene<'a> {
     /// The file on this rank. Used on aggregators, and everywhere if ranks work independently.
     pub driver: &'a dyn Driver,
     /// The locks of the open, if the file is in atomic mode.
-    pub atomic: Option<&'a dyn SharedState>,
+    pub atomic: Option<&'a dyn SharedLocks>,
     /// The ranks that get file domains, see [`plan::aggregators::choose`]; not empty.
     pub aggregators: &'a [usize],
     /// What the file system likes; equal on all ranks.

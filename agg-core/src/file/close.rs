@@ -1,12 +1,12 @@
 //! Closing and deleting.
 
 use super::File;
-use super::meet::{Kind, from_rank_zero, meet};
+use super::meet::{Kind, Words, from_rank_zero, meet};
 use crate::driver;
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 impl File {
     /// Closes the file; collective. It is closed afterwards whatever the result.
@@ -18,13 +18,13 @@ impl File {
         let tags = self.tags.next();
         Box::pin(async move {
             let closed = async {
-                let mut local = self.end_active_split().await;
+                let local = self.end_active_split().await;
                 if self.closed.swap(true, Ordering::AcqRel) {
-                    let error = Error::new(ErrorClass::File, "the file has been closed before");
-                    local = local.and(Err(error));
-                } else {
-                    local = local.and(self.driver.close());
+                    // On every rank: none has closed it without the others.
+                    let text = "the file has been closed before";
+                    return Err(Error::new(ErrorClass::File, text));
                 }
+                let local = local.and(self.driver.close());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, [0; 4], local).await;
                 let deleted = if self.is_deleted_on_close() {
                     from_rank_zero(&*self.transport, &tags, || self.delete_here().map(|()| [0; 4]))
@@ -34,10 +34,21 @@ impl File {
                     Ok(())
                 };
                 self.report(&tags).await;
-                agreed.and(deleted)
+                self.leave_lane(&agreed);
+                agreed.map(drop).and(deleted)
             };
             closed.await.map_err(|error| self.context(error, "MPI_File_close"))
         })
+    }
+
+    /// Gives the file's message tags back, if all ranks are known to have closed it.
+    fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
+        let broken = [ErrorClass::Other, ErrorClass::Intern];
+        let in_order = agreed.as_ref().err().is_none_or(|error| !broken.contains(&error.class()));
+        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lane) = lane.filter(|_| in_order) {
+            lane.release();
+        }
     }
 
     async fn end_active_split(&self) -> Result<()> {

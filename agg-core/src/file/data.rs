@@ -120,11 +120,11 @@ impl File {
         if !request.atomic || self.transport.size() == 1 {
             return Ok(None);
         }
-        let shared = self.shared()?;
+        let locks = self.locks()?;
         let span = request.view.span(request.position, request.len);
         let exclusive = request.direction == Direction::Write;
         loop {
-            if let Some(guard) = shared.try_lock(span, exclusive)? {
+            if let Some(guard) = locks.try_lock(span, exclusive)? {
                 return Ok(Some(guard));
             }
             // The lock may be that of a split operation which waits for this rank.
@@ -152,7 +152,7 @@ impl File {
         let scene = Scene {
             transport: &*self.transport,
             driver: &*self.driver,
-            atomic: self.shared.as_deref().filter(|_| atomic),
+            atomic: self.locks.get().map(|locks| &**locks).filter(|_| atomic),
             aggregators: &self.aggregators,
             facts: &self.facts,
             hints: &hints,

@@ -30,7 +30,7 @@ impl AgreedHints {
     /// Lets rank 0's values win where ranks differ. `all` is what the ranks said in their meeting,
     /// word `place` of it the digests.
     pub(super) async fn agree(
-        mut self,
+        self,
         transport: &dyn Transport,
         all: &[Words],
         place: usize,
@@ -41,10 +41,14 @@ impl AgreedHints {
         }
         let values = self.hints.must_agree();
         let values = group::bcast(transport, tags.tag(4), 0, values).await?;
+        Ok(self.adopting(&values, transport.size()))
+    }
+
+    /// With rank 0's values where `ranks` ranks need the same.
+    pub(super) fn adopting(self, values: &[u8], ranks: usize) -> Self {
         let mut hints = (*self.hints).clone();
-        hints.adopt(&values);
-        self = Self::new(hints, transport.size());
-        Ok(self)
+        hints.adopt(values);
+        Self::new(hints, ranks)
     }
 }
 

@@ -3,7 +3,9 @@
 use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
 use super::{Amode, File};
 use crate::error::{Error, ErrorClass, Result};
+use crate::tags::TagBlock;
 use crate::task::BoxFuture;
+use crate::transport::SharedLocks;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -107,18 +109,31 @@ impl File {
         let (file, tags) = (self.clone(), self.tags.next());
         Box::pin(async move {
             let set = async {
-                let mut checked = file.check_open();
-                if atomic && checked.is_ok() {
-                    checked = file.shared().map(drop);
-                }
-                let words = [u64::from(atomic), 0, 0, 0];
+                let (words, checked) = ([u64::from(atomic), 0, 0, 0], file.check_open());
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
-                same_everywhere(&all, ErrorClass::Arg, "the flag")
+                same_everywhere(&all, ErrorClass::Arg, "the flag")?;
+                if atomic { file.share_locks(&tags).await } else { Ok(()) }
             };
             set.await.map_err(|error| file.context(error, "MPI_File_set_atomicity"))?;
             file.state().atomic = atomic;
             Ok(())
         })
+    }
+
+    /// Makes the locks of atomic mode; all ranks have met before.
+    async fn share_locks(&self, tags: &TagBlock) -> Result<()> {
+        if self.transport.size() == 1 || self.locks.get().is_some() {
+            return Ok(());
+        }
+        let locks = self.transport.share_locks(tags.tag(3)).await?;
+        self.locks.get_or_init(|| locks);
+        Ok(())
+    }
+
+    /// The locks of atomic mode.
+    pub(super) fn locks(&self) -> Result<&Arc<dyn SharedLocks>> {
+        let none = || Error::new(ErrorClass::Intern, "atomic mode without locks");
+        self.locks.get().ok_or_else(none)
     }
 
     /// Whether atomic mode is on.

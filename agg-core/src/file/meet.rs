@@ -14,7 +14,6 @@ use crate::transport::Transport;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    Open = 8 << 2,
     Close = 9 << 2,
     SetView = 10 << 2,
     SetSize = 11 << 2,

@@ -17,10 +17,12 @@ mod data;
 mod info;
 mod manage;
 mod meet;
+mod news;
 mod open;
 mod pointers;
 mod split;
 mod views;
+mod wish;
 
 #[cfg(test)]
 mod tests;
@@ -33,13 +35,14 @@ pub use views::Displacement;
 
 use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
+use crate::lanes::Lane;
 use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::Tags;
-use crate::transport::{SharedState, Transport};
+use crate::transport::{SharedLocks, SharedPointer, Transport};
 use crate::view::View;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open file, shared by the ranks of its transport.
 ///
@@ -48,8 +51,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct File {
     transport: Arc<dyn Transport>,
     tags: Tags,
+    /// Held until the file is closed.
+    lane: Mutex<Option<Lane>>,
     driver: Arc<dyn Driver>,
-    shared: Option<Arc<dyn SharedState>>,
+    pointer: Option<Arc<dyn SharedPointer>>,
+    /// Made when atomic mode is first turned on.
+    locks: OnceLock<Arc<dyn SharedLocks>>,
     aggregators: Vec<usize>,
     /// Equal on all ranks.
     facts: Facts,

@@ -1,22 +1,23 @@
-//! Opening a file.
+//! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it.
 
-use super::account::{report_from_word, report_to_word};
 use super::info::AgreedHints;
-use super::meet::{Kind, Words, from_rank_zero, meet, same_everywhere};
+use super::news::{self, News, Place};
+use super::wish::Wish;
 use super::{Amode, File, State};
 use crate::driver::{self, Driver, Facts, OpenHow};
-use crate::error::{Error, ErrorClass, Result};
+use crate::error::{Error, Result};
 use crate::group;
 use crate::hints::{Hints, Origin, Switch};
+use crate::lanes::Lane;
 use crate::plan::aggregators;
 use crate::report::Counters;
 use crate::settings::Report;
-use crate::tags::{TagBlock, Tags};
+use crate::tags::TagBlock;
 use crate::task::BoxFuture;
-use crate::transport::{SharedState, Transport};
+use crate::transport::{SharedPointer, Transport};
 use crate::view::View;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What a rank asks for when it opens a file.
 #[derive(Clone, Debug)]
@@ -40,20 +41,39 @@ impl OpenRequest {
     }
 }
 
+/// The steps of an open, as tags of its block.
+mod step {
+    pub(super) const WISHES: u32 = 0;
+    pub(super) const NEWS: u32 = 1;
+    pub(super) const OPENED: u32 = 2;
+    pub(super) const EXTENDED: u32 = 3;
+}
+
 /// What the ranks share once all have opened the file.
 struct Opened {
     driver: Arc<dyn Driver>,
     hints: AgreedHints,
-    shared: Option<Arc<dyn SharedState>>,
-    /// Where the file pointers start, in bytes.
-    start: u64,
     aggregators: Vec<usize>,
-    facts: Facts,
-    report: Report,
+    home: Home,
+    news: News,
+}
+
+/// What rank 0 has before the others; no home if that is still to be made.
+struct First {
+    driver: Arc<dyn Driver>,
+    home: Option<Home>,
+}
+
+/// Where the messages of a file travel, and its shared file pointer.
+struct Home {
+    transport: Arc<dyn Transport>,
+    lane: Lane,
+    pointer: Option<Arc<dyn SharedPointer>>,
 }
 
 impl File {
-    /// Opens a file; collective over the ranks of `transport`.
+    /// Opens a file; collective over the ranks of `transport`, on which all ranks open files in
+    /// the same order.
     ///
     /// Rank 0 opens first and creates the file if that is asked for; the others follow when it
     /// has succeeded, so a name that exists is an error on all ranks or on none.
@@ -64,73 +84,88 @@ impl File {
         transport: Arc<dyn Transport>,
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
+        let tags = transport.lanes().opening().next();
         Box::pin(async move {
-            // A rank that is alone sends no messages.
-            let tags = Tags::new(if transport.size() == 1 { 0 } else { transport.max_tag() });
-            let opened = open_on_all(&*transport, &tags.next(), &request).await;
+            tags.ready().await;
+            let opened = open_on_all(&transport, &tags, &request).await;
             let OpenRequest { path, amode, .. } = request;
             let opened = opened.map_err(|error| {
                 error.with_operation("MPI_File_open").with_path(&path).with_rank(transport.rank())
             })?;
-            let state = State {
-                view: Arc::new(View::bytes()),
-                individual: opened.start,
-                atomic: false,
-                hints: opened.hints,
-                split: None,
-                shared_moved: opened.start != 0,
-            };
-            Ok(Arc::new(File {
-                transport,
-                tags,
-                driver: opened.driver,
-                shared: opened.shared,
-                aggregators: opened.aggregators,
-                facts: opened.facts,
-                path,
-                amode,
-                counters: Arc::new(Counters::default()),
-                report: opened.report,
-                state: Mutex::new(state),
-                wrote: AtomicBool::new(false),
-                closed: AtomicBool::new(false),
-            }))
+            Ok(Arc::new(opened.into_file(path, amode)))
         })
     }
 }
 
+impl Opened {
+    fn into_file(self, path: String, amode: Amode) -> File {
+        let News { start, facts, report, .. } = self.news;
+        let state = State {
+            view: Arc::new(View::bytes()),
+            individual: start,
+            atomic: false,
+            hints: self.hints,
+            split: None,
+            shared_moved: start != 0,
+        };
+        File {
+            tags: self.home.lane.tags(),
+            transport: self.home.transport,
+            lane: Mutex::new(Some(self.home.lane)),
+            driver: self.driver,
+            pointer: self.home.pointer,
+            locks: OnceLock::new(),
+            aggregators: self.aggregators,
+            facts,
+            path,
+            amode,
+            counters: Arc::new(Counters::default()),
+            report,
+            state: Mutex::new(state),
+            wrote: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+}
+
 async fn open_on_all(
-    transport: &dyn Transport,
+    transport: &Arc<dyn Transport>,
     tags: &TagBlock,
     request: &OpenRequest,
 ) -> Result<Opened> {
-    let OpenRequest { path, amode, hints, fault, report } = request;
-    let amode = *amode;
-    let named = u64::from(names_aggregators(hints));
-    let hints = AgreedHints::new(hints.clone(), transport.size());
-    let words = [u64::from(amode.0), hints.digest, named, report_to_word(*report)];
+    let OpenRequest { path, amode, hints, fault, .. } = request;
+    let (rank, size) = (transport.rank(), transport.size());
+    let mut hints = AgreedHints::new(hints.clone(), size);
     let checked = fault.clone().map_or_else(|| amode.check(), Err);
-    let all = meet(transport, tags, Kind::Open, words, checked).await?;
-    let modes: Vec<_> = all.iter().map(|words| [words[0], 0, 0, 0]).collect();
-    same_everywhere(&modes, ErrorClass::NotSame, "the access mode")?;
-    let hints = hints.agree(transport, &all, 1, tags).await?;
-    let aggregators = choose_aggregators(transport, &hints.hints, all[0][2] != 0)?;
-    let how = how_to_open(path, amode, &hints.hints, transport.rank());
-    let (driver, [start, block_size, striping_unit, striping_factor]) =
-        open_in_turn(transport, tags, &how, amode).await?;
-    let shared = transport.share(tags.tag(5)).await.ok();
-    if amode.has(Amode::APPEND) {
-        start_shared_pointer(transport, shared.as_deref(), start, tags).await?;
+    let wish = Wish::of(rank, *amode, hints.digest, checked);
+    let wishes = wish.reduce(&**transport, tags.tag(step::WISHES)).await?;
+    let mut first = None;
+    let news = news::from_rank_zero(&**transport, tags.tag(step::NEWS), || {
+        let (opened, news) = open_first(transport, request, &hints.hints, wishes)?;
+        first = Some(opened);
+        Ok(news)
+    });
+    let news = news.await?;
+    if let Some(values) = &news.hints {
+        hints = hints.adopting(values, size);
     }
-    let striping_factor = u32::try_from(striping_factor).unwrap_or(0);
-    let facts = Facts { block_size, striping_unit, striping_factor, file_system: String::new() };
-    let report = report_from_word(all[0][3]);
-    Ok(Opened { driver, hints, shared, start, aggregators, facts, report })
-}
-
-/// Whether somebody said which ranks shall be aggregators.
-fn names_aggregators(hints: &Hints) -> bool {
-    hints.origin("cb_config_list") != Some(Origin::Default)
+    let aggregators = choose_aggregators(&**transport, &hints.hints, news.names_aggregators)?;
+    let (opened, home) = match first {
+        Some(First { driver, home }) => (Ok(driver), home),
+        None => (open_here(&how_to_open(path, *amode, &hints.hints, rank), *amode), None),
+    };
+    let opened = keep_if_all_opened(&**transport, tags, opened).await;
+    let home = match home {
+        Some(home) => home,
+        None => find_home(transport, tags, news.place, news.start).await?,
+    };
+    match opened {
+        Ok(driver) => Ok(Opened { driver, hints, aggregators, home, news }),
+        Err(error) => {
+            home.lane.release();
+            Err(error)
+        }
+    }
 }
 
 /// The aggregators; `named` says whether rank 0's hints name them, which all ranks follow.
@@ -142,38 +177,95 @@ fn choose_aggregators(transport: &dyn Transport, hints: &Hints, named: bool) -> 
     aggregators::choose(transport.hosts(), list, hints.cb_nodes)
 }
 
-/// Rank 0 opens (and creates) the file, then all others at once; none has it open if one failed.
-/// Returns rank 0's news: where the file pointers start, and its facts about the file system.
-async fn open_in_turn(
-    transport: &dyn Transport,
-    tags: &TagBlock,
-    how: &OpenHow,
-    amode: Amode,
-) -> Result<(Arc<dyn Driver>, Words)> {
-    let mut first = None;
-    let news = from_rank_zero(transport, tags, || {
-        let driver = open_here(how, amode)?;
-        let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
-        let news = news(&*driver, start, transport.size());
-        first = Some(driver);
-        Ok(news)
-    })
-    .await?;
-    let opened = first.map_or_else(|| open_here(how, amode), Ok);
-    if transport.size() == 1 {
-        return opened.map(|driver| (driver, news));
-    }
-    let driver = keep_if_all_opened(transport, tags, opened).await?;
-    Ok((driver, news))
+/// What rank 0 does before the others: it opens (and creates) the file, unless one of the wishes
+/// or hints is wrong, and gives it a lane.
+fn open_first(
+    transport: &Arc<dyn Transport>,
+    request: &OpenRequest,
+    hints: &Hints,
+    wishes: Option<Wish>,
+) -> Result<(First, News)> {
+    let OpenRequest { path, amode, report, .. } = request;
+    let differ = wishes.map_or(Ok(false), Wish::check)?;
+    let names_aggregators = hints.origin("cb_config_list") != Some(Origin::Default);
+    choose_aggregators(&**transport, hints, names_aggregators)?;
+    let driver = open_here(&how_to_open(path, *amode, hints, 0), *amode)?;
+    let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
+    let (place, home) = choose_home(transport, start)?;
+    let news = News {
+        start,
+        facts: facts_for_all(&*driver, transport.size()),
+        place,
+        report: *report,
+        names_aggregators,
+        hints: differ.then(|| hints.must_agree()),
+    };
+    Ok((First { driver, home }, news))
 }
 
 /// What rank 0 tells the others. A single rank needs no facts: it makes no plans.
-fn news(driver: &dyn Driver, start: u64, ranks: usize) -> Words {
-    if ranks == 1 {
-        return [start, 1, 0, 0];
+fn facts_for_all(driver: &dyn Driver, ranks: usize) -> Facts {
+    if ranks > 1 {
+        return driver.facts();
     }
-    let Facts { block_size, striping_unit, striping_factor, .. } = driver.facts();
-    [start, block_size, striping_unit, u64::from(striping_factor)]
+    Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system: String::new() }
+}
+
+/// Rank 0 takes a free lane; without one, the file will be the first on a new transport.
+fn choose_home(transport: &Arc<dyn Transport>, start: u64) -> Result<(Place, Option<Home>)> {
+    let (mut transport, mut level) = (transport.clone(), 0);
+    loop {
+        if let Some(lane) = transport.lanes().choose() {
+            let place = Place { level, lane: lane.number() };
+            return Ok((place, Some(Home::new(transport, lane, start)?)));
+        }
+        level += 1;
+        match transport.next() {
+            Some(next) => transport = next,
+            None => return Ok((Place { level, lane: 1 }, None)),
+        }
+    }
+}
+
+/// Goes where rank 0 said. A new transport is made by all ranks together; then nobody goes on
+/// before rank 0 has set the shared file pointer.
+async fn find_home(
+    transport: &Arc<dyn Transport>,
+    tags: &TagBlock,
+    place: Place,
+    start: u64,
+) -> Result<Home> {
+    let mut home = transport.clone();
+    let mut is_new = false;
+    for _ in 0..place.level {
+        home = match home.next() {
+            Some(next) => next,
+            None => {
+                is_new = true;
+                home.extend().await?
+            }
+        };
+    }
+    let lane = home.lanes().take(place.lane).await?;
+    let home = Home::new(home, lane, start);
+    if is_new {
+        let local = home.as_ref().map(drop).map_err(Clone::clone);
+        group::agree(&**transport, tags.tag(step::EXTENDED), local).await?;
+    }
+    home
+}
+
+impl Home {
+    /// Puts the shared file pointer at byte `start`, on rank 0, before anybody can move it.
+    fn new(transport: Arc<dyn Transport>, lane: Lane, start: u64) -> Result<Self> {
+        let pointer = transport.pointer(&lane);
+        if let Some(pointer) = &pointer
+            && transport.rank() == 0
+        {
+            pointer.store(i64::try_from(start).unwrap_or(i64::MAX))?;
+        }
+        Ok(Self { transport, lane, pointer })
+    }
 }
 
 async fn keep_if_all_opened(
@@ -181,8 +273,11 @@ async fn keep_if_all_opened(
     tags: &TagBlock,
     opened: Result<Arc<dyn Driver>>,
 ) -> Result<Arc<dyn Driver>> {
+    if transport.size() == 1 {
+        return opened;
+    }
     let local = opened.as_ref().map(drop).map_err(Clone::clone);
-    let agreed = group::agree(transport, tags.tag(3), local).await;
+    let agreed = group::agree(transport, tags.tag(step::OPENED), local).await;
     match (agreed, opened) {
         (Ok(()), opened) => opened,
         (Err(error), opened) => {
@@ -205,21 +300,6 @@ fn open_here(how: &OpenHow, amode: Amode) -> Result<Arc<dyn Driver>> {
         opened => opened,
     };
     opened.map(Arc::from)
-}
-
-/// Puts the shared file pointer where an append starts, before anybody moves it.
-async fn start_shared_pointer(
-    transport: &dyn Transport,
-    shared: Option<&dyn SharedState>,
-    start: u64,
-    tags: &TagBlock,
-) -> Result<()> {
-    let start = i64::try_from(start).unwrap_or(i64::MAX);
-    let stored = match shared {
-        Some(shared) if transport.rank() == 0 => shared.store(start),
-        _ => Ok(()),
-    };
-    group::agree(transport, tags.tag(6), stored).await
 }
 
 fn how_to_open(path: &str, amode: Amode, hints: &Hints, rank: usize) -> OpenHow {

@@ -8,7 +8,7 @@ use super::File;
 use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
-use crate::transport::SharedState;
+use crate::transport::SharedPointer;
 use crate::view::View;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl File {
             let all = meet(&*file.transport, &tags, Kind::SeekShared, words, checked).await?;
             same_everywhere(&all, ErrorClass::Arg, "offset or whence")?;
             from_rank_zero(&*file.transport, &tags, || {
-                let shared = file.shared()?;
+                let shared = file.shared_pointer()?;
                 let end = if whence == Whence::End { file.driver.size()? } else { 0 };
                 let current = u64::try_from(shared.load()?).unwrap_or(0);
                 let target = target(&file.view(), whence, current, end, offset)?;
@@ -95,7 +95,7 @@ impl File {
     /// `UnsupportedOperation` if the file was opened SEQUENTIAL, or if the ranks share no state.
     pub fn position_shared(&self) -> Result<i64> {
         self.check_seekable()?;
-        self.shared()?.load()
+        self.shared_pointer()?.load()
     }
 
     fn check_seekable(&self) -> Result<()> {
@@ -103,9 +103,8 @@ impl File {
         self.check_not_sequential()
     }
 
-    /// What holds the shared file pointer and the locks of atomic mode.
-    pub(super) fn shared(&self) -> Result<&Arc<dyn SharedState>> {
-        self.shared.as_ref().ok_or_else(|| {
+    pub(super) fn shared_pointer(&self) -> Result<&Arc<dyn SharedPointer>> {
+        self.pointer.as_ref().ok_or_else(|| {
             let text = "the ranks of this file cannot share a file pointer";
             Error::new(ErrorClass::UnsupportedOperation, text)
         })
@@ -122,7 +121,7 @@ impl File {
     /// Takes the next `etypes` at the shared file pointer; returns where they start.
     pub(super) fn claim_shared(&self, etypes: u64) -> Result<u64> {
         self.state().shared_moved = true;
-        let start = self.shared()?.fetch_add(to_offset(etypes)?)?;
+        let start = self.shared_pointer()?.fetch_add(to_offset(etypes)?)?;
         u64::try_from(start).map_err(|_| too_far())
     }
 }

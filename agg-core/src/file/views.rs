@@ -75,8 +75,10 @@ impl File {
             view = moved?;
         }
         if displacement == Displacement::Current || all.iter().any(|words| words[3] != 0) {
-            from_rank_zero(&*self.transport, tags, || self.shared()?.store(0).map(|()| [0; 4]))
-                .await?;
+            from_rank_zero(&*self.transport, tags, || {
+                self.shared_pointer()?.store(0).map(|()| [0; 4])
+            })
+            .await?;
         }
         let mut state = self.state();
         state.view = Arc::new(view);
@@ -98,7 +100,7 @@ impl File {
 
     /// `view` from the byte on that the shared file pointer is at.
     fn moved_to_current(&self, view: &View) -> Result<View> {
-        let etypes = u64::try_from(self.shared()?.load()?).unwrap_or(0);
+        let etypes = u64::try_from(self.shared_pointer()?.load()?).unwrap_or(0);
         let byte = byte_of(&self.view(), etypes)?;
         let (etype, filetype) = (view.etype().clone(), view.filetype().clone());
         View::new(byte, etype, filetype, view.representation().clone(), self.amode.is_writable())

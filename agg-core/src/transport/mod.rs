@@ -3,18 +3,21 @@
 mod node;
 mod ranges;
 mod single;
+mod table;
 pub(crate) mod threads;
 
-pub use node::{NodeAddress, NodeShared, share_on_node};
-pub use ranges::ThreadShared;
+pub use node::{NodeAddress, NodeLocks, share_on_node};
+pub use ranges::ThreadLocks;
 pub use single::SingleTransport;
+pub use table::{NodeTable, TablePointer, share_table};
 pub use threads::ThreadTransport;
 
+use crate::lanes::{Lane, Lanes};
 use crate::task::BoxFuture;
 use crate::{Extent, Result};
 use std::sync::Arc;
 
-/// The ranks of one open file: numbered, on named hosts, able to exchange bytes.
+/// The ranks that open files together: numbered, on named hosts, able to exchange bytes.
 ///
 /// An implementation supplies point-to-point messages; collective steps are built on them in
 /// `crate::group`. Both `send` and `recv` *start* when they are called, not when the returned
@@ -51,12 +54,29 @@ pub trait Transport: Send + Sync {
     /// Waits a little, after `waits` polls without progress, while other work may proceed.
     fn idle(&self, waits: u32);
 
-    /// State that all ranks of this open share; collective. `tag` is free for its messages.
-    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>>;
+    /// Which messages belong to which file.
+    fn lanes(&self) -> &Arc<Lanes>;
+
+    /// The transport of the same ranks that [`Transport::extend`] has made.
+    fn next(&self) -> Option<Arc<dyn Transport>>;
+
+    /// Makes another transport of the same ranks, for files that find no free lane on this one;
+    /// collective, in the order of the opens. Made once.
+    fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>>;
+
+    /// The shared file pointer of the file in `lane`, of unknown value; `None`, on all ranks alike,
+    /// if the ranks can share none.
+    fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>>;
+
+    /// Locks that all ranks share; collective. `tag` is free for its messages.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` and others, on all ranks alike.
+    fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>>;
 }
 
-/// A word and a range lock that all ranks of one open share, without any file in a file system.
-pub trait SharedState: Send + Sync {
+/// A file pointer that all ranks of one open share, without any file in a file system.
+pub trait SharedPointer: Send + Sync {
     /// Adds `delta` to the shared file pointer (in etypes) and returns its old value. Atomic.
     fn fetch_add(&self, delta: i64) -> Result<i64>;
 
@@ -65,7 +85,10 @@ pub trait SharedState: Send + Sync {
 
     /// Sets the shared file pointer; the caller orders this against other ranks.
     fn store(&self, value: i64) -> Result<()>;
+}
 
+/// Locks on ranges of one open file that all its ranks share, without any file in a file system.
+pub trait SharedLocks: Send + Sync {
     /// Takes a lock on `extent` if no other holder conflicts, `None` otherwise; held until the
     /// guard is dropped (or the process ends in any way). Used in atomic mode. Engine code waits
     /// for a lock with [`lock`], never by blocking, because the holder may need this thread's
@@ -78,7 +101,7 @@ pub trait LockGuard: Send {}
 
 /// Waits for a lock on `extent` of the open that `shared` belongs to, giving other work its turn.
 pub async fn lock(
-    shared: &dyn SharedState,
+    shared: &dyn SharedLocks,
     extent: Extent,
     exclusive: bool,
 ) -> Result<Box<dyn LockGuard>> {

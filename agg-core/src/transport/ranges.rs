@@ -1,14 +1,12 @@
-//! Shared state of ranks that are threads of one process.
+//! Locks of ranks that are threads of one process.
 
-use super::{LockGuard, SharedState};
+use super::{LockGuard, SharedLocks};
 use crate::{Extent, Result};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A word and range locks in this process' memory.
+/// Range locks in this process' memory.
 #[derive(Debug, Default)]
-pub struct ThreadShared {
-    word: AtomicI64,
+pub struct ThreadLocks {
     held: Arc<Mutex<Vec<Held>>>,
 }
 
@@ -24,20 +22,7 @@ struct Guard {
     mine: Held,
 }
 
-impl SharedState for ThreadShared {
-    fn fetch_add(&self, delta: i64) -> Result<i64> {
-        Ok(self.word.fetch_add(delta, Ordering::AcqRel))
-    }
-
-    fn load(&self) -> Result<i64> {
-        Ok(self.word.load(Ordering::Acquire))
-    }
-
-    fn store(&self, value: i64) -> Result<()> {
-        self.word.store(value, Ordering::Release);
-        Ok(())
-    }
-
+impl SharedLocks for ThreadLocks {
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
         let mine = Held { extent, exclusive };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +54,7 @@ mod tests {
 
     #[test]
     fn readers_share_a_range_and_a_writer_waits_for_all_of_them() {
-        let shared = ThreadShared::default();
+        let shared = ThreadLocks::default();
         let take = |offset, len, exclusive| {
             shared.try_lock(Extent::new(offset, len), exclusive).expect("memory locks do not fail")
         };
@@ -82,13 +67,5 @@ mod tests {
         assert!(take(9, 1, true).is_none());
         drop(second);
         assert!(take(9, 1, true).is_some());
-    }
-
-    #[test]
-    fn adding_returns_the_value_before() {
-        let shared = ThreadShared::default();
-        assert_eq!((shared.fetch_add(5).ok(), shared.fetch_add(-2).ok()), (Some(0), Some(5)));
-        shared.store(100).expect("a store to memory does not fail");
-        assert_eq!(shared.load().ok(), Some(100));
     }
 }

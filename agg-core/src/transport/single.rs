@@ -1,8 +1,9 @@
 //! The transport of a file that one process opened alone.
 
 use super::threads::ThreadTransport;
-use super::{SharedState, ThreadShared, Transport};
+use super::{SharedLocks, SharedPointer, Transport};
 use crate::Result;
+use crate::lanes::{Lane, Lanes};
 use crate::task::BoxFuture;
 use std::sync::Arc;
 
@@ -46,7 +47,23 @@ impl Transport for SingleTransport {
         std::thread::yield_now();
     }
 
-    fn share(&self, _tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
-        Box::pin(async { Ok(Arc::new(ThreadShared::default()) as Arc<dyn SharedState>) })
+    fn lanes(&self) -> &Arc<Lanes> {
+        self.0.lanes()
+    }
+
+    fn next(&self) -> Option<Arc<dyn Transport>> {
+        self.0.next()
+    }
+
+    fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>> {
+        self.0.extend()
+    }
+
+    fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
+        self.0.pointer(lane)
+    }
+
+    fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {
+        self.0.share_locks(tag)
     }
 }

@@ -1,22 +1,28 @@
 //! Ranks that are threads of one process: the transport of the engine's own tests.
 
-use super::{SharedState, ThreadShared, Transport};
+use super::{SharedLocks, SharedPointer, ThreadLocks, Transport};
 use crate::error::{Error, ErrorClass};
+use crate::lanes::{Lane, Lanes};
 use crate::task::BoxFuture;
 use crate::{Result, group};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
 /// How long an idle rank sleeps at most. Messages wake it earlier; locks and other work do not.
 const NAP: Duration = Duration::from_micros(500);
 
+/// The least that MPI guarantees, so that tests meet the limit.
+const MAX_TAG: u32 = 32767;
+
 /// One rank of a group of threads.
 pub struct ThreadTransport {
     rank: usize,
     hub: Arc<Hub>,
+    lanes: Arc<Lanes>,
+    next: OnceLock<Arc<Self>>,
     /// How many events of its own mailbox this rank has seen.
     seen: AtomicU64,
 }
@@ -24,23 +30,46 @@ pub struct ThreadTransport {
 struct Hub {
     hosts: Vec<String>,
     mailboxes: Vec<Mailbox>,
-    /// States that rank 0 made and the other ranks have not all picked up.
-    shared: Mutex<HashMap<u64, (Arc<ThreadShared>, usize)>>,
+    /// Locks that rank 0 made and the other ranks have not all picked up.
+    shared: Mutex<HashMap<u64, (Arc<ThreadLocks>, usize)>>,
     next_shared: AtomicU64,
+    /// The shared file pointers, by lane.
+    pointers: Mutex<HashMap<u32, Arc<ThreadPointer>>>,
+    /// The hub of the transports that these ranks have next.
+    next: OnceLock<Arc<Hub>>,
 }
 
 #[derive(Default)]
 struct Mailbox {
-    lanes: Mutex<HashMap<(usize, u32), Lane>>,
+    queues: Mutex<HashMap<(usize, u32), Queue>>,
     events: Mutex<u64>,
     bell: Condvar,
 }
 
-/// Messages of one sender and tag; one of the queues is empty.
+/// Messages of one sender and tag; one of the two is empty.
 #[derive(Default)]
-struct Lane {
+struct Queue {
     letters: VecDeque<(Vec<u8>, Arc<AtomicBool>)>,
     waiting: VecDeque<Arc<Slot>>,
+}
+
+/// A shared file pointer in this process' memory.
+#[derive(Debug, Default)]
+struct ThreadPointer(AtomicI64);
+
+impl SharedPointer for ThreadPointer {
+    fn fetch_add(&self, delta: i64) -> Result<i64> {
+        Ok(self.0.fetch_add(delta, Ordering::AcqRel))
+    }
+
+    fn load(&self) -> Result<i64> {
+        Ok(self.0.load(Ordering::Acquire))
+    }
+
+    fn store(&self, value: i64) -> Result<()> {
+        self.0.store(value, Ordering::Release);
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -57,6 +86,19 @@ impl Mailbox {
     }
 }
 
+impl Hub {
+    fn new(hosts: Vec<String>) -> Arc<Self> {
+        Arc::new(Self {
+            mailboxes: hosts.iter().map(|_| Mailbox::default()).collect(),
+            hosts,
+            shared: Mutex::default(),
+            next_shared: AtomicU64::new(0),
+            pointers: Mutex::default(),
+            next: OnceLock::new(),
+        })
+    }
+}
+
 impl ThreadTransport {
     /// `size` ranks on one host; element `i` belongs to the thread that plays rank `i`.
     pub fn group(size: usize) -> Vec<Arc<Self>> {
@@ -66,27 +108,18 @@ impl ThreadTransport {
     /// As many ranks as there are names; rank `i` says that it runs on host `hosts[i]`.
     pub fn group_on(hosts: Vec<String>) -> Vec<Arc<Self>> {
         let size = hosts.len();
-        let hub = Arc::new(Hub {
-            hosts,
-            mailboxes: (0..size).map(|_| Mailbox::default()).collect(),
-            shared: Mutex::default(),
-            next_shared: AtomicU64::new(0),
-        });
+        let hub = Hub::new(hosts);
         (0..size).map(|rank| Arc::new(Self::member(rank, &hub))).collect()
     }
 
     pub(super) fn only(host: String) -> Arc<Self> {
-        let hub = Arc::new(Hub {
-            hosts: vec![host],
-            mailboxes: vec![Mailbox::default()],
-            shared: Mutex::default(),
-            next_shared: AtomicU64::new(0),
-        });
-        Arc::new(Self::member(0, &hub))
+        Arc::new(Self::member(0, &Hub::new(vec![host])))
     }
 
     fn member(rank: usize, hub: &Arc<Hub>) -> Self {
-        Self { rank, hub: Arc::clone(hub), seen: AtomicU64::new(0) }
+        let lanes = Lanes::new(MAX_TAG);
+        let (hub, next, seen) = (Arc::clone(hub), OnceLock::new(), AtomicU64::new(0));
+        Self { rank, hub, lanes, next, seen }
     }
 
     fn no_such_rank(&self, rank: usize) -> Error {
@@ -114,18 +147,18 @@ impl Transport for ThreadTransport {
             return Box::pin(async { Err(error) });
         };
         let matched = Arc::new(AtomicBool::new(false));
-        let mut lanes = locked(&mailbox.lanes);
-        let lane = lanes.entry((self.rank, tag)).or_default();
-        if let Some(slot) = lane.waiting.pop_front() {
+        let mut queues = locked(&mailbox.queues);
+        let queue = queues.entry((self.rank, tag)).or_default();
+        if let Some(slot) = queue.waiting.pop_front() {
             *locked(&slot.0) = Some(bytes);
             matched.store(true, Ordering::Release);
-            if lane.waiting.is_empty() {
-                lanes.remove(&(self.rank, tag));
+            if queue.waiting.is_empty() {
+                queues.remove(&(self.rank, tag));
             }
-            drop(lanes);
+            drop(queues);
             mailbox.ring();
         } else {
-            lane.letters.push_back((bytes, Arc::clone(&matched)));
+            queue.letters.push_back((bytes, Arc::clone(&matched)));
         }
         Box::pin(std::future::poll_fn(move |_| match matched.load(Ordering::Acquire) {
             true => Poll::Ready(Ok(())),
@@ -139,18 +172,18 @@ impl Transport for ThreadTransport {
             return Box::pin(async { Err(error) });
         };
         let slot = Arc::new(Slot::default());
-        let mut lanes = locked(&self.hub.mailboxes[self.rank].lanes);
-        let lane = lanes.entry((from, tag)).or_default();
-        if let Some((bytes, matched)) = lane.letters.pop_front() {
+        let mut queues = locked(&self.hub.mailboxes[self.rank].queues);
+        let queue = queues.entry((from, tag)).or_default();
+        if let Some((bytes, matched)) = queue.letters.pop_front() {
             *locked(&slot.0) = Some(bytes);
             matched.store(true, Ordering::Release);
-            if lane.letters.is_empty() {
-                lanes.remove(&(from, tag));
+            if queue.letters.is_empty() {
+                queues.remove(&(from, tag));
             }
-            drop(lanes);
+            drop(queues);
             sender.ring();
         } else {
-            lane.waiting.push_back(Arc::clone(&slot));
+            queue.waiting.push_back(Arc::clone(&slot));
         }
         Box::pin(std::future::poll_fn(move |_| {
             let Some(bytes) = locked(&slot.0).take() else { return Poll::Pending };
@@ -160,8 +193,7 @@ impl Transport for ThreadTransport {
     }
 
     fn max_tag(&self) -> u32 {
-        // The least that MPI guarantees, so that tests meet the limit.
-        32767
+        MAX_TAG
     }
 
     fn idle(&self, _waits: u32) {
@@ -174,21 +206,41 @@ impl Transport for ThreadTransport {
         self.seen.store(*events, Ordering::Release);
     }
 
-    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
+    fn lanes(&self) -> &Arc<Lanes> {
+        &self.lanes
+    }
+
+    fn next(&self) -> Option<Arc<dyn Transport>> {
+        self.next.get().map(|next| Arc::<Self>::clone(next) as Arc<dyn Transport>)
+    }
+
+    fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>> {
+        let hub = self.hub.next.get_or_init(|| Hub::new(self.hub.hosts.clone()));
+        let next = self.next.get_or_init(|| Arc::new(Self::member(self.rank, hub)));
+        let next: Arc<dyn Transport> = Arc::<Self>::clone(next);
+        Box::pin(async { Ok(next) })
+    }
+
+    fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
+        let mut pointers = locked(&self.hub.pointers);
+        Some(Arc::<ThreadPointer>::clone(pointers.entry(lane.number()).or_default()))
+    }
+
+    fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {
         Box::pin(async move {
             let mut id = Vec::new();
             if self.rank == 0 {
                 let number = self.hub.next_shared.fetch_add(1, Ordering::Relaxed);
-                let state = (Arc::new(ThreadShared::default()), self.size());
+                let state = (Arc::new(ThreadLocks::default()), self.size());
                 locked(&self.hub.shared).insert(number, state);
                 id = number.to_le_bytes().to_vec();
             }
             let id = group::bcast(self, tag, 0, id).await?;
-            let lost = || Error::new(ErrorClass::Intern, "the shared state of this open is gone");
+            let lost = || Error::new(ErrorClass::Intern, "the locks of this open are gone");
             let number = u64::from_le_bytes(id.try_into().map_err(|_| lost())?);
             let mut shared = locked(&self.hub.shared);
             let (state, left) = shared.get_mut(&number).ok_or_else(lost)?;
-            let state: Arc<dyn SharedState> = Arc::<ThreadShared>::clone(state);
+            let state: Arc<dyn SharedLocks> = Arc::<ThreadLocks>::clone(state);
             *left -= 1;
             if *left == 0 {
                 shared.remove(&number);
@@ -281,18 +333,32 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn all_ranks_share_one_word() {
+    fn all_ranks_share_one_pointer_a_lane() {
         let values = run(5, |transport| {
             Box::pin(async move {
-                let shared = transport.share(1).await.expect("threads share");
-                let old = shared.fetch_add(10).expect("memory adds");
+                let lane = transport.lanes().choose().expect("a free lane");
+                let pointer = transport.pointer(&lane).expect("threads share");
+                let old = pointer.fetch_add(10).expect("memory adds");
                 group::barrier(&*transport, 2).await.expect("threads meet");
-                (old, shared.load().expect("memory loads"))
+                (old, pointer.load().expect("memory loads"))
             })
         });
         let mut old: Vec<i64> = values.iter().map(|value| value.0).collect();
         old.sort_unstable();
         assert_eq!(old, [0, 10, 20, 30, 40]);
         assert!(values.iter().all(|value| value.1 == 50));
+    }
+
+    #[test]
+    fn all_ranks_share_locks() {
+        let taken = run(3, |transport| {
+            Box::pin(async move {
+                let locks = transport.share_locks(1).await.expect("threads share");
+                let lock = locks.try_lock(crate::Extent::new(0, 9), true).expect("memory locks");
+                group::barrier(&*transport, 2).await.expect("threads meet");
+                lock.is_some()
+            })
+        });
+        assert_eq!(taken.into_iter().filter(|taken| *taken).count(), 1);
     }
 }

@@ -7,12 +7,13 @@ use crate::datatype::Datatype;
 use crate::driver::{self, Driver, Facts, OpenHow, Outcome};
 use crate::error::{ErrorClass, Result};
 use crate::hints::{Hints, Switch};
+use crate::lanes::{Lane, Lanes};
 use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::task::BoxFuture;
 use crate::transport::threads::tests::run;
-use crate::transport::{SharedState, ThreadTransport, Transport};
+use crate::transport::{SharedLocks, SharedPointer, ThreadTransport, Transport};
 use crate::view::{Representation, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +64,24 @@ impl Transport for Watched {
         self.ranks.idle(waits);
     }
 
-    fn share(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedState>>> {
-        self.ranks.share(tag)
+    fn lanes(&self) -> &Arc<Lanes> {
+        self.ranks.lanes()
+    }
+
+    fn next(&self) -> Option<Arc<dyn Transport>> {
+        self.ranks.next()
+    }
+
+    fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>> {
+        self.ranks.extend()
+    }
+
+    fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
+        self.ranks.pointer(lane)
+    }
+
+    fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {
+        self.ranks.share_locks(tag)
     }
 }
 

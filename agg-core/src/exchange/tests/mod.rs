@@ -13,7 +13,7 @@ use crate::hints::Switch;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::transport::threads::tests::run;
-use crate::transport::{SharedState, ThreadTransport, Transport};
+use crate::transport::{SharedLocks, ThreadTransport, Transport};
 use cases::{Case, Part, any_case, byte, conflict, written};
 use disk::{Access, Disk};
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ async fn call(
     case: Arc<Case>,
     access: Arc<Access>,
     transport: Arc<ThreadTransport>,
-    atomic: Option<Arc<dyn SharedState>>,
+    atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
 ) -> (u64, Result<()>, Vec<u8>) {
     let rank = transport.rank();

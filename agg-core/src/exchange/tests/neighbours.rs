@@ -12,7 +12,7 @@ use crate::report::Counters;
 use crate::tags::Tags;
 use crate::task::{BoxFuture, join_all};
 use crate::transport::threads::tests::{run, run_on};
-use crate::transport::{SharedState, ThreadShared, ThreadTransport, Transport, lock};
+use crate::transport::{SharedLocks, ThreadLocks, ThreadTransport, Transport, lock};
 use crate::view::{Representation, View};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn two_programs_that_write_in_each_others_gaps_lose_nothing() {
 fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
     const SIZE: usize = 1000;
     let disk = Disk::new(vec![NOBODYS; SIZE]);
-    let shared: Arc<dyn SharedState> = Arc::new(ThreadShared::default());
+    let shared: Arc<dyn SharedLocks> = Arc::new(ThreadLocks::default());
     let part = || Part { view: View::bytes(), position: 0, blocks: vec![(0, SIZE)] };
     let case = case((0..4).map(|_| part()).collect(), vec![]);
     std::thread::scope(|scope| {

@@ -184,3 +184,66 @@ fn the_file_tells_its_driver_and_aggregators() {
     assert_eq!(told[0], (text("posix"), text("0"), text("1")));
     assert_eq!(told[0], told[1]);
 }
+
+#[test]
+fn more_files_than_a_transport_has_lanes_find_room_on_further_ones() {
+    let (files, scratch) = (crate::lanes::COUNT as usize + 10, Scratch::new());
+    let name = scratch.name();
+    let homes = ranks(2, move |transport| {
+        let own = Arc::as_ptr(&transport).cast::<()>();
+        let open = |_| open(&transport, &name, CREATE).expect("the file opens");
+        let mut open_files: Vec<Arc<File>> = (0..files).map(open).collect();
+        for (n, file) in open_files.iter().enumerate() {
+            let rank = Rank { number: transport.rank(), file: file.clone() };
+            assert_eq!(rank.file.position_shared(), Ok(0), "file {n}");
+            rank.barrier();
+            assert_eq!(moved(rank.write_all(Position::Ordered, &[n as u8; 3])), 3);
+        }
+        let elsewhere = |file: &&Arc<File>| Arc::as_ptr(file.transport()).cast::<()>() != own;
+        let first = open_files.iter().filter(elsewhere).count();
+        // Lanes are used again: nothing else is made.
+        for round in 0..20 {
+            let file = open_files.swap_remove(round * 7 % open_files.len());
+            wait(&*transport, file.close()).expect("the file closes");
+            open_files.push(open(round));
+        }
+        let second = open_files.iter().filter(elsewhere).count();
+        assert!(transport.next().is_some_and(|next| next.next().is_none()));
+        for file in open_files {
+            wait(&*transport, file.close()).expect("the file closes");
+        }
+        (first, second)
+    });
+    assert_eq!(homes[0], (11, 11));
+    assert_eq!(homes[0], homes[1]);
+    assert_eq!(scratch.bytes().len(), 6);
+}
+
+#[test]
+fn two_threads_of_each_rank_use_two_files_in_any_order() {
+    let scratch = [Scratch::new(), Scratch::new()];
+    let names = scratch.each_ref().map(Scratch::name);
+    ranks(3, move |transport| {
+        let files = names.each_ref().map(|name| open(&transport, name, CREATE).expect("it opens"));
+        std::thread::scope(|scope| {
+            for (n, file) in files.into_iter().enumerate() {
+                let transport = &transport;
+                scope.spawn(move || {
+                    let rank = Rank { number: transport.rank(), file };
+                    for round in 0..40u8 {
+                        // Ranks are at different files at different times.
+                        if usize::from(round) % 3 == (rank.number + n) % 3 {
+                            std::thread::sleep(Duration::from_micros(200));
+                        }
+                        assert_eq!(moved(rank.write_all(Position::Ordered, &[round; 5])), 5);
+                    }
+                    wait(&**transport, rank.file.clone().close()).expect("the file closes");
+                });
+            }
+        });
+    });
+    for scratch in scratch {
+        let expected: Vec<u8> = (0..40).flat_map(|round| [round; 15]).collect();
+        assert_eq!(scratch.bytes(), expected);
+    }
+}

@@ -1,0 +1,183 @@
+//! Memory of a node for all files of a transport: an anonymous memory file, without any name.
+//!
+//! One rank makes a memfd, when the first file is opened; the others open it as `/proc/PID/fd/N`
+//! and all map it. It has a slot for every lane (see [`crate::lanes`]), so that opening a file
+//! costs no memory and no message of its own, and a rank that is the first to need something of
+//! another finds it here without asking.
+
+use super::node::{MemoryFile, NodeAddress};
+use super::{SharedPointer, Transport};
+use crate::error::{Error, ErrorClass};
+use crate::{Result, group, lanes};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What the ranks of a node share of one file.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Slot {
+    /// The shared file pointer.
+    pointer: AtomicI64,
+}
+
+const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;
+
+/// The slots of all lanes.
+#[derive(Debug)]
+pub struct NodeTable {
+    memory: MemoryFile,
+    slots: NonNull<Slot>,
+}
+
+// SAFETY: `slots` points to a mapping that lives as long as the value, and its slots consist of
+// atomic integers.
+unsafe impl Send for NodeTable {}
+// SAFETY: as above.
+unsafe impl Sync for NodeTable {}
+
+impl NodeTable {
+    /// New memory, all zero.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create() -> Result<Self> {
+        Self::map(MemoryFile::create(BYTES)?)
+    }
+
+    /// The memory that another process of this node made and still holds.
+    ///
+    /// # Errors
+    /// What the system says; `Intern` if the address is that of something else.
+    pub fn open(address: NodeAddress) -> Result<Self> {
+        Self::map(MemoryFile::open(address, BYTES)?)
+    }
+
+    fn map(memory: MemoryFile) -> Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let fd = memory.descriptor().as_raw_fd();
+        // SAFETY: maps BYTES bytes of an open memory file at an address of the kernel's choice.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, fd, 0) };
+        match NonNull::new(base.cast::<Slot>()) {
+            Some(slots) if base != libc::MAP_FAILED => Ok(Self { memory, slots }),
+            _ => Err(Error::os("mmap of shared memory", &io::Error::last_os_error())),
+        }
+    }
+
+    /// What the other processes need for [`NodeTable::open`].
+    pub fn address(&self) -> NodeAddress {
+        self.memory.address()
+    }
+
+    fn slot(&self, lane: u32) -> &Slot {
+        let index = (lane % lanes::COUNT) as usize;
+        // SAFETY: the mapping holds COUNT slots, is page aligned and lives as long as `self`.
+        unsafe { self.slots.add(index).as_ref() }
+    }
+}
+
+impl Drop for NodeTable {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `map` mapped; no reference to it outlives `self`.
+        unsafe { libc::munmap(self.slots.as_ptr().cast(), BYTES) };
+    }
+}
+
+/// The shared file pointer of one lane.
+#[derive(Debug)]
+pub struct TablePointer {
+    table: Arc<NodeTable>,
+    lane: u32,
+}
+
+impl TablePointer {
+    /// The pointer of the file in `lane`.
+    pub fn new(table: Arc<NodeTable>, lane: u32) -> Self {
+        Self { table, lane }
+    }
+
+    fn word(&self) -> &AtomicI64 {
+        &self.table.slot(self.lane).pointer
+    }
+}
+
+impl SharedPointer for TablePointer {
+    fn fetch_add(&self, delta: i64) -> Result<i64> {
+        Ok(self.word().fetch_add(delta, Ordering::AcqRel))
+    }
+
+    fn load(&self) -> Result<i64> {
+        Ok(self.word().load(Ordering::Acquire))
+    }
+
+    fn store(&self, value: i64) -> Result<()> {
+        self.word().store(value, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Makes one [`NodeTable`] for all ranks, which must run on one node. Collective.
+///
+/// # Errors
+/// On all ranks alike where `/proc` or memory files are not to be had.
+pub async fn share_table(transport: &dyn Transport, tag: u32) -> Result<Arc<NodeTable>> {
+    let mut made = None;
+    let mut message = Vec::new();
+    if transport.rank() == 0 {
+        let table = NodeTable::create();
+        if let Ok(table) = &table {
+            message = table.address().to_bytes().to_vec();
+        }
+        made = Some(table);
+    }
+    let message = group::bcast(transport, tag, 0, message).await?;
+    let opened = || NodeAddress::from_bytes(&message).and_then(NodeTable::open);
+    let table = made.unwrap_or_else(opened);
+    let local = table.as_ref().map(drop).map_err(Clone::clone);
+    group::agree(transport, tag, local).await?;
+    let gone = |_| Error::new(ErrorClass::Intern, "shared memory agreed on but not there");
+    table.map(Arc::new).map_err(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::threads::tests::run;
+
+    #[test]
+    fn two_handles_of_one_memory_share_the_pointer_of_a_lane_and_of_no_other() {
+        let first = Arc::new(NodeTable::create().expect("memfd"));
+        let second = Arc::new(NodeTable::open(first.address()).expect("/proc"));
+        let pointer = |table: &Arc<NodeTable>, lane| TablePointer::new(table.clone(), lane);
+        assert_eq!(pointer(&first, 3).fetch_add(7).ok(), Some(0));
+        assert_eq!(pointer(&second, 3).fetch_add(1).ok(), Some(7));
+        assert_eq!(pointer(&first, 3).load().ok(), Some(8));
+        assert_eq!(pointer(&second, 255).load().ok(), Some(0));
+        pointer(&second, 255).store(-1).expect("memory stores");
+        assert_eq!(pointer(&first, 255).load().ok(), Some(-1));
+    }
+
+    #[test]
+    fn the_address_of_something_else_is_refused() {
+        let other = MemoryFile::create(8).expect("memfd");
+        let error = NodeTable::open(other.address()).expect_err("too small");
+        assert_eq!(error.class(), ErrorClass::Intern);
+    }
+
+    #[test]
+    fn ranks_of_one_node_find_the_memory_of_rank_0() {
+        let values = run(4, |transport| {
+            Box::pin(async move {
+                let table = share_table(&*transport, 9).await.expect("one node");
+                let pointer = TablePointer::new(table, 1);
+                pointer.fetch_add(1).expect("memory adds");
+                group::barrier(&*transport, 10).await.expect("threads meet");
+                pointer.load().expect("memory loads")
+            })
+        });
+        assert_eq!(values, [4, 4, 4, 4]);
+    }
+}

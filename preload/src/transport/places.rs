@@ -1,0 +1,91 @@
+//! Where the ranks of a communicator run.
+
+use crate::abi::Abi;
+use crate::mpi;
+use agg_core::Result;
+use libc::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The name of this process' host, as MPI gives it to users.
+pub(super) fn processor_name() -> String {
+    // Larger than MPI_MAX_PROCESSOR_NAME of every ABI.
+    let mut name = [0u8; 512];
+    let mut length: c_int = 0;
+    // SAFETY: the buffer is large enough.
+    unsafe { mpi::Get_processor_name(name.as_mut_ptr().cast(), &raw mut length) };
+    let length = usize::try_from(length).unwrap_or(0).min(name.len());
+    String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
+/// Where the ranks run.
+pub(super) struct Places {
+    /// Host names, in rank order.
+    pub(super) hosts: Vec<String>,
+    /// All ranks see the same processes under the same numbers: one kernel, one PID namespace.
+    pub(super) one_node: bool,
+    /// Equal on all ranks, and different for every call: a number for the ranks' meeting.
+    pub(super) meeting: Meeting,
+}
+
+/// The kernel and process of rank 0, and how many meetings there were before.
+pub(super) type Meeting = Vec<u8>;
+
+const NAME: usize = 256;
+const IDENTITY: usize = 128;
+const MEETING: usize = 16;
+/// What a rank tells the others.
+const ROOM: usize = NAME + IDENTITY + MEETING;
+
+impl Places {
+    /// Tells all ranks of `comm` about all others; collective.
+    pub(super) fn gather(abi: &Abi, comm: usize, size: usize) -> Result<Self> {
+        static MEETINGS: AtomicU64 = AtomicU64::new(0);
+        let mut mine = [0u8; ROOM];
+        put(&mut mine[..NAME], processor_name().as_bytes());
+        put(&mut mine[NAME..NAME + IDENTITY], &kernel_identity());
+        put(&mut mine[NAME + IDENTITY..], &u64::from(std::process::id()).to_be_bytes());
+        let count = MEETINGS.fetch_add(1, Ordering::Relaxed);
+        put(&mut mine[NAME + IDENTITY + 8..], &count.to_be_bytes());
+        let mut all = vec![0u8; ROOM * size];
+        let byte = abi.handles.byte;
+        // SAFETY: every rank sends ROOM bytes and has room for ROOM bytes of each.
+        unsafe {
+            mpi::check(mpi::Allgather(
+                mine.as_mut_ptr().cast(),
+                ROOM as c_int,
+                byte,
+                all.as_mut_ptr().cast(),
+                ROOM as c_int,
+                byte,
+                comm,
+            ))?;
+        }
+        let hosts = all.chunks(ROOM).map(|one| text_before_zero(&one[..NAME])).collect();
+        let identity = |one: &[u8]| one[NAME..NAME + IDENTITY].to_vec();
+        let one_node =
+            mine[NAME] != 0 && all.chunks(ROOM).all(|one| identity(one) == identity(&mine));
+        let meeting = all[NAME..ROOM].to_vec();
+        Ok(Self { hosts, one_node, meeting })
+    }
+}
+
+fn put(room: &mut [u8], bytes: &[u8]) {
+    let length = bytes.len().min(room.len());
+    room[..length].copy_from_slice(&bytes[..length]);
+}
+
+/// What two processes have in common that can look each other up in `/proc`: the boot of their
+/// kernel and their PID namespace. Host names would not do: two hosts may have one name.
+fn kernel_identity() -> Vec<u8> {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if boot.is_empty() || namespace.as_os_str().is_empty() {
+        return Vec::new();
+    }
+    [boot.trim_ascii(), namespace.as_os_str().as_encoded_bytes()].concat()
+}
+
+fn text_before_zero(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
