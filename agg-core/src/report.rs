@@ -3,13 +3,17 @@
 use crate::log;
 use crate::settings::Report;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident;)*) => {
         /// Counts of one open file on this rank; every field may be added to from any thread.
         #[derive(Debug, Default)]
-        pub struct Counters { $($(#[doc = $doc])+ pub $field: AtomicU64,)* }
+        pub struct Counters {
+            $($(#[doc = $doc])+ pub $field: AtomicU64,)*
+            timed: AtomicBool,
+        }
 
         /// The values of [`Counters`] at one moment, or their sum over ranks.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,9 +82,9 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
-    /// Nanoseconds inside data calls.
+    /// Nanoseconds inside data calls, if [timed](Counters::is_timed).
     nanoseconds;
-    /// Nanoseconds inside system calls on the file.
+    /// Nanoseconds inside system calls on the file, if [timed](Counters::is_timed).
     nanoseconds_out;
     /// Calls that failed.
     errors;
@@ -99,6 +103,29 @@ impl Counters {
     /// Adds `n` to one of the counters.
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
+    }
+
+    /// Lets times be taken from now on.
+    pub fn take_times(&self) {
+        self.timed.store(true, Relaxed);
+    }
+
+    /// Whether anybody wants to know times: asking the clock twice costs as much as a tenth of a
+    /// small transfer.
+    pub fn is_timed(&self) -> bool {
+        self.timed.load(Relaxed)
+    }
+
+    /// The time now, if anybody wants to know times.
+    pub fn now(&self) -> Option<Instant> {
+        self.is_timed().then(Instant::now)
+    }
+
+    /// Adds the nanoseconds since `start` to one of the counters, if times are taken.
+    pub fn add_since(counter: &AtomicU64, start: Option<Instant>) {
+        if let Some(start) = start {
+            Self::add(counter, u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
     }
 }
 

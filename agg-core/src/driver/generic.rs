@@ -8,7 +8,6 @@ use crate::report::Counters;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
 
 /// Most bytes that Linux moves in one call (`MAX_RW_COUNT`).
 pub const MAX_TRANSFER: usize = 0x7fff_f000;
@@ -28,9 +27,9 @@ pub fn check_range(offset: u64, len: u64) -> Result<()> {
 /// One direction of transfer: its system call, its counters, and what moving nothing means.
 struct Way<'a> {
     call: &'static str,
+    counters: &'a Counters,
     requests: &'a AtomicU64,
     bytes: &'a AtomicU64,
-    nanoseconds: &'a AtomicU64,
     at_zero: fn() -> Result<()>,
 }
 
@@ -38,9 +37,9 @@ impl<'a> Way<'a> {
     fn reading(call: &'static str, counters: &'a Counters) -> Self {
         Self {
             call,
+            counters,
             requests: &counters.reads_out,
             bytes: &counters.bytes_read_out,
-            nanoseconds: &counters.nanoseconds_out,
             at_zero: || Ok(()),
         }
     }
@@ -48,9 +47,9 @@ impl<'a> Way<'a> {
     fn writing(call: &'static str, counters: &'a Counters) -> Self {
         Self {
             call,
+            counters,
             requests: &counters.writes_out,
             bytes: &counters.bytes_written_out,
-            nanoseconds: &counters.nanoseconds_out,
             at_zero: || {
                 let why = "the file system stored nothing and gave no reason";
                 Err(Error::new(ErrorClass::Io, why))
@@ -68,7 +67,7 @@ impl<'a> Way<'a> {
         if let Err(error) = check_range(offset, len as u64) {
             return Outcome { bytes: 0, result: Err(error) };
         }
-        let (start, mut attempts) = (Instant::now(), 0);
+        let (start, mut attempts) = (self.counters.now(), 0);
         let mut done = 0usize;
         let mut result = Ok(());
         while done < len && result.is_ok() {
@@ -83,10 +82,9 @@ impl<'a> Way<'a> {
                 Err(error) => result = Err(Error::os(self.call, &error)),
             }
         }
-        let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Counters::add(self.requests, attempts);
         Counters::add(self.bytes, done as u64);
-        Counters::add(self.nanoseconds, elapsed);
+        Counters::add_since(&self.counters.nanoseconds_out, start);
         let rest = Extent::new(offset + done as u64, (len - done) as u64);
         Outcome { bytes: done as u64, result: result.map_err(|error| error.with_extent(rest)) }
     }

@@ -29,8 +29,10 @@ impl File {
         if collective {
             Counters::add(&self.counters.collective_calls, 1);
         }
-        let at = (self.report != Report::Off).then(Instant::now);
-        Begun { operation, direction, at }
+        if self.report != Report::Off {
+            self.counters.take_times();
+        }
+        Begun { operation, direction, at: self.counters.now() }
     }
 
     /// Counts what a call did, and adds what the file knows to its error.
@@ -41,10 +43,7 @@ impl File {
             Direction::Write => &counters.bytes_written,
         };
         Counters::add(bytes, outcome.bytes);
-        if let Some(at) = begun.at {
-            let elapsed = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            Counters::add(&counters.nanoseconds, elapsed);
-        }
+        Counters::add_since(&counters.nanoseconds, begun.at);
         outcome.result = outcome.result.map_err(|error| {
             Counters::add(&counters.errors, 1);
             self.context(error, begun.operation)
