@@ -43,8 +43,7 @@ impl Buffer {
         let count = u64::try_from(self.count).map_err(|_| {
             Error::new(ErrorClass::Count, format!("the count {} is negative", self.count))
         })?;
-        datatypes::check_committed(abi, self.datatype)?;
-        let datatype = datatypes::decode(abi, self.datatype)?;
+        let datatype = datatypes::decode_committed(abi, self.datatype)?;
         let bytes = datatype.size().checked_mul(count).filter(|n| i64::try_from(*n).is_ok());
         let Some(bytes) = bytes else {
             let text = format!("{count} elements of {} bytes are too many", datatype.size());
@@ -81,13 +80,39 @@ pub unsafe fn prepare(
     collective: bool,
     buffer: Buffer,
 ) -> Prepared {
-    let (memory, after) = match Converted::of(target, direction, buffer) {
-        Ok(Some((memory, converted))) => (Ok(memory), After(Some(Box::new(converted)))),
-        Ok(None) => (buffer.memory(target.abi), After(None)),
-        Err(error) => (Err(error), After(None)),
+    convert(target, call(target, direction, position, collective, buffer), buffer)
+}
+
+/// The caller's arguments, and nothing more, as an engine call.
+fn call(
+    target: &Target,
+    direction: Direction,
+    position: Position,
+    collective: bool,
+    buffer: Buffer,
+) -> Call {
+    let memory = buffer.memory(target.abi);
+    Call { operation: target.function, direction, position, collective, memory }
+}
+
+/// Replaces the memory by its conversion, if the file's representation demands one.
+fn convert(target: &Target, mut call: Call, buffer: Buffer) -> Prepared {
+    let converted = match &call.memory {
+        Ok(native) => Converted::of(target, call.direction, buffer, native),
+        Err(_) => Ok(None),
     };
-    let call = Call { operation: target.function, direction, position, collective, memory };
-    Prepared { call, after }
+    let after = match converted {
+        Ok(None) => None,
+        Ok(Some((memory, converted))) => {
+            call.memory = Ok(memory);
+            Some(Box::new(converted))
+        }
+        Err(error) => {
+            call.memory = Err(error);
+            None
+        }
+    };
+    Prepared { call, after: After(after) }
 }
 
 /// Performs one blocking data operation and fills `status`.
@@ -105,10 +130,12 @@ pub unsafe fn blocking(
     buffer: Buffer,
     status: Opaque,
 ) -> Result<()> {
-    // SAFETY: the caller's promise.
-    let prepared = unsafe { prepare(target, direction, position, collective, buffer) };
-    let outcome = progress::wait(target.file.engine.start(prepared.call));
-    let outcome = prepared.after.finish(outcome);
+    let engine = &target.file.engine;
+    let mut call = call(target, direction, position, collective, buffer);
+    let outcome = engine.at_once(&mut call).unwrap_or_else(|| {
+        let prepared = convert(target, call, buffer);
+        prepared.after.finish(progress::wait(engine.start(prepared.call)))
+    });
     // SAFETY: the caller's promise.
     unsafe { status::set(target.abi, status, outcome.bytes) };
     outcome.result
@@ -146,13 +173,17 @@ unsafe impl Send for Converted {}
 
 impl Converted {
     /// `None` if the file's representation needs no conversion.
-    fn of(target: &Target, direction: Direction, buffer: Buffer) -> Result<Option<(Memory, Self)>> {
+    fn of(
+        target: &Target,
+        direction: Direction,
+        buffer: Buffer,
+        native: &Memory,
+    ) -> Result<Option<(Memory, Self)>> {
         let view = target.file.engine.view();
         let Representation::User(name) = view.representation() else { return Ok(None) };
         let conversion = conversion(direction);
         let representation = datarep::registered(name).filter(|it| it.converts(conversion));
         let Some(representation) = representation else { return Ok(None) };
-        let native = buffer.memory(target.abi)?;
         let extent = |datatype| representation.extent_of(datatype);
         let row = datatypes::decode_for_file(target.abi, buffer.datatype, &Lens::User(&extent))?;
         let size = row.size().checked_mul(native.count()).and_then(|n| usize::try_from(n).ok());

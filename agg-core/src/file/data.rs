@@ -250,20 +250,27 @@ impl Request {
     /// # Errors
     /// `Arg` if it would end beyond what a file can hold.
     fn at(&mut self, first: u64) -> Result<()> {
-        let fits = |n: &u64| i64::try_from(*n).is_ok();
-        let position = first.checked_mul(self.view.etype_size());
-        let end = position.and_then(|position| position.checked_add(self.len));
-        if end.filter(fits).is_none() {
-            let text = format!("{} bytes at etype {first} are beyond any file", self.len);
-            return Err(Error::new(ErrorClass::Arg, text));
-        }
-        self.position = position.unwrap_or(0);
+        self.position = position_of(&self.view, first, self.len)?;
         Ok(())
     }
 }
 
+/// The data byte of `view` at which `len` bytes from etype `first` on start.
+///
+/// # Errors
+/// `Arg` if they would end beyond what a file can hold.
+pub(super) fn position_of(view: &View, first: u64, len: u64) -> Result<u64> {
+    let position = first.checked_mul(view.etype_size());
+    let fits =
+        |position: &u64| position.checked_add(len).is_some_and(|end| i64::try_from(end).is_ok());
+    position.filter(fits).ok_or_else(|| {
+        let text = format!("{len} bytes at etype {first} are beyond any file");
+        Error::new(ErrorClass::Arg, text)
+    })
+}
+
 /// The number of etypes in `len` bytes.
-fn whole_etypes(len: u64, etype: u64) -> Result<u64> {
+pub(super) fn whole_etypes(len: u64, etype: u64) -> Result<u64> {
     if len == 0 {
         return Ok(0);
     }

@@ -10,6 +10,7 @@
 
 mod account;
 mod amode;
+mod at_once;
 mod call;
 mod close;
 mod convert;

@@ -21,6 +21,13 @@ pub(super) fn native(handle: usize) -> Option<Datatype> {
     KEY.with(handle, |cached| cached.native.clone())
 }
 
+/// As [`native`], if the type is also known to be committed.
+pub(super) fn committed(handle: usize) -> Option<Datatype> {
+    let look =
+        |cached: &Cached| cached.committed.load(Ordering::Relaxed).then(|| cached.native.clone());
+    KEY.with(handle, look).flatten()
+}
+
 /// The layout in an `external32` file, if it was decoded before.
 pub(super) fn external(handle: usize) -> Option<Datatype> {
     KEY.with(handle, |cached| cached.external.get().cloned()).flatten()

@@ -18,7 +18,7 @@ use agg_core::datatype::{Basic, BasicKind, Datatype};
 use agg_core::{Error, ErrorClass, Result};
 use build::Builder;
 use named::Named;
-use std::sync::{PoisonError, RwLock};
+use std::sync::OnceLock;
 
 /// In which representation a type's sizes and displacements are wanted.
 ///
@@ -63,8 +63,8 @@ fn user_element(extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<
 /// # Errors
 /// `Type` for the null handle and for types that cannot be decoded.
 pub fn decode(abi: &Abi, handle: usize) -> Result<Datatype> {
-    if let Some(known) = predefined_cache(handle, |known| known.native.clone()) {
-        return Ok(known);
+    if let Some(known) = known(handle) {
+        return Ok(known.native.clone());
     }
     if let Some(known) = predefined(abi, handle)? {
         return Ok(known.native);
@@ -80,6 +80,20 @@ pub fn decode(abi: &Abi, handle: usize) -> Result<Datatype> {
     }
     attribute::set_native(handle, native.clone());
     Ok(native)
+}
+
+/// The tree of `handle`, as in memory, if it may be used in communication.
+///
+/// # Errors
+/// As [`decode`] and [`check_committed`].
+pub fn decode_committed(abi: &Abi, handle: usize) -> Result<Datatype> {
+    refuse_null(abi, handle)?;
+    let usable = known(handle).map(|known| known.native.clone());
+    if let Some(usable) = usable.or_else(|| attribute::committed(handle)) {
+        return Ok(usable);
+    }
+    check_committed(abi, handle)?;
+    decode(abi, handle)
 }
 
 /// The tree of `handle` in a file, as `lens` sees it.
@@ -121,7 +135,7 @@ pub fn is_predefined(abi: &Abi, handle: usize) -> bool {
 /// `Type` if it is null or not committed.
 pub fn check_committed(abi: &Abi, handle: usize) -> Result<()> {
     refuse_null(abi, handle)?;
-    if predefined_cache(handle, |_| ()).is_some() || attribute::is_committed(handle) {
+    if known(handle).is_some() || attribute::is_committed(handle) {
         return Ok(());
     }
     if is_predefined(abi, handle) {
@@ -145,14 +159,14 @@ fn refuse_null(abi: &Abi, handle: usize) -> Result<()> {
     Ok(())
 }
 
-/// Layouts of predefined types, which carry no attribute. The few types that a program uses are
-/// found faster in a list than in a table.
-static PREDEFINED: RwLock<Vec<(usize, Named)>> = RwLock::new(Vec::new());
+/// Layouts of predefined types, which carry no attribute; the first empty place ends the list. The
+/// few types that a program uses are found faster here than in a table, and without a lock.
+static PREDEFINED: [OnceLock<(usize, Named)>; 128] = [const { OnceLock::new() }; 128];
 
-/// What `take` makes of the layouts of `handle`, if they are known already.
-fn predefined_cache<T>(handle: usize, take: impl Fn(&Named) -> T) -> Option<T> {
-    let known = PREDEFINED.read().unwrap_or_else(PoisonError::into_inner);
-    known.iter().find(|(one, _)| *one == handle).map(|(_, named)| take(named))
+/// The layouts of `handle`, if they are known already.
+fn known(handle: usize) -> Option<&'static Named> {
+    let mut list = PREDEFINED.iter().map_while(OnceLock::get);
+    list.find(|(one, _)| *one == handle).map(|(_, layouts)| layouts)
 }
 
 /// The layouts of `handle` if it is a predefined type of the table.
@@ -161,17 +175,16 @@ fn predefined_cache<T>(handle: usize, take: impl Fn(&Named) -> T) -> Option<T> {
 /// `Type` for the null handle.
 fn predefined(abi: &Abi, handle: usize) -> Result<Option<Named>> {
     refuse_null(abi, handle)?;
-    if let Some(known) = predefined_cache(handle, Named::clone) {
-        return Ok(Some(known));
+    if let Some(known) = known(handle) {
+        return Ok(Some(known.clone()));
     }
     if !named::is_known(abi, handle) {
         return Ok(None);
     }
     let layouts = named::layouts(abi, handle)?;
-    let mut known = PREDEFINED.write().unwrap_or_else(PoisonError::into_inner);
-    if !known.iter().any(|(one, _)| *one == handle) {
-        known.push((handle, layouts.clone()));
-    }
+    // Places that other threads fill at the same time are passed over; a full list stays as it is.
+    let _ =
+        PREDEFINED.iter().find(|place| place.get_or_init(|| (handle, layouts.clone())).0 == handle);
     Ok(Some(layouts))
 }
 

@@ -1,6 +1,7 @@
 //! Files opened by threads that play ranks.
 
 mod account;
+mod at_once;
 mod data;
 mod faults;
 mod manage;
