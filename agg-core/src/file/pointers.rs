@@ -56,8 +56,7 @@ impl File {
         self.check_seekable()?;
         let etypes = u64::try_from(offset)
             .map_err(|_| Error::new(ErrorClass::Arg, format!("offset {offset} is negative")))?;
-        let view = self.view();
-        to_offset(byte_of(&view, etypes)?)
+        to_offset(byte_of(&self.state().view, etypes)?)
     }
 
     /// Moves the shared file pointer; collective, with equal arguments on all ranks.
