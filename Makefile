@@ -53,7 +53,7 @@ conformance:
 	$(MAKE) build
 	tests/conformance/run.py $(SUITES)
 
-# The MPI side is built once for each MPI; tmpfs and the file system of this directory are measured.
+# The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file system are measured.
 # BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md tells more.
 BENCH_ARGUMENTS ?=
 bench:
@@ -64,7 +64,8 @@ bench:
 	mkdir -p build/bench
 	$(TARGET)/release/aggio-bench --library $(AGGIO_LIBRARY) \
 	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
-	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench --start $(BENCH_ARGUMENTS)
+	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
+	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
 
 install: build
 	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so

@@ -14,8 +14,9 @@ netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-to
   gmt-gshhg-low dpkg-dev m4 autoconf automake libtool zlib1g-dev"
 suites="perl python3-dev python3-venv"
 case $purpose in
-  check) ;;
-  bench) packages="$packages libclang-dev" ;;
+  # The slow file system of the tests is mounted by fusermount3 where the user is not root.
+  check) packages="$packages fuse3" ;;
+  bench) packages="$packages fuse3 libclang-dev" ;;
   demo) packages="$packages $netcdf" ;;
   conformance) packages="$packages $netcdf $suites" ;;
   *) echo "usage: $0 check|demo|conformance|bench" >&2; exit 2 ;;
