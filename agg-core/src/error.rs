@@ -183,6 +183,25 @@ impl Error {
         bytes
     }
 
+    /// As [`Error::to_bytes`], with texts cut so that there are at most `room` bytes; `room` is at
+    /// least 64.
+    pub fn to_bytes_within(&self, room: usize) -> Vec<u8> {
+        let mut bytes = self.to_bytes();
+        let mut cut = self.clone();
+        while bytes.len() > room {
+            let Fields { operation, path, detail, .. } = &mut *cut.0;
+            let longest = [operation, path, detail].into_iter().max_by_key(|text| text.len());
+            let Some(longest) = longest.filter(|text| !text.is_empty()) else { break };
+            let mut keep = longest.len().saturating_sub(bytes.len() - room);
+            while !longest.is_char_boundary(keep) {
+                keep -= 1;
+            }
+            longest.truncate(keep);
+            bytes = cut.to_bytes();
+        }
+        bytes
+    }
+
     /// The error that another rank put into `bytes`; `None` if they are not one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;

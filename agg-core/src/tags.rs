@@ -26,6 +26,7 @@ pub struct TagBlock {
     base: u32,
     slot: usize,
     turn: u32,
+    id: u64,
     ended: Arc<[AtomicU32]>,
 }
 
@@ -52,6 +53,7 @@ impl Tags {
             base: self.first + slot as u32 * TagBlock::WIDTH,
             slot,
             turn: (sequence / blocks) as u32,
+            id: u64::from(self.first) << 40 | sequence & ((1 << 40) - 1),
             ended: Arc::clone(&self.ended),
         }
     }
@@ -60,6 +62,12 @@ impl Tags {
 impl TagBlock {
     /// Number of tags in a block.
     pub const WIDTH: u32 = 8;
+
+    /// The number of the operation: the same on all ranks, and different from those of all
+    /// operations of one transport that may be under way at the same time.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
 
     /// The tag of step `step` of the operation, `0..WIDTH` (larger steps wrap).
     pub fn tag(&self, step: u32) -> u32 {

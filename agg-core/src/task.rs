@@ -4,11 +4,13 @@
 //! and polls it from later calls. Futures here are woken by nobody but the poller, unless a
 //! transport registers wakers of its own.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 /// A boxed future, the return type of asynchronous trait methods.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -25,6 +27,7 @@ pub fn block_on<T>(future: impl Future<Output = T>, mut idle: impl FnMut(u32)) -
     let mut context = Context::from_waker(&waker);
     let mut waits = 0u32;
     loop {
+        SLEEP.set(Waits::Nothing);
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return value;
         }
@@ -35,6 +38,55 @@ pub fn block_on<T>(future: impl Future<Output = T>, mut idle: impl FnMut(u32)) -
             waits = waits.saturating_add(1);
         }
     }
+}
+
+/// A word of shared memory whose change the future that was polled last waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Sleep {
+    address: usize,
+    seen: u32,
+}
+
+impl Sleep {
+    /// Sleeps until the word has changed, at most for `most`; may end early.
+    pub fn wait(self, most: Duration) {
+        crate::node::sleep(self.address, self.seen, most);
+    }
+}
+
+/// What a thread's future waits for.
+#[derive(Clone, Copy)]
+enum Waits {
+    Nothing,
+    One(Sleep),
+    Several,
+}
+
+thread_local! {
+    static SLEEP: Cell<Waits> = const { Cell::new(Waits::Nothing) };
+}
+
+/// What the future that this thread polled last waits for, if that is a single word of shared
+/// memory: its poller may [sleep](Sleep::wait) instead of polling again and again.
+pub fn take_sleep() -> Option<Sleep> {
+    match SLEEP.replace(Waits::Nothing) {
+        Waits::One(sleep) => Some(sleep),
+        Waits::Nothing | Waits::Several => None,
+    }
+}
+
+/// To be called by a future that waits until `word` is no longer `seen`.
+pub(crate) fn sleep_until_changed(word: &AtomicU32, seen: u32) {
+    SLEEP.set(match SLEEP.get() {
+        Waits::Nothing => Waits::One(Sleep { address: word.as_ptr() as usize, seen }),
+        Waits::One(_) | Waits::Several => Waits::Several,
+    });
+}
+
+/// To be called by a future that waits for something else than a word of shared memory: whoever
+/// polls it must not sleep until some word changes.
+pub fn poll_again() {
+    SLEEP.set(Waits::Several);
 }
 
 /// Remembers that a future asked to be polled again.
@@ -111,7 +163,11 @@ pub async fn yield_now() {
 pub async fn pause() {
     let mut paused = false;
     std::future::poll_fn(|_| {
-        if std::mem::replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }
+        if std::mem::replace(&mut paused, true) {
+            return Poll::Ready(());
+        }
+        poll_again();
+        Poll::Pending
     })
     .await;
 }

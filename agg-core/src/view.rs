@@ -193,6 +193,21 @@ impl View {
         self.filetype.cursor(u64::MAX, position).run().is_some_and(|(_, run)| run >= len)
     }
 
+    /// The largest known `n` such that all runs of `len` data bytes from `position` on start and end
+    /// at multiples of 2 to the power of `n`.
+    pub fn grain(&self, position: u64, len: u64) -> u32 {
+        let Some(last) = len.checked_sub(1).and_then(|more| position.checked_add(more)) else {
+            return 63;
+        };
+        let ends = self.offset_at(position) | (self.offset_at(last) + 1);
+        let outer = ends.trailing_zeros();
+        if self.is_contiguous_at(position, len) {
+            return outer;
+        }
+        let start = self.displacement.wrapping_add_signed(self.filetype.first_displacement());
+        outer.min(start.trailing_zeros()).min(self.filetype.grain())
+    }
+
     /// Number of runs in the file of `len` data bytes from `position` on. Exact for few runs and for
     /// whole copies of the filetype, in proportion otherwise: no call walks along 10^8 pieces.
     pub fn pieces(&self, position: u64, len: u64) -> u64 {

@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) overlap: bool,
     /// The only basic element in it, if there is only one.
     pub(crate) uniform: Option<Basic>,
+    /// Every run of bytes starts and ends at a multiple of 2 to this power, if the first does.
+    pub(crate) grain: u32,
     /// Nodes on the longest way down.
     pub(crate) depth: u32,
     /// Digest of the content.
@@ -87,6 +89,7 @@ pub(super) fn repeat_facts(count: u64, stride: i64, child: &Facts) -> Result<Fac
         monotone,
         overlap: child.overlap || clash,
         uniform: child.uniform,
+        grain: child.grain.min(stride.trailing_zeros()),
         depth: deeper(child.depth)?,
         hash: child.hash,
     })
@@ -118,6 +121,7 @@ impl Facts {
         let external = self.external_size.checked_add(part.external_size);
         self.monotone = self.monotone && part.monotone && self.last <= at;
         self.overlap = self.overlap || part.overlap || (self.monotone && self.end > at);
+        self.grain = self.grain.min(part.grain).min(at.trailing_zeros());
         self.size = self.size.checked_add(part.size).ok_or_else(|| too_large("the size"))?;
         self.external_size = external.ok_or_else(|| too_large("the external32 size"))?;
         self.uniform = self.uniform.filter(|basic| part.uniform == Some(*basic));

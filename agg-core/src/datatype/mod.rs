@@ -129,6 +129,12 @@ impl Datatype {
         self.node.facts.pieces
     }
 
+    /// All runs of any number of copies start, relative to the first, and end at multiples of 2 to
+    /// this power.
+    pub fn grain(&self) -> u32 {
+        self.node.facts.grain.min(self.extent().trailing_zeros())
+    }
+
     /// The only basic element in the datatype, if there is only one.
     pub fn uniform(&self) -> Option<Basic> {
         self.node.facts.uniform

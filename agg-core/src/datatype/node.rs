@@ -69,6 +69,7 @@ impl Node {
                 monotone: true,
                 overlap: false,
                 uniform: None,
+                grain: 63,
                 depth: 1,
                 hash: Digest::new(0).finish(),
             },
@@ -95,6 +96,7 @@ impl Node {
             monotone: true,
             overlap: false,
             uniform: Some(basic),
+            grain: size.trailing_zeros(),
             depth: 1,
             hash: Digest::new(1)
                 .word(basic.kind as u64)

@@ -1,12 +1,12 @@
 //! Which bytes of a window are asked for or supplied: one bit a byte, so its cost is bounded
 //! whatever the pieces look like, and exact when pieces overlap.
 
-use std::ops::Range;
+use std::ops::{DerefMut, Range};
 
-/// A set of bytes of a window.
+/// A set of bytes of a window, or of pieces of it of equal size.
 #[derive(Debug)]
-pub(super) struct Coverage {
-    words: Vec<u64>,
+pub(super) struct Coverage<W: DerefMut<Target = [u64]> = Vec<u64>> {
+    words: W,
     /// Words that may hold a bit.
     used: Range<usize>,
 }
@@ -20,6 +20,28 @@ impl Coverage {
         Some(Self { words, used: 0..0 })
     }
 
+    /// Adds the members of a set whose words from `start` on are `words`.
+    pub(super) fn merge(&mut self, start: usize, words: &[u64]) {
+        for (own, other) in self.words[start..].iter_mut().zip(words) {
+            *own |= other;
+        }
+        self.note(start..start + words.len());
+    }
+}
+
+impl<'a> Coverage<&'a mut [u64]> {
+    /// An empty set in `words`, which are all 0.
+    pub(super) fn over(words: &'a mut [u64]) -> Self {
+        Self { words, used: 0..0 }
+    }
+
+    /// The words that may hold a member.
+    pub(super) fn used(&self) -> Range<usize> {
+        self.used.clone()
+    }
+}
+
+impl<W: DerefMut<Target = [u64]>> Coverage<W> {
     /// Adds `len` bytes from `start` on; they must be inside the window.
     pub(super) fn add(&mut self, start: usize, len: usize) {
         if len == 0 {
@@ -76,7 +98,7 @@ impl Coverage {
 
     /// The longest runs of bytes in the set, in order; runs with at most `gap` bytes between them
     /// count as one.
-    pub(super) fn runs(&self, gap: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn runs(&self, gap: usize) -> impl Iterator<Item = Range<usize>> + use<'_, W> {
         let mut at = self.used.start * 64;
         std::iter::from_fn(move || {
             let start = self.next(at, false)?;

@@ -10,6 +10,7 @@
 mod coverage;
 mod flight;
 mod headers;
+mod node;
 mod place;
 mod read;
 mod share;
@@ -21,6 +22,7 @@ mod tests;
 use crate::driver::{Driver, Facts, Outcome};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
+use crate::meeting::Meeting;
 use crate::hints::{Hints, Switch};
 use crate::independent::Strategy;
 use crate::memory::Memory;
@@ -122,7 +124,6 @@ async fn run(
     buffering: Switch,
     direction: Direction,
 ) -> Result<Outcome> {
-    tags.ready().await;
     let request = request.and_then(|request| request.checked(direction));
     let ascending = request.as_ref().ok().and_then(Request::ascending);
     let request = request.map(|request| match &ascending {
@@ -130,8 +131,8 @@ async fn run(
         None => request,
     });
     let mine = summary(&request, direction.kind());
-    let all =
-        group::allgather(scene.transport, tags.tag(step::SUMMARIES), &mine.to_bytes()).await?;
+    let meeting = Meeting::join(scene.transport, tags).await?;
+    let all = meeting.all(step::SUMMARIES, &mine.to_bytes()).await?;
     let all = Summary::all_from_bytes(&all);
     if let Some(rank) = all.iter().position(|summary| summary.kind != mine.kind) {
         return Err(different_operations(scene.transport.rank(), rank));
@@ -140,7 +141,7 @@ async fn run(
     let request = match (decision.method, request) {
         (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
         (Method::Fail, request) => {
-            let result = agree(scene, tags, request.map(|_| ())).await;
+            let result = meeting.agree(step::AGREE, request.map(|_| ())).await;
             return Ok(Outcome { bytes: 0, result });
         }
         (_, Ok(request)) => request,
@@ -150,7 +151,13 @@ async fn run(
     let Counters { collective_alone, two_phase, .. } = scene.counters;
     Counters::add(if alone { collective_alone } else { two_phase }, 1);
     if alone {
-        return Ok(independent(scene, request, tags, direction).await);
+        return Ok(independent(scene, request, &meeting, direction).await);
+    }
+    if let Some(passage) = node::Passage::plan(scene, request, &all, &meeting) {
+        return Ok(match direction {
+            Direction::Write => node::write(&passage).await,
+            Direction::Read => node::read(&passage).await,
+        });
     }
     let call = Call::new(scene, request, tags, &all);
     let _lock = call.lock(direction).await?;
@@ -202,6 +209,9 @@ impl Request<'_> {
     }
 }
 
+/// A coarser grain than that of pages saves nothing.
+const MOST_GRAIN: u32 = 12;
+
 /// What this rank tells the others.
 fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     let Ok(request) = request else {
@@ -218,6 +228,7 @@ fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
         failed: false,
         kind,
         unordered: !request.view.is_aggregatable(),
+        grain: request.view.grain(request.position, bytes).min(MOST_GRAIN) as u8,
     }
 }
 
@@ -229,7 +240,7 @@ async fn agree(scene: Scene<'_>, tags: &TagBlock, local: Result<()>) -> Result<(
 async fn independent(
     scene: Scene<'_>,
     request: Request<'_>,
-    tags: &TagBlock,
+    meeting: &Meeting<'_>,
     direction: Direction,
 ) -> Outcome {
     let Request { view, position, memory } = request;
@@ -250,7 +261,7 @@ async fn independent(
             scene.driver.write_strided(view, position, memory, &strategy, scene.counters)
         }
     };
-    Outcome { bytes: outcome.bytes, result: agree(scene, tags, outcome.result).await }
+    Outcome { bytes: outcome.bytes, result: meeting.agree(step::AGREE, outcome.result).await }
 }
 
 /// A two-phase call in progress.

@@ -6,6 +6,7 @@
 use crate::error::{Error, ErrorClass, Result};
 use crate::exchange::different_operations;
 use crate::group;
+use crate::meeting::Meeting;
 use crate::plan::Summary;
 use crate::tags::TagBlock;
 use crate::transport::Transport;
@@ -29,7 +30,7 @@ pub(super) enum Kind {
 /// What a rank tells the others: up to four numbers, whose meaning the operation knows.
 pub(super) type Words = [u64; 4];
 
-/// Bytes of a rank's part: the numbers, then the kind and whether the rank brings an error. A part
+/// Bytes of a rank's part: the numbers, a byte of 0, then the kind and whether the rank brings an error. A part
 /// is as long as the [`Summary`] of a data operation, so that both can meet and be told apart.
 const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
@@ -50,17 +51,18 @@ pub(super) async fn meet(
     if transport.size() == 1 {
         return checked.map(|()| vec![words]);
     }
-    tags.ready().await;
+    let meeting = Meeting::join(transport, tags).await?;
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    mine.push(0);
     mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
-    let all = group::allgather(transport, tags.tag(0), &mine).await?;
+    let all = meeting.all(0, &mine).await?;
     let parts = || all.chunks_exact(PART);
     if let Some(rank) = parts().position(|part| part[FLAGS] & !FAILED != kind as u8) {
         return Err(different_operations(transport.rank(), rank));
     }
     let failed = parts().any(|part| part[FLAGS] & FAILED != 0);
     if failed {
-        group::agree(transport, tags.tag(1), checked).await?;
+        meeting.agree(1, checked).await?;
     }
     Ok(parts().map(|part| std::array::from_fn(|i| word_at(part, 8 * i))).collect())
 }

@@ -30,11 +30,13 @@ pub struct Summary {
     pub kind: u8,
     /// The view's data may go back in the file or overlap itself: no aggregator can serve it.
     pub unordered: bool,
+    /// All pieces start and end at multiples of 2 to this power.
+    pub grain: u8,
 }
 
 impl Summary {
     /// Number of bytes of the wire form.
-    pub const WIRE_BYTES: usize = 33;
+    pub const WIRE_BYTES: usize = 34;
 
     /// The bytes that carry the summary to the other ranks.
     pub fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {
@@ -43,7 +45,8 @@ impl Summary {
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[32] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
+        bytes[32] = self.grain;
+        bytes[33] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
 
@@ -58,9 +61,10 @@ impl Summary {
                 span: Extent::new(word(chunk, 0), word(chunk, 1)),
                 bytes: word(chunk, 2),
                 pieces: word(chunk, 3),
-                failed: chunk[32] & 1 != 0,
-                unordered: chunk[32] & 2 != 0,
-                kind: chunk[32] >> 2,
+                failed: chunk[33] & 1 != 0,
+                unordered: chunk[33] & 2 != 0,
+                kind: chunk[33] >> 2,
+                grain: chunk[32],
             })
             .collect()
     }
@@ -88,6 +92,7 @@ mod tests {
                 failed: false,
                 kind: 63,
                 unordered: true,
+                grain: 12,
             },
             Summary { failed: true, ..Summary::default() },
         ];

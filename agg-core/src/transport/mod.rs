@@ -13,6 +13,7 @@ pub use table::{NodeTable, TablePointer, share_table};
 pub use threads::ThreadTransport;
 
 use crate::lanes::{Lane, Lanes};
+use crate::node::Node;
 use crate::task::BoxFuture;
 use crate::{Extent, Result};
 use std::sync::Arc;
@@ -53,6 +54,11 @@ pub trait Transport: Send + Sync {
 
     /// Waits a little, after `waits` polls without progress, while other work may proceed.
     fn idle(&self, waits: u32);
+
+    /// The memory that the ranks of this rank's node share; on all ranks or on none.
+    fn node(&self) -> Option<&Node> {
+        None
+    }
 
     /// Which messages belong to which file.
     fn lanes(&self) -> &Arc<Lanes>;

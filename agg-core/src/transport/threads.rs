@@ -3,7 +3,8 @@
 use super::{SharedLocks, SharedPointer, ThreadLocks, Transport};
 use crate::error::{Error, ErrorClass};
 use crate::lanes::{Lane, Lanes};
-use crate::task::BoxFuture;
+use crate::node::Node;
+use crate::task::{self, BoxFuture};
 use crate::{Result, group};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ pub struct ThreadTransport {
     hub: Arc<Hub>,
     lanes: Arc<Lanes>,
     next: OnceLock<Arc<Self>>,
+    node: Option<Node>,
     /// How many events of its own mailbox this rank has seen.
     seen: AtomicU64,
 }
@@ -75,6 +77,23 @@ impl SharedPointer for ThreadPointer {
 #[derive(Default)]
 struct Slot(Mutex<Option<Vec<u8>>>);
 
+/// The memory of each rank's node, in rank order; none at all if it is not to be had.
+fn nodes(hosts: &[String]) -> Result<Vec<Option<Node>>> {
+    let mut nodes: Vec<Option<Node>> = hosts.iter().map(|_| None).collect();
+    for rank in 0..hosts.len() {
+        if nodes[rank].is_some() {
+            continue;
+        }
+        let members: Vec<usize> = (0..hosts.len()).filter(|r| hosts[*r] == hosts[rank]).collect();
+        let first = Node::create(members.clone(), 0)?;
+        for (index, member) in members.iter().enumerate().skip(1) {
+            nodes[*member] = Some(Node::open(first.address(), members.clone(), index)?);
+        }
+        nodes[rank] = Some(first);
+    }
+    Ok(nodes)
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -107,19 +126,32 @@ impl ThreadTransport {
 
     /// As many ranks as there are names; rank `i` says that it runs on host `hosts[i]`.
     pub fn group_on(hosts: Vec<String>) -> Vec<Arc<Self>> {
+        let mut nodes = nodes(&hosts).unwrap_or_default();
+        Self::connected(hosts, |rank| nodes.get_mut(rank).and_then(Option::take))
+    }
+
+    fn connected(
+        hosts: Vec<String>,
+        mut node: impl FnMut(usize) -> Option<Node>,
+    ) -> Vec<Arc<Self>> {
         let size = hosts.len();
         let hub = Hub::new(hosts);
-        (0..size).map(|rank| Arc::new(Self::member(rank, &hub))).collect()
+        (0..size).map(|rank| Arc::new(Self::member(rank, &hub, node(rank)))).collect()
     }
 
     pub(super) fn only(host: String) -> Arc<Self> {
-        Arc::new(Self::member(0, &Hub::new(vec![host])))
+        Arc::new(Self::member(0, &Hub::new(vec![host]), None))
     }
 
-    fn member(rank: usize, hub: &Arc<Hub>) -> Self {
+    fn member(rank: usize, hub: &Arc<Hub>, node: Option<Node>) -> Self {
         let lanes = Lanes::new(MAX_TAG);
         let (hub, next, seen) = (Arc::clone(hub), OnceLock::new(), AtomicU64::new(0));
-        Self { rank, hub, lanes, next, seen }
+        Self { rank, hub, node, lanes, next, seen }
+    }
+
+    /// The same ranks without memory that they share: all data travels in messages.
+    pub fn group_without_memory(size: usize) -> Vec<Arc<Self>> {
+        Self::connected(vec!["localhost".into(); size], |_| None)
     }
 
     fn no_such_rank(&self, rank: usize) -> Error {
@@ -162,7 +194,10 @@ impl Transport for ThreadTransport {
         }
         Box::pin(std::future::poll_fn(move |_| match matched.load(Ordering::Acquire) {
             true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
+            false => {
+                task::poll_again();
+                Poll::Pending
+            }
         }))
     }
 
@@ -186,7 +221,10 @@ impl Transport for ThreadTransport {
             queue.waiting.push_back(Arc::clone(&slot));
         }
         Box::pin(std::future::poll_fn(move |_| {
-            let Some(bytes) = locked(&slot.0).take() else { return Poll::Pending };
+            let Some(bytes) = locked(&slot.0).take() else {
+                task::poll_again();
+                return Poll::Pending;
+            };
             let len = bytes.len();
             Poll::Ready(if len <= capacity { Ok(bytes) } else { Err(too_long(len, capacity)) })
         }))
@@ -196,7 +234,15 @@ impl Transport for ThreadTransport {
         MAX_TAG
     }
 
+    fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
+    }
+
     fn idle(&self, _waits: u32) {
+        if let Some(sleep) = task::take_sleep() {
+            sleep.wait(NAP);
+            return;
+        }
         let mailbox = &self.hub.mailboxes[self.rank];
         let mut events = locked(&mailbox.events);
         if *events == self.seen.load(Ordering::Acquire) {
@@ -216,7 +262,7 @@ impl Transport for ThreadTransport {
 
     fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>> {
         let hub = self.hub.next.get_or_init(|| Hub::new(self.hub.hosts.clone()));
-        let next = self.next.get_or_init(|| Arc::new(Self::member(self.rank, hub)));
+        let next = self.next.get_or_init(|| Arc::new(Self::member(self.rank, hub, None)));
         let next: Arc<dyn Transport> = Arc::<Self>::clone(next);
         Box::pin(async { Ok(next) })
     }

@@ -5,7 +5,7 @@ use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::room::Status;
 use crate::{mpi, progress, room};
-use agg_core::{Error, ErrorClass, Result};
+use agg_core::{Error, ErrorClass, Result, task};
 use libc::c_int;
 use std::future::Future;
 use std::pin::Pin;
@@ -191,7 +191,10 @@ impl Future for Message {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         match self.test() {
-            Ok(None) => Poll::Pending,
+            Ok(None) => {
+                task::poll_again();
+                Poll::Pending
+            }
             Ok(Some(count)) => {
                 let mut bytes = std::mem::take(&mut self.bytes);
                 bytes.truncate(count);

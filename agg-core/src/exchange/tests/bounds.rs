@@ -91,6 +91,7 @@ async fn transfer(
     driver: &dyn Driver,
     view: &View,
     data: &mut [u8],
+    tags: &Tags,
     write: bool,
 ) -> Outcome {
     let mut hints = Hints::default();
@@ -108,7 +109,7 @@ async fn transfer(
     };
     // SAFETY: `data` is borrowed for the whole call.
     let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };
-    let tags = Tags::new(transport.max_tag()).next();
+    let tags = tags.next();
     let request = Ok(Request { view, position: 0, memory: &memory });
     match write {
         true => super::write(scene, request, &tags).await,
@@ -130,15 +131,16 @@ fn messages_under_way_take_two_windows_at_most_on_each_rank() {
         let most = run(4, |ranks| {
             let disk = Arc::clone(&disk);
             Box::pin(async move {
+                let tags = Tags::new(ranks.max_tag());
                 let watched = Watched { ranks, now: Arc::default(), most: AtomicUsize::new(0) };
                 let rank = watched.rank();
                 let view = records(rank as u64, record, 4 * record);
                 let mut data = vec![rank as u8; 200_000];
                 let access = Access::new(&disk);
-                let wrote = transfer(&watched, &access, &view, &mut data, true).await;
+                let wrote = transfer(&watched, &access, &view, &mut data, &tags, true).await;
                 assert_eq!((wrote.bytes, wrote.result), (200_000, Ok(())));
                 data.fill(NOBODYS);
-                let got = transfer(&watched, &access, &view, &mut data, false).await;
+                let got = transfer(&watched, &access, &view, &mut data, &tags, false).await;
                 assert_eq!((got.bytes, got.result), (200_000, Ok(())));
                 assert!(data.iter().all(|byte| *byte == rank as u8));
                 watched.most.load(Ordering::Relaxed)
@@ -160,11 +162,12 @@ fn stretches_of_the_file_without_data_cost_nothing() {
     let outcomes = run(3, |transport| {
         let file = Arc::clone(&file);
         Box::pin(async move {
+            let tags = Tags::new(transport.max_tag());
             let view = records(transport.rank() as u64, 8, 1 << 30);
             let mut data = vec![transport.rank() as u8 + 1; 4000];
-            let wrote = transfer(&*transport, &*file, &view, &mut data, true).await;
+            let wrote = transfer(&*transport, &*file, &view, &mut data, &tags, true).await;
             data.fill(NOBODYS);
-            let got = transfer(&*transport, &*file, &view, &mut data, false).await;
+            let got = transfer(&*transport, &*file, &view, &mut data, &tags, false).await;
             let right = data.iter().all(|byte| *byte == transport.rank() as u8 + 1);
             (wrote.result, wrote.bytes, got.result, got.bytes, right)
         })
@@ -189,10 +192,10 @@ fn a_view_without_data_bytes_takes_none_and_delivers_none() {
                 .expect("an empty filetype"),
                 _ => View::bytes(),
             };
-            let access = Access::new(&disk);
+            let (access, tags) = (Access::new(&disk), Tags::new(transport.max_tag()));
             let mut data = [NOBODYS; 10];
-            let got = transfer(&*transport, &access, &view, &mut data, false).await;
-            let wrote = transfer(&*transport, &access, &view, &mut data, true).await;
+            let got = transfer(&*transport, &access, &view, &mut data, &tags, false).await;
+            let wrote = transfer(&*transport, &access, &view, &mut data, &tags, true).await;
             (got.bytes, got.result, data, wrote.bytes, wrote.result.map_err(|e| e.class()))
         })
     });

@@ -5,9 +5,11 @@ use crate::datatype::{Datatype, Order};
 use crate::driver::Facts;
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
+use crate::transport::ThreadTransport;
 use crate::view::{Representation, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// What one rank reads or writes.
 #[derive(Clone, Debug)]
@@ -27,6 +29,18 @@ pub(crate) struct Case {
     pub(crate) hints: Hints,
     /// What the file holds before.
     pub(crate) before: Vec<u8>,
+    /// The ranks share memory.
+    pub(crate) memory: bool,
+}
+
+impl Case {
+    /// The ranks of the call.
+    pub(crate) fn ranks(&self) -> Vec<Arc<ThreadTransport>> {
+        match self.memory {
+            true => ThreadTransport::group(self.parts.len()),
+            false => ThreadTransport::group_without_memory(self.parts.len()),
+        }
+    }
 }
 
 impl Part {
@@ -138,8 +152,9 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let window = prop_oneof![3 => 1..120u64, 1 => Just(1u64 << 20)];
         let sizes = (window, 1..40u64, 0..100u64);
         let file = vec(any::<u8>(), 0..700);
-        (parts, aggregators, 1..=ranks, sizes, any_switch(), any_switch(), file).prop_map(
-            |(parts, order, n, (window, block_size, least), cb_read, cb_write, before)| {
+        let switches = (any_switch(), any_switch(), any::<bool>());
+        (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
+            |(parts, order, n, (window, block_size, least), (cb_read, cb_write, memory), before)| {
                 let mut ranked: Vec<(u32, usize)> =
                     order.into_iter().enumerate().map(|(rank, key)| (key, rank)).collect();
                 ranked.sort_unstable();
@@ -154,7 +169,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     file_system: "memory".into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
-                Case { parts, aggregators, facts, hints, before }
+                Case { parts, aggregators, facts, hints, before, memory }
             },
         )
     })

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::transport::Transport;
-use crate::transport::threads::tests::run;
+use crate::transport::threads::tests::{run, run_on};
 use crate::view::View;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn with_fault(
     (victim, good, most): (usize, i64, usize),
 ) -> Vec<(u64, Result<()>, Vec<u8>)> {
     let victim = victim % case.parts.len();
-    run(case.parts.len(), |transport| {
+    run_on(case.ranks(), |transport| {
         let mut access = Access::new(disk);
         if transport.rank() == victim {
             access.good.store(good, Ordering::Relaxed);

@@ -37,7 +37,7 @@ fn records(first: u64, len: u64, every: u64) -> View {
 
 fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
     let hints = small_windows();
-    Arc::new(Case { aggregators: vec![1, 0], parts, facts: facts(), hints, before })
+    Arc::new(Case { aggregators: vec![1, 0], parts, facts: facts(), hints, before, memory: false })
 }
 
 #[test]

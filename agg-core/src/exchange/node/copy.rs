@@ -1,0 +1,166 @@
+//! Copying between a rank's buffer and a window, piece by piece, in one pass.
+//!
+//! Windows are shared memory in which other ranks copy at the same time, so they are reached
+//! through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered into a
+//! small block that stays in the processor's cache.
+
+use super::super::Request;
+use super::super::share::Part;
+use crate::datatype::Rows;
+use crate::view::View;
+
+/// Runs of the buffer of at least so many bytes are copied from where they are.
+const DIRECT: usize = 4096;
+
+/// Bytes of the block.
+const BLOCK: usize = 16 << 10;
+
+/// Copies the data of `part` to its places in the window at `window`.
+///
+/// # Safety
+/// All bytes of `part.window` must be writable at `window`, and nobody may read those of the part.
+pub(super) unsafe fn put(request: Request<'_>, part: Part, window: *mut u8) {
+    let mut block = Vec::new();
+    let mut cursor = request.memory.cursor(part.position - request.position);
+    let mut done = 0;
+    while done < part.len {
+        let here = Part { position: part.position + done as u64, len: part.len - done, ..part };
+        let Some((data, run)) = cursor.run() else { return };
+        let len = if run >= DIRECT.min(here.len) {
+            let len = run.min(here.len);
+            // SAFETY: the run is readable; the caller answers for the window.
+            unsafe { put_run(request.view, Part { len, ..here }, data, window) };
+            cursor.advance(len as u64);
+            len
+        } else {
+            block.resize(BLOCK.min(here.len), 0);
+            let len = cursor.gather(&mut block);
+            // SAFETY: the block is ours; the caller answers for the window.
+            unsafe { put_run(request.view, Part { len, ..here }, block.as_ptr(), window) };
+            len
+        };
+        if len == 0 {
+            return;
+        }
+        done += len;
+    }
+}
+
+/// Copies the first `len` bytes of the data of `part` from the window to the buffer.
+///
+/// # Safety
+/// All bytes of `part.window` must be readable at `window`.
+pub(super) unsafe fn get(request: Request<'_>, part: Part, window: *const u8) {
+    let mut block = Vec::new();
+    let mut cursor = request.memory.cursor(part.position - request.position);
+    let mut done = 0;
+    while done < part.len {
+        let here = Part { position: part.position + done as u64, len: part.len - done, ..part };
+        let Some((data, run)) = cursor.run() else { return };
+        if run >= DIRECT.min(here.len) {
+            let len = run.min(here.len);
+            // SAFETY: the run is writable; the caller answers for the window.
+            unsafe { get_run(request.view, Part { len, ..here }, data, window) };
+            cursor.advance(len as u64);
+            done += len;
+        } else {
+            let len = BLOCK.min(here.len);
+            block.resize(len, 0);
+            // SAFETY: the block is ours; the caller answers for the window.
+            unsafe { get_run(request.view, Part { len, ..here }, block.as_mut_ptr(), window) };
+            done += cursor.scatter(&block).max(1);
+        }
+    }
+}
+
+/// The place of rows of the file in a window that starts at file byte `start`.
+fn place(rows: Rows, start: u64) -> usize {
+    (rows.displacement as u64 - start) as usize
+}
+
+unsafe fn put_run(view: &View, part: Part, mut data: *const u8, window: *mut u8) {
+    for rows in view.rows(part.position, part.len as u64) {
+        let to = window.wrapping_add(place(rows, part.window.offset));
+        let (len, stride, count) = (rows.len as usize, rows.stride as usize, rows.count as usize);
+        // SAFETY: the rows lie in the window, and so many bytes follow at `data`.
+        unsafe { spread(data, to, len, len, stride, count) };
+        data = data.wrapping_add(len * count);
+    }
+}
+
+unsafe fn get_run(view: &View, part: Part, mut data: *mut u8, window: *const u8) {
+    for rows in view.rows(part.position, part.len as u64) {
+        let from = window.wrapping_add(place(rows, part.window.offset));
+        let (len, stride, count) = (rows.len as usize, rows.stride as usize, rows.count as usize);
+        // SAFETY: the rows lie in the window, and there is room for so many bytes at `data`.
+        unsafe { spread(from, data, len, stride, len, count) };
+        data = data.wrapping_add(len * count);
+    }
+}
+
+/// Copies `count` runs of `len` bytes that are `apart` bytes apart at `from`, to places `distant`
+/// bytes apart.
+///
+/// # Safety
+/// All runs must be readable and all places writable, and they must not overlap.
+unsafe fn spread(
+    from: *const u8,
+    to: *mut u8,
+    len: usize,
+    apart: usize,
+    distant: usize,
+    count: usize,
+) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match len {
+            1 => spread_fixed::<1>(from, to, apart, distant, count),
+            2 => spread_fixed::<2>(from, to, apart, distant, count),
+            4 => spread_fixed::<4>(from, to, apart, distant, count),
+            8 => spread_fixed::<8>(from, to, apart, distant, count),
+            12 => spread_fixed::<12>(from, to, apart, distant, count),
+            16 => spread_fixed::<16>(from, to, apart, distant, count),
+            24 => spread_fixed::<24>(from, to, apart, distant, count),
+            32 => spread_fixed::<32>(from, to, apart, distant, count),
+            40 => spread_fixed::<40>(from, to, apart, distant, count),
+            64 => spread_fixed::<64>(from, to, apart, distant, count),
+            128 => spread_fixed::<128>(from, to, apart, distant, count),
+            _ => spread_any(from, to, len, apart, distant, count),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`spread`].
+unsafe fn spread_fixed<const N: usize>(
+    mut from: *const u8,
+    mut to: *mut u8,
+    apart: usize,
+    distant: usize,
+    count: usize,
+) {
+    for _ in 0..count {
+        // SAFETY: as promised by the caller; arrays of bytes need no alignment.
+        unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) };
+        from = from.wrapping_add(apart);
+        to = to.wrapping_add(distant);
+    }
+}
+
+/// # Safety
+/// As for [`spread`].
+unsafe fn spread_any(
+    mut from: *const u8,
+    mut to: *mut u8,
+    len: usize,
+    apart: usize,
+    distant: usize,
+    count: usize,
+) {
+    for _ in 0..count {
+        // SAFETY: as promised by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+        from = from.wrapping_add(apart);
+        to = to.wrapping_add(distant);
+    }
+}

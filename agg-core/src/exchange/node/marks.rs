@@ -1,0 +1,96 @@
+//! Which bytes of a window its ranks supplied: each rank marks its own, whoever stores the window
+//! puts the marks together.
+//!
+//! A mark stands for `2^grain` bytes: no piece of the call begins or ends inside one.
+
+use super::super::coverage::Coverage;
+use super::super::share::Part;
+use super::Passage;
+use crate::Extent;
+use crate::datatype::Rows;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// File bytes as numbers of marks.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    start: u64,
+    grain: u32,
+}
+
+impl Scale {
+    /// The scale of `window`, whose first mark may begin before it.
+    pub(super) fn new(window: Extent, grain: u32) -> Self {
+        Self { start: window.offset >> grain, grain }
+    }
+
+    fn rows(self, rows: Rows) -> (usize, usize, usize, usize) {
+        let start = (rows.displacement as u64 >> self.grain) - self.start;
+        let len = (rows.len >> self.grain) as usize;
+        // One row, or rows of which the caller knows nothing but the first, may have any distance.
+        let stride = (rows.stride as u64 >> self.grain) as usize;
+        (start as usize, len, stride, rows.count as usize)
+    }
+
+    /// The bytes of `window` that `marks` stand for, counted from the window's start.
+    fn bytes(self, marks: Range<usize>, window: Extent) -> Range<usize> {
+        let byte = |mark: usize| {
+            let offset = (self.start + mark as u64) << self.grain;
+            offset.clamp(window.offset, window.end()) - window.offset
+        };
+        byte(marks.start) as usize..byte(marks.end) as usize
+    }
+}
+
+impl Passage<'_> {
+    /// This rank's marks in a window, empty. Until it arrives they are its alone.
+    pub(super) fn own_marks(&self, window: u32) -> Coverage<&mut [u64]> {
+        Coverage::over(self.words(window, self.ring.index()))
+    }
+
+    fn words(&self, window: u32, index: usize) -> &mut [u64] {
+        let (words, len) = self.ring.marks(window, index);
+        // SAFETY: aligned, inside the shared memory. A member's marks are used by it until it
+        // arrives at the window, then by the one member that stores the window, until it is done.
+        unsafe { std::slice::from_raw_parts_mut(words, len) }
+    }
+
+    /// Tells which of this rank's marks are in use.
+    pub(super) fn publish(&self, window: u32, marks: &Coverage<&mut [u64]>) {
+        let Range { start, end } = marks.used();
+        let packed = (start as u64) << 32 | end as u64;
+        self.ring.used(window, self.ring.index()).store(packed, Ordering::SeqCst);
+    }
+
+    /// Puts all ranks' marks into `all` and clears them.
+    pub(super) fn collect(&self, window: u32, all: &mut Coverage) {
+        for index in 0..self.ring.members() {
+            let packed = self.ring.used(window, index).swap(0, Ordering::SeqCst);
+            let used = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
+            if !used.is_empty() {
+                let words = &mut self.words(window, index)[used.clone()];
+                all.merge(used.start, words);
+                words.fill(0);
+            }
+        }
+    }
+
+    /// The supplied runs of bytes of a window, from its start, out of its marks.
+    pub(super) fn runs<'c>(
+        &self,
+        extent: Extent,
+        marks: &'c Coverage,
+    ) -> impl Iterator<Item = Range<usize>> + use<'c> {
+        let scale = Scale::new(extent, self.grain);
+        marks.runs(0).map(move |run| scale.bytes(run, extent))
+    }
+
+    /// Marks the bytes of `part`.
+    pub(super) fn mark(&self, part: Part, marks: &mut Coverage<&mut [u64]>) {
+        let scale = Scale::new(part.window, self.grain);
+        for rows in self.request.view.rows(part.position, part.len as u64) {
+            let (start, len, stride, count) = scale.rows(rows);
+            marks.add_rows(start, len, stride, count);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Reading: who comes first to a window reads it, each rank takes its pieces.
+
+use super::super::step;
+use super::copy;
+use super::Passage;
+use crate::Extent;
+use crate::driver::Outcome;
+use crate::error::Result;
+use crate::plan::Summary;
+use crate::task::yield_now;
+
+/// Carries out this rank's part of the read.
+pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
+    let mut reader = Reader { passage, result: Ok(()) };
+    let passed = pass(passage, &mut reader).await;
+    let result = passage.meeting.agree(step::AGREE, passed.and(reader.result)).await;
+    // Data counts up to the first byte that is missing; a view's data is in file order.
+    let (first, len) = (passage.request.position, passage.request.len());
+    let upto = passage.request.view.data_before(passage.ring.end());
+    Outcome { bytes: upto.saturating_sub(first).min(len), result }
+}
+
+async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
+    let ring = &passage.ring;
+    for window in passage.own_windows() {
+        let valid = match ring.loaded_or_free(window).await? {
+            Some(valid) => valid,
+            None if ring.claim_load(window) => reader.load(window),
+            None => {
+                // Somebody else reads it: meanwhile read a later one.
+                let wanted = |ahead| passage.expected(ahead) > 0;
+                if let Some(ahead) = ring.claim_ahead(window, wanted) {
+                    reader.load(ahead);
+                }
+                ring.wait_loaded(window).await?
+            }
+        };
+        passage.take(window, valid);
+        if ring.arrive(window, passage.expected(window)) {
+            ring.finish(window, |later| passage.expected(later));
+            yield_now().await;
+        }
+    }
+    // The end of the file is known when all windows are done.
+    ring.drained(|| ()).await
+}
+
+impl Passage<'_> {
+    /// Takes this rank's pieces out of the window, whose bytes end at `valid`.
+    fn take(&self, window: u32, valid: u64) {
+        let extent = self.windows.extent(window);
+        let there = Extent::between(extent.offset, valid.clamp(extent.offset, extent.end()));
+        let part = self.part(there);
+        if part.len > 0 {
+            let bytes = self.ring.bytes(window, extent.len as usize);
+            // SAFETY: the window is loaded, and nobody writes to it before this rank arrives.
+            unsafe { copy::get(self.request, part, bytes) };
+        }
+    }
+
+    /// The bytes of the window from the first to the last that a rank may want.
+    fn wanted(&self, window: u32) -> Extent {
+        let extent = self.windows.extent(window);
+        let parts = self.all.iter().filter(|summary| summary.bytes > 0).filter_map(|summary| {
+            let span = summary.span.intersect(extent);
+            (!span.is_empty()).then(|| Summary { span, bytes: 1, ..Summary::default() })
+        });
+        Summary::hull(&parts.collect::<Vec<_>>())
+    }
+}
+
+struct Reader<'a> {
+    passage: &'a Passage<'a>,
+    result: Result<()>,
+}
+
+impl Reader<'_> {
+    /// Reads a claimed window; returns the end of its bytes.
+    fn load(&mut self, window: u32) -> u64 {
+        let Passage { scene, ring, windows, .. } = self.passage;
+        let (extent, wanted) = (windows.extent(window), self.passage.wanted(window));
+        let mut valid = wanted.end();
+        if ring.end() <= wanted.offset {
+            valid = wanted.offset;
+        } else {
+            let skip = (wanted.offset - extent.offset) as usize;
+            let start = ring.bytes(window, extent.len as usize).wrapping_add(skip);
+            // SAFETY: whoever claimed the window is alone with it until it is loaded.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(start, wanted.len as usize) };
+            let outcome = scene.driver.read_contig(bytes, wanted.offset, scene.counters);
+            if outcome.bytes < wanted.len || outcome.result.is_err() {
+                valid = wanted.offset + outcome.bytes;
+                ring.note_end(valid);
+            }
+            self.result = std::mem::replace(&mut self.result, Ok(())).and(outcome.result);
+        }
+        ring.loaded(window, valid);
+        valid
+    }
+}

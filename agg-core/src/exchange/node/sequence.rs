@@ -1,0 +1,122 @@
+//! The order in which windows pass: the first of every file domain, then the second of every, ...
+
+use crate::Extent;
+use crate::plan::Domains;
+
+/// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
+/// A number whose domain has no such window stands for an empty one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sequence {
+    domains: Domains,
+    size: u64,
+    /// Windows of the domain that has most.
+    rounds: u64,
+}
+
+impl Sequence {
+    /// The windows of `domains`; `size` is at least 1.
+    pub(super) fn new(domains: Domains, size: u64) -> Self {
+        let mut new = Self { domains, size, rounds: 0 };
+        new.rounds = (0..domains.count()).map(|domain| new.windows_of(domain)).max().unwrap_or(0);
+        new
+    }
+
+    /// Largest number of bytes of a window.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Number of windows.
+    pub(super) fn count(&self) -> u64 {
+        self.rounds.saturating_mul(self.domains.count() as u64)
+    }
+
+    /// Borders between windows lie at multiples of 2 to this power.
+    pub(super) fn grain(&self) -> u32 {
+        let inner = (1..self.domains.count()).map(|domain| self.domains.extent(domain).offset);
+        inner.map(u64::trailing_zeros).min().unwrap_or(63).min(self.size.trailing_zeros())
+    }
+
+    fn windows_of(&self, domain: usize) -> u64 {
+        let extent = self.domains.extent(domain);
+        if extent.is_empty() { 0 } else { self.index(extent, extent.end() - 1) + 1 }
+    }
+
+    /// The place of the window with byte `offset` among those of its domain.
+    fn index(&self, domain: Extent, offset: u64) -> u64 {
+        offset / self.size - domain.offset / self.size
+    }
+
+    /// The bytes of window `window`.
+    pub(super) fn extent(&self, window: u32) -> Extent {
+        let domains = self.domains.count().max(1) as u64;
+        let (round, domain) = (u64::from(window) / domains, u64::from(window) % domains);
+        let domain = self.domains.extent(domain as usize);
+        let Some(start) = (domain.offset / self.size)
+            .checked_add(round)
+            .and_then(|index| index.checked_mul(self.size))
+        else {
+            return Extent::default();
+        };
+        Extent::new(start, self.size).intersect(domain)
+    }
+
+    /// The windows that have bytes of `span`, in order.
+    pub(super) fn touched_by(&self, span: Extent) -> impl Iterator<Item = u32> + use<> {
+        let this = *self;
+        let touched = self.domains.touched_by(span);
+        let ranges: Vec<_> = touched
+            .map(|domain| {
+                let extent = this.domains.extent(domain);
+                let part = span.intersect(extent);
+                let rounds = this.index(extent, part.offset)..=this.index(extent, part.end() - 1);
+                (domain as u64, rounds)
+            })
+            .collect();
+        let first = ranges.iter().map(|(_, rounds)| *rounds.start()).min().unwrap_or(1);
+        let last = ranges.iter().map(|(_, rounds)| *rounds.end()).max().unwrap_or(0);
+        let domains = self.domains.count() as u64;
+        (first..=last).flat_map(move |round| {
+            let here: Vec<u32> = ranges
+                .iter()
+                .filter(|(_, rounds)| rounds.contains(&round))
+                .map(|(domain, _)| (round * domains + domain) as u32)
+                .collect();
+            here
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn windows_cover_every_byte_once_and_a_span_touches_exactly_its_windows(
+            start in 0..10_000u64, len in 1..5000u64, aggregators in 1..6usize,
+            alignment in 1..700u64, size in 1..900u64, at in 0..5000u64, part in 1..5000u64,
+        ) {
+            let hull = Extent::new(start, len);
+            let windows = Sequence::new(Domains::new(hull, aggregators, alignment, 0), size);
+            let all: Vec<Extent> = (0..windows.count() as u32).map(|w| windows.extent(w)).collect();
+            prop_assert!(all.iter().all(|window| window.len <= size));
+            let mut sorted: Vec<_> = all.iter().filter(|w| !w.is_empty()).collect();
+            sorted.sort_by_key(|window| window.offset);
+            let mut next = start;
+            for window in sorted {
+                prop_assert_eq!(window.offset, next);
+                next = window.end();
+                let inner = window.end() < hull.end();
+                prop_assert!(!inner || window.end().is_multiple_of(1 << windows.grain()));
+            }
+            prop_assert_eq!(next, hull.end());
+            let span = Extent::new(start + at % len, part).intersect(hull);
+            let wanted: Vec<u32> = (0..windows.count() as u32)
+                .filter(|w| !all[*w as usize].intersect(span).is_empty())
+                .collect();
+            prop_assert_eq!(windows.touched_by(span).collect::<Vec<_>>(), wanted);
+        }
+    }
+}

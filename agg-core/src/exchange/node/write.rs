@@ -1,0 +1,158 @@
+//! Writing: each rank puts its pieces into the windows, the last one stores the window.
+
+use super::super::coverage::Coverage;
+use super::super::{no_memory, step};
+use super::copy;
+use super::Passage;
+use crate::driver::Outcome;
+use crate::error::{Error, Result};
+use crate::independent;
+use crate::task::yield_now;
+
+/// Carries out this rank's part of the write.
+pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
+    let mut keeper = Keeper::new(passage);
+    let passed = pass(passage, &mut keeper).await;
+    let result = passed.and(keeper.result);
+    let result = passage.meeting.agree(step::AGREE, result).await;
+    let bytes = match &result {
+        Ok(()) => passage.request.len(),
+        Err(_) => passage.stored_bytes(),
+    };
+    Outcome { bytes, result }
+}
+
+/// Takes part in all windows that this rank may have data in.
+async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
+    let ring = &passage.ring;
+    for window in passage.own_windows() {
+        ring.open(window, || keeper.help()).await?;
+        if !ring.failed() {
+            passage.fill(window);
+        }
+        if ring.arrive(window, passage.expected(window)) {
+            if keeper.stores { keeper.store(window) } else { ring.offer(window) }
+            // Other operations of this rank get a turn.
+            yield_now().await;
+        }
+    }
+    // Whoever cannot leave windows to others stays until the last one is stored; and nobody may
+    // tell how much was stored before that.
+    ring.drained(|| keeper.help()).await
+}
+
+impl Passage<'_> {
+    /// Puts this rank's pieces into the window.
+    fn fill(&self, window: u32) {
+        let part = self.part(self.windows.extent(window));
+        if part.len == 0 {
+            return;
+        }
+        let bytes = self.ring.bytes(window, part.window.len as usize);
+        // SAFETY: the window is open, so it is this call's; other ranks write other bytes of it,
+        // and where they write the same ones, the call is erroneous and either byte will do.
+        unsafe { copy::put(self.request, part, bytes) };
+        let mut marks = self.own_marks(window);
+        self.mark(part, &mut marks);
+        self.publish(window, &marks);
+    }
+
+    /// After an error: how many of this rank's bytes are in the file.
+    fn stored_bytes(&self) -> u64 {
+        let unstored = self.ring.unstored();
+        let dropped = unstored.from.unwrap_or(u32::MAX);
+        let mut bytes = self.request.len();
+        for window in self.own_windows() {
+            let extent = self.windows.extent(window);
+            let part = self.part(extent);
+            let upto = match unstored.parts.iter().find(|(number, _)| *number == window) {
+                Some((_, upto)) => (*upto).clamp(extent.offset, extent.end()),
+                None if window >= dropped => extent.offset,
+                None => continue,
+            };
+            let first = part.position;
+            let stored = self.request.view.data_before(upto).clamp(first, first + part.len as u64);
+            bytes -= part.len as u64 - (stored - first);
+        }
+        bytes
+    }
+}
+
+/// Stores full windows.
+struct Keeper<'a> {
+    passage: &'a Passage<'a>,
+    marks: Option<Coverage>,
+    stores: bool,
+    result: Result<()>,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(passage: &'a Passage<'a>) -> Self {
+        Self { passage, marks: None, stores: passage.stores(), result: Ok(()) }
+    }
+
+    /// Stores windows that others left.
+    fn help(&mut self) {
+        while self.stores
+            && let Some(window) = self.passage.ring.take()
+        {
+            self.store(window);
+        }
+    }
+
+    /// Stores the supplied bytes of a full window, and ends it.
+    fn store(&mut self, window: u32) {
+        let passage = self.passage;
+        let extent = passage.windows.extent(window);
+        let bits = (extent.len as usize >> passage.grain) + 2;
+        if self.marks.is_none() {
+            self.marks = Coverage::new(bits.max((passage.windows.size() as usize >> passage.grain) + 2));
+        }
+        let stored = match &mut self.marks {
+            Some(marks) => {
+                passage.collect(window, marks);
+                let stored = if passage.ring.failed() {
+                    Err((extent.offset, None))
+                } else {
+                    store_runs(passage, window, marks)
+                };
+                marks.clear();
+                stored
+            }
+            None => Err((extent.offset, Some(no_memory(bits / 8)))),
+        };
+        if let Err((upto, error)) = stored {
+            passage.ring.note_unstored(window, upto);
+            if let Some(error) = error {
+                self.result = std::mem::replace(&mut self.result, Ok(())).and(Err(error));
+            }
+        }
+        passage.ring.finish(window, |later| passage.expected(later));
+    }
+}
+
+/// Stores the supplied runs; an error comes with the first byte that is not stored.
+fn store_runs(
+    passage: &Passage<'_>,
+    window: u32,
+    marks: &Coverage,
+) -> std::result::Result<(), (u64, Option<Error>)> {
+    let extent = passage.windows.extent(window);
+    let scene = &passage.scene;
+    // SAFETY: all ranks have arrived, so nobody writes to the window until it is done.
+    let bytes = unsafe {
+        let start = passage.ring.bytes(window, extent.len as usize);
+        std::slice::from_raw_parts(start, extent.len as usize)
+    };
+    let mut runs = passage.runs(extent, marks).peekable();
+    if runs.peek().is_some_and(|run| run.len() == bytes.len()) {
+        let outcome = scene.driver.write_contig(bytes, extent.offset, scene.counters);
+        return outcome.result.map_err(|error| (extent.offset + outcome.bytes, Some(error)));
+    }
+    let outcome =
+        independent::write_runs(scene.driver, extent.offset, bytes, runs, scene.counters);
+    outcome.result.map_err(|error| {
+        let upto = error.extent().map_or(extent.offset, |rest| rest.offset);
+        (upto, Some(error))
+    })
+}

@@ -1,0 +1,155 @@
+//! What lies where in the shared memory of a node.
+//!
+//! ```text
+//! process numbers of the members
+//! operation 0: control words | slots | summaries | results | marks in use | windows | marks
+//! operation 1: ...
+//! ```
+
+/// Operations that the ranks of a node can have under way at a time; more wait for their turn.
+pub(crate) const OPERATIONS: usize = 4;
+
+/// Windows of one operation that may be filled or stored at a time.
+pub(crate) const DEPTH: usize = 4;
+
+/// Bytes of a rank's part of a meeting.
+pub(crate) const SUMMARY: usize = 64;
+
+/// Bytes for a rank's error message.
+pub(crate) const RESULT: usize = 1024;
+
+/// Windows that were not stored in full, of one operation, see `ring.rs`.
+pub(crate) const FAILURES: usize = 4 * DEPTH;
+
+/// Memory that windows and their marks may take on a node.
+const BUDGET: usize = 64 << 20;
+
+const LARGEST_WINDOW: usize = 1 << 20;
+const SMALLEST_WINDOW: usize = 64 << 10;
+const PAGE: usize = 4096;
+
+/// The places of one node's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    members: usize,
+    /// Bytes of a window at most.
+    pub(crate) window: usize,
+}
+
+/// The control words of an operation, as distances from its start.
+pub(crate) mod control {
+    pub(crate) const ID: usize = 0;
+    pub(crate) const END: usize = 8;
+    pub(crate) const EVENTS: usize = 16;
+    pub(crate) const LEFT: usize = 20;
+    pub(crate) const MET: usize = 24;
+    pub(crate) const ENDED: usize = 28;
+    pub(crate) const FAILED: usize = 32;
+    pub(crate) const DONE: usize = 36;
+    pub(crate) const FIRST_FAILED: usize = 40;
+    pub(crate) const FAILURES: usize = 44;
+    /// Pairs of (window, offset), 16 bytes each.
+    pub(crate) const FAILURE_LIST: usize = 64;
+    pub(crate) const SLOTS: usize = 1024;
+    pub(crate) const SLOT: usize = 64;
+    pub(crate) const BYTES: usize = 4096;
+}
+
+impl Layout {
+    /// The layout for `members` ranks.
+    pub(crate) fn new(members: usize) -> Self {
+        let mut window = LARGEST_WINDOW;
+        let all = |window: usize| OPERATIONS * DEPTH * (window + members * window / 8);
+        while window > SMALLEST_WINDOW && all(window) > BUDGET {
+            window /= 2;
+        }
+        Self { members, window }
+    }
+
+    /// Bytes of the whole memory.
+    pub(crate) fn len(&self) -> usize {
+        self.operation(OPERATIONS)
+    }
+
+    /// The word with the process number of member `index`.
+    pub(crate) fn process(&self, index: usize) -> usize {
+        4 * index
+    }
+
+    /// The start of operation `place`.
+    pub(crate) fn operation(&self, place: usize) -> usize {
+        (4 * self.members).next_multiple_of(PAGE) + place * (self.marks(DEPTH, 0) - self.base())
+    }
+
+    fn base(&self) -> usize {
+        (4 * self.members).next_multiple_of(PAGE)
+    }
+
+    // The places below are those of operation 0; `Operation` adds the distance.
+
+    /// What member `index` tells the others when they meet.
+    pub(crate) fn summary(&self, index: usize) -> usize {
+        self.base() + control::BYTES + SUMMARY * index
+    }
+
+    /// The error of member `index`.
+    pub(crate) fn result(&self, index: usize) -> usize {
+        self.summary(self.members) + RESULT * index
+    }
+
+    /// Which part of the marks of member `index` in slot `slot` is in use.
+    pub(crate) fn used(&self, slot: usize, index: usize) -> usize {
+        self.result(self.members) + 8 * (slot * self.members + index)
+    }
+
+    /// The window of slot `slot`.
+    pub(crate) fn window(&self, slot: usize) -> usize {
+        self.used(DEPTH, 0).next_multiple_of(PAGE) + self.window * slot
+    }
+
+    /// The marks of member `index` in slot `slot`: a bit for each byte of the window, or for more,
+    /// and one word for a window that starts inside a word.
+    pub(crate) fn marks(&self, slot: usize, index: usize) -> usize {
+        self.window(DEPTH) + (slot * self.members + index) * self.marks_len()
+    }
+
+    /// Bytes of marks of one member in one slot.
+    pub(crate) fn marks_len(&self) -> usize {
+        self.window / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_and_marks_stay_within_the_budget() {
+        for members in 1..=64 {
+            let layout = Layout::new(members);
+            assert!(layout.window >= SMALLEST_WINDOW);
+            let control = OPERATIONS * (control::BYTES + members * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
+            assert!(layout.len() <= BUDGET + control + 2 * PAGE, "{members}: {}", layout.len());
+        }
+        assert_eq!(Layout::new(8).window, 1 << 20);
+    }
+
+    #[test]
+    fn nothing_overlaps() {
+        let layout = Layout::new(3);
+        let places = [
+            (layout.operation(0), control::BYTES),
+            (layout.summary(0), 3 * SUMMARY),
+            (layout.result(0), 3 * RESULT),
+            (layout.used(0, 0), 3 * 8 * DEPTH),
+            (layout.window(0), layout.window * DEPTH),
+            (layout.marks(0, 0), 3 * DEPTH * layout.marks_len()),
+            (layout.operation(1), 0),
+        ];
+        for pair in places.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{places:?}");
+        }
+        assert!(control::SLOTS >= control::FAILURE_LIST + 16 * FAILURES);
+        assert!(control::BYTES >= control::SLOTS + control::SLOT * DEPTH);
+    }
+}

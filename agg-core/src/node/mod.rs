@@ -1,0 +1,97 @@
+//! The ranks of one node: memory that they share, and collective steps in it.
+//!
+//! A node's ranks share one nameless memory for each communicator. In it, up to
+//! [`layout::OPERATIONS`] collective operations take place at a time: the ranks *meet* (each
+//! hears what all want), pass data through a ring of *windows* of the file ([`ring`]), and *agree*
+//! on the result. There are no messages and no locks; who waits sleeps until something happens.
+
+mod form;
+mod futex;
+mod layout;
+mod memory;
+mod operation;
+mod ring;
+
+pub use form::form;
+pub use memory::Address;
+pub(crate) use operation::Operation;
+pub(crate) use ring::Ring;
+
+use crate::error::{Error, ErrorClass, Result};
+use layout::Layout;
+use memory::Memory;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Sleeps until the word at `address` is no longer `seen`, at most for `most`.
+pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
+    futex::wait(address, seen, most);
+}
+
+/// One rank's access to the memory of its node.
+#[derive(Debug)]
+pub struct Node {
+    memory: Memory,
+    layout: Layout,
+    /// The ranks of the node, ascending.
+    members: Vec<usize>,
+    /// This rank's place among them.
+    index: usize,
+}
+
+impl Node {
+    /// Memory for `members`, of which this rank is the `index`th.
+    pub(crate) fn create(members: Vec<usize>, index: usize) -> Result<Self> {
+        let layout = Layout::new(members.len());
+        let memory = Memory::create(layout.len())?;
+        Ok(Self { memory, layout, members, index }.entered())
+    }
+
+    /// The memory that another rank of the node made.
+    pub(crate) fn open(address: Address, members: Vec<usize>, index: usize) -> Result<Self> {
+        let layout = Layout::new(members.len());
+        let memory = Memory::open(address, layout.len())?;
+        Ok(Self { memory, layout, members, index }.entered())
+    }
+
+    /// Leaves this process' number where the others can look whether it lives.
+    fn entered(self) -> Self {
+        let process = self.memory.word(self.layout.process(self.index));
+        process.store(std::process::id(), Ordering::Release);
+        self
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.memory.address()
+    }
+
+    /// The ranks of the node, ascending.
+    pub fn members(&self) -> &[usize] {
+        &self.members
+    }
+
+    /// This rank's place among the members.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// An error if a member's process has ended.
+    fn all_live(&self) -> Result<()> {
+        for (index, rank) in self.members.iter().enumerate() {
+            let process = self.memory.word(self.layout.process(index)).load(Ordering::Acquire);
+            let Ok(process) = libc::pid_t::try_from(process) else { continue };
+            // SAFETY: signal 0 only asks whether the process exists.
+            let gone = process != 0
+                && unsafe { libc::kill(process, 0) } != 0
+                && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+            if gone {
+                let detail = format!("the process of rank {rank} has ended");
+                return Err(Error::new(ErrorClass::Other, detail).with_rank(*rank));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Windows of the file that pass through the shared memory of a node, in order.
+//!
+//! Window `w` of an operation uses slot `w % DEPTH`. It is *open* once all windows up to
+//! `w - DEPTH` are done, so at most `DEPTH` windows are under way and no rank can run ahead of the
+//! others by more. Each member that may have data in a window puts it there and *arrives*; who
+//! arrives last finds the window full.
+
+use super::layout::{DEPTH, FAILURES, control};
+use super::operation::Operation;
+use crate::error::Result;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The ring of one operation, as one member sees it.
+pub(crate) struct Ring<'a> {
+    operation: &'a Operation<'a>,
+    /// Number of windows.
+    windows: u32,
+}
+
+/// Words of a slot, as distances from its start.
+mod slot {
+    pub(super) const ARRIVED: usize = 0;
+    pub(super) const FULL: usize = 4;
+    pub(super) const FINISHED: usize = 8;
+    pub(super) const CLAIMED: usize = 12;
+    pub(super) const LOADED: usize = 16;
+    pub(super) const VALID: usize = 24;
+}
+
+/// What of an operation's windows did not reach the file.
+#[derive(Debug, Default)]
+pub(crate) struct Unstored {
+    /// Windows with the first byte of the file that they did not store.
+    pub(crate) parts: Vec<(u32, u64)>,
+    /// No window from this one on was stored.
+    pub(crate) from: Option<u32>,
+}
+
+impl<'a> Ring<'a> {
+    /// The ring of `operation` for `windows` windows, fewer than 2^31.
+    pub(crate) fn new(operation: &'a Operation<'a>, windows: u32) -> Self {
+        Self { operation, windows }
+    }
+
+    fn slot(&self, window: u32, word: usize) -> &AtomicU32 {
+        let slot = window as usize % DEPTH;
+        self.operation.word(control::SLOTS + control::SLOT * slot + word)
+    }
+
+    fn valid(&self, window: u32) -> &AtomicU64 {
+        let slot = window as usize % DEPTH;
+        self.operation.long(control::SLOTS + control::SLOT * slot + slot::VALID)
+    }
+
+    /// Windows below this one are done.
+    fn done(&self) -> u32 {
+        self.operation.word(control::DONE).load(Ordering::SeqCst)
+    }
+
+    fn is_open(&self, window: u32) -> bool {
+        window < self.done() + DEPTH as u32
+    }
+
+    /// Waits until `window` is open, and runs `help` whenever something has happened meanwhile.
+    pub(crate) async fn open(&self, window: u32, mut help: impl FnMut()) -> Result<()> {
+        let ready = || {
+            if !self.is_open(window) {
+                help();
+            }
+            self.is_open(window).then_some(())
+        };
+        self.operation.until(ready).await
+    }
+
+    /// Waits until all windows are done, and runs `help` whenever something has happened meanwhile.
+    pub(crate) async fn drained(&self, mut help: impl FnMut()) -> Result<()> {
+        let ready = || {
+            help();
+            (self.done() >= self.windows).then_some(())
+        };
+        self.operation.until(ready).await
+    }
+
+    /// Notes that this member is done with `window`, of which `expected` members are; whether it
+    /// was the last.
+    pub(crate) fn arrive(&self, window: u32, expected: u32) -> bool {
+        let arrived = self.slot(window, slot::ARRIVED).fetch_add(1, Ordering::SeqCst) + 1;
+        arrived == expected
+    }
+
+    /// Leaves a full window to a member that can store it.
+    pub(crate) fn offer(&self, window: u32) {
+        self.slot(window, slot::FULL).store(window + 1, Ordering::SeqCst);
+        self.operation.announce();
+    }
+
+    /// Takes over a full window that another member left.
+    pub(crate) fn take(&self) -> Option<u32> {
+        let done = self.done();
+        let end = self.windows.min(done + DEPTH as u32);
+        (done..end).find(|window| {
+            let full = self.slot(*window, slot::FULL);
+            let taken = full.compare_exchange(window + 1, 0, Ordering::SeqCst, Ordering::SeqCst);
+            taken.is_ok()
+        })
+    }
+
+    /// Ends `window`; `expected` says how many members each later window waits for, and windows
+    /// that wait for none are passed over.
+    pub(crate) fn finish(&self, window: u32, expected: impl Fn(u32) -> u32) {
+        self.slot(window, slot::ARRIVED).store(0, Ordering::SeqCst);
+        self.slot(window, slot::FINISHED).store(window + 1, Ordering::SeqCst);
+        let done = self.operation.word(control::DONE);
+        let mut next = done.load(Ordering::SeqCst);
+        while next < self.windows {
+            let finished = self.slot(next, slot::FINISHED).load(Ordering::SeqCst) == next + 1;
+            if !finished && expected(next) > 0 {
+                // Somebody else may have moved on meanwhile.
+                if done.load(Ordering::SeqCst) == next {
+                    break;
+                }
+            } else {
+                let _ = done.compare_exchange(next, next + 1, Ordering::SeqCst, Ordering::SeqCst);
+            }
+            next = done.load(Ordering::SeqCst);
+        }
+        self.operation.announce();
+    }
+
+    // Reading.
+
+    /// Claims the loading of `window`; only one member gets it.
+    pub(crate) fn claim_load(&self, window: u32) -> bool {
+        if !self.is_open(window) {
+            return false;
+        }
+        let claimed = self.slot(window, slot::CLAIMED);
+        let before = claimed.load(Ordering::SeqCst);
+        before != window + 1
+            && claimed
+                .compare_exchange(before, window + 1, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+    }
+
+    /// The first open window from `window` on, for which `wanted` holds, that nobody loads yet;
+    /// claimed for this member.
+    pub(crate) fn claim_ahead(&self, window: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
+        let end = self.windows.min(self.done() + DEPTH as u32);
+        (window..end).find(|ahead| wanted(*ahead) && self.claim_load(*ahead))
+    }
+
+    /// The window holds the file's bytes below `valid`.
+    pub(crate) fn loaded(&self, window: u32, valid: u64) {
+        self.valid(window).store(valid, Ordering::SeqCst);
+        self.slot(window, slot::LOADED).store(window + 1, Ordering::SeqCst);
+        self.operation.announce();
+    }
+
+    fn is_loaded(&self, window: u32) -> Option<u64> {
+        let loaded = self.slot(window, slot::LOADED).load(Ordering::SeqCst) == window + 1;
+        loaded.then(|| self.valid(window).load(Ordering::SeqCst))
+    }
+
+    /// Waits until `window` is loaded, or open and not claimed (`None`).
+    pub(crate) async fn loaded_or_free(&self, window: u32) -> Result<Option<u64>> {
+        let ready = || {
+            if let Some(valid) = self.is_loaded(window) {
+                return Some(Some(valid));
+            }
+            let claimed = self.slot(window, slot::CLAIMED).load(Ordering::SeqCst);
+            (self.is_open(window) && claimed != window + 1).then_some(None)
+        };
+        self.operation.until(ready).await
+    }
+
+    /// Waits until `window` is loaded: the end of its bytes.
+    pub(crate) async fn wait_loaded(&self, window: u32) -> Result<u64> {
+        self.operation.until(|| self.is_loaded(window)).await
+    }
+
+    // Failures.
+
+    /// Whether some window failed: from now on windows are received and dropped.
+    pub(crate) fn failed(&self) -> bool {
+        self.operation.word(control::FIRST_FAILED).load(Ordering::SeqCst) != 0
+    }
+
+    /// Notes that of `window` only the bytes below `offset` are stored. Must come before
+    /// [`Ring::finish`].
+    ///
+    /// Windows that are `DEPTH` or more behind the first failed one are opened only after it was
+    /// finished, so all of them are dropped and need no note; the others fit the list.
+    pub(crate) fn note_unstored(&self, window: u32, offset: u64) {
+        let first = self.operation.word(control::FIRST_FAILED);
+        let _ = first.compare_exchange(0, window + 1, Ordering::SeqCst, Ordering::SeqCst);
+        if window >= self.first_dropped() {
+            return;
+        }
+        let count = self.operation.word(control::FAILURES).fetch_add(1, Ordering::SeqCst) as usize;
+        if count < FAILURES {
+            let at = control::FAILURE_LIST + 16 * count;
+            self.operation.long(at).store(u64::from(window), Ordering::SeqCst);
+            self.operation.long(at + 8).store(offset, Ordering::SeqCst);
+        }
+    }
+
+    fn first_dropped(&self) -> u32 {
+        let first = self.operation.word(control::FIRST_FAILED).load(Ordering::SeqCst);
+        if first == 0 { u32::MAX } else { first - 1 + DEPTH as u32 }
+    }
+
+    /// What did not reach the file; final when all windows are done.
+    pub(crate) fn unstored(&self) -> Unstored {
+        if !self.failed() {
+            return Unstored::default();
+        }
+        let count = self.operation.word(control::FAILURES).load(Ordering::SeqCst) as usize;
+        let parts = (0..count.min(FAILURES)).map(|number| {
+            let at = control::FAILURE_LIST + 16 * number;
+            let window = self.operation.long(at).load(Ordering::SeqCst) as u32;
+            (window, self.operation.long(at + 8).load(Ordering::SeqCst))
+        });
+        Unstored { parts: parts.collect(), from: Some(self.first_dropped()) }
+    }
+
+    /// Lowers the offset from which on the file has no (readable) bytes.
+    pub(crate) fn note_end(&self, offset: u64) {
+        // Stored as its complement, so that 0 stands for no end.
+        self.operation.long(control::END).fetch_max(!offset, Ordering::SeqCst);
+    }
+
+    /// The lowest offset noted; `u64::MAX` if none.
+    pub(crate) fn end(&self) -> u64 {
+        !self.operation.long(control::END).load(Ordering::SeqCst)
+    }
+
+    // Memory.
+
+    /// The bytes of the window's slot, of which `len` are used.
+    pub(crate) fn bytes(&self, window: u32, len: usize) -> *mut u8 {
+        let node = self.operation.node;
+        assert!(len <= node.layout.window, "a window of {len} bytes");
+        node.memory.place(node.layout.window(window as usize % DEPTH) + self.operation.base, len)
+    }
+
+    /// The marks of member `index` for the window's slot.
+    pub(crate) fn marks(&self, window: u32, index: usize) -> (*mut u64, usize) {
+        let (node, base) = (self.operation.node, self.operation.base);
+        let len = node.layout.marks_len();
+        let start = node.layout.marks(window as usize % DEPTH, index) + base;
+        (node.memory.place(start, len).cast(), len / 8)
+    }
+
+    /// The words of [`Ring::marks`] in use, as (first, one past the last).
+    pub(crate) fn used(&self, window: u32, index: usize) -> &AtomicU64 {
+        let (node, base) = (self.operation.node, self.operation.base);
+        node.memory.long(node.layout.used(window as usize % DEPTH, index) + base)
+    }
+
+    /// Number of members.
+    pub(crate) fn members(&self) -> usize {
+        self.operation.members()
+    }
+
+    /// This member.
+    pub(crate) fn index(&self) -> usize {
+        self.operation.node.index
+    }
+}
