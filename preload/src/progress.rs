@@ -3,7 +3,8 @@
 //! Whoever waits here also lets all pending nonblocking operations proceed: another rank may need
 //! our part of one of them before it can do what we wait for.
 
-use crate::requests;
+use crate::{requests, transport};
+use agg_core::task::{self, Sleep};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +17,9 @@ const YIELDS: u32 = 256;
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(100);
 
+/// First sleep of a rank that another one of its node will wake.
+const SHORTEST_NAP: Duration = Duration::from_micros(200);
+
 /// Counts messages that have arrived: evidence that the ranks get on.
 static ADVANCED: AtomicU64 = AtomicU64::new(0);
 
@@ -26,8 +30,22 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
 
 /// What a waiting thread does after `waits` polls in vain.
 pub fn idle(waits: u32) {
+    let sleep = task::take_sleep();
     requests::progress();
-    rest(waits);
+    match sleep {
+        Some(sleep) if waits >= EAGER && !requests::any_work() => nap(sleep, waits - EAGER),
+        _ => rest(waits),
+    }
+}
+
+/// Sleeps until another rank of the node announces something; wakes up now and then all the same,
+/// since a rank that waits here may be the only one that can bring a message of the program's
+/// forward.
+fn nap(sleep: Sleep, naps: u32) {
+    if naps > 0 {
+        transport::poke();
+    }
+    sleep.wait(SHORTEST_NAP * naps.clamp(1, 10));
 }
 
 /// Leaves the processor to others, the longer the more often it was in vain.

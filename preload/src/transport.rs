@@ -55,6 +55,14 @@ fn rank_and_size(comm: usize) -> Result<(usize, usize)> {
     Ok((usize::try_from(rank).map_err(invalid)?, usize::try_from(size).map_err(invalid)?))
 }
 
+/// Lets the MPI library get on with messages of the program, as every call of it must.
+pub(crate) fn poke() {
+    let (Ok(comm), Some(_)) = (lonely(), abi::get()) else { return };
+    let (mut flag, mut status): (c_int, _) = (0, room::Status::new());
+    // SAFETY: this process' own communicator; flag and status outlive the call.
+    unsafe { mpi::Iprobe(0, 0, comm, &raw mut flag, status.place()) };
+}
+
 /// A communicator of ours that is freed with its last user, or earlier when MPI ends.
 pub(crate) struct Private {
     abi: &'static Abi,

@@ -52,6 +52,12 @@ fn facts_agree(recipe: &Recipe) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(datatype.pieces(), runs(&map.bytes(1)).len() as u64);
     prop_assert_eq!(datatype.is_contiguous(), runs(&map.bytes(4)).len() <= 1);
+    let copies = runs(&map.bytes(COPIES));
+    let unit = 1i64 << datatype.grain().min(62);
+    for (at, len) in &copies {
+        prop_assert_eq!((at - copies[0].0) % unit, 0);
+        prop_assert_eq!(*len as i64 % unit, 0);
+    }
     let ascending = map.bytes(COPIES).windows(2).all(|pair| pair[0] < pair[1]);
     prop_assert_eq!(datatype.is_ascending(), ascending);
     Ok(())

@@ -11,7 +11,8 @@ use crate::transport::Transport;
 /// memory is not to be had on some node: then everything travels in messages.
 pub async fn form(transport: &dyn Transport, nodes: &[usize], tag: u32) -> Result<Option<Node>> {
     let rank = transport.rank();
-    let members: Vec<usize> = (0..nodes.len()).filter(|other| nodes[*other] == nodes[rank]).collect();
+    let members: Vec<usize> =
+        (0..nodes.len()).filter(|other| nodes[*other] == nodes[rank]).collect();
     let index = members.iter().position(|member| *member == rank).unwrap_or(0);
     let node = if index == 0 {
         invite(transport, tag, members).await?

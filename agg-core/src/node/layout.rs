@@ -128,7 +128,8 @@ mod tests {
         for members in 1..=64 {
             let layout = Layout::new(members);
             assert!(layout.window >= SMALLEST_WINDOW);
-            let control = OPERATIONS * (control::BYTES + members * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
+            let control =
+                OPERATIONS * (control::BYTES + members * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
             assert!(layout.len() <= BUDGET + control + 2 * PAGE, "{members}: {}", layout.len());
         }
         assert_eq!(Layout::new(8).window, 1 << 20);
@@ -149,7 +150,7 @@ mod tests {
         for pair in places.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{places:?}");
         }
-        assert!(control::SLOTS >= control::FAILURE_LIST + 16 * FAILURES);
-        assert!(control::BYTES >= control::SLOTS + control::SLOT * DEPTH);
+        const { assert!(control::SLOTS >= control::FAILURE_LIST + 16 * FAILURES) };
+        const { assert!(control::BYTES >= control::SLOTS + control::SLOT * DEPTH) };
     }
 }

@@ -26,7 +26,9 @@ impl Node {
     /// Claims the place of operation `id`, which is unique among the operations of this node's
     /// memory and the same on all its ranks.
     pub(crate) async fn claim(&self, id: u64) -> Result<Operation<'_>> {
-        let place = (id % OPERATIONS as u64) as usize;
+        // Operations of one file follow each other in number, those of several files start alike.
+        let mixed = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let place = (mixed % OPERATIONS as u64) as usize;
         let base = self.layout.operation(place) - self.layout.operation(0);
         let operation = Operation { node: self, base };
         let owner = operation.long(control::ID);
@@ -102,9 +104,8 @@ impl Operation<'_> {
     pub(crate) async fn meet(&self, mine: &[u8]) -> Result<Vec<u8>> {
         let len = mine.len();
         assert!(len <= SUMMARY, "a part of {len} bytes");
-        let place = |index| {
-            self.node.memory.place(self.node.layout.summary(index) + self.base, len)
-        };
+        let place =
+            |index| self.node.memory.place(self.node.layout.summary(index) + self.base, len);
         // SAFETY: this member's part is written by nobody else, and read only after `MET` counts it.
         unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), place(self.node.index), len) };
         let met = self.word(control::MET);
@@ -181,7 +182,10 @@ impl Drop for Operation<'_> {
             return;
         }
         for index in 0..self.members() {
-            self.node.memory.long(self.node.layout.result(index) + self.base).store(0, Ordering::Relaxed);
+            self.node
+                .memory
+                .long(self.node.layout.result(index) + self.base)
+                .store(0, Ordering::Relaxed);
         }
         for at in (control::LEFT..control::FAILURE_LIST).step_by(4) {
             self.word(at).store(0, Ordering::Relaxed);

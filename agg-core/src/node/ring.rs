@@ -8,6 +8,7 @@
 use super::layout::{DEPTH, FAILURES, control};
 use super::operation::Operation;
 use crate::error::Result;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The ring of one operation, as one member sees it.
@@ -61,6 +62,12 @@ impl<'a> Ring<'a> {
         window < self.done() + DEPTH as u32
     }
 
+    /// The windows that are open and not done.
+    fn under_way(&self) -> Range<u32> {
+        let done = self.done();
+        done..self.windows.min(done + DEPTH as u32)
+    }
+
     /// Waits until `window` is open, and runs `help` whenever something has happened meanwhile.
     pub(crate) async fn open(&self, window: u32, mut help: impl FnMut()) -> Result<()> {
         let ready = || {
@@ -94,11 +101,9 @@ impl<'a> Ring<'a> {
         self.operation.announce();
     }
 
-    /// Takes over a full window that another member left.
-    pub(crate) fn take(&self) -> Option<u32> {
-        let done = self.done();
-        let end = self.windows.min(done + DEPTH as u32);
-        (done..end).find(|window| {
+    /// Takes over a full window that another member left, one for which `mine` holds.
+    pub(crate) fn take(&self, mine: impl Fn(u32) -> bool) -> Option<u32> {
+        self.under_way().filter(|window| mine(*window)).find(|window| {
             let full = self.slot(*window, slot::FULL);
             let taken = full.compare_exchange(window + 1, 0, Ordering::SeqCst, Ordering::SeqCst);
             taken.is_ok()
@@ -129,53 +134,49 @@ impl<'a> Ring<'a> {
 
     // Reading.
 
-    /// Claims the loading of `window`; only one member gets it.
-    pub(crate) fn claim_load(&self, window: u32) -> bool {
-        if !self.is_open(window) {
-            return false;
-        }
-        let claimed = self.slot(window, slot::CLAIMED);
-        let before = claimed.load(Ordering::SeqCst);
-        before != window + 1
-            && claimed
-                .compare_exchange(before, window + 1, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
+    /// Claims, for reading it, the first open window for which `wanted` holds and that nobody has
+    /// claimed.
+    pub(crate) fn claim(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
+        self.under_way().filter(|window| wanted(*window)).find(|window| {
+            let claimed = self.slot(*window, slot::CLAIMED);
+            let before = claimed.load(Ordering::SeqCst);
+            // Another claim of the slot means that the window is done: it is no longer under way.
+            let later = before > *window + 1;
+            let free = before != *window + 1 && !later;
+            let exchange = || {
+                let (claim, order) = (window + 1, Ordering::SeqCst);
+                claimed.compare_exchange(before, claim, order, order)
+            };
+            free && exchange().is_ok()
+        })
     }
 
-    /// The first open window from `window` on, for which `wanted` holds, that nobody loads yet;
-    /// claimed for this member.
-    pub(crate) fn claim_ahead(&self, window: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
-        let end = self.windows.min(self.done() + DEPTH as u32);
-        (window..end).find(|ahead| wanted(*ahead) && self.claim_load(*ahead))
-    }
-
-    /// The window holds the file's bytes below `valid`.
-    pub(crate) fn loaded(&self, window: u32, valid: u64) {
+    /// Announces that `window` holds the file's bytes below `valid`.
+    pub(crate) fn note_loaded(&self, window: u32, valid: u64) {
         self.valid(window).store(valid, Ordering::SeqCst);
         self.slot(window, slot::LOADED).store(window + 1, Ordering::SeqCst);
         self.operation.announce();
     }
 
-    fn is_loaded(&self, window: u32) -> Option<u64> {
-        let loaded = self.slot(window, slot::LOADED).load(Ordering::SeqCst) == window + 1;
-        loaded.then(|| self.valid(window).load(Ordering::SeqCst))
-    }
-
-    /// Waits until `window` is loaded, or open and not claimed (`None`).
-    pub(crate) async fn loaded_or_free(&self, window: u32) -> Result<Option<u64>> {
+    /// Waits until `window` is loaded, and runs `help`, which says whether it did something,
+    /// meanwhile; returns the end of the window's bytes.
+    pub(crate) async fn loaded(&self, window: u32, mut help: impl FnMut() -> bool) -> Result<u64> {
+        let there = || {
+            let loaded = self.slot(window, slot::LOADED).load(Ordering::SeqCst) == window + 1;
+            loaded.then(|| self.valid(window).load(Ordering::SeqCst))
+        };
         let ready = || {
-            if let Some(valid) = self.is_loaded(window) {
-                return Some(Some(valid));
+            loop {
+                if let Some(valid) = there() {
+                    return Some(valid);
+                }
+                if !help() {
+                    // The window may have been loaded while there was nothing to help with.
+                    return there();
+                }
             }
-            let claimed = self.slot(window, slot::CLAIMED).load(Ordering::SeqCst);
-            (self.is_open(window) && claimed != window + 1).then_some(None)
         };
         self.operation.until(ready).await
-    }
-
-    /// Waits until `window` is loaded: the end of its bytes.
-    pub(crate) async fn wait_loaded(&self, window: u32) -> Result<u64> {
-        self.operation.until(|| self.is_loaded(window)).await
     }
 
     // Failures.

@@ -1,0 +1,80 @@
+//! Meeting and agreeing in shared memory.
+
+use super::Node;
+use crate::error::{Error, ErrorClass};
+use crate::task::{block_on, take_sleep};
+use crate::transport::Transport;
+use crate::transport::threads::tests::run;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+#[test]
+fn every_rank_hears_what_all_bring_time_after_time() {
+    for size in [1, 2, 5, 8] {
+        let right = run(size, move |transport| {
+            Box::pin(async move {
+                let node = transport.node().expect("threads share memory");
+                for id in 0..300u64 {
+                    let operation = node.claim(id).await.expect("all live");
+                    let mine = [transport.rank() as u8, id as u8];
+                    let all = operation.meet(&mine).await.expect("all live");
+                    let wanted: Vec<u8> = (0..size as u8).flat_map(|r| [r, id as u8]).collect();
+                    assert_eq!(all, wanted);
+                    assert_eq!(operation.agree(Ok(())).await, Ok(()));
+                }
+                true
+            })
+        });
+        assert_eq!(right, vec![true; size]);
+    }
+}
+
+#[test]
+fn the_error_of_the_lowest_rank_that_failed_reaches_all_also_a_long_one() {
+    let results = run(4, |transport| {
+        Box::pin(async move {
+            let operation = transport.node().expect("memory").claim(7).await.expect("all live");
+            let local = match transport.rank() {
+                0 | 3 => Ok(()),
+                rank => Err(Error::new(ErrorClass::NoSpace, format!("{rank}{}", "é".repeat(4000)))
+                    .with_path("/a/file")),
+            };
+            operation.agree(local).await
+        })
+    });
+    for result in &results {
+        let error = result.as_ref().expect_err("two ranks failed");
+        assert_eq!((error.class(), error.rank()), (ErrorClass::NoSpace, Some(1)));
+        assert!(error.to_string().contains("/a/file"), "{error}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_process_that_has_ended_gets_an_error() {
+    let node = Node::create(vec![4, 9], 0).expect("memory");
+    // SAFETY: the child ends at once and touches nothing.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { libc::_exit(0) };
+    }
+    node.memory.word(node.layout.process(1)).store(child as u32, Ordering::Release);
+    // SAFETY: collects the child.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    let meeting = async {
+        let operation = node.claim(0).await?;
+        operation.meet(&[1]).await
+    };
+    let result = block_on(meeting, |_| {
+        take_sleep().expect("a word to wait for").wait(Duration::from_millis(100));
+    });
+    let error = result.expect_err("nobody else is there");
+    assert_eq!((error.class(), error.rank()), (ErrorClass::Other, Some(9)));
+}
+
+#[test]
+fn memory_of_another_size_is_not_mistaken_for_this_nodes() {
+    let node = Node::create(vec![0, 1], 0).expect("memory");
+    let other = Node::open(node.address(), vec![0, 1, 2], 1);
+    assert_eq!(other.map_err(|error| error.class()).err(), Some(ErrorClass::Intern));
+}

@@ -7,6 +7,7 @@ use crate::abi::Abi;
 use crate::requests::blocking;
 use crate::{mpi, progress};
 use agg_core::lanes::{Lane, Lanes};
+use agg_core::node::{self, Node};
 use agg_core::task::BoxFuture;
 use agg_core::transport::{
     NodeTable, SharedLocks, SharedPointer, TablePointer, Transport, share_on_node, share_table,
@@ -19,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct MpiTransport {
     /// Before the communicator, over which windows are freed.
     memory: OnceLock<Memory>,
+    node: OnceLock<Node>,
     private: Arc<Private>,
     rank: usize,
     size: usize,
@@ -50,7 +52,13 @@ impl MpiTransport {
         let places = Places::gather(abi, private.comm, size)?;
         let max_tag = max_tag(abi, private.comm);
         let (memory, lanes, next) = (OnceLock::new(), Lanes::new(max_tag), OnceLock::new());
-        let made = Self { memory, private, rank, size, places, max_tag, lanes, next };
+        let node = OnceLock::new();
+        let made = Self { memory, node, private, rank, size, places, max_tag, lanes, next };
+        let tags = made.lanes.opening().next();
+        // Without memory of the node everything travels in messages.
+        if let Some(node) = node::form(&made, &made.places.nodes, tags.tag(0)).await? {
+            made.node.get_or_init(|| node);
+        }
         let memory = made.share_memory().await?;
         made.memory.get_or_init(|| memory);
         let made = Arc::new(made);
@@ -61,7 +69,7 @@ impl MpiTransport {
     /// Memory of the node if all ranks are on one and can have it, else a window, else none.
     async fn share_memory(&self) -> Result<Memory> {
         let tags = self.lanes.opening().next();
-        if self.places.one_node
+        if self.places.one_node()
             && let Ok(table) = share_table(self, tags.tag(0)).await
         {
             return Ok(Memory::Node(table));
@@ -143,6 +151,10 @@ impl Transport for MpiTransport {
         progress::idle(waits);
     }
 
+    fn node(&self) -> Option<&Node> {
+        self.node.get()
+    }
+
     fn lanes(&self) -> &Arc<Lanes> {
         &self.lanes
     }
@@ -172,7 +184,7 @@ impl Transport for MpiTransport {
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {
         Box::pin(async move {
-            if self.places.one_node {
+            if self.places.one_node() {
                 return share_on_node(self, tag).await;
             }
             let text = "atomic mode: ranks on several nodes share no locks";

@@ -43,20 +43,17 @@ impl Scale {
 }
 
 impl Passage<'_> {
-    /// This rank's marks in a window, empty. Until it arrives they are its alone.
-    pub(super) fn own_marks(&self, window: u32) -> Coverage<&mut [u64]> {
-        Coverage::over(self.words(window, self.ring.index()))
-    }
-
-    fn words(&self, window: u32, index: usize) -> &mut [u64] {
-        let (words, len) = self.ring.marks(window, index);
-        // SAFETY: aligned, inside the shared memory. A member's marks are used by it until it
-        // arrives at the window, then by the one member that stores the window, until it is done.
-        unsafe { std::slice::from_raw_parts_mut(words, len) }
-    }
-
-    /// Tells which of this rank's marks are in use.
-    pub(super) fn publish(&self, window: u32, marks: &Coverage<&mut [u64]>) {
+    /// Marks the bytes of `part`, which this rank has put into the window, and tells which of its
+    /// marks are in use.
+    pub(super) fn mark(&self, window: u32, part: Part) {
+        let (words, len) = self.ring.marks(window, self.ring.index());
+        // SAFETY: aligned, inside the shared memory, all 0; this rank's alone until it arrives.
+        let mut marks = Coverage::over(unsafe { std::slice::from_raw_parts_mut(words, len) });
+        let scale = Scale::new(part.window, self.grain);
+        for rows in self.request.view.rows(part.position, part.len as u64) {
+            let (start, len, stride, count) = scale.rows(rows);
+            marks.add_rows(start, len, stride, count);
+        }
         let Range { start, end } = marks.used();
         let packed = (start as u64) << 32 | end as u64;
         self.ring.used(window, self.ring.index()).store(packed, Ordering::SeqCst);
@@ -68,9 +65,12 @@ impl Passage<'_> {
             let packed = self.ring.used(window, index).swap(0, Ordering::SeqCst);
             let used = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
             if !used.is_empty() {
-                let words = &mut self.words(window, index)[used.clone()];
-                all.merge(used.start, words);
-                words.fill(0);
+                let (words, len) = self.ring.marks(window, index);
+                // SAFETY: as above; the member has arrived and leaves its marks to who stores the
+                // window.
+                let words = unsafe { std::slice::from_raw_parts_mut(words, len) };
+                all.merge(used.start, &words[used.clone()]);
+                words[used].fill(0);
             }
         }
     }
@@ -83,14 +83,5 @@ impl Passage<'_> {
     ) -> impl Iterator<Item = Range<usize>> + use<'c> {
         let scale = Scale::new(extent, self.grain);
         marks.runs(0).map(move |run| scale.bytes(run, extent))
-    }
-
-    /// Marks the bytes of `part`.
-    pub(super) fn mark(&self, part: Part, marks: &mut Coverage<&mut [u64]>) {
-        let scale = Scale::new(part.window, self.grain);
-        for rows in self.request.view.rows(part.position, part.len as u64) {
-            let (start, len, stride, count) = scale.rows(rows);
-            marks.add_rows(start, len, stride, count);
-        }
     }
 }

@@ -67,9 +67,8 @@ impl<'a> Passage<'a> {
     /// How many ranks may have data in `window`.
     fn expected(&self, window: u32) -> u32 {
         let extent = self.windows.extent(window);
-        let touches = |summary: &&Summary| {
-            summary.bytes > 0 && !summary.span.intersect(extent).is_empty()
-        };
+        let touches =
+            |summary: &&Summary| summary.bytes > 0 && !summary.span.intersect(extent).is_empty();
         self.all.iter().filter(touches).count() as u32
     }
 
@@ -89,12 +88,18 @@ impl<'a> Passage<'a> {
         self.windows.touched_by(span)
     }
 
-    /// Whether this rank may store windows: every rank may, unless hints name aggregators.
-    fn stores(&self) -> bool {
-        let named = |hint| self.scene.hints.origin(hint) != Some(Origin::Default);
-        let chosen = named("cb_nodes") || named("cb_config_list");
-        !chosen || self.scene.aggregators.contains(&self.scene.transport.rank())
+    /// Whether this rank may store and read `window`: every rank may, unless hints name aggregators;
+    /// then the aggregator of its file domain.
+    fn serves(&self, window: u32) -> bool {
+        let aggregator = || self.scene.aggregators[self.windows.domain(window)];
+        !named(&self.scene) || aggregator() == self.scene.transport.rank()
     }
+}
+
+/// Whether hints say who the aggregators are.
+fn named(scene: &Scene<'_>) -> bool {
+    let given = |hint| scene.hints.origin(hint) != Some(Origin::Default);
+    given("cb_nodes") || given("cb_config_list")
 }
 
 /// The windows of a call.
@@ -106,7 +111,7 @@ fn sequence(scene: &Scene<'_>, all: &[Summary], operation: &Operation<'_>) -> Se
     };
     let alignment = scene.facts.block_size.max(stripe);
     let least = scene.hints.romio_min_fdomain_size;
-    let domains = if spread(all, hull) { scene.aggregators.len() } else { 1 };
+    let domains = if named(scene) || spread(all, hull) { scene.aggregators.len() } else { 1 };
     let domains = Domains::new(hull, domains, alignment, least);
     let size = operation.window().min(scene.hints.cb_buffer_size).max(1);
     Sequence::new(domains, size)

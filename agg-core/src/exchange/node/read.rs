@@ -1,8 +1,8 @@
 //! Reading: who comes first to a window reads it, each rank takes its pieces.
 
 use super::super::step;
-use super::copy;
 use super::Passage;
+use super::copy;
 use crate::Extent;
 use crate::driver::Outcome;
 use crate::error::Result;
@@ -23,18 +23,7 @@ pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
 async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows() {
-        let valid = match ring.loaded_or_free(window).await? {
-            Some(valid) => valid,
-            None if ring.claim_load(window) => reader.load(window),
-            None => {
-                // Somebody else reads it: meanwhile read a later one.
-                let wanted = |ahead| passage.expected(ahead) > 0;
-                if let Some(ahead) = ring.claim_ahead(window, wanted) {
-                    reader.load(ahead);
-                }
-                ring.wait_loaded(window).await?
-            }
-        };
+        let valid = ring.loaded(window, || reader.help()).await?;
         passage.take(window, valid);
         if ring.arrive(window, passage.expected(window)) {
             ring.finish(window, |later| passage.expected(later));
@@ -42,7 +31,7 @@ async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
         }
     }
     // The end of the file is known when all windows are done.
-    ring.drained(|| ()).await
+    ring.drained(|| while reader.help() {}).await
 }
 
 impl Passage<'_> {
@@ -75,8 +64,19 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a claimed window; returns the end of its bytes.
-    fn load(&mut self, window: u32) -> u64 {
+    /// Reads the first window that is open and that nobody reads yet; whether there was one.
+    fn help(&mut self) -> bool {
+        let passage = self.passage;
+        let wanted = |window| passage.expected(window) > 0 && passage.serves(window);
+        let claimed = passage.ring.claim(wanted);
+        if let Some(window) = claimed {
+            self.load(window);
+        }
+        claimed.is_some()
+    }
+
+    /// Reads a claimed window.
+    fn load(&mut self, window: u32) {
         let Passage { scene, ring, windows, .. } = self.passage;
         let (extent, wanted) = (windows.extent(window), self.passage.wanted(window));
         let mut valid = wanted.end();
@@ -94,7 +94,6 @@ impl Reader<'_> {
             }
             self.result = std::mem::replace(&mut self.result, Ok(())).and(outcome.result);
         }
-        ring.loaded(window, valid);
-        valid
+        ring.note_loaded(window, valid);
     }
 }

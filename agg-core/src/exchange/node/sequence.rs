@@ -47,6 +47,11 @@ impl Sequence {
         offset / self.size - domain.offset / self.size
     }
 
+    /// The file domain of window `window`.
+    pub(super) fn domain(&self, window: u32) -> usize {
+        window as usize % self.domains.count().max(1)
+    }
+
     /// The bytes of window `window`.
     pub(super) fn extent(&self, window: u32) -> Extent {
         let domains = self.domains.count().max(1) as u64;

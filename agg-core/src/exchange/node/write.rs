@@ -2,8 +2,8 @@
 
 use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
-use super::copy;
 use super::Passage;
+use super::copy;
 use crate::driver::Outcome;
 use crate::error::{Error, Result};
 use crate::independent;
@@ -31,7 +31,11 @@ async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
             passage.fill(window);
         }
         if ring.arrive(window, passage.expected(window)) {
-            if keeper.stores { keeper.store(window) } else { ring.offer(window) }
+            if passage.serves(window) {
+                keeper.store(window)
+            } else {
+                ring.offer(window)
+            }
             // Other operations of this rank get a turn.
             yield_now().await;
         }
@@ -52,9 +56,7 @@ impl Passage<'_> {
         // SAFETY: the window is open, so it is this call's; other ranks write other bytes of it,
         // and where they write the same ones, the call is erroneous and either byte will do.
         unsafe { copy::put(self.request, part, bytes) };
-        let mut marks = self.own_marks(window);
-        self.mark(part, &mut marks);
-        self.publish(window, &marks);
+        self.mark(window, part);
     }
 
     /// After an error: how many of this rank's bytes are in the file.
@@ -82,20 +84,18 @@ impl Passage<'_> {
 struct Keeper<'a> {
     passage: &'a Passage<'a>,
     marks: Option<Coverage>,
-    stores: bool,
     result: Result<()>,
 }
 
 impl<'a> Keeper<'a> {
     fn new(passage: &'a Passage<'a>) -> Self {
-        Self { passage, marks: None, stores: passage.stores(), result: Ok(()) }
+        Self { passage, marks: None, result: Ok(()) }
     }
 
     /// Stores windows that others left.
     fn help(&mut self) {
-        while self.stores
-            && let Some(window) = self.passage.ring.take()
-        {
+        let passage = self.passage;
+        while let Some(window) = passage.ring.take(|window| passage.serves(window)) {
             self.store(window);
         }
     }
@@ -106,7 +106,8 @@ impl<'a> Keeper<'a> {
         let extent = passage.windows.extent(window);
         let bits = (extent.len as usize >> passage.grain) + 2;
         if self.marks.is_none() {
-            self.marks = Coverage::new(bits.max((passage.windows.size() as usize >> passage.grain) + 2));
+            self.marks =
+                Coverage::new(bits.max((passage.windows.size() as usize >> passage.grain) + 2));
         }
         let stored = match &mut self.marks {
             Some(marks) => {
@@ -149,8 +150,7 @@ fn store_runs(
         let outcome = scene.driver.write_contig(bytes, extent.offset, scene.counters);
         return outcome.result.map_err(|error| (extent.offset + outcome.bytes, Some(error)));
     }
-    let outcome =
-        independent::write_runs(scene.driver, extent.offset, bytes, runs, scene.counters);
+    let outcome = independent::write_runs(scene.driver, extent.offset, bytes, runs, scene.counters);
     outcome.result.map_err(|error| {
         let upto = error.extent().map_or(extent.offset, |rest| rest.offset);
         (upto, Some(error))

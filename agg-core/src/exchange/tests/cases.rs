@@ -154,7 +154,14 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let file = vec(any::<u8>(), 0..700);
         let switches = (any_switch(), any_switch(), any::<bool>());
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
-            |(parts, order, n, (window, block_size, least), (cb_read, cb_write, memory), before)| {
+            |(
+                parts,
+                order,
+                n,
+                (window, block_size, least),
+                (cb_read, cb_write, memory),
+                before,
+            )| {
                 let mut ranked: Vec<(u32, usize)> =
                     order.into_iter().enumerate().map(|(rank, key)| (key, rank)).collect();
                 ranked.sort_unstable();
