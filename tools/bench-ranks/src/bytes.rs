@@ -134,3 +134,64 @@ pub(crate) fn verify_file(path: &str, pattern: &Pattern, ranks: u64) -> Result<(
     touched
         .map_or(Ok(()), |(offset, _)| Err(format!("offset {offset}, in a hole, was overwritten")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANKS: u64 = 3;
+
+    /// The file that all ranks leave, with what lay in the holes before.
+    fn written(pattern: &Pattern) -> Vec<u8> {
+        let mut file: Vec<u8> = (0..pattern.span(RANKS)).map(before).collect();
+        for rank in 0..RANKS {
+            pattern.access(rank, RANKS).for_each_file_piece(&mut |piece| {
+                let right = (piece.offset..piece.offset + piece.len).map(expected);
+                file[range(piece)].iter_mut().zip(right).for_each(|(byte, right)| *byte = right);
+            });
+        }
+        file
+    }
+
+    fn verified(name: &str, pattern: &Pattern, file: &[u8]) -> Result<(), String> {
+        let path = std::env::temp_dir().join(format!("aggio-bytes-{}-{name}", std::process::id()));
+        std::fs::write(&path, file).unwrap();
+        let result = verify_file(path.to_str().unwrap(), pattern, RANKS);
+        std::fs::remove_file(path).unwrap();
+        result
+    }
+
+    #[test]
+    fn any_wrong_byte_of_a_file_is_found() {
+        let pattern = "strided,piece=5,hole=3,bytes=90".parse().unwrap();
+        let file = written(&pattern);
+        verified("right", &pattern, &file).unwrap();
+        for index in 0..file.len() {
+            let mut wrong = file.clone();
+            wrong[index] ^= 0x10;
+            verified("wrong", &pattern, &wrong).unwrap_err();
+        }
+        verified("short", &pattern, &file[1..]).unwrap_err();
+    }
+
+    #[test]
+    fn any_wrong_byte_in_memory_is_found() {
+        let pattern: Pattern = "blocks,array=8x6,element=4,memory=ghost:1".parse().unwrap();
+        let access = pattern.access(1, RANKS);
+        let packed = packed(&access);
+        let mut buffer = Buffer::new(&access.memory);
+        for index in 0..buffer.bytes.len() {
+            buffer.scatter(&packed);
+            buffer.bytes[index] ^= 1;
+            buffer.verify(&packed).unwrap_err();
+            buffer.bytes.fill(CANARY);
+        }
+        buffer.scatter(&packed);
+        buffer.verify(&packed).unwrap();
+    }
+
+    #[test]
+    fn what_lay_there_before_is_never_what_is_written() {
+        assert!((0..1000).all(|offset| before(offset) != expected(offset)));
+    }
+}

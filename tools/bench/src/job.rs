@@ -131,21 +131,36 @@ fn parse(line: &str) -> Option<Measurement> {
     })
 }
 
-/// Lets the job end by itself, or kills all of it; the result says how it ended.
-fn end(child: &mut Child, scratch: &Path, kill: bool) -> String {
-    let mut status = None;
-    if !kill {
-        let until = Instant::now() + Duration::from_secs(30);
-        while status.is_none() && Instant::now() < until {
-            status = child.try_wait().ok().flatten();
-            std::thread::sleep(Duration::from_millis(5));
-        }
+/// Lets the job end by itself, or makes it end; the result says how it ended.
+fn end(child: &mut Child, scratch: &Path, by_force: bool) -> String {
+    let patience = if by_force {
+        // A launcher that is asked removes the shared memory of its ranks; one that is killed leaves it behind.
+        terminate(child);
+        Duration::from_secs(10)
+    } else {
+        Duration::from_secs(30)
+    };
+    let until = Instant::now() + patience;
+    let mut status = child.try_wait().ok().flatten();
+    while status.is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+        status = child.try_wait().ok().flatten();
     }
     aggio_tests::kill_marked(scratch.as_os_str());
     // Dead already, or killed a line above; it only has to be collected.
     let _ = child.kill();
     let status = status.or_else(|| child.wait().ok());
     status.map_or("ended".into(), |status| status.to_string())
+}
+
+fn terminate(child: &Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        // It was not collected yet, so the number is still its own; if it is dead, nothing is left to do.
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(id),
+            nix::sys::signal::Signal::SIGTERM,
+        );
+    }
 }
 
 #[cfg(test)]
