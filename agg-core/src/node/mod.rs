@@ -28,6 +28,17 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
     futex::wait(address, seen, most);
 }
 
+/// Bytes of a window at most, on a node with `members` ranks.
+pub fn window_size(members: usize) -> usize {
+    Layout::new(members).window
+}
+
+/// Bytes of memory that the `members` ranks of a node share for each communicator; what is never
+/// used of it takes no room.
+pub fn memory_size(members: usize) -> usize {
+    Layout::new(members).len()
+}
+
 /// One rank's access to the memory of its node.
 #[derive(Debug)]
 pub struct Node {

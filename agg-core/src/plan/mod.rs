@@ -6,10 +6,12 @@
 pub mod aggregators;
 mod decide;
 mod domains;
+mod sequence;
 mod window;
 
 pub use decide::{Decision, Method, decide};
 pub use domains::Domains;
+pub use sequence::{Sequence, spread};
 pub use window::window_size;
 
 use crate::Extent;

@@ -7,7 +7,6 @@
 mod copy;
 mod marks;
 mod read;
-mod sequence;
 mod write;
 
 pub(super) use read::run as read;
@@ -19,8 +18,7 @@ use crate::Extent;
 use crate::hints::Origin;
 use crate::meeting::Meeting;
 use crate::node::{Operation, Ring};
-use crate::plan::{Domains, Summary};
-use sequence::Sequence;
+use crate::plan::{self, Domains, Sequence, Summary};
 
 /// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
 const SPARSE: u64 = 32;
@@ -111,17 +109,8 @@ fn sequence(scene: &Scene<'_>, all: &[Summary], operation: &Operation<'_>) -> Se
     };
     let alignment = scene.facts.block_size.max(stripe);
     let least = scene.hints.romio_min_fdomain_size;
-    let domains = if named(scene) || spread(all, hull) { scene.aggregators.len() } else { 1 };
+    let domains = if named(scene) || plan::spread(all, hull) { scene.aggregators.len() } else { 1 };
     let domains = Domains::new(hull, domains, alignment, least);
     let size = operation.window().min(scene.hints.cb_buffer_size).max(1);
     Sequence::new(domains, size)
-}
-
-/// Whether ranks work on different parts of the hull, so that one after the other would wait.
-fn spread(all: &[Summary], hull: Extent) -> bool {
-    let busy = all.iter().filter(|summary| summary.bytes > 0);
-    let (ranks, spans) = busy.fold((0u64, 0u128), |(ranks, spans), summary| {
-        (ranks + 1, spans + u128::from(summary.span.len))
-    });
-    2 * spans < u128::from(hull.len) * u128::from(ranks)
 }

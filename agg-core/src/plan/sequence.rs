@@ -1,12 +1,12 @@
 //! The order in which windows pass: the first of every file domain, then the second of every, ...
 
+use super::{Domains, Summary};
 use crate::Extent;
-use crate::plan::Domains;
 
 /// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
 /// A number whose domain has no such window stands for an empty one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sequence {
+pub struct Sequence {
     domains: Domains,
     size: u64,
     /// Windows of the domain that has most.
@@ -15,45 +15,47 @@ pub(super) struct Sequence {
 
 impl Sequence {
     /// The windows of `domains`; `size` is at least 1.
-    pub(super) fn new(domains: Domains, size: u64) -> Self {
+    pub fn new(domains: Domains, size: u64) -> Self {
         let mut new = Self { domains, size, rounds: 0 };
         new.rounds = (0..domains.count()).map(|domain| new.windows_of(domain)).max().unwrap_or(0);
         new
     }
 
     /// Largest number of bytes of a window.
-    pub(super) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.size
     }
 
     /// Number of windows.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.rounds.saturating_mul(self.domains.count() as u64)
     }
 
     /// Borders between windows lie at multiples of 2 to this power.
-    pub(super) fn grain(&self) -> u32 {
+    pub fn grain(&self) -> u32 {
         let inner = (1..self.domains.count()).map(|domain| self.domains.extent(domain).offset);
         inner.map(u64::trailing_zeros).min().unwrap_or(63).min(self.size.trailing_zeros())
     }
 
-    fn windows_of(&self, domain: usize) -> u64 {
+    /// Number of windows of file domain `domain`.
+    pub fn windows_of(&self, domain: usize) -> u64 {
         let extent = self.domains.extent(domain);
         if extent.is_empty() { 0 } else { self.index(extent, extent.end() - 1) + 1 }
     }
 
-    /// The place of the window with byte `offset` among those of its domain.
-    fn index(&self, domain: Extent, offset: u64) -> u64 {
+    /// The place of the window with byte `offset` among those of its domain, whose bytes are
+    /// `domain`.
+    pub fn index(&self, domain: Extent, offset: u64) -> u64 {
         offset / self.size - domain.offset / self.size
     }
 
     /// The file domain of window `window`.
-    pub(super) fn domain(&self, window: u32) -> usize {
+    pub fn domain(&self, window: u32) -> usize {
         window as usize % self.domains.count().max(1)
     }
 
     /// The bytes of window `window`.
-    pub(super) fn extent(&self, window: u32) -> Extent {
+    pub fn extent(&self, window: u32) -> Extent {
         let domains = self.domains.count().max(1) as u64;
         let (round, domain) = (u64::from(window) / domains, u64::from(window) % domains);
         let domain = self.domains.extent(domain as usize);
@@ -67,7 +69,7 @@ impl Sequence {
     }
 
     /// The windows that have bytes of `span`, in order.
-    pub(super) fn touched_by(&self, span: Extent) -> impl Iterator<Item = u32> + use<> {
+    pub fn touched_by(&self, span: Extent) -> impl Iterator<Item = u32> + use<> {
         let this = *self;
         let touched = self.domains.touched_by(span);
         let ranges: Vec<_> = touched
@@ -90,6 +92,16 @@ impl Sequence {
             here
         })
     }
+}
+
+/// Whether ranks work on different parts of `hull`, so that one after the other would wait if
+/// windows passed in file order.
+pub fn spread(all: &[Summary], hull: Extent) -> bool {
+    let busy = all.iter().filter(|summary| summary.bytes > 0);
+    let (ranks, spans) = busy.fold((0u64, 0u128), |(ranks, spans), summary| {
+        (ranks + 1, spans + u128::from(summary.span.len))
+    });
+    2 * spans < u128::from(hull.len) * u128::from(ranks)
 }
 
 #[cfg(test)]
