@@ -18,6 +18,8 @@ pub(crate) struct Part {
     pub(crate) position: u64,
     /// Blocks of the buffer in the order of the data: (start, length).
     pub(crate) blocks: Vec<(usize, usize)>,
+    /// Byte of the file before which nobody has data.
+    pub(crate) base: u64,
 }
 
 /// A call of all ranks.
@@ -31,6 +33,15 @@ pub(crate) struct Case {
     pub(crate) before: Vec<u8>,
     /// The ranks share memory.
     pub(crate) memory: bool,
+    /// Byte of the file before which nobody has data.
+    pub(crate) base: u64,
+}
+
+/// How many random cases a test runs: `usual`, or as many thousandths of `AGGIO_EXCHANGE_CASES`.
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
+    let wanted = std::env::var("AGGIO_EXCHANGE_CASES").ok().and_then(|text| text.parse().ok());
+    let cases = wanted.map_or(usual, |all: u32| (all / 1000).max(1).saturating_mul(usual));
+    ProptestConfig { cases, ..ProptestConfig::default() }
 }
 
 impl Case {
@@ -53,10 +64,20 @@ impl Part {
         self.blocks.iter().map(|block| block.0 + block.1).max().unwrap_or(0)
     }
 
-    /// The file offset of each data byte.
+    /// The place of each data byte in the file that the test keeps.
     pub(crate) fn offsets(&self) -> Vec<usize> {
         let extents = self.view.extents(self.position, self.len() as u64);
-        extents.flat_map(|extent: Extent| extent.offset as usize..extent.end() as usize).collect()
+        let place = |offset: u64| (offset - self.base) as usize;
+        extents.flat_map(|e: Extent| place(e.offset)..place(e.end())).collect()
+    }
+
+    /// The same part so many bytes further on in the file.
+    fn moved(mut self, base: u64) -> Self {
+        let displacement = self.view.displacement() + base;
+        let (etype, filetype) = (self.view.etype().clone(), self.view.filetype().clone());
+        let moved = View::new(displacement, etype, filetype, Representation::Native, false);
+        (self.view, self.base) = (moved.expect("an ascending filetype"), base);
+        self
     }
 
     /// The place in the buffer of each data byte.
@@ -136,7 +157,8 @@ fn any_part(rank: u64, ranks: u64) -> impl Strategy<Value = Part> {
         }
         // Data order in memory is any order.
         blocks.sort_unstable();
-        Part { view, position, blocks: blocks.into_iter().map(|block| block.1).collect() }
+        let blocks = blocks.into_iter().map(|block| block.1).collect();
+        Part { view, position, blocks, base: 0 }
     })
 }
 
@@ -152,14 +174,15 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let window = prop_oneof![3 => 1..120u64, 1 => Just(1u64 << 20)];
         let sizes = (window, 1..40u64, 0..100u64);
         let file = vec(any::<u8>(), 0..700);
-        let switches = (any_switch(), any_switch(), any::<bool>());
+        let far = prop_oneof![3 => Just(0u64), 1 => (1u64 << 40)..(1u64 << 60)];
+        let switches = (any_switch(), any_switch(), any::<bool>(), far);
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
                 parts,
                 order,
                 n,
                 (window, block_size, least),
-                (cb_read, cb_write, memory),
+                (cb_read, cb_write, memory, base),
                 before,
             )| {
                 let mut ranked: Vec<(u32, usize)> =
@@ -176,7 +199,8 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     file_system: "memory".into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
-                Case { parts, aggregators, facts, hints, before, memory }
+                let parts = parts.into_iter().map(|part| part.moved(base)).collect();
+                Case { parts, aggregators, facts, hints, before, memory, base }
             },
         )
     })
@@ -188,6 +212,7 @@ pub(crate) fn disjoint(mut case: Case) -> Case {
     if conflict(&case) {
         for (rank, part) in case.parts.iter_mut().enumerate() {
             part.view = in_turn(rank as u64, ranks);
+            *part = part.clone().moved(part.base);
         }
     }
     case

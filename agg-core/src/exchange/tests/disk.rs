@@ -6,17 +6,30 @@ use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The file.
+/// The file, of which only the bytes from `base` on are kept: nobody may touch those before.
 #[derive(Debug, Default)]
-pub(super) struct Disk(Mutex<Vec<u8>>);
+pub(super) struct Disk {
+    bytes: Mutex<Vec<u8>>,
+    base: u64,
+}
 
 impl Disk {
     pub(super) fn new(bytes: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(bytes)))
+        Self::far(bytes, 0)
+    }
+
+    /// A file that holds `bytes` from byte `base` on.
+    pub(super) fn far(bytes: Vec<u8>, base: u64) -> Arc<Self> {
+        Arc::new(Self { bytes: Mutex::new(bytes), base })
     }
 
     pub(super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, offset: u64) -> usize {
+        assert!(offset >= self.base, "an access at byte {offset}, before all data");
+        (offset - self.base) as usize
     }
 }
 
@@ -54,7 +67,7 @@ impl Driver for Access {
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let disk = self.disk.bytes();
-        let rest = disk.get(offset as usize..).unwrap_or_default();
+        let rest = disk.get(self.disk.place(offset)..).unwrap_or_default();
         let n = self.attempt(buffer.len().min(rest.len()))?;
         buffer[..n].copy_from_slice(&rest[..n]);
         Ok(n)
@@ -63,20 +76,21 @@ impl Driver for Access {
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         let n = self.attempt(buffer.len())?;
         let mut disk = self.disk.bytes();
-        let end = offset as usize + n;
+        let start = self.disk.place(offset);
+        let end = start + n;
         if disk.len() < end {
             disk.resize(end, 0);
         }
-        disk[offset as usize..end].copy_from_slice(&buffer[..n]);
+        disk[start..end].copy_from_slice(&buffer[..n]);
         Ok(n)
     }
 
     fn size(&self) -> Result<u64> {
-        Ok(self.disk.bytes().len() as u64)
+        Ok(self.disk.base + self.disk.bytes().len() as u64)
     }
 
     fn set_size(&self, size: u64) -> Result<()> {
-        self.disk.bytes().resize(size as usize, 0);
+        self.disk.bytes().resize(self.disk.place(size), 0);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Ranks that fail: nobody hangs, all tell the same, counts are true.
 
-use super::cases::{Case, NOBODYS, any_case, byte, disjoint};
+use super::cases::{Case, NOBODYS, any_case, byte, cases, disjoint};
 use super::disk::{Access, Disk};
 use super::{Way, call, expected};
 use crate::error::{Error, ErrorClass, Result};
@@ -54,7 +54,7 @@ fn same_result(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn after_a_failed_write_every_rank_knows_what_is_stored(
@@ -62,7 +62,7 @@ proptest! {
     ) {
         let mut case = disjoint(case);
         case.before = vec![NOBODYS; 300];
-        let (case, disk) = (Arc::new(case.clone()), Disk::new(case.before));
+        let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
         let results = with_fault(&case, &disk, Way::Write, fault);
         same_result(&results, fault.0)?;
         let disk = disk.bytes();
@@ -81,7 +81,7 @@ proptest! {
 
     #[test]
     fn after_a_failed_read_the_bytes_that_count_are_right(case in any_case(), fault in any_fault()) {
-        let (case, disk) = (Arc::new(case.clone()), Disk::new(case.before));
+        let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
         let results = with_fault(&case, &disk, Way::Read, fault);
         let failed = same_result(&results, fault.0)?;
         for (part, (bytes, _, buffer)) in case.parts.iter().zip(&results) {

@@ -37,7 +37,15 @@ fn records(first: u64, len: u64, every: u64) -> View {
 
 fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
     let hints = small_windows();
-    Arc::new(Case { aggregators: vec![1, 0], parts, facts: facts(), hints, before, memory: false })
+    Arc::new(Case {
+        aggregators: vec![1, 0],
+        parts,
+        facts: facts(),
+        hints,
+        before,
+        memory: false,
+        base: 0,
+    })
 }
 
 #[test]
@@ -53,6 +61,7 @@ fn two_programs_that_write_in_each_others_gaps_lose_nothing() {
                         view: records(rank * 2 + program, 3, 6),
                         position: 0,
                         blocks: if rank * 2 + program == 5 { vec![] } else { vec![(0, 999)] },
+                        base: 0,
                     })
                     .collect();
                 let case = case(parts, vec![]);
@@ -83,7 +92,7 @@ fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
     const SIZE: usize = 1000;
     let disk = Disk::new(vec![NOBODYS; SIZE]);
     let shared: Arc<dyn SharedLocks> = Arc::new(ThreadLocks::default());
-    let part = || Part { view: View::bytes(), position: 0, blocks: vec![(0, SIZE)] };
+    let part = || Part { view: View::bytes(), position: 0, blocks: vec![(0, SIZE)], base: 0 };
     let case = case((0..4).map(|_| part()).collect(), vec![]);
     std::thread::scope(|scope| {
         // An independent reader that takes the same locks sees all of the write or nothing of it.
