@@ -10,6 +10,7 @@ use super::posix::Descriptor;
 use crate::Extent;
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::{Mutex, PoisonError};
 
 /// File systems whose mappings are coherent with writes, and where allocated storage is kept for
 /// the bytes it was allocated for (not so on file systems that copy on write).
@@ -19,6 +20,8 @@ const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
 #[derive(Debug)]
 pub(super) struct Mapped {
     staging: Descriptor,
+    /// One user of the memory file at a time.
+    turn: Mutex<()>,
 }
 
 impl Mapped {
@@ -27,7 +30,8 @@ impl Mapped {
         if !SUITABLE.contains(&file_system) {
             return None;
         }
-        Some(Self { staging: Descriptor::new(os::memory_file(c"aggio-pieces").ok()?) })
+        let staging = Descriptor::new(os::memory_file(c"aggio-pieces").ok()?);
+        Some(Self { staging, turn: Mutex::new(()) })
     }
 
     /// Stores `data` in `pieces` (ascending, disjoint, together as long as `data`) of file `fd`;
@@ -46,6 +50,7 @@ impl Mapped {
             }
         }
         let staging = self.staging.get()?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut filled = 0;
         while filled < data.len() {
             filled += os::pwrite(staging, &data[filled..], filled as u64)?;
@@ -95,6 +100,30 @@ mod tests {
             expected[piece.offset as usize..piece.end() as usize].copy_from_slice(data);
         }
         assert!(std::fs::read(scratch.file("f")).unwrap() == expected);
+    }
+
+    #[test]
+    fn threads_that_store_at_the_same_time_store_each_its_own_bytes() {
+        let scratch = Scratch::new();
+        let file = file(&scratch, b"");
+        let Some(mapped) = Mapped::new("tmpfs") else { return };
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let (mapped, file) = (&mapped, &file);
+                scope.spawn(move || {
+                    let pieces: Vec<Extent> =
+                        (0..1000).map(|n| Extent::new(20 * n + 5 * thread, 5)).collect();
+                    for _ in 0..50 {
+                        let data = [thread as u8 + 1; 5000];
+                        assert_eq!(mapped.store(file.as_raw_fd(), &pieces, &data).unwrap(), 5000);
+                    }
+                });
+            }
+        });
+        let content = std::fs::read(scratch.file("f")).unwrap();
+        let expected = |at: usize| (at % 20 / 5) as u8 + 1;
+        assert!(content.iter().enumerate().all(|(at, byte)| *byte == expected(at)));
+        assert_eq!(content.len(), 20_000);
     }
 
     #[test]
