@@ -34,6 +34,7 @@ pub mod tags;
 pub mod task;
 pub mod transport;
 pub mod view;
+pub mod workers;
 
 pub use error::{Error, ErrorClass, Result};
 pub use extent::Extent;

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::group;
 use crate::node::Operation;
 use crate::tags::TagBlock;
+use crate::task::place::on_caller;
 use crate::transport::Transport;
 
 /// One collective operation. At most one for each [`TagBlock`].
@@ -21,7 +22,10 @@ impl<'a> Meeting<'a> {
         let node = transport.node().filter(|node| node.members().len() == transport.size());
         let operation = match node {
             Some(node) => Some(node.claim(tags.id()).await?),
-            None => None,
+            None => {
+                on_caller().await;
+                None
+            }
         };
         Ok(Self { transport, tags, operation })
     }

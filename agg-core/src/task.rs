@@ -4,6 +4,10 @@
 //! and polls it from later calls. Futures here are woken by nobody but the poller, unless a
 //! transport registers wakers of its own.
 
+pub(crate) mod place;
+
+pub use place::on_worker;
+
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::{Pin, pin};

@@ -4,8 +4,8 @@ use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
 use crate::keyval::{Key, Object};
 use crate::symbols::forward;
-use crate::{close, errhandler, mpi, transport};
-use agg_core::log;
+use crate::{close, errhandler, mpi, requests, transport};
+use agg_core::{log, workers};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -74,7 +74,9 @@ fn listen_for_end(abi: &Abi) -> bool {
 
 /// Gives back all that is still held while MPI may be called for the last time.
 fn end() {
+    requests::end_all();
     close::abandon_all();
+    workers::dismiss();
     errhandler::forget_default();
     transport::forget();
 }

@@ -5,6 +5,7 @@
 
 use crate::{requests, transport};
 use agg_core::task::{self, Sleep};
+use agg_core::workers;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,6 +21,11 @@ const LONGEST: Duration = Duration::from_micros(100);
 /// First sleep of a rank that another one of its node will wake.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 
+/// First rest of a thread that a worker will wake, and how many times as long the longest is: messages
+/// of the program's proceed in between.
+const SHORTEST_REST: Duration = Duration::from_micros(20);
+const LONGEST_REST: u32 = 10;
+
 /// Counts messages that have arrived: evidence that the ranks get on.
 static ADVANCED: AtomicU64 = AtomicU64::new(0);
 
@@ -33,7 +39,7 @@ pub fn idle(waits: u32) {
     let sleep = task::take_sleep();
     requests::progress();
     match sleep {
-        Some(sleep) if waits >= EAGER && !requests::any_work() => nap(sleep, waits - EAGER),
+        Some(sleep) if waits >= EAGER && !requests::needs_turns() => nap(sleep, waits - EAGER),
         _ => rest(waits),
     }
 }
@@ -57,6 +63,16 @@ pub fn rest(waits: u32) {
     } else {
         let grown = SHORTEST * (1 + (waits - YIELDS) / 8);
         std::thread::sleep(grown.min(LONGEST));
+    }
+}
+
+/// As [`rest`], for a thread that also waits for what workers tell; `told` is the number of
+/// [events](workers::events) before it looked.
+pub fn rest_until_told(told: u32, waits: u32) {
+    if waits < YIELDS || requests::needs_turns() {
+        rest(waits);
+    } else {
+        workers::rest(told, SHORTEST_REST * (waits - YIELDS + 1).min(LONGEST_REST));
     }
 }
 

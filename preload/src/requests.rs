@@ -1,10 +1,11 @@
-//! Nonblocking reads and writes: generalized requests whose work is done by the program's own
-//! threads, whenever they come by.
+//! Nonblocking reads and writes: generalized requests whose work is done by workers of the engine,
+//! and by the program's own threads, whenever they come by, where messages are needed.
 //!
 //! The MPI library does not know how to complete such a request, so this library looks at every
 //! call in which a program completes requests ([`hooks`]), asks for them ([`inquiry`]) or waits for
 //! others ([`blocking`]).
-//! No other thread ever calls MPI, so this works at every thread level.
+//! Workers never call MPI, so this works at every thread level: requests are completed, and user
+//! functions called, by the program's threads only.
 
 pub mod blocking;
 pub mod hooks;
@@ -16,13 +17,14 @@ use crate::entry::{Opaque, Target};
 use crate::handles::OpenFile;
 use crate::{mpi, progress, split, status};
 use agg_core::driver::Outcome;
-use agg_core::task::BoxFuture;
+use agg_core::workers::{self, Running};
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 /// Operations that are pending or hold an error, and split operations; 0 almost always, and then a
 /// hook passes its call straight on.
@@ -40,18 +42,16 @@ pub struct Operation {
     file: Arc<OpenFile>,
     /// The generalized request.
     request: AtomicUsize,
-    /// What is still to be done; `None` once it has ended.
-    running: Mutex<Option<Running>>,
+    running: Running<Outcome>,
+    /// What is left to do when it has ended, by a thread of the program.
+    after: Mutex<Option<After>>,
+    /// Whether other ranks take part.
+    collective: bool,
     bytes: AtomicU64,
     error: Mutex<Option<Error>>,
     ended: AtomicBool,
     /// No longer part of [`WORK`].
     retired: AtomicBool,
-}
-
-struct Running {
-    future: BoxFuture<'static, Outcome>,
-    after: After,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,12 +96,14 @@ pub unsafe fn start(
     // SAFETY: the caller's promise.
     let prepared = unsafe { data::prepare(target, direction, position, collective, buffer) };
     let alone = !prepared.call.is_collective();
-    let future = target.file.engine.start(prepared.call);
+    let running = target.file.engine.launch(prepared.call);
     let operation = Arc::new(Operation {
         abi: target.abi,
         file: target.file.clone(),
         request: AtomicUsize::new(0),
-        running: Mutex::new(Some(Running { future, after: prepared.after })),
+        running,
+        after: Mutex::new(Some(prepared.after)),
+        collective: !alone,
         bytes: AtomicU64::new(0),
         error: Mutex::new(None),
         ended: AtomicBool::new(false),
@@ -121,15 +123,12 @@ pub unsafe fn start(
 }
 
 impl Operation {
-    /// Does what can be done without waiting; whether the operation has ended.
+    /// Does what can be done without waiting and is left to this thread; whether the operation has
+    /// ended.
     fn poll(&self) -> bool {
-        // Whoever holds the lock is doing it already.
-        let Ok(mut running) = self.running.try_lock() else { return false };
-        let Some(work) = running.as_mut() else { return true };
-        let mut context = Context::from_waker(Waker::noop());
-        let Poll::Ready(outcome) = work.future.as_mut().poll(&mut context) else { return false };
-        let Some(work) = running.take() else { return true };
-        let outcome = work.after.finish(outcome);
+        let Some(outcome) = self.running.poll() else { return self.ended.load(Ordering::Acquire) };
+        let Some(after) = locked(&self.after).take() else { return false };
+        let outcome = after.finish(outcome);
         self.bytes.store(outcome.bytes, Ordering::Release);
         *locked(&self.error) = outcome.result.err();
         self.ended.store(true, Ordering::Release);
@@ -235,6 +234,38 @@ fn unlist(operation: &Arc<Operation>) -> bool {
     let mut pending = locked(&PENDING);
     let index = pending.iter().position(|one| Arc::ptr_eq(one, operation));
     index.map(|index| pending.swap_remove(index)).is_some()
+}
+
+/// Whether anything proceeds only when a thread of the program comes by.
+pub fn needs_turns() -> bool {
+    any_work() && (locked(&PENDING).iter().any(|one| one.running.is_here()) || split::needs_turns())
+}
+
+/// Whether anything does so, or may do so later.
+pub fn may_need_turns() -> bool {
+    let settled = |one: &Arc<Operation>| one.running.is_settled();
+    !locked(&PENDING).iter().all(settled) || split::progress()
+}
+
+/// Ends what is pending when the program ends MPI, and stops what other ranks leave alone: the
+/// files are about to be closed.
+pub fn end_all() {
+    let since = Instant::now();
+    for operation in locked(&PENDING).clone() {
+        let mut told = workers::events();
+        while !operation.poll()
+            && !operation.running.is_here()
+            && (!operation.collective || since.elapsed() < blocking::PATIENCE)
+        {
+            workers::rest(told, Duration::from_millis(10));
+            told = workers::events();
+        }
+        if operation.poll() && unlist(&operation) {
+            operation.complete();
+        }
+        // What it refers to stays: it may be the memory of a message.
+        std::mem::forget(operation.running.stop());
+    }
 }
 
 /// Waits until no operation on `file` is pending.

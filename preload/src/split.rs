@@ -76,13 +76,19 @@ pub fn forget(file: &Arc<OpenFile>) {
     drop(take(file));
 }
 
-/// Lets the active split operations proceed as far as they can without waiting. Whether any has
-/// work left.
+fn files() -> Vec<Arc<OpenFile>> {
+    let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    active.iter().map(|one| one.file.clone()).collect()
+}
+
+/// Whether any split operation proceeds only when a thread of the program comes by.
+pub fn needs_turns() -> bool {
+    files().iter().any(|file| file.engine.needs_progress())
+}
+
+/// Lets the active split operations proceed as far as they can without waiting. Whether any may
+/// need this again.
 pub fn progress() -> bool {
-    let files: Vec<Arc<OpenFile>> = {
-        let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        active.iter().map(|one| one.file.clone()).collect()
-    };
     // Each must be polled, so nothing may stop at the first that has work left.
-    files.iter().filter(|file| file.engine.progress()).count() > 0
+    files().iter().filter(|file| file.engine.progress()).count() > 0
 }

@@ -2,7 +2,7 @@
 #include "check.h"
 #include <pthread.h>
 
-enum { THREADS = 4, ROUNDS = 50, LENGTH = 300 };
+enum { THREADS = 4, ROUNDS = 50, LENGTH = 3000 };
 
 static MPI_File common;
 static const char *path;

@@ -29,6 +29,7 @@ use crate::memory::Memory;
 use crate::plan::{self, Domains, Method, Summary};
 use crate::report::Counters;
 use crate::tags::TagBlock;
+use crate::task::place::{on_caller, settle};
 use crate::transport::{self, LockGuard, SharedLocks, Transport};
 use crate::view::View;
 use share::Windows;
@@ -151,14 +152,19 @@ async fn run(
     let Counters { collective_alone, two_phase, .. } = scene.counters;
     Counters::add(if alone { collective_alone } else { two_phase }, 1);
     if alone {
+        if meeting.operation().is_some() {
+            settle().await;
+        }
         return Ok(independent(scene, request, &meeting, direction).await);
     }
     if let Some(passage) = node::Passage::plan(scene, request, &all, &meeting) {
+        settle().await;
         return Ok(match direction {
             Direction::Write => node::write(&passage).await,
             Direction::Read => node::read(&passage).await,
         });
     }
+    on_caller().await;
     let call = Call::new(scene, request, tags, &all);
     let _lock = call.lock(direction).await?;
     Ok(match direction {

@@ -9,11 +9,14 @@ use crate::exchange::{self, Scene};
 use crate::hints::Hints;
 use crate::independent::Strategy;
 use crate::memory::Memory;
+use crate::node::Node;
 use crate::report::Counters;
 use crate::tags::TagBlock;
+use crate::task::place::{anywhere, settle};
 use crate::task::{self, BoxFuture};
 use crate::transport::LockGuard;
 use crate::view::View;
+use crate::workers::Running;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,28 +40,60 @@ impl File {
     /// made. A blocking call waits for the future; a nonblocking one keeps it and must poll it to
     /// its end while the memory stays valid. Errors in the arguments come with the outcome.
     pub fn start(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
+        self.prepare(call).0
+    }
+
+    /// As [`File::start`], for a call that does not block: large transfers, and whatever all ranks
+    /// do in the memory of one node, proceed by themselves on [workers](crate::workers).
+    ///
+    /// Wrong arguments of a call of this rank alone are found by the first poll.
+    pub fn launch(self: &Arc<Self>, call: Call) -> Running<Outcome> {
+        match self.prepare(call) {
+            (future, true) => Running::away(future),
+            (future, false) => Running::here(future),
+        }
+    }
+
+    /// A checked and positioned call, and whether a worker can begin it and should.
+    fn prepare(self: &Arc<Self>, call: Call) -> (BoxFuture<'static, Outcome>, bool) {
         let file = self.clone();
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
         if !call.is_collective() || self.transport.size() == 1 {
             let collective = call.is_collective();
             let request = self.claim(call);
-            return Box::pin(async move {
+            let away = request.as_ref().is_ok_and(Request::is_worth_a_worker);
+            let future = Box::pin(async move {
                 if collective && request.as_ref().is_ok_and(|request| request.len > 0) {
                     Counters::add(&file.counters.collective_alone, 1);
                 }
+                if away {
+                    settle().await;
+                }
                 file.end(begun, file.independent(request).await)
             });
+            return (future, away);
         }
         let tags = self.tags.next();
         if position != Position::Ordered {
             let request = self.claim(call);
-            return Box::pin(async move {
+            let future = Box::pin(async move {
                 file.end(begun, file.collective(direction, request, tags).await)
             });
+            return (future, self.meets_in_memory());
         }
         let (more, checked) = (self.tags.next(), self.check_call(call));
-        Box::pin(async move { file.end(begun, file.ordered(direction, checked, tags, more).await) })
+        let future = async move {
+            let outcome = file.ordered(direction, checked, tags, more).await;
+            file.end(begun, outcome)
+        };
+        (Box::pin(future), false)
+    }
+
+    /// Whether collective calls normally need no messages. In atomic mode they do.
+    fn meets_in_memory(&self) -> bool {
+        let all = |node: &Node| node.members().len() == self.transport.size();
+        self.transport.node().is_some_and(all) && !self.state().atomic
     }
 
     /// Checks everything that does not depend on the position; the position is not yet known.
@@ -206,7 +241,11 @@ impl File {
         tags: TagBlock,
         more: TagBlock,
     ) -> Outcome {
-        match self.place_in_order(direction, checked, &tags).await {
+        let placed = self.place_in_order(direction, checked, &tags).await;
+        if self.meets_in_memory() {
+            anywhere().await;
+        }
+        match placed {
             Ok(request) => self.collective(direction, request, more).await,
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
@@ -240,7 +279,16 @@ impl File {
     }
 }
 
+/// Bytes up to which a transfer costs less than handing it over.
+const SMALL: u64 = 4096;
+
 impl Request {
+    /// Whether a call of this rank alone can leave the program's threads and is long enough for it.
+    /// In atomic mode calls of one rank take effect one after the other.
+    fn is_worth_a_worker(&self) -> bool {
+        self.len > SMALL && !self.atomic
+    }
+
     fn stream(&self) -> Result<Stream> {
         Stream::new(&self.memory, self.view.representation(), self.direction)
     }

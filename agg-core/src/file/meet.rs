@@ -9,6 +9,7 @@ use crate::group;
 use crate::meeting::Meeting;
 use crate::plan::Summary;
 use crate::tags::TagBlock;
+use crate::task::place::on_caller;
 use crate::transport::Transport;
 
 /// Which collective operation a rank is in; the number travels with the last byte.
@@ -87,6 +88,7 @@ pub(super) async fn from_rank_zero(
     tags: &TagBlock,
     step: impl FnOnce() -> Result<Words> + Send,
 ) -> Result<Words> {
+    on_caller().await;
     if transport.rank() != 0 {
         return unpack(&group::bcast(transport, tags.tag(2), 0, Vec::new()).await?);
     }

@@ -4,15 +4,21 @@ use super::{Call, File, SplitKind};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
+use crate::workers::{self, Running};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 /// The split operation of a file that has begun and not ended.
 pub(super) struct Split {
     kind: SplitKind,
-    /// Taken out while it is polled, so that no lock is held meanwhile.
-    running: Option<BoxFuture<'static, Outcome>>,
+    running: Running<Outcome>,
     done: Option<Outcome>,
+}
+
+impl Split {
+    fn needs_turns(&self) -> bool {
+        self.done.is_none() && !self.running.is_settled()
+    }
 }
 
 impl File {
@@ -32,7 +38,7 @@ impl File {
             }
         });
         begun.map_err(|error| self.context(error, operation))?;
-        let running = Some(self.start(call));
+        let running = self.launch(call);
         self.state().split = Some(Split { kind, running, done: None });
         self.progress();
         Ok(())
@@ -72,32 +78,33 @@ impl File {
     }
 
     /// Lets an active split operation proceed, as far as it can without waiting. Whether there is
-    /// one with work left.
+    /// one that may need this again.
     pub fn progress(&self) -> bool {
-        let waker = std::task::Waker::noop();
-        self.poll_split(&mut Context::from_waker(waker));
-        self.state().split.as_ref().is_some_and(|split| split.done.is_none())
+        self.poll_split();
+        self.state().split.as_ref().is_some_and(Split::needs_turns)
     }
 
-    /// Polls the active split operation once, unless another thread does.
-    fn poll_split(&self, context: &mut Context<'_>) {
-        let Some(mut running) = self.state().split.as_mut().and_then(|split| split.running.take())
-        else {
-            return;
-        };
-        let polled = running.as_mut().poll(context);
-        if let Some(split) = self.state().split.as_mut() {
-            match polled {
-                Poll::Ready(outcome) => split.done = Some(outcome),
-                Poll::Pending => split.running = Some(running),
-            }
+    /// Whether there is an active split operation that proceeds in [`File::progress`] only.
+    pub fn needs_progress(&self) -> bool {
+        let is_here = |split: &Split| split.done.is_none() && split.running.is_here();
+        self.state().split.as_ref().is_some_and(is_here)
+    }
+
+    /// Polls the active split operation once; no lock is held meanwhile.
+    fn poll_split(&self) {
+        let running = self.state().split.as_ref().map(|split| split.running.clone());
+        if let Some(outcome) = running.and_then(|running| running.poll())
+            && let Some(split) = self.state().split.as_mut()
+        {
+            split.done = Some(outcome);
         }
     }
 
     /// Waits for the active split operation and makes room for the next one.
     pub(super) async fn finish_split(&self) -> Outcome {
-        std::future::poll_fn(|context| {
-            self.poll_split(context);
+        std::future::poll_fn(|_| {
+            let told = workers::events();
+            self.poll_split();
             let mut state = self.state();
             let Some(split) = state.split.as_mut() else {
                 let error = Error::new(ErrorClass::Io, "another thread ended the split operation");
@@ -108,7 +115,12 @@ impl File {
                     state.split = None;
                     Poll::Ready(outcome)
                 }
-                None => Poll::Pending,
+                None => {
+                    if !split.running.is_here() {
+                        workers::sleep_until_told(told);
+                    }
+                    Poll::Pending
+                }
             }
         })
         .await
@@ -117,6 +129,6 @@ impl File {
     /// Gives up the active split operation.
     pub(super) fn drop_split(&self) {
         let split = self.state().split.take();
-        drop(split);
+        drop(split.map(|split| split.running.stop()));
     }
 }

@@ -1,8 +1,8 @@
 //! The ranks of one node: memory that they share, and collective steps in it.
 //!
 //! A node's ranks share one nameless memory for each communicator. In it, up to
-//! [`layout::OPERATIONS`] collective operations take place at a time: the ranks *meet* (each
-//! hears what all want), pass data through a ring of *windows* of the file ([`ring`]), and *agree*
+//! `layout::OPERATIONS` collective operations take place at a time: the ranks *meet* (each
+//! hears what all want), pass data through a ring of *windows* of the file (`ring.rs`), and *agree*
 //! on the result. There are no messages and no locks; who waits sleeps until something happens.
 
 mod form;
@@ -20,7 +20,7 @@ pub(crate) use ring::Ring;
 use crate::error::{Error, ErrorClass, Result};
 use layout::Layout;
 use memory::Memory;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Sleeps until the word at `address` is no longer `seen`, at most for `most`.
@@ -37,6 +37,11 @@ pub fn window_size(members: usize) -> usize {
 /// used of it takes no room.
 pub fn memory_size(members: usize) -> usize {
     Layout::new(members).len()
+}
+
+/// Wakes all who sleep on `word`.
+pub(crate) fn wake(word: &AtomicU32) {
+    futex::wake(word);
 }
 
 /// One rank's access to the memory of its node.

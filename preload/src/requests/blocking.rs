@@ -4,13 +4,14 @@
 use super::{any_work, progress};
 use crate::abi::Abi;
 use crate::entry::Opaque;
-use crate::progress::{advances, rest};
-use crate::{mpi, room, split};
+use crate::progress::{advances, rest_until_told};
+use crate::{mpi, room};
+use agg_core::workers;
 use libc::c_int;
 use std::time::{Duration, Instant};
 
 /// How long a collective call waits for file operations that nobody helps along.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Starts a call by its nonblocking twin and lets file operations proceed until it has ended.
 /// Point-to-point messages match whichever of the two is called.
@@ -78,17 +79,19 @@ pub fn ignored(abi: &Abi) -> Opaque {
 pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
     let (mut flag, mut waits) = (0, 0u32);
     loop {
+        let told = workers::events();
         progress();
         let code = ask(&mut flag);
         if code != 0 || flag != 0 {
             return code;
         }
-        rest(waits);
+        rest_until_told(told, waits);
         waits = waits.saturating_add(1);
     }
 }
 
-/// Before a collective call: lets file operations end.
+/// Before a collective call: lets file operations end, but for those that workers end by
+/// themselves.
 ///
 /// A blocking collective call matches no nonblocking one on other ranks, so a twin is no way out,
 /// and once inside nothing proceeds. Ranks that are at the same operations end them together with
@@ -98,19 +101,21 @@ pub fn before_collective(_: &Abi) {
     if !any_work() {
         return;
     }
-    let (mut seen, mut since) = (advances(), Instant::now());
+    let advanced = || (advances(), workers::events());
+    let (mut seen, mut since) = (advanced(), Instant::now());
     let mut waits = 0u32;
     loop {
+        let told = workers::events();
         progress();
-        if super::locked(&super::PENDING).is_empty() && !split::progress() {
+        if !super::may_need_turns() {
             return;
         }
-        if advances() != seen {
-            (seen, since, waits) = (advances(), Instant::now(), 0);
+        if advanced() != seen {
+            (seen, since, waits) = (advanced(), Instant::now(), 0);
         } else if since.elapsed() > PATIENCE {
             return;
         }
-        rest(waits);
+        rest_until_told(told, waits);
         waits = waits.saturating_add(1);
     }
 }

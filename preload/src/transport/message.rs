@@ -65,6 +65,9 @@ fn start(
     tag: u32,
     mut bytes: Vec<u8>,
 ) -> Result<Message> {
+    if task::on_worker() {
+        return Err(Error::new(ErrorClass::Intern, "a message on a thread that may not send any"));
+    }
     let unusable = |_| Error::new(ErrorClass::Intern, "a rank or tag beyond what MPI can number");
     let peer = c_int::try_from(peer).map_err(unusable)?;
     let tag = c_int::try_from(tag).map_err(unusable)?;
