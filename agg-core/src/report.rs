@@ -1,5 +1,9 @@
 //! What happened to one file: requests in, requests out, bytes, seconds.
 
+mod decided;
+
+pub use decided::{Decided, Tally};
+
 use crate::log;
 use crate::settings::Report;
 use std::fmt;
@@ -13,36 +17,44 @@ macro_rules! counters {
         pub struct Counters {
             $($(#[doc = $doc])+ pub $field: AtomicU64,)*
             timed: AtomicBool,
+            /// The decisions taken, with their reasons.
+            pub decided: Decided,
         }
 
         /// The values of [`Counters`] at one moment, or their sum over ranks.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Totals { $($(#[doc = $doc])+ pub $field: u64,)* }
+        pub struct Totals {
+            $($(#[doc = $doc])+ pub $field: u64,)*
+            /// The decisions taken, with their reasons.
+            pub decided: Tally,
+        }
 
         impl Counters {
             /// The values now.
             pub fn totals(&self) -> Totals {
-                Totals { $($field: self.$field.load(Relaxed),)* }
+                Totals { $($field: self.$field.load(Relaxed),)* decided: self.decided.tally() }
             }
         }
 
         impl Totals {
             /// Number of bytes of the wire form.
-            pub const WIRE_BYTES: usize = 8 * [$(stringify!($field)),*].len();
+            pub const WIRE_BYTES: usize = 8 * ([$(stringify!($field)),*].len() + decided::SLOTS);
 
             /// Adds another rank's values.
             pub fn add(&mut self, other: &Totals) {
                 $(self.$field = self.$field.saturating_add(other.$field);)*
+                self.decided.add(&other.decided);
             }
 
-            /// Every value with its name, in declaration order.
+            /// Every value with its name, in declaration order; without the decisions.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field)),*]
             }
 
             /// The bytes that carry the values to another rank.
             pub fn to_bytes(&self) -> Vec<u8> {
-                self.named().iter().flat_map(|(_, value)| value.to_le_bytes()).collect()
+                let named = self.named().into_iter().map(|(_, value)| value);
+                named.chain(self.decided.0).flat_map(u64::to_le_bytes).collect()
             }
 
             /// The values in `bytes`; `None` if these are not [`Totals::WIRE_BYTES`] many.
@@ -51,7 +63,11 @@ macro_rules! counters {
                 let mut next = || words.next()?.ok();
                 let right_size = bytes.len() == Self::WIRE_BYTES;
                 right_size.then_some(())?;
-                Some(Self { $($field: next()?,)* })
+                let mut new = Self { $($field: next()?,)* decided: Tally::default() };
+                for slot in &mut new.decided.0 {
+                    *slot = next()?;
+                }
+                Some(new)
             }
         }
     };
@@ -176,6 +192,13 @@ impl Summary<'_> {
                 line.push_str(&format!("; {words} {count}"));
             }
         }
+        let (decisions, notes) = t.decided.named();
+        for (words, count) in decisions {
+            line.push_str(&format!("; {words} ({count})"));
+        }
+        for (words, count) in notes {
+            line.push_str(&format!("; note: {words} ({count})"));
+        }
         line
     }
 
@@ -190,7 +213,12 @@ impl Summary<'_> {
         for (name, value) in self.totals.named() {
             json.push_str(&format!(",\"{name}\":{value}"));
         }
-        json.push('}');
+        let (decisions, notes) = self.totals.decided.named();
+        json.push_str(&format!(
+            ",\"decisions\":{},\"notes\":{}}}",
+            object(decisions),
+            object(notes)
+        ));
         json
     }
 
@@ -226,6 +254,12 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// Numbers by name, as a JSON object.
+fn object<T: AsRef<str>>(counts: Vec<(T, u64)>) -> String {
+    let fields = counts.iter().map(|(name, count)| format!("{}:{count}", quoted(name.as_ref())));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
 /// `text` as a JSON string.
 fn quoted(text: &str) -> String {
     let mut json = String::from("\"");
@@ -243,6 +277,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Note, Reason, Way};
 
     fn totals() -> Totals {
         let counters = Counters::default();
@@ -284,6 +319,24 @@ mod tests {
             line.contains(", 9 pieces, ") && line.ends_with("; two-phase 8; sieved 2"),
             "{line}"
         );
+    }
+
+    #[test]
+    fn both_forms_tell_each_decision_with_its_reason_and_how_often() {
+        let counters = Counters::default();
+        for _ in 0..12 {
+            counters.decided.count(Way::Memory, Reason::Interleaved);
+        }
+        counters.decided.count(Way::Independent, Reason::LargeSeparate);
+        counters.decided.note(Note::Atomic);
+        let totals = Totals::from_bytes(&counters.totals().to_bytes()).unwrap();
+        let summary = Summary { path: "/d/o", driver: "posix", ranks: 4, totals };
+        let said = "; independent: large separate pieces (1); two-phase in shared memory: requests \
+                    of ranks interleave (12); note: atomic mode: messages (1)";
+        assert!(summary.line().ends_with(said), "{}", summary.line());
+        let said = "\"decisions\":{\"independent: large separate pieces\":1,\"two-phase in shared \
+                    memory: requests of ranks interleave\":12},\"notes\":{\"atomic mode: messages\":1}}";
+        assert!(summary.json().ends_with(said), "{}", summary.json());
     }
 
     #[test]

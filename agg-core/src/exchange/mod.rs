@@ -26,7 +26,7 @@ use crate::hints::{Hints, Switch};
 use crate::independent::Strategy;
 use crate::meeting::Meeting;
 use crate::memory::Memory;
-use crate::plan::{self, Domains, Method, Summary};
+use crate::plan::{self, Domains, Method, Note, Summary, Way};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{on_caller, settle};
@@ -151,19 +151,28 @@ async fn run(
     let alone = decision.method == Method::Independent;
     let Counters { collective_alone, two_phase, .. } = scene.counters;
     Counters::add(if alone { collective_alone } else { two_phase }, 1);
+    let count = |way| {
+        if scene.transport.rank() == 0 {
+            scene.counters.decided.count(way, decision.reason);
+        }
+    };
     if alone {
+        count(Way::Independent);
         if meeting.operation().is_some() {
             settle().await;
         }
         return Ok(independent(scene, request, &meeting, direction).await);
     }
     if let Some(passage) = node::Passage::plan(scene, request, &all, &meeting) {
+        count(Way::Memory);
         settle().await;
         return Ok(match direction {
             Direction::Write => node::write(&passage).await,
             Direction::Read => node::read(&passage).await,
         });
     }
+    count(Way::Messages);
+    note_messages(scene, &meeting);
     on_caller().await;
     let call = Call::new(scene, request, tags, &all);
     let _lock = call.lock(direction).await?;
@@ -171,6 +180,19 @@ async fn run(
         Direction::Write => write::run(&call).await,
         Direction::Read => read::run(&call).await,
     })
+}
+
+/// Notes why data travels in messages.
+fn note_messages(scene: Scene<'_>, meeting: &Meeting<'_>) {
+    let note = match (scene.atomic, scene.transport.node(), meeting.operation()) {
+        (Some(_), ..) => Note::Atomic,
+        (_, None, _) => Note::NoMemory,
+        (_, _, None) => Note::SeveralNodes,
+        _ => Note::FarApart,
+    };
+    if scene.transport.rank() == 0 {
+        scene.counters.decided.note(note);
+    }
 }
 
 impl Request<'_> {

@@ -7,6 +7,7 @@ use super::data::{position_of, whole_etypes};
 use super::{Amode, Call, Direction, File, Position, State};
 use crate::driver::Outcome;
 use crate::hints::Switch;
+use crate::plan::{Reason, Way};
 use crate::report::Counters;
 use crate::view::Representation;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,7 @@ impl File {
         Counters::add(&counters.pieces_in, 1);
         if call.collective {
             Counters::add(&counters.collective_alone, 1);
+            counters.decided.count(Way::Independent, Reason::OnlyRank);
         }
         let outcome = match call.direction {
             Direction::Read => self.driver.read_contig(memory.as_mut_slice()?, offset, counters),

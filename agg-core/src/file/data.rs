@@ -10,6 +10,7 @@ use crate::hints::Hints;
 use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::node::Node;
+use crate::plan::{Reason, Way};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{anywhere, settle};
@@ -66,6 +67,7 @@ impl File {
             let future = Box::pin(async move {
                 if collective && request.as_ref().is_ok_and(|request| request.len > 0) {
                     Counters::add(&file.counters.collective_alone, 1);
+                    file.counters.decided.count(Way::Independent, Reason::OnlyRank);
                 }
                 if away {
                     settle().await;

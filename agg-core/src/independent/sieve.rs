@@ -3,6 +3,7 @@
 use super::decision;
 use super::list::{self, Transfer};
 use crate::driver::{Driver, Outcome};
+use crate::plan::Note;
 use crate::{Extent, Result};
 use std::iter::Peekable;
 
@@ -167,6 +168,9 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
         if group.pieces.len() >= FEWEST_PIECES {
             stored = transfer.store(group.pieces);
             possible = stored > 0;
+            if !possible {
+                transfer.counters.decided.note(Note::Unmapped);
+            }
         }
         for piece in group.pieces {
             let skip = stored.min(piece.len);

@@ -1,6 +1,6 @@
 //! Whether ranks access the file each for itself or through aggregators.
 
-use super::Summary;
+use super::{Reason, Summary};
 use crate::hints::Switch;
 
 /// Mean length of contiguous pieces from which separate requests cost no more than an exchange.
@@ -24,8 +24,8 @@ pub enum Method {
 pub struct Decision {
     /// What is done.
     pub method: Method,
-    /// Why, in words for the user.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// Chooses the method for a call from what all ranks bring and from the hint `romio_cb_read` or
@@ -33,33 +33,33 @@ pub struct Decision {
 pub fn decide(all: &[Summary], buffering: Switch, only_collective: bool) -> Decision {
     let say = |method, reason| Decision { method, reason };
     if all.iter().any(|summary| summary.failed) {
-        return say(Method::Fail, "the arguments of a rank are wrong");
+        return say(Method::Fail, Reason::Wrong);
     }
     if all.iter().all(|summary| summary.bytes == 0) {
-        return say(Method::Nothing, "no rank has data");
+        return say(Method::Nothing, Reason::Nothing);
     }
     if all.iter().any(|summary| summary.unordered && summary.bytes > 0) {
-        return say(Method::Independent, "a view overlaps itself");
+        return say(Method::Independent, Reason::Overlap);
     }
     match (only_collective, buffering) {
-        (true, _) => return say(Method::TwoPhase, "hint romio_no_indep_rw"),
-        (_, Switch::Enable) => return say(Method::TwoPhase, "hint enable"),
-        (_, Switch::Disable) => return say(Method::Independent, "hint disable"),
+        (true, _) => return say(Method::TwoPhase, Reason::OnlyCollective),
+        (_, Switch::Enable) => return say(Method::TwoPhase, Reason::Enabled),
+        (_, Switch::Disable) => return say(Method::Independent, Reason::Disabled),
         (_, Switch::Automatic) => {}
     }
     if all.iter().filter(|summary| summary.bytes > 0).count() == 1 {
-        return say(Method::Independent, "only one rank has data");
+        return say(Method::Independent, Reason::OneWithData);
     }
     if interleaved(all) {
-        return say(Method::TwoPhase, "requests of ranks interleave");
+        return say(Method::TwoPhase, Reason::Interleaved);
     }
     let sum = |value: fn(&Summary) -> u64| {
         all.iter().map(value).fold(0u64, |sum, value| sum.saturating_add(value))
     };
     if sum(|s| s.bytes) / sum(|s| s.pieces).max(1) >= LARGE_PIECE {
-        say(Method::Independent, "large separate pieces")
+        say(Method::Independent, Reason::LargeSeparate)
     } else {
-        say(Method::TwoPhase, "small pieces")
+        say(Method::TwoPhase, Reason::Small)
     }
 }
 

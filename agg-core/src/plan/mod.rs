@@ -7,11 +7,13 @@ pub mod aggregators;
 mod decide;
 mod domains;
 mod sequence;
+mod reason;
 mod window;
 
 pub use decide::{Decision, Method, decide};
 pub use domains::Domains;
 pub use sequence::{Sequence, spread};
+pub use reason::{Note, Reason, Way};
 pub use window::window_size;
 
 use crate::Extent;

@@ -1,6 +1,7 @@
 //! What a file counts: calls, pieces, bytes, and the ways that calls were carried out.
 
 use super::*;
+use crate::plan::{Note, Reason, Way};
 use crate::report::Totals;
 
 /// The sum over `ranks` of what was counted while `body` ran.
@@ -35,6 +36,10 @@ fn calls_are_counted_by_the_way_they_were_carried_out() {
     });
     assert_eq!((totals.calls, totals.collective_calls, totals.errors), (16, 16, 0));
     assert_eq!((totals.two_phase, totals.collective_alone), (8, 4));
+    let told = |way, reason| totals.decided.of(way, reason);
+    assert_eq!(told(Way::Memory, Reason::Interleaved), 2, "one rank counts for all");
+    assert_eq!(told(Way::Independent, Reason::LargeSeparate), 1);
+    assert_eq!(totals.decided.named().1, []);
     assert_eq!((totals.sieved, totals.listed), (0, 0));
     assert_eq!(totals.pieces_in, 400 + 400 + 4);
     assert_eq!((totals.bytes_written, totals.bytes_read), (1_200_000, 400_000));
@@ -66,4 +71,21 @@ fn a_rank_without_others_carries_out_collective_calls_alone() {
         rank.write_all(Position::Explicit(0), b"");
     });
     assert_eq!((totals.collective_calls, totals.collective_alone, totals.pieces_in), (2, 1, 1));
+    assert_eq!(totals.decided.of(Way::Independent, Reason::OnlyRank), 1);
+}
+
+#[test]
+fn messages_instead_of_shared_memory_are_noted_with_the_cause() {
+    let scratch = Scratch::new();
+    let totals = counted(2, &scratch, |rank| {
+        rank.set_view(every(1, 10, 20, rank.number as u64 * 10)).expect("a legal view");
+        rank.wait(rank.file.set_atomicity(true)).expect("atomicity can be set");
+        rank.write_all(Position::Explicit(0), &[7; 1000]);
+        rank.wait(rank.file.set_atomicity(false)).expect("atomicity can be set");
+        rank.set_view(every(1, 8, 1 << 30, rank.number as u64 * 8)).expect("a legal view");
+        rank.read_all(Position::Explicit(0), 800);
+    });
+    let decided = totals.decided;
+    assert_eq!(decided.of(Way::Messages, Reason::Interleaved), 2);
+    assert_eq!((decided.noted(Note::Atomic), decided.noted(Note::FarApart)), (1, 1));
 }
