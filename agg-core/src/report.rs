@@ -192,11 +192,10 @@ impl Summary<'_> {
                 line.push_str(&format!("; {words} {count}"));
             }
         }
-        let (decisions, notes) = t.decided.named();
-        for (words, count) in decisions {
+        for (words, count) in t.decided.decisions() {
             line.push_str(&format!("; {words} ({count})"));
         }
-        for (words, count) in notes {
+        for (words, count) in t.decided.notes() {
             line.push_str(&format!("; note: {words} ({count})"));
         }
         line
@@ -213,7 +212,7 @@ impl Summary<'_> {
         for (name, value) in self.totals.named() {
             json.push_str(&format!(",\"{name}\":{value}"));
         }
-        let (decisions, notes) = self.totals.decided.named();
+        let (decisions, notes) = (self.totals.decided.decisions(), self.totals.decided.notes());
         json.push_str(&format!(
             ",\"decisions\":{},\"notes\":{}}}",
             object(decisions),

@@ -57,14 +57,19 @@ impl Tally {
         self.0[PAIRS + note as usize]
     }
 
-    /// What happened at all, in words, and how often; decisions first.
-    pub fn named(&self) -> (Vec<(String, u64)>, Vec<(&'static str, u64)>) {
+    /// The decisions that were taken at all, in words, and how often.
+    pub fn decisions(&self) -> Vec<(String, u64)> {
         let pairs = Way::ALL.iter().flat_map(|way| Reason::ALL.iter().map(move |why| (*way, *why)));
-        let decisions = pairs
+        pairs
             .map(|(way, why)| (format!("{}: {}", way.words(), why.words()), self.of(way, why)))
-            .filter(|(_, count)| *count > 0);
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    /// What was noted at all, in words, and how often.
+    pub fn notes(&self) -> Vec<(&'static str, u64)> {
         let notes = Note::ALL.iter().map(|note| (note.words(), self.noted(*note)));
-        (decisions.collect(), notes.filter(|(_, count)| *count > 0).collect())
+        notes.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Adds another rank's values.
@@ -88,13 +93,14 @@ mod tests {
                 let tally = decided.tally();
                 assert_eq!((tally.of(*way, *reason), tally.0.iter().sum::<u64>()), (1, 1));
                 let words = format!("{}: {}", way.words(), reason.words());
-                assert_eq!(tally.named(), (vec![(words, 1)], vec![]));
+                assert_eq!((tally.decisions(), tally.notes()), (vec![(words, 1)], vec![]));
             }
         }
         for note in Note::ALL {
             let decided = Decided::default();
             decided.note(*note);
-            assert_eq!(decided.tally().named(), (vec![], vec![(note.words(), 1)]));
+            let tally = decided.tally();
+            assert_eq!((tally.decisions(), tally.notes()), (vec![], vec![(note.words(), 1)]));
         }
     }
 

@@ -39,7 +39,7 @@ fn calls_are_counted_by_the_way_they_were_carried_out() {
     let told = |way, reason| totals.decided.of(way, reason);
     assert_eq!(told(Way::Memory, Reason::Interleaved), 2, "one rank counts for all");
     assert_eq!(told(Way::Independent, Reason::LargeSeparate), 1);
-    assert_eq!(totals.decided.named().1, []);
+    assert_eq!(totals.decided.notes(), []);
     assert_eq!((totals.sieved, totals.listed), (0, 0));
     assert_eq!(totals.pieces_in, 400 + 400 + 4);
     assert_eq!((totals.bytes_written, totals.bytes_read), (1_200_000, 400_000));
