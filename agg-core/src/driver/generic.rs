@@ -3,6 +3,7 @@
 //! An attempt may be short, or interrupted by a signal; both are continued here and nowhere else.
 //! An [`Outcome`] tells how many bytes really moved, also when a later attempt failed.
 
+use super::meter::Gauge;
 use super::{Driver, Outcome};
 use crate::report::Counters;
 use crate::{Error, ErrorClass, Extent, Result};
@@ -31,20 +32,30 @@ struct Way<'a> {
     requests: &'a AtomicU64,
     bytes: &'a AtomicU64,
     at_zero: fn() -> Result<()>,
+    gauge: Option<&'a Gauge>,
 }
 
 impl<'a> Way<'a> {
-    fn reading(call: &'static str, counters: &'a Counters) -> Self {
+    fn reading<D: Driver + ?Sized>(
+        call: &'static str,
+        driver: &'a D,
+        counters: &'a Counters,
+    ) -> Self {
         Self {
             call,
             counters,
             requests: &counters.reads_out,
             bytes: &counters.bytes_read_out,
             at_zero: || Ok(()),
+            gauge: driver.meter().map(|meter| &meter.reads),
         }
     }
 
-    fn writing(call: &'static str, counters: &'a Counters) -> Self {
+    fn writing<D: Driver + ?Sized>(
+        call: &'static str,
+        driver: &'a D,
+        counters: &'a Counters,
+    ) -> Self {
         Self {
             call,
             counters,
@@ -54,6 +65,7 @@ impl<'a> Way<'a> {
                 let why = "the file system stored nothing and gave no reason";
                 Err(Error::new(ErrorClass::Io, why))
             },
+            gauge: driver.meter().map(|meter| &meter.writes),
         }
     }
 
@@ -67,7 +79,8 @@ impl<'a> Way<'a> {
         if let Err(error) = check_range(offset, len as u64) {
             return Outcome { bytes: 0, result: Err(error) };
         }
-        let (start, mut attempts) = (self.counters.now(), 0);
+        let sample = self.gauge.and_then(Gauge::begin);
+        let (start, mut attempts) = (sample.or_else(|| self.counters.now()), 0);
         let mut done = 0usize;
         let mut result = Ok(());
         while done < len && result.is_ok() {
@@ -84,7 +97,13 @@ impl<'a> Way<'a> {
         }
         Counters::add(self.requests, attempts);
         Counters::add(self.bytes, done as u64);
-        Counters::add_since(&self.counters.nanoseconds_out, start);
+        if self.counters.is_timed() {
+            Counters::add_since(&self.counters.nanoseconds_out, start);
+        }
+        if let (Some(gauge), Some(start), true) = (self.gauge, sample, attempts == 1 && done == len)
+        {
+            gauge.learn(len as u64, start.elapsed());
+        }
         let rest = Extent::new(offset + done as u64, (len - done) as u64);
         Outcome { bytes: done as u64, result: result.map_err(|error| error.with_extent(rest)) }
     }
@@ -98,7 +117,7 @@ pub fn read_contig<D: Driver + ?Sized>(
     counters: &Counters,
 ) -> Outcome {
     let len = buffer.len();
-    Way::reading("pread", counters).transfer(offset, len, |done, at| {
+    Way::reading("pread", driver, counters).transfer(offset, len, |done, at| {
         let end = len.min(done.saturating_add(MAX_TRANSFER));
         driver.pread(&mut buffer[done..end], at)
     })
@@ -112,7 +131,7 @@ pub fn write_contig<D: Driver + ?Sized>(
     counters: &Counters,
 ) -> Outcome {
     let len = buffer.len();
-    Way::writing("pwrite", counters).transfer(offset, len, |done, at| {
+    Way::writing("pwrite", driver, counters).transfer(offset, len, |done, at| {
         let end = len.min(done.saturating_add(MAX_TRANSFER));
         driver.pwrite(&buffer[done..end], at)
     })
@@ -127,7 +146,7 @@ pub fn read_vectors<D: Driver + ?Sized>(
 ) -> Outcome {
     let len = buffers.iter().fold(0usize, |sum, buffer| sum.saturating_add(buffer.len()));
     let mut taken = 0;
-    Way::reading("preadv", counters).transfer(offset, len, |done, at| {
+    Way::reading("preadv", driver, counters).transfer(offset, len, |done, at| {
         IoSliceMut::advance_slices(&mut buffers, done - taken);
         taken = done;
         driver.preadv(buffers, at)
@@ -143,7 +162,7 @@ pub fn write_vectors<D: Driver + ?Sized>(
 ) -> Outcome {
     let len = buffers.iter().fold(0usize, |sum, buffer| sum.saturating_add(buffer.len()));
     let mut taken = 0;
-    Way::writing("pwritev", counters).transfer(offset, len, |done, at| {
+    Way::writing("pwritev", driver, counters).transfer(offset, len, |done, at| {
         IoSlice::advance_slices(&mut buffers, done - taken);
         taken = done;
         driver.pwritev(buffers, at)

@@ -3,6 +3,7 @@
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
+pub mod meter;
 pub mod table;
 
 mod direct;
@@ -167,6 +168,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 
     /// What the planner may know about the file system.
     fn facts(&self) -> Facts;
+
+    /// Where the cost of requests is learned, if the driver lets that be done.
+    fn meter(&self) -> Option<&meter::Meter> {
+        None
+    }
 
     /// Whether (reads, writes) go past the page cache at present, see the hints `direct_*`.
     fn direct(&self) -> (bool, bool) {

@@ -3,6 +3,7 @@
 use super::direct::Direct;
 use super::locks::HeldRanges;
 use super::mapped::Mapped;
+use super::meter::Meter;
 use super::{Driver, Facts, OpenHow, facts, generic, locks, os};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
@@ -55,6 +56,7 @@ struct PosixFile {
     descriptor: Arc<Descriptor>,
     direct: Option<Direct>,
     facts: OnceLock<Facts>,
+    meter: Arc<Meter>,
     /// Opened for reading and writing, without direct transfers: pages may be mapped.
     mappable: bool,
     mapped: OnceLock<Option<Mapped>>,
@@ -99,7 +101,9 @@ fn open_file(how: &OpenHow) -> Result<PosixFile> {
     let wants_direct = how.direct_read || how.direct_write;
     let direct =
         wants_direct.then(|| Direct::open(fd, access, how.direct_read, how.direct_write)).flatten();
+    let name = || facts::of_descriptor(fd).file_system;
     Ok(PosixFile {
+        meter: Meter::of(stat.st_dev, direct.is_some(), name),
         descriptor: Arc::new(descriptor),
         direct,
         facts: OnceLock::new(),
@@ -213,6 +217,10 @@ impl Driver for PosixFile {
     fn facts(&self) -> Facts {
         let ask = || facts::of_descriptor(self.descriptor.get().unwrap_or(-1));
         self.facts.get_or_init(ask).clone()
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        Some(&self.meter)
     }
 
     fn direct(&self) -> (bool, bool) {

@@ -26,7 +26,8 @@ use crate::hints::{Hints, Switch};
 use crate::independent::Strategy;
 use crate::meeting::Meeting;
 use crate::memory::Memory;
-use crate::plan::{self, Domains, Method, Note, Summary, Way};
+use crate::plan::figures::Figures;
+use crate::plan::{self, Domains, Method, Note, Summary, Way, Wishes};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{on_caller, settle};
@@ -131,14 +132,21 @@ async fn run(
         Some((view, position)) => Request { view, position: *position, ..request },
         None => request,
     });
-    let mine = summary(&request, direction.kind());
+    let mine =
+        Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
     let meeting = Meeting::join(scene.transport, tags).await?;
     let all = meeting.all(step::SUMMARIES, &mine.to_bytes()).await?;
     let all = Summary::all_from_bytes(&all);
     if let Some(rank) = all.iter().position(|summary| summary.kind != mine.kind) {
         return Err(different_operations(scene.transport.rank(), rank));
     }
-    let decision = plan::decide(&all, buffering, scene.hints.romio_no_indep_rw);
+    let wishes = Wishes {
+        buffering,
+        only_collective: scene.hints.romio_no_indep_rw,
+        writes: direction == Direction::Write,
+        atomic: scene.atomic.is_some(),
+    };
+    let decision = plan::decide(&all, wishes);
     let request = match (decision.method, request) {
         (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
         (Method::Fail, request) => {
@@ -180,6 +188,15 @@ async fn run(
         Direction::Write => write::run(&call).await,
         Direction::Read => read::run(&call).await,
     })
+}
+
+/// What requests to the file cost as far as this rank knows.
+fn figures(scene: Scene<'_>, direction: Direction) -> Figures {
+    match (scene.driver.meter(), direction) {
+        (Some(meter), Direction::Read) => meter.reads.figures(),
+        (Some(meter), Direction::Write) => meter.writes.figures(),
+        (None, _) => Figures::assumed(&scene.facts.file_system),
+    }
 }
 
 /// Notes why data travels in messages.
@@ -257,6 +274,7 @@ fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
         kind,
         unordered: !request.view.is_aggregatable(),
         grain: request.view.grain(request.position, bytes).min(MOST_GRAIN) as u8,
+        figures: Figures::default(),
     }
 }
 

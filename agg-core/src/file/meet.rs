@@ -54,7 +54,7 @@ pub(super) async fn meet(
     }
     let meeting = Meeting::join(transport, tags).await?;
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    mine.push(0);
+    mine.resize(FLAGS, 0);
     mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
     let all = meeting.all(0, &mine).await?;
     let parts = || all.chunks_exact(PART);

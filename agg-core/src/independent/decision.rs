@@ -2,38 +2,48 @@
 //!
 //! The cost of a call is given in bytes: so many bytes could have been moved in its time. On a
 //! local file system that is the work of entering the kernel; behind a network it is a round trip,
-//! and the client fetches whole blocks anyway.
+//! and the client fetches whole blocks anyway. It is measured ([`crate::driver::meter`]), and
+//! assumed before that.
 
-use crate::driver::Facts;
+use crate::driver::Driver;
 use crate::hints::Switch;
+use crate::plan::figures::{Figures, is_local};
 
-/// Bytes that a local file system delivers from its cache in the time of one call.
-const LOCAL_CALL: u64 = 4 << 10;
-/// The cost of writing a piece by a call of its own, compared with storing it into a mapping, where
-/// each page that is touched costs a fault.
-pub const PIECE_COST: u64 = 2 << 10;
-/// The same for file systems behind a network, at least and at most.
-const REMOTE_CALL: (u64, u64) = (256 << 10, 4 << 20);
+/// The cost of a read call in bytes, at least and at most.
+const CALL: (u64, u64) = (1 << 10, 4 << 20);
+/// The cost of writing a piece by a call of its own, at least and at most.
+const PIECE: (u64, u64) = (1 << 10, 64 << 10);
+/// Storing into a mapping, where each page that is touched costs a fault, takes so much longer than
+/// moving the same bytes by a call.
+const FAULTS: u64 = 2;
 /// Copying a byte out of the staging buffer costs this part of delivering it.
 const COPY_SHARE: u64 = 4;
 
-const LOCAL: &[&str] =
-    &["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "exfat", "msdos"];
-
 /// The cost of one read call in bytes; 0 means never to read gaps, `u64::MAX` always.
-pub fn call_cost(sieving: Switch, facts: impl FnOnce() -> Facts) -> u64 {
+pub fn call_cost<D: Driver + ?Sized>(sieving: Switch, driver: &D) -> u64 {
     match sieving {
         Switch::Disable => 0,
         Switch::Enable => u64::MAX,
-        Switch::Automatic => {
-            let facts = facts();
-            if LOCAL.contains(&facts.file_system.as_str()) {
-                LOCAL_CALL
-            } else {
-                facts.block_size.clamp(REMOTE_CALL.0, REMOTE_CALL.1)
-            }
-        }
+        Switch::Automatic => read_call(driver).clamp(CALL.0, CALL.1),
     }
+}
+
+fn read_call<D: Driver + ?Sized>(driver: &D) -> u64 {
+    if let Some(meter) = driver.meter().filter(|meter| meter.is_local()) {
+        return meter.reads.figures().request_in_bytes();
+    }
+    let facts = driver.facts();
+    let assumed = Figures::assumed(&facts.file_system);
+    let figures = driver.meter().map_or(assumed, |meter| meter.reads.figures());
+    let block = if is_local(&facts.file_system) { 0 } else { facts.block_size };
+    figures.request_in_bytes().max(block)
+}
+
+/// The cost of writing a piece by a call of its own, in bytes stored into a mapping.
+pub fn piece_cost<D: Driver + ?Sized>(driver: &D) -> u64 {
+    let assumed = || Figures::assumed(&driver.facts().file_system);
+    let figures = driver.meter().map_or_else(assumed, |meter| meter.writes.figures());
+    (figures.request_in_bytes() / FAULTS).clamp(PIECE.0, PIECE.1)
 }
 
 /// Whether a piece of `len` bytes is worth a place in a common read at all.
@@ -49,31 +59,88 @@ pub fn joins(gap: u64, len: u64, call_cost: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::Facts;
+    use crate::driver::meter::Meter;
+    use crate::error::Result;
+    use std::io;
+    use std::time::Duration;
 
-    fn facts(file_system: &str, block_size: u64) -> Facts {
-        let file_system = file_system.into();
-        Facts { block_size, striping_unit: 0, striping_factor: 0, file_system }
+    /// A file whose file system has a name, a block size and perhaps a meter.
+    #[derive(Debug)]
+    struct On(&'static str, u64, Option<Meter>);
+
+    impl Driver for On {
+        fn name(&self) -> &'static str {
+            "none"
+        }
+        fn pread(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn pwrite(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn size(&self) -> Result<u64> {
+            Ok(0)
+        }
+        fn set_size(&self, _: u64) -> Result<()> {
+            Ok(())
+        }
+        fn sync(&self) -> Result<()> {
+            Ok(())
+        }
+        fn close(&self) -> Result<()> {
+            Ok(())
+        }
+        fn facts(&self) -> Facts {
+            let (block_size, file_system) = (self.1, self.0.into());
+            Facts { block_size, striping_unit: 0, striping_factor: 0, file_system }
+        }
+        fn meter(&self) -> Option<&Meter> {
+            self.2.as_ref()
+        }
+    }
+
+    fn measured(file_system: &'static str, nanoseconds: u64) -> On {
+        let on = On(file_system, 4096, Some(Meter::new(file_system)));
+        for _ in 0..20 {
+            let meter = on.meter().expect("just given");
+            meter.reads.learn(100, Duration::from_nanos(nanoseconds));
+            meter.writes.learn(100, Duration::from_nanos(nanoseconds));
+        }
+        on
     }
 
     #[test]
     fn a_call_costs_more_behind_a_network() {
-        let local = call_cost(Switch::Automatic, || facts("ext4", 4096));
-        let remote = call_cost(Switch::Automatic, || facts("nfs", 1 << 20));
-        assert_eq!((local, remote), (4 << 10, 1 << 20));
-        assert_eq!(call_cost(Switch::Automatic, || facts("0x123", 512)), 256 << 10);
+        let cost = |on: &On| call_cost(Switch::Automatic, on);
+        assert_eq!(cost(&On("ext4", 4096, None)), 4 << 10);
+        assert_eq!(cost(&On("nfs", 1 << 20, None)), 1 << 20);
+        assert_eq!(cost(&On("0x123", 512, None)), 256 << 10);
+        assert_eq!(cost(&On("nfs", 1 << 20, Some(Meter::new("nfs")))), 1 << 20);
+    }
+
+    #[test]
+    fn what_was_measured_counts_more_than_the_name() {
+        let slow = measured("ext4", 500_000);
+        let cost = call_cost(Switch::Automatic, &slow);
+        assert!((1 << 20..=4 << 20).contains(&cost), "{cost}");
+        assert_eq!(piece_cost(&slow), 64 << 10);
+        assert_eq!(piece_cost(&On("ext4", 4096, None)), 2 << 10);
+        assert_eq!(piece_cost(&measured("tmpfs", 50)), 1 << 10);
+        assert_eq!(call_cost(Switch::Automatic, &measured("nfs", 50)), 256 << 10);
     }
 
     #[test]
     fn the_hint_wins_over_the_cost() {
-        let unused = || -> Facts { unreachable!("the hint decides") };
-        assert!(!joins(1, 1, call_cost(Switch::Disable, unused)));
-        assert!(joins(1 << 40, 1 << 40, call_cost(Switch::Enable, unused)));
+        let on = On("ext4", 4096, None);
+        assert!(!joins(1, 1, call_cost(Switch::Disable, &on)));
+        assert!(joins(1 << 40, 1 << 40, call_cost(Switch::Enable, &on)));
     }
 
     #[test]
     fn small_pieces_close_together_are_read_at_once_and_others_are_not() {
-        assert!(joins(4000, 8, LOCAL_CALL));
-        assert!(!joins(1 << 20, 8, LOCAL_CALL));
-        assert!(!joins(8, 1 << 20, LOCAL_CALL));
+        assert!(joins(4000, 8, 4 << 10));
+        assert!(!joins(1 << 20, 8, 4 << 10));
+        assert!(!joins(8, 1 << 20, 4 << 10));
     }
 }

@@ -114,7 +114,7 @@ pub fn read_strided<D: Driver + ?Sized>(
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.read_buffer, counters);
     let extents = Merged(view.extents(pos, len).peekable());
-    let result = match decision::call_cost(strategy.read, || driver.facts()) {
+    let result = match decision::call_cost(strategy.read, driver) {
         0 => list::read(&mut transfer, extents),
         cost => sieve::read(&mut transfer, extents, cost),
     };

@@ -160,7 +160,8 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
 ) -> Result<()> {
-    let mut groups = Groups::of(extents, decision::PIECE_COST, transfer);
+    let cost = decision::piece_cost(transfer.driver);
+    let mut groups = Groups::of(extents, cost, transfer);
     let mut possible = true;
     while possible {
         let Some(group) = groups.next() else { return Ok(()) };

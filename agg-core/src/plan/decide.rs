@@ -1,10 +1,32 @@
 //! Whether ranks access the file each for itself or through aggregators.
 
+use super::figures::Figures;
 use super::{Reason, Summary};
 use crate::hints::Switch;
 
-/// Mean length of contiguous pieces from which separate requests cost no more than an exchange.
-const LARGE_PIECE: u64 = 64 << 10;
+/// Mean length of pieces from which requests of [`PROMPT`] nanoseconds cost no more than passing
+/// the bytes to or from an aggregator: reads.
+const READ_PIECE: u64 = 16 << 10;
+/// The same for writes, which wait for each other at the file.
+const WRITE_PIECE: u64 = 64 << 10;
+/// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
+const PROMPT: u64 = 5_000;
+/// Where moving a MiB takes longer, in nanoseconds, reading bytes twice costs more than passing
+/// them on.
+const SLOW_MIB: u64 = 600_000;
+
+/// What is asked for in a call, besides the data; equal on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// The hint `romio_cb_read` or `romio_cb_write`.
+    pub buffering: Switch,
+    /// The hint `romio_no_indep_rw`.
+    pub only_collective: bool,
+    /// The call writes.
+    pub writes: bool,
+    /// The file is in atomic mode: ranks that work independently wait for each other.
+    pub atomic: bool,
+}
 
 /// How a collective call is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +50,12 @@ pub struct Decision {
     pub reason: Reason,
 }
 
-/// Chooses the method for a call from what all ranks bring and from the hint `romio_cb_read` or
-/// `romio_cb_write`; `only_collective` is the hint `romio_no_indep_rw`.
-pub fn decide(all: &[Summary], buffering: Switch, only_collective: bool) -> Decision {
+/// Chooses the method for a call from what all ranks bring and what is asked for. Where hints say
+/// nothing, the cost of requests decides, as the rank that has found it highest tells it.
+///
+/// Ranks that access the file each for itself may write bytes that others write too: such a call
+/// has no defined result in any case (MPI-4.1, 14.6.1), unless the file is in atomic mode.
+pub fn decide(all: &[Summary], wishes: Wishes) -> Decision {
     let say = |method, reason| Decision { method, reason };
     if all.iter().any(|summary| summary.failed) {
         return say(Method::Fail, Reason::Wrong);
@@ -41,7 +66,7 @@ pub fn decide(all: &[Summary], buffering: Switch, only_collective: bool) -> Deci
     if all.iter().any(|summary| summary.unordered && summary.bytes > 0) {
         return say(Method::Independent, Reason::Overlap);
     }
-    match (only_collective, buffering) {
+    match (wishes.only_collective, wishes.buffering) {
         (true, _) => return say(Method::TwoPhase, Reason::OnlyCollective),
         (_, Switch::Enable) => return say(Method::TwoPhase, Reason::Enabled),
         (_, Switch::Disable) => return say(Method::Independent, Reason::Disabled),
@@ -50,17 +75,40 @@ pub fn decide(all: &[Summary], buffering: Switch, only_collective: bool) -> Deci
     if all.iter().filter(|summary| summary.bytes > 0).count() == 1 {
         return say(Method::Independent, Reason::OneWithData);
     }
-    if interleaved(all) {
-        return say(Method::TwoPhase, Reason::Interleaved);
-    }
+    by_cost(all, wishes)
+}
+
+fn by_cost(all: &[Summary], wishes: Wishes) -> Decision {
+    let say = |method, reason| Decision { method, reason };
     let sum = |value: fn(&Summary) -> u64| {
         all.iter().map(value).fold(0u64, |sum, value| sum.saturating_add(value))
     };
-    if sum(|s| s.bytes) / sum(|s| s.pieces).max(1) >= LARGE_PIECE {
-        say(Method::Independent, Reason::LargeSeparate)
-    } else {
-        say(Method::TwoPhase, Reason::Small)
+    let (bytes, pieces) = (sum(|s| s.bytes), sum(|s| s.pieces).max(1));
+    let figures = all.iter().fold(Figures::default(), |most, summary| most.max(summary.figures));
+    let worthwhile = worthwhile_piece(figures, wishes.writes);
+    let mean = bytes / pieces;
+    if !interleaved(all) {
+        // Aggregators cannot join pieces that no other rank's pieces lie between.
+        return match mean >= worthwhile.min(WRITE_PIECE) {
+            true => say(Method::Independent, Reason::LargeSeparate),
+            false => say(Method::TwoPhase, Reason::Small),
+        };
     }
+    let hull = Summary::hull(all).len;
+    if !wishes.writes && bytes / 3 > hull / 2 && figures.mib() > SLOW_MIB {
+        return say(Method::TwoPhase, Reason::Shared);
+    }
+    if mean >= worthwhile && !wishes.atomic {
+        return say(Method::Independent, Reason::Cheap);
+    }
+    say(Method::TwoPhase, Reason::Interleaved)
+}
+
+/// The length of pieces for which a request each costs no more than passing the bytes on.
+fn worthwhile_piece(figures: Figures, writes: bool) -> u64 {
+    let least = if writes { WRITE_PIECE } else { READ_PIECE };
+    let product = u128::from(least) * u128::from(figures.latency().max(PROMPT));
+    u64::try_from(product / u128::from(PROMPT)).unwrap_or(u64::MAX)
 }
 
 /// Whether the spans of any two ranks have a byte in common.
@@ -80,8 +128,27 @@ mod tests {
         Summary { span: Extent::new(offset, len), bytes: len, pieces, ..Summary::default() }
     }
 
+    const READ: Wishes = Wishes {
+        buffering: Switch::Automatic,
+        only_collective: false,
+        writes: false,
+        atomic: false,
+    };
+    const WRITE: Wishes = Wishes { writes: true, ..READ };
+
     fn method(all: &[Summary]) -> Method {
-        decide(all, Switch::Automatic, false).method
+        decide(all, WRITE).method
+    }
+
+    /// Four ranks in turn, 100 pieces of `len` bytes each, where a request takes `latency`
+    /// nanoseconds on the last rank and a MiB takes `mib`.
+    fn in_turn(len: u64, latency: u64, mib: u64) -> Vec<Summary> {
+        let rank = |rank: u64| Summary {
+            span: Extent::new(rank * len, 397 * len),
+            figures: if rank == 3 { Figures::new(latency, mib) } else { Figures::default() },
+            ..part(0, 100 * len, 100)
+        };
+        (0..4).map(rank).collect()
     }
 
     const MIB: u64 = 1 << 20;
@@ -93,7 +160,7 @@ mod tests {
 
     #[test]
     fn interleaving_of_ranks_that_are_no_neighbours_is_seen() {
-        let all = [part(0, 3 * MIB, 1), part(5 * MIB, MIB, 1), part(2 * MIB, MIB, 1)];
+        let all = [part(0, 3 * MIB, 999), part(5 * MIB, MIB, 99), part(2 * MIB, MIB, 99)];
         assert_eq!(method(&all), Method::TwoPhase);
     }
 
@@ -104,6 +171,53 @@ mod tests {
     }
 
     #[test]
+    fn interleaved_pieces_are_left_to_their_owners_where_requests_are_cheap() {
+        let decide = |len, wishes| decide(&in_turn(len, 2000, 1 << 18), wishes);
+        let cheap = Decision { method: Method::Independent, reason: Reason::Cheap };
+        let passed = Decision { method: Method::TwoPhase, reason: Reason::Interleaved };
+        assert_eq!((decide(16 << 10, READ), decide(15 << 10, READ)), (cheap, passed));
+        assert_eq!((decide(64 << 10, WRITE), decide(60 << 10, WRITE)), (cheap, passed));
+        let atomic = Wishes { atomic: true, ..WRITE };
+        assert_eq!(decide(1 << 20, atomic), passed, "owners would wait for each other");
+    }
+
+    #[test]
+    fn where_a_request_takes_a_millisecond_only_huge_pieces_are_left_to_their_owners() {
+        let method = |len, wishes| decide(&in_turn(len, 1_000_000, 1 << 20), wishes).method;
+        for wishes in [READ, WRITE] {
+            assert_eq!(method(2 << 20, wishes), Method::TwoPhase);
+            assert_eq!(method(64 << 20, wishes), Method::Independent);
+        }
+    }
+
+    #[test]
+    fn large_contiguous_parts_need_no_help_however_slow_requests_are() {
+        let figures = Figures::new(1_000_000, 1 << 20);
+        let all = [0, 1, 2].map(|rank| Summary { figures, ..part(rank * MIB, MIB, 1) });
+        for wishes in [READ, WRITE, Wishes { atomic: true, ..WRITE }] {
+            assert_eq!(decide(&all, wishes).reason, Reason::LargeSeparate);
+        }
+    }
+
+    #[test]
+    fn what_all_ranks_read_is_fetched_once_unless_fetching_costs_nothing() {
+        let all = |mib| {
+            let figures = Figures::new(2000, mib);
+            [Summary { figures, ..part(0, 64 * MIB, 1) }; 4]
+        };
+        assert_eq!(decide(&all(1 << 20), READ).reason, Reason::Shared);
+        assert_eq!(decide(&all(1 << 17), READ).reason, Reason::Cheap);
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_no_trouble() {
+        let figures = Figures::from_bytes([255, 255]);
+        let huge = Summary { figures, ..part(0, u64::MAX, u64::MAX) };
+        assert_eq!(decide(&[huge; 3], WRITE).method, Method::TwoPhase);
+        assert_eq!(decide(&[huge; 3], READ).method, Method::TwoPhase);
+    }
+
+    #[test]
     fn one_rank_with_data_needs_no_other() {
         assert_eq!(method(&[Summary::default(), part(0, 8, 1)]), Method::Independent);
         assert_eq!(method(&[Summary::default(), Summary::default()]), Method::Nothing);
@@ -111,6 +225,9 @@ mod tests {
 
     #[test]
     fn hints_win_against_rules_but_not_against_errors_and_overlap() {
+        let decide = |all: &[Summary], buffering, only_collective| {
+            decide(all, Wishes { buffering, only_collective, ..WRITE })
+        };
         let all = [part(MIB, MIB, 1), part(0, MIB, 1)];
         assert_eq!(decide(&all, Switch::Enable, false).method, Method::TwoPhase);
         assert_eq!(decide(&all, Switch::Disable, true).method, Method::TwoPhase);

@@ -7,16 +7,18 @@ pub mod aggregators;
 mod decide;
 mod domains;
 mod sequence;
+pub mod figures;
 mod reason;
 mod window;
 
-pub use decide::{Decision, Method, decide};
+pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
 pub use sequence::{Sequence, spread};
 pub use reason::{Note, Reason, Way};
 pub use window::window_size;
 
 use crate::Extent;
+use figures::Figures;
 
 /// What one rank brings to a collective call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +38,13 @@ pub struct Summary {
     pub unordered: bool,
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
+    /// What requests in the call's direction cost on this rank.
+    pub figures: Figures,
 }
 
 impl Summary {
     /// Number of bytes of the wire form.
-    pub const WIRE_BYTES: usize = 34;
+    pub const WIRE_BYTES: usize = 36;
 
     /// The bytes that carry the summary to the other ranks.
     pub fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {
@@ -49,8 +53,9 @@ impl Summary {
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
+        bytes[33..35].copy_from_slice(&self.figures.to_bytes());
         bytes[32] = self.grain;
-        bytes[33] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
+        bytes[35] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
 
@@ -65,10 +70,11 @@ impl Summary {
                 span: Extent::new(word(chunk, 0), word(chunk, 1)),
                 bytes: word(chunk, 2),
                 pieces: word(chunk, 3),
-                failed: chunk[33] & 1 != 0,
-                unordered: chunk[33] & 2 != 0,
-                kind: chunk[33] >> 2,
+                failed: chunk[35] & 1 != 0,
+                unordered: chunk[35] & 2 != 0,
+                kind: chunk[35] >> 2,
                 grain: chunk[32],
+                figures: Figures::from_bytes([chunk[33], chunk[34]]),
             })
             .collect()
     }
@@ -97,6 +103,7 @@ mod tests {
                 kind: 63,
                 unordered: true,
                 grain: 12,
+                figures: Figures::new(1 << 20, 1 << 30),
             },
             Summary { failed: true, ..Summary::default() },
         ];

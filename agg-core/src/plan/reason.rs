@@ -58,6 +58,10 @@ worded! {
         Small "small pieces";
         /// Nothing to gain from an exchange.
         LargeSeparate "large separate pieces";
+        /// Requests of their own cost less than passing so many bytes.
+        Cheap "pieces large for what a request costs";
+        /// A slow file system shall deliver each byte once.
+        Shared "ranks read the same bytes";
     }
 }
 

@@ -1,0 +1,237 @@
+//! What requests to a file system cost, learned from the requests that are made anyway.
+//!
+//! There is one meter for each file system in a process, kept until its end. It takes the time of
+//! the first requests and later of few, and makes none of its own. What it keeps are medians, which
+//! follow each sample by a step of limited length: a request that happened to wait for a processor
+//! or a disk counts no more than any other.
+
+use crate::plan::figures::{Figures, is_local};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The first requests are all timed, ...
+const FIRST: u32 = 64;
+/// ... later ones now and then.
+const EVERY: u32 = 64;
+/// So many samples tell more than an assumption.
+const ENOUGH: u32 = 4;
+/// Samples after which a median moves by small steps.
+const COARSE: u32 = 16;
+/// Requests up to these lengths tell the fixed time of a request; longer ones the time for a byte.
+const SHORT: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+static METERS: Mutex<Vec<(Key, Arc<Meter>)>> = Mutex::new(Vec::new());
+
+/// Number of a file system's device, and whether requests go past the page cache.
+type Key = (u64, bool);
+
+/// The costs of one file system on this process.
+#[derive(Debug)]
+pub struct Meter {
+    /// Reads.
+    pub reads: Gauge,
+    /// Writes.
+    pub writes: Gauge,
+    local: bool,
+}
+
+/// The costs of requests in one direction.
+#[derive(Debug)]
+pub struct Gauge {
+    requests: AtomicU32,
+    medians: Mutex<Medians>,
+    /// [`Figures`], to be had without waiting.
+    figures: [AtomicU32; 2],
+}
+
+impl Meter {
+    /// The meter of a device; `name` tells the file system's name if the device is new.
+    pub(super) fn of(device: u64, direct: bool, name: impl FnOnce() -> String) -> Arc<Self> {
+        let mut meters = METERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (device, direct);
+        if let Some((_, meter)) = meters.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(meter);
+        }
+        let meter = Arc::new(Self::new(&name()));
+        meters.push((key, Arc::clone(&meter)));
+        meter
+    }
+
+    /// A meter that knows no more than a file system's name.
+    pub fn new(file_system: &str) -> Self {
+        let assumed = Figures::assumed(file_system);
+        // What a cache of this computer takes in hides what the servers are going to do with it.
+        let local = is_local(file_system);
+        let least = if local { 1 } else { assumed.latency() };
+        Self { reads: Gauge::new(assumed, least), writes: Gauge::new(assumed, least), local }
+    }
+
+    /// Whether requests stay on this computer.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+}
+
+impl Gauge {
+    fn new(assumed: Figures, least: u64) -> Self {
+        let medians = Medians { assumed, least, short: Default::default(), mib: Median::default() };
+        let figures = assumed.to_bytes().map(|code| AtomicU32::new(code.into()));
+        Self { requests: AtomicU32::new(0), medians: Mutex::new(medians), figures }
+    }
+
+    /// What requests cost as far as is known.
+    pub fn figures(&self) -> Figures {
+        Figures::from_bytes([0, 1].map(|kind: usize| self.figures[kind].load(Relaxed) as u8))
+    }
+
+    /// Begins a request; the time if it shall be [learned](Gauge::learn) from.
+    pub fn begin(&self) -> Option<Instant> {
+        let number = self.requests.fetch_add(1, Relaxed);
+        (number < FIRST || number.is_multiple_of(EVERY)).then(Instant::now)
+    }
+
+    /// Learns that a request of `len` bytes took `time`.
+    pub fn learn(&self, len: u64, time: Duration) {
+        // Whoever finds another thread here has nothing to say that is worth waiting for.
+        let Ok(mut medians) = self.medians.try_lock() else { return };
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        medians.learn(len, time);
+        let figures = medians.figures().to_bytes();
+        for (place, code) in self.figures.iter().zip(figures) {
+            place.store(code.into(), Relaxed);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Medians {
+    assumed: Figures,
+    /// The fixed time of a request is never taken for less, in nanoseconds.
+    least: u64,
+    /// Time of requests up to the lengths of [`SHORT`].
+    short: [Median; SHORT.len()],
+    /// Time of a MiB in longer ones.
+    mib: Median,
+}
+
+impl Medians {
+    fn learn(&mut self, len: u64, time: u64) {
+        match SHORT.iter().position(|most| len <= *most) {
+            Some(place) => self.short[place].follow(time),
+            None => {
+                let moving = time.saturating_sub(self.figures().latency()).max(time / 4);
+                let mib = (u128::from(moving) << 20) / u128::from(len);
+                self.mib.follow(u64::try_from(mib).unwrap_or(u64::MAX));
+            }
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let mib = self.mib.known().unwrap_or(self.assumed.mib());
+        let shortest = self.short.iter().zip(SHORT).find_map(|(median, len)| {
+            let moving = (u128::from(len / 2) * u128::from(mib)) >> 20;
+            let time = median.known()?;
+            Some(time.saturating_sub(u64::try_from(moving).unwrap_or(u64::MAX)).max(time / 4))
+        });
+        Figures::new(shortest.unwrap_or(self.assumed.latency()).max(self.least), mib)
+    }
+}
+
+/// A value that half of the samples are above.
+#[derive(Clone, Copy, Debug, Default)]
+struct Median {
+    value: u64,
+    samples: u32,
+}
+
+impl Median {
+    fn known(&self) -> Option<u64> {
+        (self.samples >= ENOUGH).then_some(self.value)
+    }
+
+    fn follow(&mut self, sample: u64) {
+        let (up, down) = match self.samples {
+            0 => (u64::MAX, 0),
+            samples if samples < COARSE => (self.value, self.value / 2),
+            _ => (self.value / 8, self.value / 8),
+        };
+        self.value = if sample > self.value {
+            sample.min(self.value.saturating_add(up.max(1)))
+        } else {
+            sample.max(self.value.saturating_sub(down.max(1)))
+        };
+        self.samples = self.samples.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICRO: u64 = 1000;
+
+    fn learned(file_system: &str, samples: &[(u64, u64)]) -> Figures {
+        let meter = Meter::new(file_system);
+        for (len, time) in samples {
+            meter.writes.learn(*len, Duration::from_nanos(*time));
+        }
+        assert_eq!(meter.reads.figures(), Figures::assumed(file_system), "directions are apart");
+        meter.writes.figures()
+    }
+
+    #[test]
+    fn few_requests_change_no_assumption_and_some_more_do() {
+        let slow = (512, 1000 * MICRO);
+        assert_eq!(learned("ext4", &[slow; 3]), Figures::assumed("ext4"));
+        let figures = learned("ext4", &[slow; 8]);
+        assert!((750 * MICRO..=1000 * MICRO).contains(&figures.latency()), "{figures:?}");
+        assert_eq!(figures.mib(), Figures::assumed("ext4").mib());
+    }
+
+    #[test]
+    fn outliers_count_no_more_than_other_samples() {
+        let mut samples = vec![(4096, 2 * MICRO); 60];
+        for place in (0..60).step_by(5) {
+            samples[place].1 = 10_000 * MICRO;
+        }
+        let latency = learned("tmpfs", &samples).latency();
+        assert!((MICRO..=4 * MICRO).contains(&latency), "{latency}");
+    }
+
+    #[test]
+    fn a_file_system_that_becomes_slow_is_found_out() {
+        let samples = [vec![(100, MICRO); 100], vec![(100, 1000 * MICRO); 100]].concat();
+        assert!(learned("xfs", &samples).latency() >= 750 * MICRO);
+    }
+
+    #[test]
+    fn long_requests_tell_the_time_of_a_byte_and_short_ones_the_rest() {
+        let samples = [(4 << 20, 4 * 500 * MICRO + 100 * MICRO), (1000, 100 * MICRO)].repeat(20);
+        let figures = learned("ext4", &samples);
+        assert!((370 * MICRO..=530 * MICRO).contains(&figures.mib()), "{figures:?}");
+        assert!((70 * MICRO..=100 * MICRO).contains(&figures.latency()), "{figures:?}");
+    }
+
+    #[test]
+    fn a_cache_before_a_network_does_not_make_it_local() {
+        let figures = learned("nfs", &[(4096, 2 * MICRO); 100]);
+        assert_eq!(figures.latency(), Figures::assumed("nfs").latency());
+    }
+
+    #[test]
+    fn the_clock_is_asked_for_the_first_requests_and_later_for_few() {
+        let gauge = Gauge::new(Figures::default(), 1);
+        let asked = (0..FIRST + 10 * EVERY).filter(|_| gauge.begin().is_some()).count();
+        assert_eq!(asked as u32, FIRST + 10);
+    }
+
+    #[test]
+    fn files_of_one_device_share_a_meter() {
+        let unused = || -> String { unreachable!("the device is known") };
+        let first = Meter::of(u64::MAX, false, || "ext4".into());
+        assert!(Arc::ptr_eq(&first, &Meter::of(u64::MAX, false, unused)));
+        let direct = Meter::of(u64::MAX, true, || "nfs".into());
+        assert!(first.is_local() && !direct.is_local());
+    }
+}

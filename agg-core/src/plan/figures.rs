@@ -1,0 +1,106 @@
+//! What a request to a file system costs: a fixed time, and a time for each byte.
+
+/// The cost of requests in one direction, rounded down to quarters of a power of two, so that
+/// ranks exchange it in two bytes and a small change changes no plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    latency: u8,
+    mib: u8,
+}
+
+/// Names of file systems whose requests are calls into this computer's kernel and no more.
+const LOCAL: &[&str] =
+    &["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "exfat", "msdos"];
+
+impl Figures {
+    /// A request takes `latency` nanoseconds, and each MiB in it `mib` nanoseconds more.
+    pub fn new(latency: u64, mib: u64) -> Self {
+        Self { latency: code(latency), mib: code(mib) }
+    }
+
+    /// What is assumed before anything was measured: entering the kernel and copying on a local
+    /// file system, else a round trip and the speed of a network.
+    pub fn assumed(file_system: &str) -> Self {
+        if is_local(file_system) {
+            Self::new(1 << 10, 256 << 10)
+        } else {
+            Self::new(1 << 18, 1 << 20)
+        }
+    }
+
+    /// The fixed time of a request in nanoseconds; at least 1.
+    pub fn latency(self) -> u64 {
+        value(self.latency)
+    }
+
+    /// The time that each MiB of a request adds, in nanoseconds; at least 1.
+    pub fn mib(self) -> u64 {
+        value(self.mib)
+    }
+
+    /// How many bytes could be moved in the fixed time of a request.
+    pub fn request_in_bytes(self) -> u64 {
+        u64::try_from((u128::from(self.latency()) << 20) / u128::from(self.mib()))
+            .unwrap_or(u64::MAX)
+    }
+
+    /// The higher cost of each kind.
+    pub fn max(self, other: Self) -> Self {
+        Self { latency: self.latency.max(other.latency), mib: self.mib.max(other.mib) }
+    }
+
+    /// The bytes that carry the figures to another rank.
+    pub fn to_bytes(self) -> [u8; 2] {
+        [self.latency, self.mib]
+    }
+
+    /// The figures that [`Figures::to_bytes`] turned into `bytes`.
+    pub fn from_bytes([latency, mib]: [u8; 2]) -> Self {
+        Self { latency, mib }
+    }
+}
+
+/// Whether requests to file systems of this name stay on this computer.
+pub fn is_local(file_system: &str) -> bool {
+    LOCAL.contains(&file_system)
+}
+
+/// The exponent of 2, and the two binary digits behind the first one.
+fn code(value: u64) -> u8 {
+    let value = value.max(1);
+    let exponent = value.ilog2();
+    let digits = if exponent >= 2 { value >> (exponent - 2) } else { value << (2 - exponent) };
+    (4 * exponent) as u8 | (digits & 3) as u8
+}
+
+fn value(code: u8) -> u64 {
+    let (exponent, digits) = (code / 4, u64::from(4 + code % 4));
+    if exponent >= 2 { digits << (exponent - 2) } else { digits >> (2 - exponent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rounding_keeps_three_quarters_and_the_order(a in any::<u64>(), b in any::<u64>()) {
+            let (short, long) = (a >> (b % 64), a);
+            let rounded = Figures::new(short, long);
+            prop_assert!(rounded.latency() <= short.max(1) && rounded.mib() <= long.max(1));
+            prop_assert!(rounded.latency() >= short / 4 * 3);
+            prop_assert!(rounded.latency <= rounded.mib);
+            prop_assert_eq!(Figures::from_bytes(rounded.to_bytes()), rounded);
+        }
+    }
+
+    #[test]
+    fn a_request_costs_more_bytes_behind_a_network() {
+        assert_eq!(Figures::assumed("ext4").request_in_bytes(), 4 << 10);
+        assert_eq!(Figures::assumed("nfs").request_in_bytes(), 256 << 10);
+        assert_eq!(Figures::assumed("0x123"), Figures::assumed("lustre"));
+        let both = Figures::new(5, 1 << 30).max(Figures::new(1 << 20, 7));
+        assert_eq!((both.latency(), both.mib()), (1 << 20, 1 << 30));
+    }
+}
