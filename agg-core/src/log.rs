@@ -106,6 +106,13 @@ pub fn once(level: Level, message: &str) {
     }
 }
 
+/// As [`once`], also on ranks that otherwise say nothing: of all ranks, only this one knows.
+pub fn once_on_any_rank(level: Level, message: &str) {
+    if level != Level::Off && level as u8 <= LEVEL.load(Relaxed) && remember(message) {
+        write(level, format_args!("{message}"));
+    }
+}
+
 /// Whether `message` is new to this process.
 fn remember(message: &str) -> bool {
     let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -6,9 +6,9 @@ use crate::complaint::Complaints;
 use crate::error::Result;
 use crate::group;
 use crate::hints::{Hints, InForce};
+use crate::log::{self, Level};
 use crate::tags::TagBlock;
 use crate::task::BoxFuture;
-use crate::transport::Transport;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -31,23 +31,31 @@ impl AgreedHints {
     /// word `place` of it the digests.
     pub(super) async fn agree(
         self,
-        transport: &dyn Transport,
+        file: &File,
         all: &[Words],
         place: usize,
         tags: &TagBlock,
     ) -> Result<Self> {
-        if all.iter().all(|words| words[place] == all[0][place]) {
+        let Some(other) = all.iter().position(|words| words[place] != all[0][place]) else {
             return Ok(self);
-        }
+        };
+        let transport = &*file.transport;
         let values = self.hints.must_agree();
         let values = group::bcast(transport, tags.tag(4), 0, values).await?;
-        Ok(self.adopting(&values, transport.size()))
+        let tells = transport.rank() == other;
+        Ok(self.adopting(&values, transport.size(), tells, &file.path))
     }
 
-    /// With rank 0's values where `ranks` ranks need the same.
-    pub(super) fn adopting(self, values: &[u8], ranks: usize) -> Self {
+    /// With rank 0's values where `ranks` ranks need the same. The first rank that had others
+    /// `tells` the user.
+    pub(super) fn adopting(self, values: &[u8], ranks: usize, tells: bool, path: &str) -> Self {
         let mut hints = (*self.hints).clone();
-        hints.adopt(values);
+        let contradictions = hints.adopt(values);
+        if tells {
+            for text in contradictions {
+                log::once_on_any_rank(Level::Warn, &format!("{path}: {text}"));
+            }
+        }
         Self::new(hints, ranks)
     }
 }
@@ -78,7 +86,7 @@ impl File {
                 let words = [hints.digest, 0, 0, 0];
                 let checked = file.check_open();
                 let all = meet(&*file.transport, &tags, Kind::SetInfo, words, checked).await?;
-                let hints = hints.agree(&*file.transport, &all, 0, &tags).await?;
+                let hints = hints.agree(&file, &all, 0, &tags).await?;
                 file.state().hints = hints;
                 Ok(())
             };
@@ -92,6 +100,11 @@ impl File {
         let ranks: Vec<String> = self.aggregators.iter().map(usize::to_string).collect();
         hints.note("cb_nodes", &ranks.len().to_string());
         hints.note("romio_aggregator_list", &ranks.join(" "));
+        let node = self.transport.node();
+        if let Some(node) = node.filter(|node| node.members().len() == self.transport.size()) {
+            let window = hints.cb_buffer_size.min(node.window());
+            hints.note("aggio_window_size", &window.to_string());
+        }
         hints.note("romio_filesystem_type", self.driver.name());
         let facts = self.driver.facts();
         if hints.striping_unit == 0 && facts.striping_unit > 0 {

@@ -20,8 +20,9 @@ pub(super) struct News {
     pub(super) report: Report,
     /// Rank 0's hints name the aggregators.
     pub(super) names_aggregators: bool,
-    /// Rank 0's hints that must be equal on all ranks, if they are not.
-    pub(super) hints: Option<Vec<u8>>,
+    /// Rank 0's hints that must be equal on all ranks, if they are not; and the first rank that has
+    /// others.
+    pub(super) hints: Option<(u32, Vec<u8>)>,
 }
 
 /// A lane, and the transport that it is on.
@@ -76,22 +77,23 @@ impl News {
             u64::from(self.place.level) << 32 | u64::from(self.place.lane),
             report_to_word(self.report),
             u64::from(self.names_aggregators),
-            self.hints.as_ref().map_or(u64::MAX, |hints| hints.len() as u64),
+            self.hints.as_ref().map_or(u64::MAX, |(_, hints)| hints.len() as u64),
+            self.hints.as_ref().map_or(0, |(rank, _)| u64::from(*rank)),
         ];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes.extend(self.hints.iter().flatten());
+        bytes.extend(self.hints.iter().flat_map(|(_, hints)| hints));
         bytes.extend_from_slice(file_system.as_bytes());
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, rest) = bytes.split_first_chunk::<64>()?;
+        let (words, rest) = bytes.split_first_chunk::<72>()?;
         let word = |n: usize| words[8 * n..].first_chunk().map(|word| u64::from_le_bytes(*word));
         let (hints, rest) = match word(7)? {
             u64::MAX => (None, rest),
             len => {
                 let (hints, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-                (Some(hints.to_vec()), rest)
+                (Some((word(8)? as u32, hints.to_vec())), rest)
             }
         };
         let facts = Facts {
@@ -118,7 +120,7 @@ mod tests {
             striping_factor: 7,
             file_system: "lustre".into(),
         };
-        for hints in [None, Some(Vec::new()), Some(b"cb_nodes=3\n".to_vec())] {
+        for hints in [None, Some((1, Vec::new())), Some((7, b"cb_nodes=3\n".to_vec()))] {
             let news = News {
                 start: 1 << 40,
                 facts: facts.clone(),
@@ -131,7 +133,7 @@ mod tests {
         }
         let error = Error::new(ErrorClass::NoSuchFile, "open: none");
         assert_eq!(unpack(&pack(&Err(error.clone()))), Err(error));
-        for damaged in [&[][..], &[0; 64], &[1], &[2, 3]] {
+        for damaged in [&[][..], &[0; 72], &[1], &[2, 3]] {
             assert_eq!(unpack(damaged).expect_err("damaged").class(), ErrorClass::Intern);
         }
     }

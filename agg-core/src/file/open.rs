@@ -147,7 +147,8 @@ async fn open_on_all(
     });
     let news = news.await?;
     if let Some(values) = &news.hints {
-        hints = hints.adopting(values, size);
+        let (other, values) = values;
+        hints = hints.adopting(values, size, *other as usize == rank, path);
     }
     let aggregators = choose_aggregators(&**transport, &hints.hints, news.names_aggregators)?;
     let (opened, home) = match first {
@@ -186,7 +187,7 @@ fn open_first(
     wishes: Option<Wish>,
 ) -> Result<(First, News)> {
     let OpenRequest { path, amode, report, .. } = request;
-    let differ = wishes.map_or(Ok(false), Wish::check)?;
+    let other = wishes.map_or(Ok(None), Wish::check)?;
     let names_aggregators = hints.origin("cb_config_list") != Some(Origin::Default);
     choose_aggregators(&**transport, hints, names_aggregators)?;
     let driver = open_here(&how_to_open(path, *amode, hints, 0), *amode)?;
@@ -198,7 +199,7 @@ fn open_first(
         place,
         report: *report,
         names_aggregators,
-        hints: differ.then(|| hints.must_agree()),
+        hints: other.map(|rank| (rank, hints.must_agree())),
     };
     Ok((First { driver, home }, news))
 }

@@ -67,7 +67,7 @@ impl File {
             return Err(Error::new(ErrorClass::NotSame, text));
         }
         let mut view = view?;
-        let hints = hints.agree(&*self.transport, &all, 1, tags).await?;
+        let hints = hints.agree(self, &all, 1, tags).await?;
         if displacement == Displacement::Current {
             let moved = self.moved_to_current(&view);
             let local = moved.as_ref().map(drop).map_err(Clone::clone);

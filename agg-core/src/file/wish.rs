@@ -16,14 +16,15 @@ pub(super) struct Wish {
     amode: Amode,
     /// Of the hints that must be equal on all ranks.
     hints: u64,
-    hints_differ: bool,
+    /// The first rank whose hints differ from the lowest rank's.
+    other_hints: Option<u32>,
     /// The first rank whose access mode differs from the lowest rank's.
     other_mode: Option<u32>,
     /// Of the first rank that has one.
     error: Option<Error>,
 }
 
-const FIXED: usize = 4 + 4 + 8 + 1 + 4;
+const FIXED: usize = 4 + 4 + 8 + 4 + 4;
 const NOBODY: u32 = u32::MAX;
 
 impl Wish {
@@ -31,7 +32,7 @@ impl Wish {
     pub(super) fn of(rank: usize, amode: Amode, hints: u64, checked: Result<()>) -> Self {
         let error = checked.err().map(|error| error.with_rank(rank));
         let rank = u32::try_from(rank).unwrap_or(NOBODY - 1);
-        Self { rank, amode, hints, hints_differ: false, other_mode: None, error }
+        Self { rank, amode, hints, other_hints: None, other_mode: None, error }
     }
 
     /// Tells rank 0, which gets the wish of all ranks; `None` on the others.
@@ -43,26 +44,27 @@ impl Wish {
         all.map(|bytes| Self::from_bytes(&bytes).ok_or_else(damaged)).transpose()
     }
 
-    /// Whether ranks brought different hints where all need the same.
+    /// The first rank whose hints differ from rank 0's where all need the same.
     ///
     /// # Errors
     /// That of the lowest rank that has one; `NotSame` if the access modes differ.
-    pub(super) fn check(self) -> Result<bool> {
+    pub(super) fn check(self) -> Result<Option<u32>> {
         match (self.error, self.other_mode) {
             (Some(error), _) => Err(error),
             (None, Some(rank)) => {
                 let text = format!("the access mode differs between rank 0 and rank {rank}");
                 Err(Error::new(ErrorClass::NotSame, text))
             }
-            (None, None) => Ok(self.hints_differ),
+            (None, None) => Ok(self.other_hints),
         }
     }
 
     /// The wish of two groups, the lower ranks' first.
     fn and(self, right: Self) -> Self {
         let differs = (self.amode != right.amode).then_some(right.rank);
+        let hints_differ = (self.hints != right.hints).then_some(right.rank);
         Self {
-            hints_differ: self.hints_differ || right.hints_differ || self.hints != right.hints,
+            other_hints: self.other_hints.or(hints_differ).or(right.other_hints),
             other_mode: self.other_mode.or(differs).or(right.other_mode),
             error: self.error.or(right.error),
             ..self
@@ -74,7 +76,7 @@ impl Wish {
         bytes.extend_from_slice(&self.rank.to_le_bytes());
         bytes.extend_from_slice(&self.amode.0.to_le_bytes());
         bytes.extend_from_slice(&self.hints.to_le_bytes());
-        bytes.push(u8::from(self.hints_differ));
+        bytes.extend_from_slice(&self.other_hints.unwrap_or(NOBODY).to_le_bytes());
         bytes.extend_from_slice(&self.other_mode.unwrap_or(NOBODY).to_le_bytes());
         bytes.extend(self.error.iter().flat_map(Error::to_bytes));
         bytes
@@ -88,8 +90,8 @@ impl Wish {
             rank: word(0)?,
             amode: Amode(word(4)?),
             hints: fixed[8..].first_chunk().map(|word| u64::from_le_bytes(*word))?,
-            hints_differ: fixed[16] != 0,
-            other_mode: word(17).filter(|rank| *rank != NOBODY),
+            other_hints: word(16).filter(|rank| *rank != NOBODY),
+            other_mode: word(20).filter(|rank| *rank != NOBODY),
             error,
         })
     }
@@ -120,7 +122,7 @@ mod tests {
         let error = Error::new(ErrorClass::Amode, "no access");
         let mut wish = Wish::of(3, Amode::RDWR, 1 << 60, Err(error));
         wish.other_mode = Some(7);
-        wish.hints_differ = true;
+        wish.other_hints = Some(2);
         let bytes = wish.to_bytes();
         assert_eq!(Wish::from_bytes(&bytes), Some(wish));
         for n in 0..FIXED {
@@ -135,7 +137,7 @@ mod tests {
             let [p, q, r, s] = std::array::from_fn(|rank| wish(rank, modes[rank], 5));
             p.and(q).and(r.and(s))
         };
-        assert_eq!(four([a; 4]).check(), Ok(false));
+        assert_eq!(four([a; 4]).check(), Ok(None));
         for (modes, rank) in [([a, b, a, a], 1), ([a, a, b, a], 2), ([a, a, a, b], 3)] {
             assert_eq!(four(modes).other_mode, Some(rank));
         }
@@ -145,11 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn different_hints_are_noticed_wherever_they_are() {
+    fn the_first_rank_with_different_hints_is_named_wherever_it_is() {
         let mode = Amode::RDWR;
         for odd in 0..4 {
             let one = |rank| wish(rank, mode, if rank == odd { 6 } else { 5 });
-            assert_eq!(one(0).and(one(1)).and(one(2).and(one(3))).check(), Ok(true));
+            let other = odd.max(1) as u32;
+            assert_eq!(one(0).and(one(1)).and(one(2).and(one(3))).check(), Ok(Some(other)));
         }
     }
 }

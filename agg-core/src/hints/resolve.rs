@@ -155,16 +155,19 @@ impl Hints {
         text.into_bytes()
     }
 
-    /// Takes the values that another rank put into [`Hints::must_agree`], and returns the names of
-    /// those that differed.
-    pub fn adopt(&mut self, agreed: &[u8]) -> Vec<&'static str> {
+    /// Takes the values that another rank put into [`Hints::must_agree`], and returns a sentence
+    /// with both values for each that differed.
+    pub fn adopt(&mut self, agreed: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(agreed);
         let mut differing = Vec::new();
         for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
             let Some((index, declaration)) = Declaration::find(name) else { continue };
-            if (declaration.show)(self) != value && (declaration.set)(self, value) {
+            let own = (declaration.show)(self);
+            if own != value && (declaration.set)(self, value) {
                 self.origins[index] = Origin::Engine;
-                differing.push(declaration.name);
+                differing.push(format!(
+                    "hint {name} is {own:?} on this rank and {value:?} on rank 0, whose value counts"
+                ));
             }
         }
         differing

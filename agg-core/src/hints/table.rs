@@ -149,11 +149,11 @@ const NUMBER_MIN: i64 = i64::MIN;
 const NUMBER_MAX: i64 = i64::MAX;
 
 hints! {
-    /// Bytes that an aggregator handles at a time.
+    /// Bytes that an aggregator handles at a time, at most: no request of a collective call is longer.
     cb_buffer_size: Size(1, BUFFER_MAX) = 16 * MIB; Standard Acts [same];
     /// Number of aggregators; 0 lets the engine choose. Never more than ranks.
     cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
-    /// Block size of collective buffering.
+    /// Block size of collective buffering; file domains follow the file system and `striping_unit`.
     cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];
     /// `false` switches collective buffering off, unless `romio_cb_read` or `romio_cb_write` is set.
     collective_buffering: Flag = true; Standard Acts [same, if_set];
@@ -201,19 +201,21 @@ hints! {
     ind_wr_buffer_size: Size(1, BUFFER_MAX) = 512 * KIB; Romio Acts;
     /// Smallest file domain, in bytes; fewer aggregators work on small requests.
     romio_min_fdomain_size: Size(0, SIZE_MAX) = 0u64; Romio Acts [same, if_set];
-    /// Gaps longer than this, in bytes, are not sieved in collective calls.
+    /// Gaps longer than this, in bytes, are not sieved in collective calls, which never write gaps.
     romio_cb_ds_threshold: Size(0, SIZE_MAX) = 0u64; Romio Accepted;
-    /// Whether collective calls exchange with `MPI_Alltoallv`.
+    /// Whether collective calls exchange with `MPI_Alltoallv`; data passes through shared memory or in
+    /// messages between two ranks.
     romio_cb_alltoall: Switch = Switch::Automatic; Romio Accepted;
-    /// Whether file domains stay the same from call to call.
+    /// Whether file domains stay the same from call to call; they are a formula, and nothing is kept.
     romio_cb_pfr: Switch = Switch::Disable; Romio Accepted;
-    /// How persistent file domains are cut: `aar`, `fsize`, or a number of bytes.
+    /// How persistent file domains, which there are none of, are cut: `aar`, `fsize`, or a number of
+    /// bytes.
     romio_cb_fr_types: Text = "aar"; Romio Accepted;
-    /// Alignment of persistent file domains, in bytes.
+    /// Alignment of persistent file domains, which there are none of, in bytes.
     romio_cb_fr_alignment: Size(0, SIZE_MAX) = 1u64; Romio Accepted;
-    /// Whether one rank alone flushes the file.
+    /// Whether one rank alone flushes the file; each rank flushes what it wrote.
     romio_synchronized_flush: Enable = false; Romio Accepted [if_set];
-    /// Whether others see data as soon as a write returns.
+    /// Whether others see data as soon as a write returns; as with `true`, nothing is held back.
     romio_visibility_immediate: Flag = true; Romio Accepted [if_set];
     /// Whether reads bypass the page cache.
     direct_read: Flag = false; Romio Acts [at_open, if_set];
@@ -384,6 +386,9 @@ hints! {
 
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
+    /// Bytes of a window of the file in memory that the ranks of a node share: the smaller one of
+    /// `cb_buffer_size` and what that memory has room for.
+    aggio_window_size: Text = ""; Aggio Told;
     /// The driver that serves the file.
     aggio_driver: Text = ""; Aggio Told;
 }

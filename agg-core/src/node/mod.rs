@@ -81,6 +81,11 @@ impl Node {
         self.memory.address()
     }
 
+    /// Bytes of a window of the file at most.
+    pub fn window(&self) -> u64 {
+        self.layout.window as u64
+    }
+
     /// The ranks of the node, ascending.
     pub fn members(&self) -> &[usize] {
         &self.members

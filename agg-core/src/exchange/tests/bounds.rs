@@ -117,7 +117,7 @@ async fn transfer(
     }
 }
 
-fn records(rank: u64, len: u64, stride: u64) -> View {
+pub(super) fn records(rank: u64, len: u64, stride: u64) -> View {
     let record = Datatype::bytes(len).resized(0, stride as i64).expect("a small extent");
     View::new(rank * len, Datatype::bytes(1), record, Representation::Native, true)
         .expect("an ascending filetype")

@@ -1,5 +1,6 @@
 //! A file in memory that every rank opens, with faults of a rank's choice.
 
+use crate::Extent;
 use crate::driver::{Driver, Facts};
 use crate::error::Result;
 use std::io;
@@ -33,6 +34,9 @@ impl Disk {
     }
 }
 
+/// A request: where, and how many bytes were asked for.
+pub(super) type Seen = Extent;
+
 /// One rank's access to the file.
 #[derive(Debug)]
 pub(super) struct Access {
@@ -41,11 +45,27 @@ pub(super) struct Access {
     pub(super) good: AtomicI64,
     /// Most bytes of one attempt.
     pub(super) most: usize,
+    seen: Mutex<Vec<Seen>>,
 }
 
 impl Access {
     pub(super) fn new(disk: &Arc<Disk>) -> Self {
-        Self { disk: Arc::clone(disk), good: AtomicI64::new(-1), most: usize::MAX }
+        Self {
+            disk: Arc::clone(disk),
+            good: AtomicI64::new(-1),
+            most: usize::MAX,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The requests so far.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, offset: u64, len: usize) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(Extent::new(offset, len as u64));
     }
 
     fn attempt(&self, len: usize) -> io::Result<usize> {
@@ -66,6 +86,7 @@ impl Driver for Access {
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.note(offset, buffer.len());
         let disk = self.disk.bytes();
         let rest = disk.get(self.disk.place(offset)..).unwrap_or_default();
         let n = self.attempt(buffer.len().min(rest.len()))?;
@@ -74,6 +95,7 @@ impl Driver for Access {
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.note(offset, buffer.len());
         let n = self.attempt(buffer.len())?;
         let mut disk = self.disk.bytes();
         let start = self.disk.place(offset);

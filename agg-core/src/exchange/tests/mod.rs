@@ -4,6 +4,7 @@ mod bounds;
 mod cases;
 mod disk;
 mod faults;
+mod hints;
 mod neighbours;
 
 use super::{Request, Scene, read, write};

@@ -167,6 +167,9 @@ fn hints_that_must_be_equal_are_those_of_rank_0() {
         let told = file.info();
         let told = told.iter().find(|hint| hint.name == "cb_buffer_size").expect("it is told");
         assert_eq!(told.value, "512");
+        let told = file.info();
+        let window = told.iter().find(|hint| hint.name == "aggio_window_size");
+        assert_eq!(window.expect("the ranks share memory").value, "512");
         wait(&*transport, file.close()).expect("it closes");
     });
 }
