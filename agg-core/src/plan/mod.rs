@@ -6,15 +6,15 @@
 pub mod aggregators;
 mod decide;
 mod domains;
-mod sequence;
 pub mod figures;
 mod reason;
+mod sequence;
 mod window;
 
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
-pub use sequence::{Sequence, spread};
 pub use reason::{Note, Reason, Way};
+pub use sequence::{Sequence, spread};
 pub use window::window_size;
 
 use crate::Extent;
