@@ -6,6 +6,7 @@
 use crate::{Directory, Finished, Job, Mpi, compile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Number of ranks of every run.
@@ -188,7 +189,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Runs one case under `mpi`; `library` is aggio, or nothing for the native implementation.
 pub fn run(case: &Case, mpi: &Mpi, library: Option<&Path>, extra: &[(&str, &str)]) -> Result {
     let directory = Directory::new();
-    let file = directory.path().join("faulty.data");
+    let name = fresh_name();
+    let file = directory.path().join(&name);
     if case.mode.contains("read") {
         let bytes = vec![b'r'; usize::try_from(BYTES).expect("small") * RANKS as usize];
         std::fs::write(&file, bytes).expect("the temporary directory can be written");
@@ -203,7 +205,7 @@ pub fn run(case: &Case, mpi: &Mpi, library: Option<&Path>, extra: &[(&str, &str)
         .argument(&file)
         .limit(LIMIT)
         .variable("LD_PRELOAD", preload)
-        .variable("FAULT_FILE", "faulty.data")
+        .variable("FAULT_FILE", &name)
         .variable("FAULT_PLAN", &case.plan);
     for (name, value) in extra {
         job = job.variable(name, value);
@@ -211,6 +213,13 @@ pub fn run(case: &Case, mpi: &Mpi, library: Option<&Path>, extra: &[(&str, &str)
     let finished = job.run();
     let ranks = finished.stdout.lines().filter_map(parse).collect();
     Result { ranks, stored: letters(&file), finished }
+}
+
+/// A file name that no earlier run had: OMPIO leaves a semaphore behind when it crashes, named after
+/// the file alone, on which every later open of a file of that name hangs.
+fn fresh_name() -> String {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    format!("faulty-{}-{}.data", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Reads `MODE rank R error CLASS bytes N of M later WORD`.
