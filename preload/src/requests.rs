@@ -251,7 +251,9 @@ pub fn may_need_turns() -> bool {
 /// files are about to be closed.
 pub fn end_all() {
     let since = Instant::now();
-    for operation in locked(&PENDING).clone() {
+    // The list must not stay locked meanwhile.
+    let pending = locked(&PENDING).clone();
+    for operation in pending {
         let mut told = workers::events();
         while !operation.poll()
             && !operation.running.is_here()
