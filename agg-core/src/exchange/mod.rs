@@ -27,7 +27,7 @@ use crate::independent::Strategy;
 use crate::meeting::Meeting;
 use crate::memory::Memory;
 use crate::plan::figures::Figures;
-use crate::plan::{self, Domains, Method, Note, Summary, Way, Wishes};
+use crate::plan::{self, Decision, Domains, Method, Note, Summary, Way, Wishes};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{on_caller, settle};
@@ -156,6 +156,26 @@ async fn run(
         (_, Ok(request)) => request,
         (_, Err(error)) => return Err(error),
     };
+    let decided = Decided { meeting: &meeting, all: &all, decision };
+    carry_out(scene, request, tags, direction, decided).await
+}
+
+/// What all ranks know after they have met.
+#[derive(Clone, Copy)]
+struct Decided<'a> {
+    meeting: &'a Meeting<'a>,
+    all: &'a [Summary],
+    decision: Decision,
+}
+
+/// Moves the data in the way that was decided.
+async fn carry_out(
+    scene: Scene<'_>,
+    request: Request<'_>,
+    tags: &TagBlock,
+    direction: Direction,
+    Decided { meeting, all, decision }: Decided<'_>,
+) -> Result<Outcome> {
     let alone = decision.method == Method::Independent;
     let Counters { collective_alone, two_phase, .. } = scene.counters;
     Counters::add(if alone { collective_alone } else { two_phase }, 1);
@@ -169,9 +189,9 @@ async fn run(
         if meeting.operation().is_some() {
             settle().await;
         }
-        return Ok(independent(scene, request, &meeting, direction).await);
+        return Ok(independent(scene, request, meeting, direction).await);
     }
-    if let Some(passage) = node::Passage::plan(scene, request, &all, &meeting) {
+    if let Some(passage) = node::Passage::plan(scene, request, all, meeting) {
         count(Way::Memory);
         settle().await;
         return Ok(match direction {
@@ -180,9 +200,9 @@ async fn run(
         });
     }
     count(Way::Messages);
-    note_messages(scene, &meeting);
+    note_messages(scene, meeting);
     on_caller().await;
-    let call = Call::new(scene, request, tags, &all);
+    let call = Call::new(scene, request, tags, all);
     let _lock = call.lock(direction).await?;
     Ok(match direction {
         Direction::Write => write::run(&call).await,
