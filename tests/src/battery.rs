@@ -10,6 +10,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("communicators.c", 3),
     ("cplusplus.cc", 2),
     ("cxxhandlers.cc", 2),
+    ("deferred.c", 4),
     ("ends.c", 4),
     ("errors.c", 4),
     ("explicit.c", 4),

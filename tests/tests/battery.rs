@@ -37,6 +37,7 @@ battery! {
     files_and_communicators_live_apart: "communicators.c";
     programs_in_cplusplus_work: "cplusplus.cc";
     error_handlers_of_the_cplusplus_bindings_are_called: "cxxhandlers.cc";
+    ranks_may_need_the_file_late_or_never: "deferred.c";
     counts_and_pointers_are_exact_at_the_end_of_the_file: "ends.c";
     wrong_arguments_get_their_class_and_nobody_waits: "errors.c";
     explicit_offsets_transfer_what_they_say: "explicit.c";

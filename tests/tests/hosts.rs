@@ -156,19 +156,16 @@ fn blind(sighted: u32, list: Option<&str>) {
 }
 
 #[test]
-#[ignore = "every rank opens the file at once"]
 fn ranks_that_cannot_see_the_file_take_part_through_aggregators_that_a_hint_names() {
     blind(1, Some("node1:*"));
 }
 
 #[test]
-#[ignore = "every rank opens the file at once"]
 fn ranks_that_cannot_see_the_file_take_part_without_any_hint() {
     blind(1, None);
 }
 
 #[test]
-#[ignore = "every rank opens the file at once"]
 fn the_first_rank_may_be_one_that_cannot_see_the_file() {
     blind(2, Some("node2:*"));
     blind(2, None);

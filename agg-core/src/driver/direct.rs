@@ -6,8 +6,8 @@
 //! the ordinary way; the kernel keeps both views of the file coherent. Where the file system
 //! refuses, the file silently keeps to the ordinary way and the facts say so.
 
+use super::descriptor::Descriptor;
 use super::os;
-use super::posix::Descriptor;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -44,9 +44,7 @@ pub(super) struct Direct {
 impl Direct {
     /// Opens the file behind `fd` a second time; `None` if the file system cannot do it.
     pub(super) fn open(fd: RawFd, access: i32, reads: bool, writes: bool) -> Option<Self> {
-        let path = std::ffi::CString::new(format!("/proc/self/fd/{fd}")).ok()?;
-        let flags = access | libc::O_CLOEXEC | libc::O_DIRECT;
-        let descriptor = Descriptor::new(os::open(&path, flags, 0).ok()?);
+        let descriptor = Descriptor::new(os::reopen(fd, access | libc::O_DIRECT).ok()?);
         Some(Self {
             descriptor,
             bounce: Mutex::new(AlignedBuffer(Vec::new())),

@@ -4,10 +4,11 @@
 //! variable `AGGIO_TEST_FAULTS`. No other driver looks at either.
 
 use super::fault_plan::{Kind, Plan, Verdict};
-use super::{Driver, Facts, OpenHow, posix};
+use super::{Driver, Facts, Identity, Offer, OpenHow, posix};
 use crate::transport::LockGuard;
 use crate::{Error, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -82,6 +83,18 @@ pub struct FaultDriver {
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     step_by_name(Kind::Open, "open", &how.path, how.rank)?;
     Ok(Box::new(FaultDriver::new(posix::open(how)?, plan_for(&how.path, how.rank)?)))
+}
+
+/// Takes a file of the `test` driver from the process that offers it.
+pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+    step_by_name(Kind::Fetch, "pidfd_getfd", &how.path, how.rank)?;
+    let inner = posix::adopt(how, offer)?;
+    Ok(Box::new(FaultDriver::new(inner, plan_for(&how.path, how.rank)?)))
+}
+
+/// A rank whose opens fail sees no file of the `test` driver either.
+pub(super) fn sees(how: &OpenHow) -> bool {
+    step_by_name(Kind::Open, "open", &how.path, how.rank).is_ok() && posix::sees(how)
 }
 
 /// Deletes a file of the `test` driver.
@@ -208,6 +221,14 @@ impl Driver for FaultDriver {
 
     fn direct(&self) -> (bool, bool) {
         self.inner.direct()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.inner.identity()
+    }
+
+    fn spare(&self) -> Option<OwnedFd> {
+        self.inner.spare()
     }
 
     fn preallocate(&self, size: u64) -> Result<()> {

@@ -3,7 +3,8 @@
 //! ```text
 //! plan  = rule { ";" rule }
 //! rule  = key "=" value { "," key "=" value }
-//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|any   (any if absent)
+//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|fetch|any   (any if absent;
+//!                    fetch takes the descriptor of the rank that opened the file)
 //!         rank=N     only on this rank
 //!         path=TEXT  only on files whose path contains TEXT
 //!         nth=N      only the N-th operation of this kind (the first is 1)
@@ -13,7 +14,7 @@
 //! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
 //! ```
 //!
-//! Operations are counted per open file, rank and kind (opens and deletes per path and rank), so
+//! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and rank), so
 //! that a plan means the same in every run. `errno=EINTR` and short transfers are what any system
 //! may do at any time; the others are failures. `EINTR` without nth, every or times means
 //! `every=2`: a call that never gets through is repeated for ever.
@@ -38,7 +39,7 @@ macro_rules! kinds {
 
 kinds! {
     Open "open"; Delete "delete"; Read "read"; Write "write"; Close "close"; Sync "sync";
-    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock";
+    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock"; Fetch "fetch";
 }
 
 const ERRNOS: &[(&str, i32)] = &[
@@ -54,6 +55,7 @@ const ERRNOS: &[(&str, i32)] = &[
     ("EIO", libc::EIO),
     ("EISDIR", libc::EISDIR),
     ("ELOOP", libc::ELOOP),
+    ("EMFILE", libc::EMFILE),
     ("ENAMETOOLONG", libc::ENAMETOOLONG),
     ("ENOENT", libc::ENOENT),
     ("ENOLCK", libc::ENOLCK),

@@ -3,8 +3,8 @@
 //! Open-file-description locks vanish with the descriptor, however the process ends, and leave no
 //! file behind. They do not exclude two users of one descriptor, so a list in memory does.
 
+use super::descriptor::Descriptor;
 use super::os;
-use super::posix::Descriptor;
 use crate::transport::LockGuard;
 use crate::{Error, Extent, Result};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -48,7 +48,7 @@ impl LockGuard for FileLock {}
 impl Drop for FileLock {
     fn drop(&mut self) {
         // Unlocking fails only on a closed descriptor, and closing has released the lock.
-        if let Ok(fd) = self.descriptor.get() {
+        if let Ok(fd) = self.descriptor.for_locks() {
             let _ = os::ofd_lock(fd, libc::F_UNLCK, self.start, self.len);
         }
         self.descriptor.ranges.give_back(self.extent);
@@ -72,7 +72,7 @@ pub(super) fn lock(
     let len = if len == 0 && extent.end() <= i64::MAX as u64 { 1 } else { len };
     let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
     descriptor.ranges.take(extent);
-    let taken = descriptor.get().and_then(|fd| os::ofd_lock(fd, kind, start, len));
+    let taken = descriptor.for_locks().and_then(|fd| os::ofd_lock(fd, kind, start, len));
     match taken {
         Ok(()) => Ok(Box::new(FileLock { descriptor: Arc::clone(descriptor), extent, start, len })),
         Err(error) => {

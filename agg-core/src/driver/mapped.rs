@@ -5,8 +5,8 @@
 //! memory file into the mapping: where a page cannot be had (full disk, file cut off by somebody)
 //! that read ends early, while a store of our own would kill the process.
 
+use super::descriptor::Descriptor;
 use super::os;
-use super::posix::Descriptor;
 use crate::Extent;
 use std::io;
 use std::os::fd::RawFd;

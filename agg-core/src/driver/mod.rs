@@ -6,13 +6,18 @@ pub mod generic;
 pub mod meter;
 pub mod table;
 
+mod descriptor;
 mod direct;
 mod facts;
+mod lazy;
 mod locks;
 mod mapped;
 mod os;
+mod passing;
 mod posix;
 
+#[cfg(test)]
+mod passing_tests;
 #[cfg(test)]
 pub(crate) mod scratch;
 #[cfg(test)]
@@ -25,8 +30,11 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
 
-pub use table::{delete, open, path_of};
+pub use lazy::LazyDriver;
+pub use passing::{Identity, Offer};
+pub use table::{absolute, delete, is_in_sight, may_defer, open, open_or_less, path_of};
 
 /// How to open one file on one rank.
 ///
@@ -50,6 +58,8 @@ pub struct OpenHow {
     pub direct_read: bool,
     /// Writes go past the page cache if the file system can do that.
     pub direct_write: bool,
+    /// Reading is of use, but not needed: where the permissions forbid it, writing is enough.
+    pub read_is_optional: bool,
     /// The rank that opens; only the test driver looks at it.
     pub rank: usize,
 }
@@ -177,6 +187,17 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Whether (reads, writes) go past the page cache at present, see the hints `direct_*`.
     fn direct(&self) -> (bool, bool) {
         (false, false)
+    }
+
+    /// Which file it is; `None` if the driver does not know.
+    fn identity(&self) -> Option<Identity> {
+        None
+    }
+
+    /// A second descriptor of the file, to be offered to other processes of the node; `None` if
+    /// there is nothing to offer.
+    fn spare(&self) -> Option<OwnedFd> {
+        None
     }
 
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.

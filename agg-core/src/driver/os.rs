@@ -2,9 +2,9 @@
 
 use super::generic::MAX_TRANSFER;
 use crate::Extent;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Most buffers that one vectored call accepts (`IOV_MAX` of Linux).
 pub(crate) const MAX_VECTORS: usize = 1024;
@@ -48,6 +48,44 @@ pub(super) fn close(fd: RawFd) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         result => result,
     }
+}
+
+/// Another descriptor of the same open file description.
+pub(super) fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    owned(copy.into())
+}
+
+/// A copy of descriptor `fd` of process `process`, for which the process need do nothing.
+pub(super) fn copy_descriptor(process: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: both calls take numbers only; the C library may have no functions for them.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: as above.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
+}
+
+/// The new descriptor that a call returned.
+fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
+    match RawFd::try_from(fd) {
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How a descriptor may be used: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
+pub(super) fn access_mode(fd: RawFd) -> io::Result<i32> {
+    // SAFETY: no memory is involved.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    status(flags)?;
+    Ok(flags & libc::O_ACCMODE)
+}
+
+/// Opens the file behind `fd` anew, whatever became of its name.
+pub(super) fn reopen(fd: RawFd, flags: i32) -> io::Result<RawFd> {
+    let path = CString::new(format!("/proc/self/fd/{fd}"))?;
+    open(&path, flags | libc::O_CLOEXEC, 0)
 }
 
 pub(super) fn unlink(path: &CStr) -> io::Result<()> {

@@ -1,54 +1,18 @@
 //! Files of every file system that the kernel serves: local, NFS, Lustre, GPFS, FUSE, ...
 
+use super::descriptor::Descriptor;
 use super::direct::Direct;
-use super::locks::HeldRanges;
 use super::mapped::Mapped;
 use super::meter::Meter;
+use super::passing::{Identity, Offer, Taken};
 use super::{Driver, Facts, OpenHow, facts, generic, locks, os};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI32, Ordering::AcqRel, Ordering::Acquire};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
-
-/// A descriptor that this process owns until it is closed, once.
-#[derive(Debug)]
-pub(super) struct Descriptor {
-    fd: AtomicI32,
-    /// Ranges of the file that users of this descriptor have locked.
-    pub(super) ranges: HeldRanges,
-}
-
-impl Descriptor {
-    pub(super) fn new(fd: RawFd) -> Self {
-        Self { fd: AtomicI32::new(fd), ranges: HeldRanges::default() }
-    }
-
-    /// The number; `EBADF` once closed.
-    pub(super) fn get(&self) -> io::Result<RawFd> {
-        match self.fd.load(Acquire) {
-            -1 => Err(io::Error::from_raw_os_error(libc::EBADF)),
-            fd => Ok(fd),
-        }
-    }
-
-    /// Closes it; a second close does nothing.
-    pub(super) fn close(&self) -> io::Result<()> {
-        match self.fd.swap(-1, AcqRel) {
-            -1 => Ok(()),
-            fd => os::close(fd),
-        }
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // Whoever wants to know calls `close`; this is the way out after an error.
-        let _ = self.close();
-    }
-}
 
 /// An open file.
 #[derive(Debug)]
@@ -78,12 +42,7 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
 
 fn open_file(how: &OpenHow) -> Result<PosixFile> {
     let path = c_path(&how.path)?;
-    let access = match (how.read, how.write) {
-        (true, true) => libc::O_RDWR,
-        (false, true) => libc::O_WRONLY,
-        _ => libc::O_RDONLY,
-    };
-    let mut flags = access | libc::O_CLOEXEC | libc::O_NOCTTY;
+    let mut flags = access_wanted(how) | libc::O_CLOEXEC | libc::O_NOCTTY;
     if how.create {
         flags |= libc::O_CREAT;
     }
@@ -98,18 +57,34 @@ fn open_file(how: &OpenHow) -> Result<PosixFile> {
     if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(fail("open", io::Error::from_raw_os_error(libc::EISDIR)));
     }
-    let wants_direct = how.direct_read || how.direct_write;
-    let direct =
-        wants_direct.then(|| Direct::open(fd, access, how.direct_read, how.direct_write)).flatten();
-    let name = || facts::of_descriptor(fd).file_system;
-    Ok(PosixFile {
-        meter: Meter::of(stat.st_dev, direct.is_some(), name),
-        descriptor: Arc::new(descriptor),
-        direct,
-        facts: OnceLock::new(),
-        mappable: how.read && how.write && !wants_direct,
-        mapped: OnceLock::new(),
-    })
+    Ok(PosixFile::new(how, descriptor, access_wanted(how), stat.st_dev))
+}
+
+fn access_wanted(how: &OpenHow) -> i32 {
+    match (how.read, how.write) {
+        (true, true) => libc::O_RDWR,
+        (false, true) => libc::O_WRONLY,
+        _ => libc::O_RDONLY,
+    }
+}
+
+/// The file that another process of this node has open.
+pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+    let needed = OpenHow { read: how.read && !how.read_is_optional, ..how.clone() };
+    let Taken { fd, copied } = offer.take(access_wanted(&needed))?;
+    let access = os::access_mode(fd.as_raw_fd()).map_err(|error| Error::os("fcntl", &error))?;
+    let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
+    Ok(Box::new(PosixFile::new(how, descriptor, access, offer.identity.device)))
+}
+
+/// Whether the file is there, or the directory in which it is to be created.
+pub(super) fn sees(how: &OpenHow) -> bool {
+    let path = Path::new(&how.path);
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    path.exists() || how.create && folder.is_dir()
 }
 
 /// Removes the name `path`.
@@ -119,6 +94,22 @@ pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
 }
 
 impl PosixFile {
+    /// An open file on `device`; `access` is what its descriptor allows.
+    fn new(how: &OpenHow, descriptor: Descriptor, access: i32, device: u64) -> Self {
+        let wants_direct = how.direct_read || how.direct_write;
+        let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
+        let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
+        let name = || facts::of_descriptor(descriptor.get().unwrap_or(-1)).file_system;
+        Self {
+            meter: Meter::of(device, direct.is_some(), name),
+            descriptor: Arc::new(descriptor),
+            direct,
+            facts: OnceLock::new(),
+            mappable: access == libc::O_RDWR && !wants_direct,
+            mapped: OnceLock::new(),
+        }
+    }
+
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
         self.descriptor.get().and_then(call).map_err(|error| Error::os(name, &error))
     }
@@ -237,6 +228,14 @@ impl Driver for PosixFile {
             Err(error) if is_unsupported(&error) => self.append_zeros(size),
             Err(error) => Err(Error::os("fallocate", &error)),
         }
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.descriptor.get().and_then(Identity::of).ok()
+    }
+
+    fn spare(&self) -> Option<OwnedFd> {
+        self.descriptor.get().and_then(os::duplicate).ok()
     }
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {

@@ -1,6 +1,6 @@
 //! The table of drivers, and which one a file name selects.
 
-use super::{Driver, OpenHow, fault, posix};
+use super::{Driver, Offer, OpenHow, fault, posix};
 use crate::Result;
 use std::sync::OnceLock;
 
@@ -12,6 +12,12 @@ pub struct Entry {
     pub prefixes: &'static [&'static str],
     /// Opens a file.
     pub open: fn(&OpenHow) -> Result<Box<dyn Driver>>,
+    /// Takes a file that another process of the node has open.
+    pub adopt: fn(&OpenHow, Offer) -> Result<Box<dyn Driver>>,
+    /// Whether the file, or the directory in which it is to be created, is there.
+    pub sees: fn(&OpenHow) -> bool,
+    /// Ranks that do not need the file do not open it, unless a hint says otherwise.
+    pub defers: bool,
     /// Deletes a file by name, for the rank given.
     pub delete: fn(&str, usize) -> Result<()>,
 }
@@ -27,9 +33,20 @@ pub static DRIVERS: &[Entry] = &[
             "lustre:", "daos:", "ime:", "quobyte:",
         ],
         open: posix::open,
+        adopt: posix::adopt,
+        sees: posix::sees,
+        defers: true,
         delete: posix::delete,
     },
-    Entry { name: "test", prefixes: &["testfs:"], open: fault::open, delete: fault::delete },
+    Entry {
+        name: "test",
+        prefixes: &["testfs:"],
+        open: fault::open,
+        adopt: fault::adopt,
+        sees: fault::sees,
+        defers: false,
+        delete: fault::delete,
+    },
 ];
 
 /// The driver that serves `name`, and the path behind a known prefix.
@@ -60,6 +77,47 @@ pub fn path_of(name: &str) -> &str {
 pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     let (entry, path) = probe(&how.path, test_driver_by_default());
     (entry.open)(&OpenHow { path: path.to_owned(), ..how.clone() })
+}
+
+/// As [`open`]; where the permissions forbid a reading that is optional, without it.
+pub fn open_or_less(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    open(how).or_else(|error| {
+        if !(how.read && how.write && how.read_is_optional) {
+            return Err(error);
+        }
+        open(&OpenHow { read: false, ..how.clone() })
+    })
+}
+
+/// Takes the file that `how.path` names from the process that offers it.
+pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+    let (entry, path) = probe(&how.path, test_driver_by_default());
+    (entry.adopt)(&OpenHow { path: path.to_owned(), ..how.clone() }, offer)
+}
+
+/// The name of the driver that serves `name`.
+pub(super) fn name_of(name: &str) -> &'static str {
+    probe(name, test_driver_by_default()).0.name
+}
+
+/// Whether ranks that do not need the file `name` are not to open it.
+pub fn may_defer(name: &str) -> bool {
+    probe(name, test_driver_by_default()).0.defers
+}
+
+/// `name` with a path that means the same in any working directory.
+pub fn absolute(name: &str) -> String {
+    let path = path_of(name);
+    let prefix = &name[..name.len() - path.len()];
+    let absolute = std::path::absolute(path).ok();
+    let text = absolute.as_ref().and_then(|absolute| absolute.to_str());
+    text.map_or_else(|| name.to_owned(), |text| format!("{prefix}{text}"))
+}
+
+/// Whether this process sees the file, or at least the directory in which it is to be created.
+pub fn is_in_sight(how: &OpenHow) -> bool {
+    let (entry, path) = probe(&how.path, test_driver_by_default());
+    (entry.sees)(&OpenHow { path: path.to_owned(), ..how.clone() })
 }
 
 /// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.

@@ -1,7 +1,7 @@
 //! Closing and deleting.
 
 use super::File;
-use super::meet::{Kind, Words, from_rank_zero, meet};
+use super::meet::{Kind, Words, from_rank, meet};
 use crate::driver;
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
@@ -26,10 +26,14 @@ impl File {
                 }
                 let local = local.and(self.driver.close());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, [0; 4], local).await;
+                // No rank needs the file any more.
+                self.withdraw_offer();
                 let deleted = if self.is_deleted_on_close() {
-                    from_rank_zero(&*self.transport, &tags, || self.delete_here().map(|()| [0; 4]))
-                        .await
-                        .map(drop)
+                    from_rank(&*self.transport, &tags, self.leader, || {
+                        self.delete_here().map(|()| [0; 4])
+                    })
+                    .await
+                    .map(drop)
                 } else {
                     Ok(())
                 };
@@ -51,6 +55,10 @@ impl File {
         }
     }
 
+    fn withdraw_offer(&self) {
+        drop(self.offered.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     async fn end_active_split(&self) -> Result<()> {
         let Some(kind) = self.active_split() else { return Ok(()) };
         let _ = self.finish_split().await;
@@ -68,7 +76,8 @@ impl File {
         }
         self.drop_split();
         let closed = self.driver.close();
-        let deletes = self.is_deleted_on_close() && self.transport.rank() == 0;
+        self.withdraw_offer();
+        let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
     }

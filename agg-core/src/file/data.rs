@@ -1,7 +1,7 @@
 //! Every read and write: checked and positioned when called, carried out when polled.
 
 use super::convert::{Stream, len_in_file};
-use super::meet::{Kind, from_rank_zero, meet};
+use super::meet::{Kind, from_rank, meet};
 use super::{Call, Direction, File, Position};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
@@ -235,7 +235,7 @@ impl File {
     }
 
     /// Finds each rank's place at the shared file pointer, in rank order, then proceeds as any
-    /// collective operation: one exchange of sizes, one addition by rank 0, one broadcast.
+    /// collective operation: one exchange of sizes, one addition by one rank, one broadcast.
     async fn ordered(
         &self,
         direction: Direction,
@@ -274,7 +274,7 @@ impl File {
             |rank: usize| all[..rank].iter().fold(0u64, |sum, words| sum.saturating_add(words[0]));
         let total = before(all.len());
         let claim = || self.claim_shared(total).map(|first| [first, 0, 0, 0]);
-        let [first, ..] = from_rank_zero(&*self.transport, tags, claim).await?;
+        let [first, ..] = from_rank(&*self.transport, tags, self.leader, claim).await?;
         let mut request = request?;
         let placed = request.at(first.saturating_add(before(self.transport.rank())));
         Ok(placed.map(|()| request))

@@ -46,6 +46,13 @@ impl AgreedHints {
         Ok(self.adopting(&values, transport.size(), tells, &file.path))
     }
 
+    /// With a value that the engine had to choose.
+    pub(super) fn with_note(self, name: &str, value: &str, ranks: usize) -> Self {
+        let mut hints = (*self.hints).clone();
+        hints.note(name, value);
+        Self::new(hints, ranks)
+    }
+
     /// With rank 0's values where `ranks` ranks need the same. The first rank that had others
     /// `tells` the user.
     pub(super) fn adopting(self, values: &[u8], ranks: usize, tells: bool, path: &str) -> Self {

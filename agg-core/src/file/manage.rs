@@ -1,6 +1,6 @@
 //! Size, storage, durability and consistency of an open file.
 
-use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
+use super::meet::{Kind, from_rank, meet, same_everywhere};
 use super::{Amode, File};
 use crate::error::{Error, ErrorClass, Result};
 use crate::tags::TagBlock;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 impl File {
     /// Truncates or extends the file to `size` bytes; collective, with equal sizes on all ranks.
-    /// Rank 0 does it, every rank hears how it went.
+    /// One rank does it, every rank hears how it went.
     ///
     /// # Errors
     /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; what
@@ -42,7 +42,7 @@ impl File {
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the size")?;
-                from_rank_zero(&*file.transport, &tags, || {
+                from_rank(&*file.transport, &tags, file.leader, || {
                     file.wrote.store(true, Ordering::Release);
                     let size = u64::try_from(size).unwrap_or(0);
                     match kind {

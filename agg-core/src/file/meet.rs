@@ -82,19 +82,20 @@ pub(super) fn same_everywhere(all: &[Words], class: ErrorClass, what: &str) -> R
     }
 }
 
-/// Runs `step` on rank 0 and gives every rank its result; all ranks have met before.
-pub(super) async fn from_rank_zero(
+/// Runs `step` on one rank and gives every rank its result; all ranks have met before.
+pub(super) async fn from_rank(
     transport: &dyn Transport,
     tags: &TagBlock,
+    rank: usize,
     step: impl FnOnce() -> Result<Words> + Send,
 ) -> Result<Words> {
     on_caller().await;
-    if transport.rank() != 0 {
-        return unpack(&group::bcast(transport, tags.tag(2), 0, Vec::new()).await?);
+    if transport.rank() != rank {
+        return unpack(&group::bcast(transport, tags.tag(2), rank, Vec::new()).await?);
     }
-    let result = step().map_err(|error| error.with_rank(0));
+    let result = step().map_err(|error| error.with_rank(rank));
     if transport.size() > 1 {
-        group::bcast(transport, tags.tag(2), 0, pack(&result)).await?;
+        group::bcast(transport, tags.tag(2), rank, pack(&result)).await?;
     }
     result
 }

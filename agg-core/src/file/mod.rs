@@ -15,11 +15,14 @@ mod call;
 mod close;
 mod convert;
 mod data;
+mod deferred;
+mod home;
 mod info;
 mod manage;
 mod meet;
 mod news;
 mod open;
+mod opening;
 mod pointers;
 mod split;
 mod views;
@@ -42,6 +45,7 @@ use crate::settings::Report;
 use crate::tags::Tags;
 use crate::transport::{SharedLocks, SharedPointer, Transport};
 use crate::view::View;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -55,6 +59,10 @@ pub struct File {
     /// Held until the file is closed.
     lane: Mutex<Option<Lane>>,
     driver: Arc<dyn Driver>,
+    /// A descriptor that the other ranks of the node may take until the file is closed.
+    offered: Mutex<Option<OwnedFd>>,
+    /// The rank that opened the file first, and does what one rank does for all.
+    leader: usize,
     pointer: Option<Arc<dyn SharedPointer>>,
     /// Made when atomic mode is first turned on.
     locks: OnceLock<Arc<dyn SharedLocks>>,

@@ -5,7 +5,7 @@
 //! progress at the same time have disjoint ranges.
 
 use super::File;
-use super::meet::{Kind, from_rank_zero, meet, same_everywhere};
+use super::meet::{Kind, from_rank, meet, same_everywhere};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
 use crate::transport::SharedPointer;
@@ -74,7 +74,7 @@ impl File {
             let checked = file.check_seekable();
             let all = meet(&*file.transport, &tags, Kind::SeekShared, words, checked).await?;
             same_everywhere(&all, ErrorClass::Arg, "offset or whence")?;
-            from_rank_zero(&*file.transport, &tags, || {
+            from_rank(&*file.transport, &tags, file.leader, || {
                 let shared = file.shared_pointer()?;
                 let end = if whence == Whence::End { file.driver.size()? } else { 0 };
                 let current = u64::try_from(shared.load()?).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Setting the view of a file.
 
 use super::info::{AgreedHints, digest};
-use super::meet::{Kind, from_rank_zero, meet};
+use super::meet::{Kind, from_rank, meet};
 use super::pointers::byte_of;
 use super::{Amode, File};
 use crate::complaint::Complaints;
@@ -75,7 +75,7 @@ impl File {
             view = moved?;
         }
         if displacement == Displacement::Current || all.iter().any(|words| words[3] != 0) {
-            from_rank_zero(&*self.transport, tags, || {
+            from_rank(&*self.transport, tags, self.leader, || {
                 self.shared_pointer()?.store(0).map(|()| [0; 4])
             })
             .await?;

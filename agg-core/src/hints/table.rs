@@ -384,6 +384,8 @@ hints! {
     /// The file system's type.
     file_system_type: Text = ""; Pnetcdf Told;
 
+    /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test driver.
+    aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
     /// Bytes of a window of the file in memory that the ranks of a node share: the smaller one of

@@ -6,13 +6,11 @@ use crate::group;
 use crate::transport::Transport;
 
 /// Makes the memory that the ranks of this node share; collective over all ranks of `transport`.
-///
-/// `nodes` holds a number for each rank, equal for ranks of one node. `None` on all ranks if
-/// memory is not to be had on some node: then everything travels in messages.
-pub async fn form(transport: &dyn Transport, nodes: &[usize], tag: u32) -> Result<Option<Node>> {
+/// `None` on all ranks if memory is not to be had on some node: then everything travels in
+/// messages.
+pub async fn form(transport: &dyn Transport, tag: u32) -> Result<Option<Node>> {
     let rank = transport.rank();
-    let members: Vec<usize> =
-        (0..nodes.len()).filter(|other| nodes[*other] == nodes[rank]).collect();
+    let members: Vec<usize> = transport.nodes().beside(rank).collect();
     let index = members.iter().position(|member| *member == rank).unwrap_or(0);
     let node = if index == 0 {
         invite(transport, tag, members).await?

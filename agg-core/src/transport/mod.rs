@@ -1,15 +1,17 @@
 //! How the ranks that opened a file talk to each other.
 
 mod node;
+mod nodes;
 mod ranges;
 mod single;
 mod table;
 pub(crate) mod threads;
 
 pub use node::{NodeAddress, NodeLocks, share_on_node};
+pub use nodes::Nodes;
 pub use ranges::ThreadLocks;
 pub use single::SingleTransport;
-pub use table::{NodeTable, TablePointer, share_table};
+pub use table::{NodeTable, TablePointer, share_table, share_table_of_node};
 pub use threads::ThreadTransport;
 
 use crate::lanes::{Lane, Lanes};
@@ -73,6 +75,12 @@ pub trait Transport: Send + Sync {
     /// The shared file pointer of the file in `lane`, of unknown value; `None`, on all ranks alike,
     /// if the ranks can share none.
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>>;
+
+    /// Which ranks run on one node.
+    fn nodes(&self) -> &Nodes;
+
+    /// What the ranks of this node share; `None` if they share nothing.
+    fn table(&self) -> Option<Arc<NodeTable>>;
 
     /// Locks that all ranks share; collective. `tag` is free for its messages.
     ///

@@ -1,7 +1,7 @@
 //! The transport of a file that one process opened alone.
 
 use super::threads::ThreadTransport;
-use super::{SharedLocks, SharedPointer, Transport};
+use super::{NodeTable, Nodes, SharedLocks, SharedPointer, Transport};
 use crate::Result;
 use crate::lanes::{Lane, Lanes};
 use crate::task::BoxFuture;
@@ -61,6 +61,14 @@ impl Transport for SingleTransport {
 
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
         self.0.pointer(lane)
+    }
+
+    fn nodes(&self) -> &Nodes {
+        self.0.nodes()
+    }
+
+    fn table(&self) -> Option<Arc<NodeTable>> {
+        None
     }
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {

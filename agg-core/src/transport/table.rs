@@ -7,13 +7,14 @@
 
 use super::node::{MemoryFile, NodeAddress};
 use super::{SharedPointer, Transport};
+use crate::driver::{Identity, Offer};
 use crate::error::{Error, ErrorClass};
 use crate::{Result, group, lanes};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// What the ranks of a node share of one file.
 #[derive(Debug, Default)]
@@ -21,6 +22,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 struct Slot {
     /// The shared file pointer.
     pointer: AtomicI64,
+    /// The descriptor that the opener of this node offers: process and number, 0 for none.
+    descriptor: AtomicU64,
+    /// The file that it leads to.
+    device: AtomicU64,
+    inode: AtomicU64,
 }
 
 const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;
@@ -70,6 +76,31 @@ impl NodeTable {
     /// What the other processes need for [`NodeTable::open`].
     pub fn address(&self) -> NodeAddress {
         self.memory.address()
+    }
+
+    /// Tells the node where the file of `lane` is open. The opener calls this before it lets the
+    /// others hear that the file is open.
+    pub fn publish(&self, lane: u32, offer: Option<Offer>) {
+        let slot = self.slot(lane);
+        if let Some(Offer { identity, .. }) = offer {
+            slot.device.store(identity.device, Ordering::Relaxed);
+            slot.inode.store(identity.inode, Ordering::Relaxed);
+        }
+        let word = offer.map_or(0, |offer| u64::from_le_bytes(offer.address.to_bytes()));
+        slot.descriptor.store(word, Ordering::Release);
+    }
+
+    /// Where the file of `lane` is open on this node, if its opener offers it.
+    pub fn offer(&self, lane: u32) -> Option<Offer> {
+        let slot = self.slot(lane);
+        let word = slot.descriptor.load(Ordering::Acquire);
+        if word == 0 {
+            return None;
+        }
+        let address = NodeAddress::from_bytes(&word.to_le_bytes()).ok()?;
+        let device = slot.device.load(Ordering::Relaxed);
+        let inode = slot.inode.load(Ordering::Relaxed);
+        Some(Offer { address, identity: Identity { device, inode } })
     }
 
     fn slot(&self, lane: u32) -> &Slot {
@@ -142,10 +173,35 @@ pub async fn share_table(transport: &dyn Transport, tag: u32) -> Result<Arc<Node
     table.map(Arc::new).map_err(gone)
 }
 
+/// Makes one [`NodeTable`] for the ranks of each node, without which they are only slower; every
+/// rank must call it.
+///
+/// # Errors
+/// Where the ranks cannot talk to each other.
+pub async fn share_table_of_node(
+    transport: &dyn Transport,
+    tag: u32,
+) -> Result<Option<Arc<NodeTable>>> {
+    let (nodes, rank) = (transport.nodes(), transport.rank());
+    let first = nodes.first_beside(rank);
+    if rank != first {
+        let address = transport.recv(first, tag, 8).await?;
+        let opened = NodeAddress::from_bytes(&address).and_then(NodeTable::open);
+        return Ok(opened.ok().map(Arc::new));
+    }
+    let table = NodeTable::create().ok().map(Arc::new);
+    let address = table.as_ref().map_or(Vec::new(), |table| table.address().to_bytes().to_vec());
+    for other in nodes.beside(rank).filter(|other| *other != rank) {
+        transport.post(other, tag, address.clone()).await?;
+    }
+    Ok(table)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::threads::tests::run;
+    use crate::transport::ThreadTransport;
+    use crate::transport::threads::tests::{run, run_on};
 
     #[test]
     fn two_handles_of_one_memory_share_the_pointer_of_a_lane_and_of_no_other() {
@@ -158,6 +214,33 @@ mod tests {
         assert_eq!(pointer(&second, 255).load().ok(), Some(0));
         pointer(&second, 255).store(-1).expect("memory stores");
         assert_eq!(pointer(&first, 255).load().ok(), Some(-1));
+    }
+
+    #[test]
+    fn a_node_finds_the_offer_of_its_own_opener_and_of_no_other() {
+        let table = NodeTable::create().expect("memfd");
+        let address = NodeAddress { process: 77, descriptor: 5 };
+        let offer = Offer { address, identity: Identity { device: 1 << 40, inode: u64::MAX } };
+        table.publish(4, Some(offer));
+        assert_eq!(table.offer(4), Some(offer));
+        assert_eq!(table.offer(5), None);
+        table.publish(4, None);
+        assert_eq!(table.offer(4), None);
+    }
+
+    #[test]
+    fn the_ranks_of_each_node_share_a_table_of_their_own() {
+        let hosts = ["a", "b", "a", "c", "b"].map(String::from).to_vec();
+        let seen = run_on(ThreadTransport::group_on(hosts), |transport| {
+            Box::pin(async move {
+                let table = share_table_of_node(&*transport, 3).await.expect("ranks talk");
+                let pointer = TablePointer::new(table.expect("memfd"), 1);
+                pointer.fetch_add(1 << (8 * transport.rank())).expect("memory adds");
+                group::barrier(&*transport, 10).await.expect("threads meet");
+                pointer.load().expect("memory loads")
+            })
+        });
+        assert_eq!(seen, [0x01_0001, 0x1_0000_0100, 0x01_0001, 0x0100_0000, 0x1_0000_0100]);
     }
 
     #[test]

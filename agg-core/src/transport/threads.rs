@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process: the transport of the engine's own tests.
 
-use super::{SharedLocks, SharedPointer, ThreadLocks, Transport};
+use super::{NodeTable, Nodes, SharedLocks, SharedPointer, ThreadLocks, Transport};
 use crate::error::{Error, ErrorClass};
 use crate::lanes::{Lane, Lanes};
 use crate::node::Node;
@@ -37,6 +37,9 @@ struct Hub {
     next_shared: AtomicU64,
     /// The shared file pointers, by lane.
     pointers: Mutex<HashMap<u32, Arc<ThreadPointer>>>,
+    /// Ranks on a host of one name share a node.
+    nodes: Nodes,
+    tables: Vec<OnceLock<Option<Arc<NodeTable>>>>,
     /// The hub of the transports that these ranks have next.
     next: OnceLock<Arc<Hub>>,
 }
@@ -107,7 +110,10 @@ impl Mailbox {
 
 impl Hub {
     fn new(hosts: Vec<String>) -> Arc<Self> {
+        let nodes = Nodes::by_name(hosts.iter().map(|host| Some(host.as_str())));
         Arc::new(Self {
+            tables: (0..nodes.count()).map(|_| OnceLock::new()).collect(),
+            nodes,
             mailboxes: hosts.iter().map(|_| Mailbox::default()).collect(),
             hosts,
             shared: Mutex::default(),
@@ -270,6 +276,15 @@ impl Transport for ThreadTransport {
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
         let mut pointers = locked(&self.hub.pointers);
         Some(Arc::<ThreadPointer>::clone(pointers.entry(lane.number()).or_default()))
+    }
+
+    fn nodes(&self) -> &Nodes {
+        &self.hub.nodes
+    }
+
+    fn table(&self) -> Option<Arc<NodeTable>> {
+        let node = self.hub.nodes.of(self.rank) as usize;
+        self.hub.tables[node].get_or_init(|| NodeTable::create().ok().map(Arc::new)).clone()
     }
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {

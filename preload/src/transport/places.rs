@@ -3,8 +3,8 @@
 use crate::abi::Abi;
 use crate::mpi;
 use agg_core::Result;
+use agg_core::transport::Nodes;
 use libc::c_int;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of this process' host, as MPI gives it to users.
@@ -22,9 +22,8 @@ pub(super) fn processor_name() -> String {
 pub(super) struct Places {
     /// Host names, in rank order.
     pub(super) hosts: Vec<String>,
-    /// A number for each rank: equal for ranks that see the same processes under the same numbers,
-    /// which have one kernel and one PID namespace.
-    pub(super) nodes: Vec<usize>,
+    /// Ranks of a node see the same processes under the same numbers: one kernel, one PID namespace.
+    pub(super) nodes: Nodes,
     /// Equal on all ranks, and different for every call: a number for the ranks' meeting.
     pub(super) meeting: Meeting,
 }
@@ -63,27 +62,16 @@ impl Places {
             ))?;
         }
         let hosts = all.chunks(ROOM).map(|one| text_before_zero(&one[..NAME])).collect();
-        let identities: Vec<_> = all.chunks(ROOM).map(|one| &one[NAME..NAME + IDENTITY]).collect();
-        let nodes = node_numbers(&identities);
+        let identities = all.chunks(ROOM).map(|one| &one[NAME..NAME + IDENTITY]);
+        let nodes = Nodes::by_name(identities.map(|one| (one[0] != 0).then_some(one)));
         let meeting = all[NAME..ROOM].to_vec();
         Ok(Self { hosts, nodes, meeting })
     }
 
     /// Whether all ranks are on one node.
     pub(super) fn one_node(&self) -> bool {
-        self.nodes.iter().all(|node| *node == self.nodes[0])
+        self.nodes.count() == 1
     }
-}
-
-/// The first rank with the same identity; ranks that do not know theirs are alone.
-fn node_numbers(identities: &[&[u8]]) -> Vec<usize> {
-    let mut first: HashMap<&[u8], usize> = HashMap::new();
-    let mut numbers = Vec::with_capacity(identities.len());
-    for (rank, identity) in identities.iter().copied().enumerate() {
-        let known = identity.first().is_some_and(|byte| *byte != 0);
-        numbers.push(if known { *first.entry(identity).or_insert(rank) } else { rank });
-    }
-    numbers
 }
 
 fn put(room: &mut [u8], bytes: &[u8]) {

@@ -10,7 +10,8 @@ use agg_core::lanes::{Lane, Lanes};
 use agg_core::node::{self, Node};
 use agg_core::task::BoxFuture;
 use agg_core::transport::{
-    NodeTable, SharedLocks, SharedPointer, TablePointer, Transport, share_on_node, share_table,
+    NodeTable, Nodes, SharedLocks, SharedPointer, TablePointer, Transport, share_on_node,
+    share_table, share_table_of_node,
 };
 use agg_core::{Error, ErrorClass, Result, group};
 use libc::c_int;
@@ -21,6 +22,8 @@ pub(super) struct MpiTransport {
     /// Before the communicator, over which windows are freed.
     memory: OnceLock<Memory>,
     node: OnceLock<Node>,
+    /// What the ranks of this node share.
+    table: OnceLock<Option<Arc<NodeTable>>>,
     private: Arc<Private>,
     rank: usize,
     size: usize,
@@ -51,39 +54,42 @@ impl MpiTransport {
         let private = Arc::new(Private::split(abi, comm)?);
         let places = Places::gather(abi, private.comm, size)?;
         let max_tag = max_tag(abi, private.comm);
-        let (memory, lanes, next) = (OnceLock::new(), Lanes::new(max_tag), OnceLock::new());
-        let node = OnceLock::new();
-        let made = Self { memory, node, private, rank, size, places, max_tag, lanes, next };
+        let (memory, table, next) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (node, lanes) = (OnceLock::new(), Lanes::new(max_tag));
+        let made = Self { memory, node, table, private, rank, size, places, max_tag, lanes, next };
         let tags = made.lanes.opening().next();
         // Without memory of the node everything travels in messages.
-        if let Some(node) = node::form(&made, &made.places.nodes, tags.tag(0)).await? {
+        if let Some(node) = node::form(&made, tags.tag(0)).await? {
             made.node.get_or_init(|| node);
         }
-        let memory = made.share_memory().await?;
+        let (memory, table) = made.share_memory().await?;
         made.memory.get_or_init(|| memory);
+        made.table.get_or_init(|| table);
         let made = Arc::new(made);
         cache::remember(&made);
         Ok(made)
     }
 
-    /// Memory of the node if all ranks are on one and can have it, else a window, else none.
-    async fn share_memory(&self) -> Result<Memory> {
+    /// Memory of the node if all ranks are on one and can have it, else a window, else none; and
+    /// the memory of this node.
+    async fn share_memory(&self) -> Result<(Memory, Option<Arc<NodeTable>>)> {
         let tags = self.lanes.opening().next();
-        if self.places.one_node()
-            && let Ok(table) = share_table(self, tags.tag(0)).await
-        {
-            return Ok(Memory::Node(table));
+        let one_node = self.places.one_node();
+        if one_node && let Ok(table) = share_table(self, tags.tag(0)).await {
+            return Ok((Memory::Node(table.clone()), Some(table)));
         }
         let window = Window::allocate(self.private.clone(), self.rank);
         let local = window.as_ref().map(drop).map_err(Clone::clone);
-        match (group::agree(self, tags.tag(1), local).await, window) {
-            (Ok(()), Ok(window)) => Ok(Memory::Window(Arc::new(window))),
+        let memory = match (group::agree(self, tags.tag(1), local).await, window) {
+            (Ok(()), Ok(window)) => Memory::Window(Arc::new(window)),
             (_, window) => {
                 // Freeing it would wait for ranks that have none.
                 std::mem::forget(window);
-                Ok(Memory::None)
+                Memory::None
             }
-        }
+        };
+        let table = if one_node { None } else { share_table_of_node(self, tags.tag(2)).await? };
+        Ok((memory, table))
     }
 
     /// A value by which all ranks know this transport, in an order.
@@ -180,6 +186,14 @@ impl Transport for MpiTransport {
             }
             Memory::None => None,
         }
+    }
+
+    fn nodes(&self) -> &Nodes {
+        &self.places.nodes
+    }
+
+    fn table(&self) -> Option<Arc<NodeTable>> {
+        self.table.get().cloned().flatten()
     }
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {

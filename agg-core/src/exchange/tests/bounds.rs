@@ -13,7 +13,7 @@ use crate::report::Counters;
 use crate::tags::Tags;
 use crate::task::BoxFuture;
 use crate::transport::threads::tests::run;
-use crate::transport::{SharedLocks, SharedPointer, ThreadTransport, Transport};
+use crate::transport::{NodeTable, Nodes, SharedLocks, SharedPointer, ThreadTransport, Transport};
 use crate::view::{Representation, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,6 +78,14 @@ impl Transport for Watched {
 
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>> {
         self.ranks.pointer(lane)
+    }
+
+    fn nodes(&self) -> &Nodes {
+        self.ranks.nodes()
+    }
+
+    fn table(&self) -> Option<Arc<NodeTable>> {
+        self.ranks.table()
     }
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {

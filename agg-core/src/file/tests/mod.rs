@@ -3,13 +3,14 @@
 mod account;
 mod at_once;
 mod data;
+mod deferred;
 mod faults;
 mod manage;
 mod open;
 mod pointers;
 mod split;
 
-use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position};
+use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position, Whence};
 use crate::complaint::Complaints;
 use crate::datatype::{Basic, Datatype};
 use crate::driver::Outcome;

@@ -1,0 +1,215 @@
+//! A file that this rank has not opened: most ranks never need it, because others access it for
+//! them.
+//!
+//! At the first need the rank takes the descriptor of the rank of its node that opened the file,
+//! else opens it by name. A name that leads to another file by now is refused. After a failure the
+//! next operation tries again.
+
+use super::meter::Meter;
+use super::passing::Offer;
+use super::{Driver, Facts, OpenHow, Outcome, table};
+use crate::error::{Error, Result};
+use crate::independent::Strategy;
+use crate::memory::Memory;
+use crate::report::Counters;
+use crate::transport::LockGuard;
+use crate::view::View;
+use crate::{ErrorClass, Extent};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A file that is opened when it is needed.
+pub struct LazyDriver {
+    how: OpenHow,
+    facts: Facts,
+    /// Where the opener of this node left its descriptor, if there is one.
+    offer: Box<dyn Fn() -> Option<Offer> + Send + Sync>,
+    opened: OnceLock<Box<dyn Driver>>,
+    /// One attempt at a time.
+    opening: Mutex<()>,
+    closed: AtomicBool,
+}
+
+impl LazyDriver {
+    /// The file that `how` describes, with the `facts` that another rank found out; `offer` is
+    /// asked at the first need.
+    pub fn new(
+        how: OpenHow,
+        facts: Facts,
+        offer: impl Fn() -> Option<Offer> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            how,
+            facts,
+            offer: Box::new(offer),
+            opened: OnceLock::new(),
+            opening: Mutex::new(()),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the file has been needed.
+    pub fn is_open(&self) -> bool {
+        self.opened.get().is_some()
+    }
+
+    fn get(&self) -> Result<&dyn Driver> {
+        if let Some(driver) = self.opened.get() {
+            return Ok(&**driver);
+        }
+        let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorClass::File, "the file has been closed"));
+        }
+        if self.opened.get().is_none() {
+            let driver = self.open().map_err(|error| error.with_path(&self.how.path))?;
+            // Nobody else has put one there: the guard is ours.
+            let _ = self.opened.set(driver);
+        }
+        let lost = || Error::new(ErrorClass::Intern, "an opened file is lost");
+        self.opened.get().map(|driver| &**driver).ok_or_else(lost)
+    }
+
+    /// By the opener's descriptor, else by name.
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        let Some(offer) = (self.offer)() else { return table::open_or_less(&self.how) };
+        let why = match table::adopt(&self.how, offer) {
+            Ok(driver) => return Ok(driver),
+            Err(why) => why,
+        };
+        let named = table::open_or_less(&self.how).and_then(|driver| {
+            let identity = driver.identity();
+            identity.map_or(Ok(()), |found| offer.identity.check(Ok(found)))?;
+            Ok(driver)
+        });
+        // What the other way met is the reason for taking this one.
+        named.map_err(|error| if why.class() == ErrorClass::Io { why } else { error })
+    }
+}
+
+impl std::fmt::Debug for LazyDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LazyDriver").field("how", &self.how).field("opened", &self.opened).finish()
+    }
+}
+
+/// For one attempt: the caller's way of reporting keeps the class of most errors.
+fn attempt(error: &Error) -> io::Error {
+    match error.errno() {
+        0 => io::Error::from_raw_os_error(libc::ENOENT),
+        errno => io::Error::from_raw_os_error(errno),
+    }
+}
+
+fn nothing(error: Error) -> Outcome {
+    Outcome { bytes: 0, result: Err(error) }
+}
+
+impl Driver for LazyDriver {
+    fn name(&self) -> &'static str {
+        table::name_of(&self.how.path)
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.get().map_err(|error| attempt(&error))?.pread(buffer, offset)
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.get().map_err(|error| attempt(&error))?.pwrite(buffer, offset)
+    }
+
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        self.get().map_err(|error| attempt(&error))?.preadv(buffers, offset)
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.get().map_err(|error| attempt(&error))?.pwritev(buffers, offset)
+    }
+
+    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
+        self.get().map_or(0, |driver| driver.store_pieces(pieces, data))
+    }
+
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        match self.get() {
+            Ok(driver) => driver.read_contig(buffer, offset, counters),
+            Err(error) => nothing(error),
+        }
+    }
+
+    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        match self.get() {
+            Ok(driver) => driver.write_contig(buffer, offset, counters),
+            Err(error) => nothing(error),
+        }
+    }
+
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        match self.get() {
+            Ok(driver) => driver.write_strided(view, pos, memory, strategy, counters),
+            Err(error) => nothing(error),
+        }
+    }
+
+    fn read_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        match self.get() {
+            Ok(driver) => driver.read_strided(view, pos, memory, strategy, counters),
+            Err(error) => nothing(error),
+        }
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.get()?.size()
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.get()?.set_size(size)
+    }
+
+    /// Who never opened the file has written nothing that could be lost.
+    fn sync(&self) -> Result<()> {
+        self.opened.get().map_or(Ok(()), |driver| driver.sync())
+    }
+
+    fn close(&self) -> Result<()> {
+        let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.closed.store(true, Ordering::Release);
+        self.opened.get().map_or(Ok(()), |driver| driver.close())
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+
+    /// A rank that makes no requests learns nothing.
+    fn meter(&self) -> Option<&Meter> {
+        self.opened.get().and_then(|driver| driver.meter())
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.get().map_or((false, false), |driver| driver.direct())
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        self.get()?.preallocate(size)
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.get()?.lock(extent, exclusive)
+    }
+}
