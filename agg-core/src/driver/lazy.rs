@@ -94,6 +94,21 @@ impl std::fmt::Debug for LazyDriver {
     }
 }
 
+impl LazyDriver {
+    /// One attempt on the file.
+    fn attempt<T>(&self, act: impl FnOnce(&dyn Driver) -> io::Result<T>) -> io::Result<T> {
+        act(self.get().map_err(|error| attempt(&error))?)
+    }
+
+    /// A whole transfer.
+    fn transfer(&self, act: impl FnOnce(&dyn Driver) -> Outcome) -> Outcome {
+        match self.get() {
+            Ok(driver) => act(driver),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+}
+
 /// For one attempt: the caller's way of reporting keeps the class of most errors.
 fn attempt(error: &Error) -> io::Error {
     match error.errno() {
@@ -102,29 +117,25 @@ fn attempt(error: &Error) -> io::Error {
     }
 }
 
-fn nothing(error: Error) -> Outcome {
-    Outcome { bytes: 0, result: Err(error) }
-}
-
 impl Driver for LazyDriver {
     fn name(&self) -> &'static str {
         table::name_of(&self.how.path)
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.get().map_err(|error| attempt(&error))?.pread(buffer, offset)
+        self.attempt(|driver| driver.pread(buffer, offset))
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.get().map_err(|error| attempt(&error))?.pwrite(buffer, offset)
+        self.attempt(|driver| driver.pwrite(buffer, offset))
     }
 
     fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        self.get().map_err(|error| attempt(&error))?.preadv(buffers, offset)
+        self.attempt(|driver| driver.preadv(buffers, offset))
     }
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        self.get().map_err(|error| attempt(&error))?.pwritev(buffers, offset)
+        self.attempt(|driver| driver.pwritev(buffers, offset))
     }
 
     fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
@@ -132,17 +143,11 @@ impl Driver for LazyDriver {
     }
 
     fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
-        match self.get() {
-            Ok(driver) => driver.read_contig(buffer, offset, counters),
-            Err(error) => nothing(error),
-        }
+        self.transfer(|driver| driver.read_contig(buffer, offset, counters))
     }
 
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        match self.get() {
-            Ok(driver) => driver.write_contig(buffer, offset, counters),
-            Err(error) => nothing(error),
-        }
+        self.transfer(|driver| driver.write_contig(buffer, offset, counters))
     }
 
     fn write_strided(
@@ -153,10 +158,7 @@ impl Driver for LazyDriver {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        match self.get() {
-            Ok(driver) => driver.write_strided(view, pos, memory, strategy, counters),
-            Err(error) => nothing(error),
-        }
+        self.transfer(|driver| driver.write_strided(view, pos, memory, strategy, counters))
     }
 
     fn read_strided(
@@ -167,10 +169,7 @@ impl Driver for LazyDriver {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        match self.get() {
-            Ok(driver) => driver.read_strided(view, pos, memory, strategy, counters),
-            Err(error) => nothing(error),
-        }
+        self.transfer(|driver| driver.read_strided(view, pos, memory, strategy, counters))
     }
 
     fn size(&self) -> Result<u64> {
@@ -190,6 +189,10 @@ impl Driver for LazyDriver {
         let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.closed.store(true, Ordering::Release);
         self.opened.get().map_or(Ok(()), |driver| driver.close())
+    }
+
+    fn is_available(&self) -> bool {
+        self.get().is_ok()
     }
 
     fn facts(&self) -> Facts {

@@ -176,6 +176,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Closes the file and reports what the system reports; the driver is unusable afterwards.
     fn close(&self) -> Result<()>;
 
+    /// Whether requests can be made at all; a rank that cannot leaves them to others where it may.
+    fn is_available(&self) -> bool {
+        true
+    }
+
     /// What the planner may know about the file system.
     fn facts(&self) -> Facts;
 

@@ -1,7 +1,7 @@
 //! How the ranks of a node come to share a memory.
 
-use super::{Address, Node};
-use crate::error::{Error, ErrorClass, Result};
+use super::{Node, NodeAddress};
+use crate::error::Result;
 use crate::group;
 use crate::transport::Transport;
 
@@ -25,7 +25,7 @@ pub async fn form(transport: &dyn Transport, tag: u32) -> Result<Option<Node>> {
 /// The first rank of a node makes the memory and tells the others.
 async fn invite(t: &dyn Transport, tag: u32, members: Vec<usize>) -> Result<Result<Node>> {
     let node = Node::create(members.clone(), 0);
-    let address = node.as_ref().map(|node| node.address().to_bytes()).unwrap_or_default();
+    let address = node.as_ref().map(|node| node.address().to_bytes().to_vec()).unwrap_or_default();
     for member in &members[1..] {
         group::send_framed(t, *member, tag, &address).await?;
     }
@@ -39,7 +39,6 @@ async fn follow(
     index: usize,
 ) -> Result<Result<Node>> {
     let address = group::recv_framed(t, members[0], tag).await?;
-    let missing = || Error::new(ErrorClass::Other, "the node's first rank has no shared memory");
-    let address = Address::from_bytes(&address).ok_or_else(missing);
+    let address = NodeAddress::from_bytes(&address);
     Ok(address.and_then(|address| Node::open(address, members, index)))
 }

@@ -4,40 +4,103 @@
 //! only. It goes away with the last process that has it, whatever ends them.
 
 use crate::error::{Error, ErrorClass, Result};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Where other processes of the node find a memory.
+/// Where other processes of the node find an open descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// The process that made it.
+pub struct NodeAddress {
+    /// The process that has it.
     pub process: i32,
-    /// Its descriptor there.
+    /// Its number there.
     pub descriptor: i32,
 }
 
-impl Address {
-    /// The bytes for another process.
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        [self.process.to_le_bytes(), self.descriptor.to_le_bytes()].concat()
+impl NodeAddress {
+    /// The bytes that carry the address to another rank.
+    pub fn to_bytes(self) -> [u8; 8] {
+        let word = u64::from(self.process.cast_unsigned()) << 32
+            | u64::from(self.descriptor.cast_unsigned());
+        word.to_le_bytes()
     }
 
-    /// What [`Address::to_bytes`] made.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (process, rest) = bytes.split_first_chunk()?;
-        let descriptor = rest.first_chunk()?;
-        let (process, descriptor) = (i32::from_le_bytes(*process), i32::from_le_bytes(*descriptor));
-        Some(Self { process, descriptor })
+    /// The address in `bytes`.
+    ///
+    /// # Errors
+    /// `Other` if there is none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let none = |_| Error::new(ErrorClass::Other, "the first rank could not make shared memory");
+        let word = u64::from_le_bytes(bytes.try_into().map_err(none)?);
+        let half = |word: u64| (word as u32).cast_signed();
+        Ok(Self { process: half(word >> 32), descriptor: half(word) })
+    }
+}
+
+/// An anonymous memory file.
+#[derive(Debug)]
+pub(crate) struct MemoryFile(OwnedFd);
+
+fn last_error(operation: &str) -> Error {
+    Error::os(operation, &io::Error::last_os_error())
+}
+
+pub(crate) fn open_descriptor(address: NodeAddress) -> Result<OwnedFd> {
+    let NodeAddress { process, descriptor } = address;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/{process}/fd/{descriptor}"));
+    file.map(OwnedFd::from).map_err(|cause| Error::os("open of shared memory", &cause))
+}
+
+impl MemoryFile {
+    /// A new file of `size` bytes, all zero.
+    pub(crate) fn create(size: usize) -> Result<Self> {
+        // SAFETY: the name is a C string; the call has no other requirement.
+        let fd = unsafe { libc::memfd_create(c"aggio".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(last_error("memfd_create"));
+        }
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        let memory = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::ftruncate(memory.as_raw_fd(), size as libc::off_t) } != 0 {
+            return Err(last_error("ftruncate of shared memory"));
+        }
+        Ok(Self(memory))
+    }
+
+    /// The file of `size` bytes that another process of this node made and still holds.
+    pub(crate) fn open(address: NodeAddress, size: usize) -> Result<Self> {
+        let memory = open_descriptor(address)?;
+        let found = std::fs::File::from(memory.try_clone().map_err(|e| Error::os("dup", &e))?)
+            .metadata()
+            .map_err(|cause| Error::os("fstat of shared memory", &cause))?
+            .len();
+        if found != size as u64 {
+            let detail = format!("shared memory of {found} bytes is not this file's");
+            return Err(Error::new(ErrorClass::Intern, detail));
+        }
+        Ok(Self(memory))
+    }
+
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    /// Where the other processes find it.
+    pub(crate) fn address(&self) -> NodeAddress {
+        let process = i32::try_from(std::process::id()).unwrap_or(-1);
+        NodeAddress { process, descriptor: self.0.as_raw_fd() }
     }
 }
 
 /// A mapped piece of shared memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    file: OwnedFd,
+    file: MemoryFile,
     base: NonNull<u8>,
     len: usize,
 }
@@ -47,57 +110,31 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-fn failed(what: &str) -> Error {
-    Error::os(what, &io::Error::last_os_error())
-}
-
 impl Memory {
     /// New memory of `len` zero bytes; storage is taken as it is touched.
     pub(crate) fn create(len: usize) -> Result<Self> {
-        let flags = libc::MFD_CLOEXEC;
-        // SAFETY: the name is a C string.
-        let fd = unsafe { libc::memfd_create(c"aggio-node".as_ptr(), flags) };
-        if fd < 0 {
-            return Err(failed("memfd_create"));
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let file = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(file.as_raw_fd(), len as libc::off_t) } != 0 {
-            return Err(failed("ftruncate of shared memory"));
-        }
-        Self::map(file, len)
+        Self::map(MemoryFile::create(len)?, len)
     }
 
     /// The memory of `len` bytes that another process of this node made and still holds.
-    pub(crate) fn open(address: Address, len: usize) -> Result<Self> {
-        let path = format!("/proc/{}/fd/{}", address.process, address.descriptor);
-        let file = File::options().read(true).write(true).open(path);
-        let file = file.map_err(|cause| Error::os("open of shared memory", &cause))?;
-        let size = file.metadata().map_err(|cause| Error::os("fstat of shared memory", &cause))?;
-        if size.len() != len as u64 {
-            let detail = format!("shared memory of {} bytes, expected {len}", size.len());
-            return Err(Error::new(ErrorClass::Intern, detail));
-        }
-        Self::map(file.into(), len)
+    pub(crate) fn open(address: NodeAddress, len: usize) -> Result<Self> {
+        Self::map(MemoryFile::open(address, len)?, len)
     }
 
-    fn map(file: OwnedFd, len: usize) -> Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+    fn map(file: MemoryFile, len: usize) -> Result<Self> {
+        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.descriptor().as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd, 0) };
         match NonNull::new(base.cast::<u8>()) {
             Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { file, base, len }),
-            _ => Err(failed("mmap of shared memory")),
+            _ => Err(last_error("mmap of shared memory")),
         }
     }
 
     /// What the other processes need for [`Memory::open`].
-    pub(crate) fn address(&self) -> Address {
-        let process = i32::try_from(std::process::id()).unwrap_or(-1);
-        Address { process, descriptor: self.file.as_raw_fd() }
+    pub(crate) fn address(&self) -> NodeAddress {
+        self.file.address()
     }
 
     /// The address of byte `at`, of which `len` bytes are used.

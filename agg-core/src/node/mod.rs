@@ -13,13 +13,14 @@ mod operation;
 mod ring;
 
 pub use form::form;
-pub use memory::Address;
+pub(crate) use memory::Memory;
+pub use memory::NodeAddress;
+pub(crate) use memory::{MemoryFile, open_descriptor};
 pub(crate) use operation::Operation;
 pub(crate) use ring::Ring;
 
 use crate::error::{Error, ErrorClass, Result};
 use layout::Layout;
-use memory::Memory;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ impl Node {
     }
 
     /// The memory that another rank of the node made.
-    pub(crate) fn open(address: Address, members: Vec<usize>, index: usize) -> Result<Self> {
+    pub(crate) fn open(address: NodeAddress, members: Vec<usize>, index: usize) -> Result<Self> {
         let layout = Layout::new(members.len());
         let memory = Memory::open(address, layout.len())?;
         Ok(Self { memory, layout, members, index }.entered())
@@ -77,7 +78,7 @@ impl Node {
         self
     }
 
-    pub(crate) fn address(&self) -> Address {
+    pub(crate) fn address(&self) -> NodeAddress {
         self.memory.address()
     }
 
@@ -94,6 +95,21 @@ impl Node {
     /// This rank's place among the members.
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Leaves the number of a process that has ended in place of this one's.
+    #[cfg(test)]
+    pub(crate) fn pretend_to_have_ended(&self) {
+        // SAFETY: the child ends at once and touches nothing.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as above.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: collects the child.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        let process = self.memory.word(self.layout.process(self.index));
+        process.store(child as u32, Ordering::Release);
     }
 
     /// An error if a member's process has ended.

@@ -29,12 +29,12 @@ mod slot {
 }
 
 /// What of an operation's windows did not reach the file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Unstored {
     /// Windows with the first byte of the file that they did not store.
     pub(crate) parts: Vec<(u32, u64)>,
-    /// No window from this one on was stored.
-    pub(crate) from: Option<u32>,
+    /// No window from this one on was stored, or none is known to be.
+    pub(crate) from: u32,
 }
 
 impl<'a> Ring<'a> {
@@ -103,8 +103,11 @@ impl<'a> Ring<'a> {
 
     /// Takes over a full window that another member left, one for which `mine` holds.
     pub(crate) fn take(&self, mine: impl Fn(u32) -> bool) -> Option<u32> {
-        self.under_way().filter(|window| mine(*window)).find(|window| {
+        self.under_way().find(|window| {
             let full = self.slot(*window, slot::FULL);
+            if full.load(Ordering::SeqCst) != window + 1 || !mine(*window) {
+                return false;
+            }
             let taken = full.compare_exchange(window + 1, 0, Ordering::SeqCst, Ordering::SeqCst);
             taken.is_ok()
         })
@@ -137,17 +140,16 @@ impl<'a> Ring<'a> {
     /// Claims, for reading it, the first open window for which `wanted` holds and that nobody has
     /// claimed.
     pub(crate) fn claim(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
-        self.under_way().filter(|window| wanted(*window)).find(|window| {
+        self.under_way().find(|window| {
             let claimed = self.slot(*window, slot::CLAIMED);
             let before = claimed.load(Ordering::SeqCst);
-            // Another claim of the slot means that the window is done: it is no longer under way.
-            let later = before > *window + 1;
-            let free = before != *window + 1 && !later;
-            let exchange = || {
-                let (claim, order) = (window + 1, Ordering::SeqCst);
-                claimed.compare_exchange(before, claim, order, order)
-            };
-            free && exchange().is_ok()
+            // A later window has claimed the slot: this one is done by now.
+            if before > *window || !wanted(*window) {
+                return false;
+            }
+            let claim =
+                claimed.compare_exchange(before, window + 1, Ordering::SeqCst, Ordering::SeqCst);
+            claim.is_ok()
         })
     }
 
@@ -210,18 +212,18 @@ impl<'a> Ring<'a> {
         if first == 0 { u32::MAX } else { first - 1 + DEPTH as u32 }
     }
 
-    /// What did not reach the file; final when all windows are done.
+    /// What did not reach the file. Of windows that are not done, because a member has ended, none
+    /// counts as stored.
     pub(crate) fn unstored(&self) -> Unstored {
-        if !self.failed() {
-            return Unstored::default();
-        }
         let count = self.operation.word(control::FAILURES).load(Ordering::SeqCst) as usize;
         let parts = (0..count.min(FAILURES)).map(|number| {
             let at = control::FAILURE_LIST + 16 * number;
             let window = self.operation.long(at).load(Ordering::SeqCst) as u32;
             (window, self.operation.long(at + 8).load(Ordering::SeqCst))
         });
-        Unstored { parts: parts.collect(), from: Some(self.first_dropped()) }
+        let done = self.done();
+        let broken_off = if done < self.windows { done } else { u32::MAX };
+        Unstored { parts: parts.collect(), from: self.first_dropped().min(broken_off) }
     }
 
     /// Lowers the offset from which on the file has no (readable) bytes.

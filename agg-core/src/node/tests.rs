@@ -5,7 +5,6 @@ use crate::error::{Error, ErrorClass};
 use crate::task::{block_on, take_sleep};
 use crate::transport::Transport;
 use crate::transport::threads::tests::run;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[test]
@@ -52,15 +51,8 @@ fn the_error_of_the_lowest_rank_that_failed_reaches_all_also_a_long_one() {
 #[test]
 fn who_waits_for_a_process_that_has_ended_gets_an_error() {
     let node = Node::create(vec![4, 9], 0).expect("memory");
-    // SAFETY: the child ends at once and touches nothing.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: as above.
-        unsafe { libc::_exit(0) };
-    }
-    node.memory.word(node.layout.process(1)).store(child as u32, Ordering::Release);
-    // SAFETY: collects the child.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    let other = Node::open(node.address(), vec![4, 9], 1).expect("memory");
+    other.pretend_to_have_ended();
     let meeting = async {
         let operation = node.claim(0).await?;
         operation.meet(&[1]).await

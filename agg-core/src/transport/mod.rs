@@ -7,7 +7,8 @@ mod single;
 mod table;
 pub(crate) mod threads;
 
-pub use node::{NodeAddress, NodeLocks, share_on_node};
+pub use crate::node::NodeAddress;
+pub use node::{NodeLocks, share_on_node};
 pub use nodes::Nodes;
 pub use ranges::ThreadLocks;
 pub use single::SingleTransport;

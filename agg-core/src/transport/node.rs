@@ -7,98 +7,11 @@
 
 use super::{LockGuard, SharedLocks, Transport};
 use crate::error::{Error, ErrorClass};
+use crate::node::{MemoryFile, NodeAddress, open_descriptor};
 use crate::{Extent, Result, group};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-
-/// Where other processes of the node find an open descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeAddress {
-    /// The process that has it.
-    pub process: i32,
-    /// Its number there.
-    pub descriptor: i32,
-}
-
-impl NodeAddress {
-    /// The bytes that carry the address to another rank.
-    pub fn to_bytes(self) -> [u8; 8] {
-        let word = u64::from(self.process.cast_unsigned()) << 32
-            | u64::from(self.descriptor.cast_unsigned());
-        word.to_le_bytes()
-    }
-
-    /// The address in `bytes`.
-    ///
-    /// # Errors
-    /// `Other` if there is none.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let none = |_| Error::new(ErrorClass::Other, "rank 0 could not make shared memory");
-        let word = u64::from_le_bytes(bytes.try_into().map_err(none)?);
-        let half = |word: u64| (word as u32).cast_signed();
-        Ok(Self { process: half(word >> 32), descriptor: half(word) })
-    }
-}
-
-/// An anonymous memory file.
-#[derive(Debug)]
-pub(super) struct MemoryFile(OwnedFd);
-
-fn last_error(operation: &str) -> Error {
-    Error::os(operation, &io::Error::last_os_error())
-}
-
-fn open_descriptor(address: NodeAddress) -> Result<OwnedFd> {
-    let NodeAddress { process, descriptor } = address;
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(format!("/proc/{process}/fd/{descriptor}"));
-    file.map(OwnedFd::from).map_err(|cause| Error::os("open of shared memory", &cause))
-}
-
-impl MemoryFile {
-    /// A new file of `size` bytes, all zero.
-    pub(super) fn create(size: usize) -> Result<Self> {
-        // SAFETY: the name is a C string; the call has no other requirement.
-        let fd = unsafe { libc::memfd_create(c"aggio".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(last_error("memfd_create"));
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let memory = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(memory.as_raw_fd(), size as libc::off_t) } != 0 {
-            return Err(last_error("ftruncate of shared memory"));
-        }
-        Ok(Self(memory))
-    }
-
-    /// The file of `size` bytes that another process of this node made and still holds.
-    pub(super) fn open(address: NodeAddress, size: usize) -> Result<Self> {
-        let memory = open_descriptor(address)?;
-        let found = std::fs::File::from(memory.try_clone().map_err(|e| Error::os("dup", &e))?)
-            .metadata()
-            .map_err(|cause| Error::os("fstat of shared memory", &cause))?
-            .len();
-        if found != size as u64 {
-            let detail = format!("shared memory of {found} bytes is not this file's");
-            return Err(Error::new(ErrorClass::Intern, detail));
-        }
-        Ok(Self(memory))
-    }
-
-    pub(super) fn descriptor(&self) -> &OwnedFd {
-        &self.0
-    }
-
-    /// Where the other processes find it.
-    pub(super) fn address(&self) -> NodeAddress {
-        let process = i32::try_from(std::process::id()).unwrap_or(-1);
-        NodeAddress { process, descriptor: self.0.as_raw_fd() }
-    }
-}
 
 /// Range locks that processes of one node share.
 #[derive(Debug)]

@@ -5,14 +5,11 @@
 //! costs no memory and no message of its own, and a rank that is the first to need something of
 //! another finds it here without asking.
 
-use super::node::{MemoryFile, NodeAddress};
 use super::{SharedPointer, Transport};
 use crate::driver::{Identity, Offer};
 use crate::error::{Error, ErrorClass};
+use crate::node::{Memory, NodeAddress};
 use crate::{Result, group, lanes};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -33,16 +30,7 @@ const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;
 
 /// The slots of all lanes.
 #[derive(Debug)]
-pub struct NodeTable {
-    memory: MemoryFile,
-    slots: NonNull<Slot>,
-}
-
-// SAFETY: `slots` points to a mapping that lives as long as the value, and its slots consist of
-// atomic integers.
-unsafe impl Send for NodeTable {}
-// SAFETY: as above.
-unsafe impl Sync for NodeTable {}
+pub struct NodeTable(Memory);
 
 impl NodeTable {
     /// New memory, all zero.
@@ -50,7 +38,7 @@ impl NodeTable {
     /// # Errors
     /// What the system says.
     pub fn create() -> Result<Self> {
-        Self::map(MemoryFile::create(BYTES)?)
+        Memory::create(BYTES).map(Self)
     }
 
     /// The memory that another process of this node made and still holds.
@@ -58,24 +46,12 @@ impl NodeTable {
     /// # Errors
     /// What the system says; `Intern` if the address is that of something else.
     pub fn open(address: NodeAddress) -> Result<Self> {
-        Self::map(MemoryFile::open(address, BYTES)?)
-    }
-
-    fn map(memory: MemoryFile) -> Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let fd = memory.descriptor().as_raw_fd();
-        // SAFETY: maps BYTES bytes of an open memory file at an address of the kernel's choice.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, fd, 0) };
-        match NonNull::new(base.cast::<Slot>()) {
-            Some(slots) if base != libc::MAP_FAILED => Ok(Self { memory, slots }),
-            _ => Err(Error::os("mmap of shared memory", &io::Error::last_os_error())),
-        }
+        Memory::open(address, BYTES).map(Self)
     }
 
     /// What the other processes need for [`NodeTable::open`].
     pub fn address(&self) -> NodeAddress {
-        self.memory.address()
+        self.0.address()
     }
 
     /// Tells the node where the file of `lane` is open. The opener calls this before it lets the
@@ -105,15 +81,10 @@ impl NodeTable {
 
     fn slot(&self, lane: u32) -> &Slot {
         let index = (lane % lanes::COUNT) as usize;
-        // SAFETY: the mapping holds COUNT slots, is page aligned and lives as long as `self`.
-        unsafe { self.slots.add(index).as_ref() }
-    }
-}
-
-impl Drop for NodeTable {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `map` mapped; no reference to it outlives `self`.
-        unsafe { libc::munmap(self.slots.as_ptr().cast(), BYTES) };
+        let place = self.0.place(index * size_of::<Slot>(), size_of::<Slot>());
+        // SAFETY: inside the mapping, which is page aligned and lives as long as `self`; a slot
+        // consists of atomic integers.
+        unsafe { &*place.cast::<Slot>() }
     }
 }
 
@@ -200,6 +171,7 @@ pub async fn share_table_of_node(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::MemoryFile;
     use crate::transport::ThreadTransport;
     use crate::transport::threads::tests::{run, run_on};
 

@@ -7,6 +7,7 @@
 use super::super::Request;
 use super::super::share::Part;
 use crate::datatype::Rows;
+use crate::memory::MemoryCursor;
 use crate::view::View;
 
 /// Runs of the buffer of at least so many bytes are copied from where they are.
@@ -20,56 +21,76 @@ const BLOCK: usize = 16 << 10;
 /// # Safety
 /// All bytes of `part.window` must be writable at `window`, and nobody may read those of the part.
 pub(super) unsafe fn put(request: Request<'_>, part: Part, window: *mut u8) {
-    let mut block = Vec::new();
-    let mut cursor = request.memory.cursor(part.position - request.position);
-    let mut done = 0;
-    while done < part.len {
-        let here = Part { position: part.position + done as u64, len: part.len - done, ..part };
-        let Some((data, run)) = cursor.run() else { return };
-        let len = if run >= DIRECT.min(here.len) {
-            let len = run.min(here.len);
-            // SAFETY: the run is readable; the caller answers for the window.
-            unsafe { put_run(request.view, Part { len, ..here }, data, window) };
-            cursor.advance(len as u64);
-            len
-        } else {
-            block.resize(BLOCK.min(here.len), 0);
-            let len = cursor.gather(&mut block);
-            // SAFETY: the block is ours; the caller answers for the window.
-            unsafe { put_run(request.view, Part { len, ..here }, block.as_ptr(), window) };
-            len
-        };
-        if len == 0 {
-            return;
+    let view = request.view;
+    each_run(request, part, |run, data, cursor| {
+        // SAFETY: so many bytes are readable at `data`; the caller answers for the window.
+        let copy = |from: *const u8| unsafe { put_run(view, run, from, window) };
+        match data {
+            Bytes::There(address) => {
+                copy(address);
+                cursor.advance(run.len as u64);
+            }
+            Bytes::Block(block) => {
+                cursor.gather(block);
+                copy(block.as_ptr());
+            }
         }
-        done += len;
-    }
+    });
 }
 
-/// Copies the first `len` bytes of the data of `part` from the window to the buffer.
+/// Copies the data of `part` from the window at `window` to the buffer.
 ///
 /// # Safety
 /// All bytes of `part.window` must be readable at `window`.
 pub(super) unsafe fn get(request: Request<'_>, part: Part, window: *const u8) {
+    let view = request.view;
+    each_run(request, part, |run, data, cursor| {
+        // SAFETY: so many bytes are writable at `data`; the caller answers for the window.
+        let copy = |to: *mut u8| unsafe { get_run(view, run, to, window) };
+        match data {
+            Bytes::There(address) => {
+                copy(address);
+                cursor.advance(run.len as u64);
+            }
+            Bytes::Block(block) => {
+                copy(block.as_mut_ptr());
+                cursor.scatter(block);
+            }
+        }
+    });
+}
+
+/// Where some bytes of the buffer are to be copied from or to.
+enum Bytes<'a> {
+    /// At their place in memory.
+    There(*mut u8),
+    /// In a block, which must then be gathered or scattered.
+    Block(&'a mut [u8]),
+}
+
+/// Calls `copy` for all data of `part`, piece by piece. It has to pass over the piece in memory.
+fn each_run(
+    request: Request<'_>,
+    part: Part,
+    mut copy: impl FnMut(Part, Bytes<'_>, &mut MemoryCursor),
+) {
     let mut block = Vec::new();
     let mut cursor = request.memory.cursor(part.position - request.position);
     let mut done = 0;
     while done < part.len {
-        let here = Part { position: part.position + done as u64, len: part.len - done, ..part };
-        let Some((data, run)) = cursor.run() else { return };
-        if run >= DIRECT.min(here.len) {
-            let len = run.min(here.len);
-            // SAFETY: the run is writable; the caller answers for the window.
-            unsafe { get_run(request.view, Part { len, ..here }, data, window) };
-            cursor.advance(len as u64);
-            done += len;
+        let left = part.len - done;
+        // A request has as many bytes in memory as in the view.
+        let Some((address, run)) = cursor.run() else { return };
+        let there = run >= DIRECT.min(left);
+        let len = left.min(if there { run } else { BLOCK });
+        let here = Part { position: part.position + done as u64, len, ..part };
+        if there {
+            copy(here, Bytes::There(address), &mut cursor);
         } else {
-            let len = BLOCK.min(here.len);
             block.resize(len, 0);
-            // SAFETY: the block is ours; the caller answers for the window.
-            unsafe { get_run(request.view, Part { len, ..here }, block.as_mut_ptr(), window) };
-            done += cursor.scatter(&block).max(1);
+            copy(here, Bytes::Block(&mut block), &mut cursor);
         }
+        done += len;
     }
 }
 

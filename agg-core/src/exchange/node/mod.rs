@@ -86,11 +86,13 @@ impl<'a> Passage<'a> {
         self.windows.touched_by(span)
     }
 
-    /// Whether this rank may store and read `window`: every rank may, unless hints name aggregators;
-    /// then the aggregator of its file domain.
+    /// Whether this rank stores and reads `window`: every rank that has the file, unless hints name
+    /// aggregators; then the aggregator of its file domain. The rank that opened the file has it.
     fn serves(&self, window: u32) -> bool {
-        let aggregator = || self.scene.aggregators[self.windows.domain(window)];
-        !named(&self.scene) || aggregator() == self.scene.transport.rank()
+        if !named(&self.scene) {
+            return self.scene.driver.is_available();
+        }
+        self.scene.aggregators[self.windows.domain(window)] == self.scene.transport.rank()
     }
 }
 

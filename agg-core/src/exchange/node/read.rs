@@ -11,19 +11,25 @@ use crate::task::yield_now;
 
 /// Carries out this rank's part of the read.
 pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
-    let mut reader = Reader { passage, result: Ok(()) };
+    let mut reader = Reader { passage, missing: u64::MAX, result: Ok(()) };
     let passed = pass(passage, &mut reader).await;
     let result = passage.meeting.agree(step::AGREE, passed.and(reader.result)).await;
     // Data counts up to the first byte that is missing; a view's data is in file order.
     let (first, len) = (passage.request.position, passage.request.len());
-    let upto = passage.request.view.data_before(passage.ring.end());
+    let upto = passage.request.view.data_before(passage.ring.end().min(reader.missing));
     Outcome { bytes: upto.saturating_sub(first).min(len), result }
 }
 
 async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows() {
-        let valid = ring.loaded(window, || reader.help()).await?;
+        let valid = match ring.loaded(window, || reader.help()).await {
+            Ok(valid) => valid,
+            Err(error) => {
+                reader.missing = passage.first_offset_from(window);
+                return Err(error);
+            }
+        };
         passage.take(window, valid);
         if ring.arrive(window, passage.expected(window)) {
             ring.finish(window, |later| passage.expected(later));
@@ -47,6 +53,12 @@ impl Passage<'_> {
         }
     }
 
+    /// The lowest byte of this rank's windows from `window` on.
+    fn first_offset_from(&self, window: u32) -> u64 {
+        let rest = self.own_windows().filter(|own| *own >= window);
+        rest.map(|own| self.windows.extent(own).offset).min().unwrap_or(u64::MAX)
+    }
+
     /// The bytes of the window from the first to the last that a rank may want.
     fn wanted(&self, window: u32) -> Extent {
         let extent = self.windows.extent(window);
@@ -60,6 +72,8 @@ impl Passage<'_> {
 
 struct Reader<'a> {
     passage: &'a Passage<'a>,
+    /// First byte of the windows that never came.
+    missing: u64,
     result: Result<()>,
 }
 

@@ -62,14 +62,13 @@ impl Passage<'_> {
     /// After an error: how many of this rank's bytes are in the file.
     fn stored_bytes(&self) -> u64 {
         let unstored = self.ring.unstored();
-        let dropped = unstored.from.unwrap_or(u32::MAX);
         let mut bytes = self.request.len();
         for window in self.own_windows() {
             let extent = self.windows.extent(window);
             let part = self.part(extent);
             let upto = match unstored.parts.iter().find(|(number, _)| *number == window) {
                 Some((_, upto)) => (*upto).clamp(extent.offset, extent.end()),
-                None if window >= dropped => extent.offset,
+                None if window >= unstored.from => extent.offset,
                 None => continue,
             };
             let first = part.position;
@@ -104,10 +103,9 @@ impl<'a> Keeper<'a> {
     fn store(&mut self, window: u32) {
         let passage = self.passage;
         let extent = passage.windows.extent(window);
-        let bits = (extent.len as usize >> passage.grain) + 2;
+        let bits = (passage.windows.size() as usize >> passage.grain) + 2;
         if self.marks.is_none() {
-            self.marks =
-                Coverage::new(bits.max((passage.windows.size() as usize >> passage.grain) + 2));
+            self.marks = Coverage::new(bits);
         }
         let stored = match &mut self.marks {
             Some(marks) => {

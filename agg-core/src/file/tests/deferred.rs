@@ -142,6 +142,18 @@ fn a_rank_that_cannot_get_the_file_fails_alone_and_later_calls_work() {
 }
 
 #[test]
+fn a_rank_that_cannot_get_the_file_leaves_collective_work_to_others() {
+    let late = Late::new("op=fetch,rank=1,errno=EIO;op=open,rank=1,errno=EMFILE");
+    let info = [("romio_cb_write", "enable"), ("romio_cb_read", "enable")];
+    let all = late.on("a a a", &info, Amode::RDWR, |rank| {
+        let (mine, data) = (Position::Explicit((LEN * rank.number) as i64), vec![b'z'; LEN]);
+        (moved(rank.write_all(mine, &data)), rank.read_all(mine, LEN).0 == data)
+    });
+    assert_eq!(all, vec![Ok((LEN as u64, true)); 3]);
+    assert_eq!(late.scratch.bytes(), vec![b'z'; 3 * LEN]);
+}
+
+#[test]
 fn an_aggregator_that_cannot_get_the_file_fails_the_call_on_all_ranks() {
     let late = Late::new("op=fetch,rank=1,nth=1,errno=EIO;op=open,rank=1,nth=1,errno=EIO");
     let info = [("cb_config_list", "*:*"), ("romio_cb_write", "enable")];

@@ -1,0 +1,126 @@
+//! A rank whose process ends in the middle of a call: the others end with an error that names it,
+//! and what they say of their bytes is true.
+
+use super::bounds::records;
+use super::cases::{NOBODYS, byte};
+use super::disk::{Access, Disk};
+use super::{Request, Scene, UNTOUCHED, Way, read, write};
+use crate::Extent;
+use crate::datatype::Datatype;
+use crate::driver::{Driver, Outcome};
+use crate::error::ErrorClass;
+use crate::exchange::step;
+use crate::hints::{Hints, Switch};
+use crate::meeting::Meeting;
+use crate::memory::Memory;
+use crate::plan::Summary;
+use crate::report::Counters;
+use crate::tags::{TagBlock, Tags};
+use crate::transport::threads::tests::run;
+use crate::transport::{ThreadTransport, Transport};
+use std::sync::Arc;
+
+const WINDOW: u64 = 1000;
+const FILE: u64 = 8 * WINDOW;
+
+/// Rank 1 would take part from here on.
+const SHARED: u64 = 3 * WINDOW;
+
+/// Bytes of each record of rank 0; every second one is its own.
+const RECORD: u64 = 100;
+
+/// Rank 1: meets the others for a call of this kind and then is no more.
+async fn die(transport: &dyn Transport, tags: &TagBlock, way: Way) {
+    let kind = if way == Way::Write { 2 } else { 1 };
+    let span = Extent::between(SHARED, FILE);
+    let mine = Summary { span, bytes: 100, pieces: 10, kind, ..Summary::default() };
+    let meeting = Meeting::join(transport, tags).await.expect("all live");
+    meeting.all(step::SUMMARIES, &mine.to_bytes()).await.expect("all live");
+    transport.node().expect("memory").pretend_to_have_ended();
+    // A process that has ended leaves nothing ready for the next call.
+    std::mem::forget(meeting);
+}
+
+/// Rank 0: its outcome and its buffer.
+async fn survive(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    way: Way,
+    disk: &Arc<Disk>,
+) -> (Outcome, Vec<u8>) {
+    let mut buffer = vec![UNTOUCHED; FILE as usize / 2];
+    if way == Way::Write {
+        buffer.iter_mut().enumerate().for_each(|(i, place)| *place = byte(0, i));
+    }
+    // SAFETY: `buffer` outlives the memory.
+    let memory =
+        unsafe { Memory::new(buffer.as_mut_ptr(), Datatype::bytes(buffer.len() as u64), 1) };
+    let (access, counters, view) =
+        (Access::new(disk), Counters::default(), records(0, RECORD, 2 * RECORD));
+    let mut hints = Hints::default();
+    hints.cb_buffer_size = WINDOW;
+    (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
+    let scene = Scene {
+        transport,
+        driver: &access,
+        atomic: None,
+        aggregators: &[0, 1],
+        facts: &access.facts(),
+        hints: &hints,
+        counters: &counters,
+    };
+    let request = Ok(Request { view: &view, position: 0, memory: &memory });
+    let outcome = match way {
+        Way::Read => read(scene, request, tags).await,
+        Way::Write => write(scene, request, tags).await,
+    };
+    drop(memory);
+    (outcome, buffer)
+}
+
+/// What rank 0 gets when rank 1 dies in the call.
+fn outlive(way: Way, disk: &Arc<Disk>) -> (Outcome, Vec<u8>) {
+    let mut results = run(2, |transport: Arc<ThreadTransport>| {
+        let disk = Arc::clone(disk);
+        Box::pin(async move {
+            let tags = Tags::new(transport.max_tag()).next();
+            match transport.rank() {
+                0 => Some(survive(&*transport, &tags, way, &disk).await),
+                _ => {
+                    die(&*transport, &tags, way).await;
+                    None
+                }
+            }
+        })
+    });
+    let (outcome, buffer) = results.remove(0).expect("rank 0 has an outcome");
+    let error = outcome.result.as_ref().expect_err("rank 1 is gone");
+    assert_eq!((error.class(), error.rank()), (ErrorClass::Other, Some(1)), "{error}");
+    (outcome, buffer)
+}
+
+#[test]
+fn a_write_counts_what_reached_the_file_before_a_peer_ended() {
+    let disk = Disk::new(vec![NOBODYS; FILE as usize]);
+    let (outcome, buffer) = outlive(Way::Write, &disk);
+    assert_eq!(outcome.bytes, SHARED / 2);
+    for (i, found) in disk.bytes().iter().enumerate() {
+        let (record, inside) = (i as u64 / RECORD, i % RECORD as usize);
+        let mine = record % 2 == 0 && (i as u64) < SHARED;
+        let place = record as usize / 2 * RECORD as usize + inside;
+        assert_eq!(*found, if mine { buffer[place] } else { NOBODYS }, "byte {i}");
+    }
+}
+
+#[test]
+fn a_read_counts_what_it_delivered_before_a_peer_ended() {
+    let bytes: Vec<u8> = (0..FILE).map(|i| (i % 251) as u8).collect();
+    let disk = Disk::new(bytes.clone());
+    let (outcome, buffer) = outlive(Way::Read, &disk);
+    // Windows that were loaded before count, also some that rank 1 never took its data from.
+    assert!((SHARED / 2..FILE / 2).contains(&outcome.bytes), "{} bytes", outcome.bytes);
+    for (i, found) in buffer.iter().enumerate().take(outcome.bytes as usize) {
+        let record = i / RECORD as usize;
+        assert_eq!(*found, bytes[i + record * RECORD as usize], "byte {i} of the data");
+    }
+}
