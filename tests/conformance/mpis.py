@@ -22,18 +22,22 @@ class Server:
         self.name = name
         self.library = library
 
-    def environment(self, log):
+    def environment(self, mpi, log):
+        patient = [helper("patience")] if mpi.spins else []
         if not self.library:
-            return {}
-        return {"LD_PRELOAD": f"{self.library} {witness()}", "AGGIO_REPORT": "json", "AGGIO_LOG_FILE": log,
+            return {"LD_PRELOAD": " ".join(patient)} if patient else {}
+        preload = [self.library, helper("witness"), *patient]
+        return {"LD_PRELOAD": " ".join(preload), "AGGIO_REPORT": "json", "AGGIO_LOG_FILE": log,
                 "AGGIO_TEST_WITNESS": log + ".native"}
 
 
 class Mpi:
     """One installed MPI: names of its tools and the environment its jobs need."""
 
-    def __init__(self, name, directory="/usr/bin", suffix="", environment=None, mpiexec="mpiexec", options=()):
+    def __init__(self, name, directory="/usr/bin", suffix="", environment=None, mpiexec="mpiexec", options=(),
+                 spins=False):
         self.name = name
+        self.spins = spins  # waiting ranks never give up their core, and UCX carries the messages
         self.directory = directory
         self.suffix = suffix
         self.environment = environment or {}
@@ -72,7 +76,7 @@ def known_mpis(names):
     intel = {"I_MPI_ROOT": os.path.dirname(venv("impi")), "FI_PROVIDER": "tcp", "I_MPI_FABRICS": "shm"}
     mpis = {
         "openmpi": Mpi("openmpi", suffix=".openmpi", environment=OPENMPI),
-        "mpich": Mpi("mpich", suffix=".mpich"),
+        "mpich": Mpi("mpich", suffix=".mpich", spins=True),
         "openmpi5": Mpi("openmpi5", venv("openmpi5"), environment=OPENMPI),
         "mpich5": Mpi("mpich5", venv("mpich5"), environment={"MPI4PY_MPIABI": "mpich"}),
         "mpich5-abi": Mpi("mpich5-abi", venv("mpich5"), environment={"MPI4PY_MPIABI": "mpiabi"}),
@@ -96,10 +100,13 @@ def available_gib():
     return kib / 2**20
 
 
-def witness():
-    """Path of a small library that counts the file calls that reach the MPI library, built on first use."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "witness.c")
-    library = os.path.join(WORK, "witness.so")
+def helper(name):
+    """Path of one of the small libraries beside this file that are preloaded into the tests, built on first use.
+
+    `witness` counts the file calls that reach the MPI library. `patience` lets waiting ranks give up their core.
+    """
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".c")
+    library = os.path.join(WORK, name + ".so")
     if not os.path.exists(library) or os.path.getmtime(library) < os.path.getmtime(source):
         os.makedirs(WORK, exist_ok=True)
         subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
@@ -177,7 +184,7 @@ def watch(command, directory, mpi, server, limit, variables=None):
     log, output = os.path.join(temporary, "aggio.log"), os.path.join(temporary, "output")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("AGGIO_", "LD_PRELOAD"))}
     environment = {**clean, **mpi.environment, "TMPDIR": temporary, MARK: temporary,
-                   **server.environment(log), **(variables or {})}
+                   **server.environment(mpi, log), **(variables or {})}
     started = time.monotonic()
     with open(output, "wb") as stream:
         process = subprocess.Popen(command, cwd=directory, stdout=stream, stderr=subprocess.STDOUT,
