@@ -67,6 +67,12 @@ fn programs_find_on_three_hosts_what_they_find_on_one() {
 }
 
 #[test]
+fn in_atomic_mode_accesses_of_different_hosts_do_not_mix() {
+    battery(2, &["atomic.c"]);
+    battery(3, &["atomic.c"]);
+}
+
+#[test]
 fn shared_pointers_and_ordered_calls_work_across_hosts() {
     battery(2, &["shared.c", "modes.c"]);
     battery(3, &["shared.c"]);

@@ -240,4 +240,9 @@ impl Driver for FaultDriver {
         self.step(Kind::Lock, "fcntl(F_OFD_SETLKW)")?;
         self.inner.lock(extent, exclusive)
     }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.step(Kind::Lock, "fcntl(F_OFD_SETLK)")?;
+        self.inner.try_lock(extent, exclusive)
+    }
 }

@@ -215,4 +215,8 @@ impl Driver for LazyDriver {
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         self.get()?.lock(extent, exclusive)
     }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.get()?.try_lock(extent, exclusive)
+    }
 }

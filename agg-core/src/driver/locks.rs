@@ -1,12 +1,15 @@
 //! Locks on ranges of the file itself: against other programs, and between threads of this one.
 //!
 //! Open-file-description locks vanish with the descriptor, however the process ends, and leave no
-//! file behind. They do not exclude two users of one descriptor, so a list in memory does.
+//! file behind. They do not exclude two users of one descriptor, so a list in memory does; or each
+//! lock has a description of its own.
 
 use super::descriptor::Descriptor;
 use super::os;
 use crate::transport::LockGuard;
-use crate::{Error, Extent, Result};
+use crate::{Error, ErrorClass, Extent, Result};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// The ranges that users of one descriptor hold.
@@ -49,7 +52,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // Unlocking fails only on a closed descriptor, and closing has released the lock.
         if let Ok(fd) = self.descriptor.for_locks() {
-            let _ = os::ofd_lock(fd, libc::F_UNLCK, self.start, self.len);
+            let _ = os::ofd_lock(fd, libc::F_OFD_SETLKW, libc::F_UNLCK, self.start, self.len);
         }
         self.descriptor.ranges.give_back(self.extent);
     }
@@ -72,12 +75,123 @@ pub(super) fn lock(
     let len = if len == 0 && extent.end() <= i64::MAX as u64 { 1 } else { len };
     let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
     descriptor.ranges.take(extent);
-    let taken = descriptor.for_locks().and_then(|fd| os::ofd_lock(fd, kind, start, len));
+    let taken = descriptor
+        .for_locks()
+        .and_then(|fd| os::ofd_lock(fd, libc::F_OFD_SETLKW, kind, start, len));
     match taken {
         Ok(()) => Ok(Box::new(FileLock { descriptor: Arc::clone(descriptor), extent, start, len })),
         Err(error) => {
             descriptor.ranges.give_back(extent);
             Err(Error::os("fcntl(F_OFD_SETLKW)", &error).with_extent(extent))
         }
+    }
+}
+
+/// Closing the descriptor, also by the death of the process, releases the lock.
+struct OwnLock {
+    _descriptor: Option<OwnedFd>,
+}
+
+impl LockGuard for OwnLock {}
+
+/// Takes a lock on `extent` through `descriptor`, whose open file description nobody else uses;
+/// `None` if another holder conflicts.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn try_lock_alone(
+    descriptor: OwnedFd,
+    extent: Extent,
+    exclusive: bool,
+) -> io::Result<Option<Box<dyn LockGuard>>> {
+    if extent.is_empty() {
+        return Ok(Some(Box::new(OwnLock { _descriptor: None })));
+    }
+    // A range that ends beyond what a lock can name reaches to infinity: length 0.
+    let start = extent.offset.min(i64::MAX as u64) as i64;
+    let len = if extent.end() > i64::MAX as u64 { 0 } else { extent.len as i64 };
+    let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
+    match os::ofd_lock(descriptor.as_raw_fd(), libc::F_OFD_SETLK, kind, start, len) {
+        Ok(()) => Ok(Some(Box::new(OwnLock { _descriptor: Some(descriptor) }))),
+        Err(cause) if matches!(cause.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Where in the file the locks of [`try_lock`] begin: behind all data, so that they and those of
+/// [`lock`] and of other programs do not wait for each other.
+const APART: u64 = 1 << 62;
+
+/// Takes the lock of atomic mode that stands for `extent`, or `None` if a process on this or another
+/// host holds one that conflicts.
+///
+/// # Errors
+/// `UnsupportedOperation` if the file system has no locks; else what the system says.
+pub(super) fn try_lock(
+    descriptor: &Descriptor,
+    extent: Extent,
+    exclusive: bool,
+) -> Result<Option<Box<dyn LockGuard>>> {
+    let stand_in = Extent::new(APART + extent.offset.min(APART - 1), extent.len);
+    let opened = descriptor.get().and_then(|fd| os::reopen(fd, os::access_mode(fd)?));
+    // SAFETY: nobody else has the descriptor.
+    let own = opened.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let taken = own.and_then(|own| try_lock_alone(own, stand_in, exclusive));
+    taken.map_err(|cause| match cause.raw_os_error() {
+        Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL) => {
+            let text = format!("the file system has no locks ({cause})");
+            Error::new(ErrorClass::UnsupportedOperation, text)
+        }
+        _ => Error::os("fcntl(F_OFD_SETLK)", &cause).with_extent(extent),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file and two descriptors of it, as two processes have.
+    fn two() -> (Arc<Descriptor>, Arc<Descriptor>) {
+        let fd = os::memory_file(c"locks").expect("a memory file");
+        let other = os::reopen(fd, libc::O_RDWR).expect("/proc");
+        (Arc::new(Descriptor::new(fd)), Arc::new(Descriptor::new(other)))
+    }
+
+    fn free(descriptor: &Descriptor, offset: u64, len: u64, exclusive: bool) -> bool {
+        try_lock(descriptor, Extent::new(offset, len), exclusive).expect("locks").is_some()
+    }
+
+    #[test]
+    fn atomic_accesses_exclude_those_that_conflict_and_no_others() {
+        let (one, other) = two();
+        let held = try_lock(&one, Extent::new(100, 50), true).expect("locks");
+        assert!(held.is_some());
+        for descriptor in [&one, &other] {
+            assert!(!free(descriptor, 149, 1, false));
+            assert!(!free(descriptor, 0, u64::MAX, true));
+            assert!(free(descriptor, 150, 1, true) && free(descriptor, 0, 100, true));
+        }
+        drop(held);
+        let held = try_lock(&one, Extent::new(100, 50), false).expect("locks");
+        assert!(held.is_some() && free(&other, 120, 1, false) && !free(&other, 120, 1, true));
+    }
+
+    #[test]
+    fn atomic_accesses_do_not_wait_for_locks_on_the_data_nor_those_for_them() {
+        let (one, other) = two();
+        let range = Extent::new(0, 1000);
+        let sieving = lock(&other, range, true).expect("locks");
+        let atomic = try_lock(&one, range, true).expect("locks");
+        assert!(atomic.is_some());
+        drop(sieving);
+        drop(lock(&other, range, true).expect("locks"));
+    }
+
+    #[test]
+    fn a_closed_file_cannot_be_locked() {
+        let (one, _) = two();
+        one.close().expect("open until now");
+        let error = try_lock(&one, Extent::new(0, 1), true).map(drop).expect_err("closed");
+        assert_eq!(error.errno(), libc::EBADF);
     }
 }

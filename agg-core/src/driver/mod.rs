@@ -10,7 +10,7 @@ mod descriptor;
 mod direct;
 mod facts;
 mod lazy;
-mod locks;
+pub(crate) mod locks;
 mod mapped;
 mod os;
 mod passing;
@@ -220,6 +220,24 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         Err(Error::new(
             crate::ErrorClass::UnsupportedOperation,
             format!("driver {}: no file locks (wanted bytes {extent})", self.name()),
+        ))
+    }
+
+    /// Takes the lock on `extent` that an access in atomic mode needs, against other ranks on this
+    /// and on other hosts; `None` if another one conflicts. Knows nothing of those of
+    /// [`Driver::lock`].
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` if the file has no locks that hosts share; what the system says.
+    fn try_lock(
+        &self,
+        extent: Extent,
+        exclusive: bool,
+    ) -> Result<Option<Box<dyn crate::transport::LockGuard>>> {
+        let _ = exclusive;
+        Err(Error::new(
+            crate::ErrorClass::UnsupportedOperation,
+            format!("driver {}: no locks of atomic mode (wanted bytes {extent})", self.name()),
         ))
     }
 }

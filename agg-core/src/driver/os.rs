@@ -173,7 +173,13 @@ pub(super) fn fsync(fd: RawFd) -> io::Result<()> {
 
 /// Waits for, or releases, an open-file-description lock; `kind` is `F_RDLCK`, `F_WRLCK` or
 /// `F_UNLCK`, `len` 0 means "to the end of all files".
-pub(super) fn ofd_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io::Result<()> {
+pub(super) fn ofd_lock(
+    fd: RawFd,
+    command: libc::c_int,
+    kind: libc::c_int,
+    start: i64,
+    len: i64,
+) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `flock`; `l_pid` must be 0 for such locks.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
@@ -181,7 +187,7 @@ pub(super) fn ofd_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io
     lock.l_start = start;
     lock.l_len = len;
     // SAFETY: the kernel reads the local value.
-    uninterrupted(|| status(unsafe { libc::fcntl(fd, libc::F_OFD_SETLKW, &raw const lock) }))
+    uninterrupted(|| status(unsafe { libc::fcntl(fd, command, &raw const lock) }))
 }
 
 /// A nameless file in memory.

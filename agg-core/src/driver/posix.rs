@@ -241,6 +241,10 @@ impl Driver for PosixFile {
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         locks::lock(&self.descriptor, extent, exclusive)
     }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        locks::try_lock(&self.descriptor, extent, exclusive)
+    }
 }
 
 #[cfg(test)]

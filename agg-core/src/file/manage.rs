@@ -3,9 +3,7 @@
 use super::meet::{Kind, from_rank, meet, same_everywhere};
 use super::{Amode, File};
 use crate::error::{Error, ErrorClass, Result};
-use crate::tags::TagBlock;
 use crate::task::BoxFuture;
-use crate::transport::SharedLocks;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -103,7 +101,8 @@ impl File {
     /// In atomic mode, accesses through this open that conflict take effect one after the other.
     ///
     /// # Errors
-    /// `Arg` if the arguments differ, `UnsupportedOperation` if the ranks share no locks; the same
+    /// `Arg` if the arguments differ, `UnsupportedOperation` if the ranks are on several
+    /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
@@ -118,22 +117,6 @@ impl File {
             file.state().atomic = atomic;
             Ok(())
         })
-    }
-
-    /// Makes the locks of atomic mode; all ranks have met before.
-    async fn share_locks(&self, tags: &TagBlock) -> Result<()> {
-        if self.transport.size() == 1 || self.locks.get().is_some() {
-            return Ok(());
-        }
-        let locks = self.transport.share_locks(tags.tag(3)).await?;
-        self.locks.get_or_init(|| locks);
-        Ok(())
-    }
-
-    /// The locks of atomic mode.
-    pub(super) fn locks(&self) -> Result<&Arc<dyn SharedLocks>> {
-        let none = || Error::new(ErrorClass::Intern, "atomic mode without locks");
-        self.locks.get().ok_or_else(none)
     }
 
     /// Whether atomic mode is on.

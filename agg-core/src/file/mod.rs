@@ -18,6 +18,7 @@ mod data;
 mod deferred;
 mod home;
 mod info;
+mod locks;
 mod manage;
 mod meet;
 mod news;

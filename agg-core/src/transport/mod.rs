@@ -83,7 +83,7 @@ pub trait Transport: Send + Sync {
     /// What the ranks of this node share; `None` if they share nothing.
     fn table(&self) -> Option<Arc<NodeTable>>;
 
-    /// Locks that all ranks share; collective. `tag` is free for its messages.
+    /// Locks that all ranks share, which run on one node; collective. `tag` is free for its messages.
     ///
     /// # Errors
     /// `UnsupportedOperation` and others, on all ranks alike.

@@ -6,11 +6,10 @@
 //! process exclude each other too and releasing one lock never cuts another that overlaps it.
 
 use super::{LockGuard, SharedLocks, Transport};
+use crate::driver::locks::try_lock_alone;
 use crate::error::{Error, ErrorClass};
 use crate::node::{MemoryFile, NodeAddress, open_descriptor};
 use crate::{Extent, Result, group};
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// Range locks that processes of one node share.
@@ -45,44 +44,12 @@ impl NodeLocks {
 
 impl SharedLocks for NodeLocks {
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        if extent.is_empty() {
-            return Ok(Some(Box::new(NodeLock { _descriptor: None })));
-        }
         // A second open file description, of this lock alone.
         let descriptor = open_descriptor(self.address())?;
-        // SAFETY: `flock` is plain data; all zero is a valid value.
-        let mut request: libc::flock = unsafe { std::mem::zeroed() };
-        request.l_type = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK } as libc::c_short;
-        request.l_whence = libc::SEEK_SET as libc::c_short;
-        // A range that ends beyond what a lock can name reaches to infinity: length 0.
-        let start = extent.offset.min(i64::MAX as u64) as i64;
-        request.l_start = start;
-        request.l_len = if extent.end() > i64::MAX as u64 { 0 } else { extent.len as i64 };
-        loop {
-            // SAFETY: the descriptor is open and `request` is a complete lock request.
-            let status = unsafe {
-                libc::fcntl(descriptor.as_raw_fd(), libc::F_OFD_SETLK, &raw const request)
-            };
-            if status == 0 {
-                return Ok(Some(Box::new(NodeLock { _descriptor: Some(descriptor) })));
-            }
-            match io::Error::last_os_error() {
-                cause if cause.raw_os_error() == Some(libc::EINTR) => {}
-                cause if matches!(cause.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
-                    return Ok(None);
-                }
-                cause => return Err(Error::os("fcntl(F_OFD_SETLK)", &cause)),
-            }
-        }
+        try_lock_alone(descriptor, extent, exclusive)
+            .map_err(|cause| Error::os("fcntl(F_OFD_SETLK)", &cause))
     }
 }
-
-/// Closing the descriptor, also by the death of the process, releases the lock.
-struct NodeLock {
-    _descriptor: Option<OwnedFd>,
-}
-
-impl LockGuard for NodeLock {}
 
 /// Makes one [`NodeLocks`] for all ranks, which must run on one node. Collective.
 ///

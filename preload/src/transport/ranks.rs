@@ -13,7 +13,7 @@ use agg_core::transport::{
     NodeTable, Nodes, SharedLocks, SharedPointer, TablePointer, Transport, share_on_node,
     share_table, share_table_of_node,
 };
-use agg_core::{Error, ErrorClass, Result, group};
+use agg_core::{Result, group};
 use libc::c_int;
 use std::sync::{Arc, OnceLock};
 
@@ -197,12 +197,6 @@ impl Transport for MpiTransport {
     }
 
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>> {
-        Box::pin(async move {
-            if self.places.one_node() {
-                return share_on_node(self, tag).await;
-            }
-            let text = "atomic mode: ranks on several nodes share no locks";
-            Err(Error::new(ErrorClass::UnsupportedOperation, text))
-        })
+        Box::pin(share_on_node(self, tag))
     }
 }

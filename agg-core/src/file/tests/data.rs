@@ -1,4 +1,4 @@
-//! Reads and writes: checks, counts, representations, atomic mode.
+//! Reads and writes: checks, counts, representations.
 
 use super::*;
 use crate::datatype::Order;
@@ -172,23 +172,6 @@ fn external32_at_the_end_of_the_file_delivers_whole_elements_and_touches_nothing
         assert_eq!(moved(ints(rank, Direction::Read, Position::Explicit(0), &mut values)), 4);
         assert_eq!(values, [5, -1, -1]);
     });
-}
-
-#[test]
-fn in_atomic_mode_conflicting_strided_writes_do_not_mix() {
-    let scratch = Scratch::new();
-    on_file(4, scratch.name(), CREATE, |rank| {
-        rank.wait(rank.file.set_atomicity(true)).expect("all ranks agree");
-        rank.set_view(every(1, 1, 2, 0)).expect("a legal view");
-        for round in 0..40u8 {
-            let value = 4 * round + rank.number as u8;
-            assert_eq!(moved(rank.write(Position::Explicit(0), &[value; 3000])), 3000);
-            let (bytes, _) = rank.read(Position::Explicit(0), 3000);
-            assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a read saw two writes");
-        }
-    });
-    let bytes = scratch.bytes();
-    assert!(bytes.iter().step_by(2).all(|byte| *byte == bytes[0]));
 }
 
 #[test]

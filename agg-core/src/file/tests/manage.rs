@@ -78,19 +78,6 @@ fn a_failing_sync_of_any_rank_is_told_to_all_and_tried_again_by_the_next() {
 }
 
 #[test]
-fn atomic_mode_is_turned_on_by_all_ranks_or_none() {
-    let scratch = Scratch::new();
-    on_file(3, scratch.name(), CREATE, |rank| {
-        assert!(!rank.file.atomicity());
-        let some = rank.file.set_atomicity(rank.number > 0);
-        assert_eq!(class(rank.wait(some)), ErrorClass::Arg);
-        assert!(!rank.file.atomicity());
-        rank.wait(rank.file.set_atomicity(true)).expect("all ranks agree");
-        assert!(rank.file.atomicity());
-    });
-}
-
-#[test]
 fn a_wrong_view_of_one_rank_leaves_the_views_of_all() {
     let scratch = Scratch::new();
     on_file(3, scratch.name(), CREATE, |rank| {

@@ -2,6 +2,7 @@
 
 mod account;
 mod at_once;
+mod atomic;
 mod data;
 mod deferred;
 mod faults;
@@ -63,9 +64,17 @@ fn ranks<T: Send + 'static>(
     size: usize,
     body: impl Fn(Arc<ThreadTransport>) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    let body = Arc::new(body);
+    ranks_on(ThreadTransport::group(size), body)
+}
+
+/// As [`ranks`] for ranks that are connected already.
+fn ranks_on<T: Send + 'static>(
+    transports: Vec<Arc<ThreadTransport>>,
+    body: impl Fn(Arc<ThreadTransport>) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    let (body, size) = (Arc::new(body), transports.len());
     let (sender, receiver) = mpsc::channel();
-    for (rank, transport) in ThreadTransport::group(size).into_iter().enumerate() {
+    for (rank, transport) in transports.into_iter().enumerate() {
         let (body, sender) = (body.clone(), sender.clone());
         std::thread::spawn(move || sender.send((rank, body(transport))));
     }
@@ -97,7 +106,17 @@ fn on_file<T: Send + 'static>(
     amode: Amode,
     body: impl Fn(&Rank) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    ranks(size, move |transport| {
+    on_file_of(ThreadTransport::group(size), name, amode, body)
+}
+
+/// As [`on_file`] for ranks that are connected already.
+fn on_file_of<T: Send + 'static>(
+    transports: Vec<Arc<ThreadTransport>>,
+    name: String,
+    amode: Amode,
+    body: impl Fn(&Rank) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    ranks_on(transports, move |transport| {
         let file = open(&transport, &name, amode).expect("the file opens");
         let rank = Rank { number: transport.rank(), file };
         let value = body(&rank);
