@@ -3,6 +3,7 @@
 # make check-long   the same random tests, a hundred times as many
 # make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5 and mpi4py, natively and with aggio
 # make bench        aggio beside the native implementations and the limit: docs/benchmarks/
+# make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/simulation.md
 # make install      libaggio.so, the aggio tool and its manual page below PREFIX
 
 PREFIX ?= /usr/local
@@ -14,7 +15,7 @@ SETUP  := tests/setup.sh
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export AGGIO_LIBRARY ?= $(abspath $(TARGET)/release/libaggio.so)
 
-.PHONY: all build demo check check-long conformance bench lint doc test install clean
+.PHONY: all build demo check check-long conformance bench simulate lint doc test install clean
 
 all: build
 
@@ -66,6 +67,12 @@ bench:
 	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
+
+# Not with `>` alone: a failure must not leave half a document.
+simulate:
+	$(CARGO) build --release -p aggio
+	$(TARGET)/release/aggio simulate --markdown simulation > $(TARGET)/simulation.md
+	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
 install: build
 	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so

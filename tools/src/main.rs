@@ -1,17 +1,18 @@
-//! `aggio`: explains the hints and settings that `libaggio.so` obeys.
+//! `aggio`: explains the hints and settings that `libaggio.so` obeys, and simulates its planner.
 
 #![forbid(unsafe_code)]
 
 mod hints;
 mod man;
 mod markdown;
+mod simulate;
 mod switches;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Hints and settings of aggio, the MPI-IO that LD_PRELOAD=libaggio.so puts under any MPI program.
+/// Hints, settings and simulation of aggio, the MPI-IO that LD_PRELOAD=libaggio.so puts under any MPI program.
 #[derive(Parser)]
 #[command(name = "aggio", version)]
 struct Arguments {
@@ -25,6 +26,8 @@ enum Command {
     Hints(hints::Arguments),
     /// Every environment variable that aggio looks at, and its value here
     Env(switches::Arguments),
+    /// What collective calls of many ranks would cost on a machine that is described
+    Simulate(simulate::Arguments),
 }
 
 /// What a command has to say.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let answer = match Arguments::parse().command {
         Command::Hints(arguments) => arguments.run(),
         Command::Env(arguments) => arguments.run(),
+        Command::Simulate(arguments) => arguments.run(),
     };
     for finding in &answer.findings {
         // Without standard error there is nobody to tell.

@@ -274,9 +274,6 @@ impl Request<'_> {
     }
 }
 
-/// A coarser grain than that of pages saves nothing.
-const MOST_GRAIN: u32 = 12;
-
 /// What this rank tells the others.
 fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     let Ok(request) = request else {
@@ -286,16 +283,7 @@ fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     if bytes == 0 {
         return Summary { kind, ..Summary::default() };
     }
-    Summary {
-        span: request.view.span(request.position, bytes),
-        bytes,
-        pieces: request.view.pieces(request.position, bytes),
-        failed: false,
-        kind,
-        unordered: !request.view.is_aggregatable(),
-        grain: request.view.grain(request.position, bytes).min(MOST_GRAIN) as u8,
-        figures: Figures::default(),
-    }
+    Summary::of(request.view, request.position, bytes, kind)
 }
 
 async fn agree(scene: Scene<'_>, tags: &TagBlock, local: Result<()>) -> Result<()> {

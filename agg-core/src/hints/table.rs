@@ -151,7 +151,8 @@ const NUMBER_MAX: i64 = i64::MAX;
 hints! {
     /// Bytes that an aggregator handles at a time, at most: no request of a collective call is longer.
     cb_buffer_size: Size(1, BUFFER_MAX) = 16 * MIB; Standard Acts [same];
-    /// Number of aggregators; 0 lets the engine choose. Never more than ranks.
+    /// Number of aggregators, never more than ranks; 0 lets the engine choose: half of the ranks of each
+    /// host, at most 256 in all unless there are more hosts.
     cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
     /// Block size of collective buffering; file domains follow the file system and `striping_unit`.
     cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];

@@ -16,6 +16,10 @@ use std::collections::HashMap;
 /// Ranks of one host that share an aggregator unless hints say otherwise.
 const RANKS_PER_AGGREGATOR: usize = 2;
 
+/// Aggregators by default, unless there are more hosts: as many as any file system keeps busy, and
+/// few enough for every rank to have the list.
+const ENOUGH: usize = 256;
+
 /// The aggregators for ranks on `hosts` that the hints of an open ask for; see [`choose`].
 ///
 /// # Errors
@@ -107,11 +111,13 @@ fn take(groups: &[Vec<usize>], max: usize, most: usize, chosen: &mut Vec<usize>)
     chosen.extend(ranks.into_iter().take(room));
 }
 
-/// One aggregator for every [`RANKS_PER_AGGREGATOR`] ranks of a host, evenly spread over them; or
-/// `nodes` of them, spread over hosts first.
+/// One aggregator for every [`RANKS_PER_AGGREGATOR`] ranks of a host, evenly spread over them, as
+/// long as that makes not more than [`ENOUGH`]; or `nodes` of them, spread over hosts first.
 fn by_default(groups: &[(&str, Vec<usize>)], nodes: u32) -> Vec<usize> {
     let wanted: Vec<usize> = if nodes == 0 {
-        groups.iter().map(|(_, ranks)| ranks.len().div_ceil(RANKS_PER_AGGREGATOR)).collect()
+        let most = (ENOUGH / groups.len().max(1)).max(1);
+        let part = |ranks: usize| ranks.div_ceil(RANKS_PER_AGGREGATOR).min(most);
+        groups.iter().map(|(_, ranks)| part(ranks.len())).collect()
     } else {
         share_out(groups, nodes as usize)
     };
@@ -189,6 +195,11 @@ mod tests {
         assert_eq!(default("a a a a", 0), [0, 2]);
         assert_eq!(default("a a a a b", 0), [0, 4, 2]);
         assert_eq!(default("a a a a b b", 3), [0, 4, 2]);
+        let many = |hosts: usize, each: usize| {
+            let hosts: Vec<String> = (0..hosts * each).map(|r| (r / each).to_string()).collect();
+            choose(&hosts, None, 0).expect("a default").len()
+        };
+        assert_eq!((many(1, 100), many(8, 100), many(1000, 10)), (50, 256, 1000));
         assert_eq!(default("a a", 9), [0, 1]);
         assert_eq!(default("a a a a", 1), [0]);
     }

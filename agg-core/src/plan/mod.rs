@@ -18,7 +18,11 @@ pub use sequence::{Sequence, spread};
 pub use window::window_size;
 
 use crate::Extent;
+use crate::view::View;
 use figures::Figures;
+
+/// A coarser grain than that of pages saves nothing.
+const MOST_GRAIN: u32 = 12;
 
 /// What one rank brings to a collective call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +49,21 @@ pub struct Summary {
 impl Summary {
     /// Number of bytes of the wire form.
     pub const WIRE_BYTES: usize = 36;
+
+    /// What a rank tells that moves `bytes` data bytes, not 0, from `position` of `view` on, if it
+    /// has measured nothing.
+    pub fn of(view: &View, position: u64, bytes: u64, kind: u8) -> Self {
+        Self {
+            span: view.span(position, bytes),
+            bytes,
+            pieces: view.pieces(position, bytes),
+            failed: false,
+            kind,
+            unordered: !view.is_aggregatable(),
+            grain: view.grain(position, bytes).min(MOST_GRAIN) as u8,
+            figures: Figures::default(),
+        }
+    }
 
     /// The bytes that carry the summary to the other ranks.
     pub fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {

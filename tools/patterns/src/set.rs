@@ -36,12 +36,14 @@ pub fn parse_set(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// A pattern file that comes with the program: `benchmark`, `slow` (for slow file systems) or `quick` (small sizes).
+/// A pattern file that comes with the program: `benchmark`, `slow` (for slow file systems), `quick` (small sizes) or
+/// `simulation` (one large call for many ranks).
 pub fn standard_set(name: &str) -> Option<&'static str> {
     match name {
         "benchmark" => Some(include_str!("../sets/benchmark.patterns")),
         "slow" => Some(include_str!("../sets/slow.patterns")),
         "quick" => Some(include_str!("../sets/quick.patterns")),
+        "simulation" => Some(include_str!("../sets/simulation.patterns")),
         _ => None,
     }
 }

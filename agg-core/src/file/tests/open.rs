@@ -177,14 +177,14 @@ fn hints_that_must_be_equal_are_those_of_rank_0() {
 #[test]
 fn the_file_tells_its_driver_and_aggregators() {
     let scratch = Scratch::new();
-    let told = on_file(2, scratch.name(), CREATE, |rank| {
+    let told = on_file(5, scratch.name(), CREATE, |rank| {
         let told = rank.file.info();
         let value =
             |name: &str| told.iter().find(|hint| hint.name == name).map(|h| h.value.clone());
         (value("romio_filesystem_type"), value("romio_aggregator_list"), value("cb_nodes"))
     });
     let text = |text: &str| Some(text.to_owned());
-    assert_eq!(told[0], (text("posix"), text("0"), text("1")));
+    assert_eq!(told[0], (text("posix"), text("0 1 3"), text("3")));
     assert_eq!(told[0], told[1]);
 }
 

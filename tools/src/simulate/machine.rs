@@ -1,0 +1,198 @@
+//! A machine: numbers that a file, a preset or the command line gives.
+
+/// Calls a macro with every property: name, unit, preset values, meaning.
+macro_rules! properties {
+    ($($name:ident: $unit:ident, [$laptop:literal, $cluster:literal, $lustre:literal], $doc:literal;)*) => {
+        /// What the simulated machine has. Sizes in bytes, times in seconds, bandwidths in bytes per
+        /// second.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) struct Machine {
+            $(#[doc = $doc] pub(crate) $name: f64,)*
+        }
+
+        impl Machine {
+            /// Name and meaning of every property.
+            pub(crate) const PROPERTIES: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($name), $doc)),*];
+
+            /// The machine of a preset: `laptop`, `cluster` or `lustre`.
+            pub(crate) fn preset(name: &str) -> Option<Self> {
+                let column = Self::PRESETS.iter().position(|preset| *preset == name)?;
+                Some(Self { $($name: parse(Unit::$unit, [$laptop, $cluster, $lustre][column]).ok()?,)* })
+            }
+
+            /// Sets one property from text.
+            ///
+            /// # Errors
+            /// Names what is wrong.
+            fn assign(&mut self, name: &str, value: &str) -> Result<(), String> {
+                match name {
+                    $(stringify!($name) => {
+                        self.$name = parse(Unit::$unit, value).map_err(|why| format!("{name}: {why}"))?;
+                    })*
+                    _ => return Err(unknown(name)),
+                }
+                Ok(())
+            }
+
+            /// Every property with its value.
+            pub(crate) fn named(&self) -> Vec<(&'static str, f64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+properties! {
+    nodes: Number, ["1", "10000", "10000"], "Nodes at most";
+    ranks_per_node: Positive, ["8", "128", "128"], "Ranks of a full node; rank r is on node r / ranks_per_node";
+    block_size: PositiveSize, ["4K", "4K", "4K"], "What the file system stores as a unit, in bytes";
+    stripe_size: Size, ["0", "0", "1M"], "Bytes of a stripe, 0 if files are not striped";
+    stripe_count: Positive, ["1", "1", "64"], "Storage targets that a file is striped over";
+    lock_unit: PositiveSize, ["4K", "64K", "1M"], "Bytes that the file system locks for a node as a whole";
+    request_latency: Time, ["20us", "1ms", "1ms"], "From a request to the file system to its answer";
+    target_bandwidth: Rate, ["2G", "10G", "2G"], "Of one storage target";
+    network_latency: Time, ["1us", "2us", "2us"], "Of one message between nodes";
+    network_bandwidth: Rate, ["10G", "12G", "24G"], "Of one node, each way";
+    memory_bandwidth: Rate, ["8G", "50G", "100G"], "Of copies on one node, by all of its ranks together";
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Number,
+    Positive,
+    Size,
+    PositiveSize,
+    Time,
+    Rate,
+}
+
+impl Machine {
+    /// The names of presets, as in the columns of the table above.
+    pub(crate) const PRESETS: [&'static str; 3] = ["laptop", "cluster", "lustre"];
+
+    /// Takes `NAME = VALUE` lines; what follows a `#` is a remark.
+    ///
+    /// # Errors
+    /// Names the first line that is wrong.
+    pub(crate) fn read(&mut self, text: &str) -> Result<(), String> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                self.set(line).map_err(|why| format!("line {}: {why}", index + 1))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one `NAME=VALUE`.
+    ///
+    /// # Errors
+    /// Names what is wrong.
+    pub(crate) fn set(&mut self, pair: &str) -> Result<(), String> {
+        let (name, value) = pair.split_once('=').ok_or(format!("\"{pair}\": want NAME=VALUE"))?;
+        self.assign(name.trim(), value.trim())
+    }
+
+    /// The nodes that `ranks` ranks fill.
+    ///
+    /// # Errors
+    /// The machine has not so many.
+    pub(crate) fn nodes_for(&self, ranks: u64) -> Result<u64, String> {
+        let nodes = ranks.div_ceil(self.ranks_per_node as u64);
+        if nodes as f64 > self.nodes {
+            let (most, each) = (self.nodes, self.ranks_per_node);
+            return Err(format!("{ranks} ranks need {nodes} nodes of {each}, there are {most}"));
+        }
+        Ok(nodes)
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near = agg_core::spelling::nearest(name, Machine::PROPERTIES.iter().map(|(name, _)| *name));
+    match near {
+        Some(near) => format!("no property \"{name}\"; did you mean {near}?"),
+        None => format!("no property \"{name}\""),
+    }
+}
+
+/// A number with its unit.
+fn parse(unit: Unit, text: &str) -> Result<f64, String> {
+    let scales: &[(&str, f64)] = match unit {
+        Unit::Number | Unit::Positive => &[("", 1.0)],
+        Unit::Time => &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
+        Unit::Size | Unit::PositiveSize | Unit::Rate => &[
+            ("K", 1024.0),
+            ("M", 1048576.0),
+            ("G", 1073741824.0),
+            ("T", 1099511627776.0),
+            ("", 1.0),
+        ],
+    };
+    let wanted = match unit {
+        Unit::Number | Unit::Positive => "a whole number",
+        Unit::Time => "a time with ns, us, ms or s",
+        Unit::Size | Unit::PositiveSize => "bytes, with K, M, G or T",
+        Unit::Rate => "bytes per second, with K, M, G or T",
+    };
+    let wrong = || format!("\"{text}\" is not {wanted}");
+    let split = |(suffix, scale): &(&str, f64)| Some((text.strip_suffix(suffix)?, *scale));
+    let (digits, scale) = scales.iter().find_map(split).ok_or_else(wrong)?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = digits.trim().parse::<f64>().ok().filter(|_| plain).ok_or_else(wrong)? * scale;
+    let whole = !matches!(unit, Unit::Time | Unit::Rate);
+    if whole && (value.fract() != 0.0 || value > 1e15) {
+        return Err(wrong());
+    }
+    let may_be_zero = matches!(unit, Unit::Number | Unit::Size | Unit::Time);
+    if value == 0.0 && !may_be_zero {
+        return Err(format!("\"{text}\" must not be 0"));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_complete() {
+        for name in Machine::PRESETS {
+            assert!(Machine::preset(name).is_some(), "{name}");
+        }
+        assert_eq!(Machine::preset("abacus"), None);
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names() {
+        let mut machine = Machine::preset("lustre").expect("a preset");
+        machine.read("# small\nstripe_size = 4M # big\n\nrequest_latency=250us\n").expect("right");
+        assert_eq!((machine.stripe_size, machine.stripe_count), (4194304.0, 64.0));
+        assert!((machine.request_latency - 250e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let mut machine = Machine::preset("laptop").expect("a preset");
+        for (text, why) in [
+            ("\nstripe_siez=1M", "line 2: no property \"stripe_siez\"; did you mean stripe_size?"),
+            ("stripe_size", "line 1: \"stripe_size\": want NAME=VALUE"),
+            ("request_latency=3", "line 1: request_latency: \"3\" is not a time"),
+            ("ranks_per_node=0", "must not be 0"),
+            ("ranks_per_node=1.5", "is not a whole number"),
+            ("lock_unit=-1", "is not bytes"),
+            ("lock_unit=", "is not bytes"),
+            ("target_bandwidth=0", "must not be 0"),
+        ] {
+            let told = machine.read(text).expect_err(text);
+            assert!(told.contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_too_small_says_so() {
+        let machine = Machine::preset("laptop").expect("a preset");
+        assert_eq!(machine.nodes_for(8), Ok(1));
+        assert!(machine.nodes_for(9).expect_err("too many").contains("need 2 nodes"));
+    }
+}

@@ -1,0 +1,108 @@
+//! How aggio's ranks talk to each other: who sends data, and which messages carry none. What the
+//! engine does differently one day is changed here.
+
+use super::Setting;
+use super::traffic::Senders;
+use super::work::Call;
+use agg_core::plan::{Domains, Summary, Way};
+
+/// Bytes of a collective step that travel with their length (`agg_core::group`).
+const FIRST: u64 = 1016;
+
+/// What a rank keeps of another rank's request on an aggregator, besides the view.
+const PEER: u64 = 128;
+
+/// Messages without data, and what a rank has to remember for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Talk {
+    /// Messages.
+    pub(crate) messages: u64,
+    /// Steps that wait for a message, one after the other.
+    pub(crate) steps: u64,
+    /// Bytes on the rank that keeps most.
+    pub(crate) state: u64,
+}
+
+impl Talk {
+    /// Adds what comes later.
+    pub(crate) fn add(&mut self, later: Talk) {
+        self.messages += later.messages;
+        self.steps += later.steps;
+        self.state += later.state;
+    }
+}
+
+/// How the data of a two-phase call travels; `dense` says whether windows of shared memory would
+/// not be nearly empty.
+pub(crate) fn way(setting: &Setting<'_>, dense: bool) -> Way {
+    if setting.nodes == 1 && dense { Way::Memory } else { Way::Messages }
+}
+
+/// Who sends data.
+pub(crate) fn senders(way: Way) -> Senders {
+    match way {
+        Way::Memory => Senders::Nodes,
+        Way::Messages | Way::Independent => Senders::Ranks,
+    }
+}
+
+/// Depth of a tree of `n` members.
+pub(crate) fn depth(n: u64) -> u64 {
+    u64::from(n.next_power_of_two().ilog2())
+}
+
+/// Messages for `bytes` whose length the receiver does not know.
+fn framed(bytes: u64) -> u64 {
+    1 + u64::from(bytes > FIRST)
+}
+
+/// All ranks tell each other their summaries, and agree on the result: in memory if one node has
+/// all ranks, else each rank for itself.
+pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
+    let (ranks, wire) = (setting.ranks, Summary::WIRE_BYTES as u64);
+    let state = ranks * (size_of::<Summary>() as u64 + wire);
+    if setting.nodes == 1 {
+        return Talk { state, ..Talk::default() };
+    }
+    let distances = (0..depth(ranks)).map(|round| 1 << round);
+    let gather: u64 =
+        distances.map(|distance: u64| framed(distance.min(ranks - distance) * wire)).sum();
+    Talk { messages: ranks * (gather + depth(ranks)), steps: 2 * depth(ranks), state }
+}
+
+/// Every rank tells its view to the aggregators of the domains that it may have bytes in.
+pub(crate) fn headers(call: &Call, domains: &Domains, aggregators: &[usize]) -> Talk {
+    let mut pairs = 0;
+    // How many ranks more than the domain before each domain has: a rank may touch all.
+    let mut changes = vec![0i64; domains.count() + 1];
+    for part in call.all.iter().filter(|part| part.bytes > 0) {
+        let touched = domains.touched_by(part.span);
+        pairs += touched.len() as u64;
+        changes[touched.start] += 1;
+        changes[touched.end] -= 1;
+    }
+    let own = aggregators.iter().take(domains.count()).enumerate().filter(|(domain, rank)| {
+        let part = &call.all[**rank];
+        part.bytes > 0 && domains.touched_by(part.span).contains(domain)
+    });
+    let peers = changes.iter().scan(0, |peers, change| {
+        *peers += change;
+        Some(*peers as u64)
+    });
+    let most = peers.max().unwrap_or(0);
+    Talk {
+        messages: (pairs - own.count() as u64) * framed(16 + call.header_bytes),
+        steps: 1,
+        state: most * (PEER + call.view_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_as_deep_as_their_members_need() {
+        assert_eq!([1, 2, 3, 4, 5, 1024, 100_000].map(depth), [0, 1, 2, 2, 3, 10, 17]);
+    }
+}

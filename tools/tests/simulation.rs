@@ -1,0 +1,104 @@
+//! `aggio simulate` as a command: what it prints, and what it says about bad input.
+
+use std::process::{Command, Output};
+
+fn simulate(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aggio"));
+    command.arg("simulate").args(arguments).env_clear().output().expect("the program starts")
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = simulate(&[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn all_plans_stand_in_the_table_and_in_the_json() {
+    let arguments = ["--ranks", "100,1000", "interleaved,piece=1K,bytes=64M"];
+    let output = simulate(&arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows = |plan: &str| {
+        text.lines().filter(|line| line.split("  ").any(|word| word.trim() == plan)).count()
+    };
+    assert_eq!((rows("aggio"), rows("romio"), rows("romio-lustre")), (2, 2, 2), "{text}");
+    let json = json(&arguments);
+    assert_eq!((&json["schema"], &json["direction"]), (&1.into(), &"write".into()));
+    let outcome = &json["patterns"][0]["outcomes"][1];
+    assert_eq!((&outcome["ranks"], &outcome["nodes"]), (&1000.into(), &8.into()));
+    let aggio = &outcome["plans"][0];
+    assert_eq!((&aggio["plan"], &aggio["requests"]), (&"aggio".into(), &64.into()));
+    // 64 domains of a stripe: every rank touches all of them, but only 488 the last one.
+    assert_eq!(aggio["messages"], 63 * 1000 + 488 - 64);
+    assert_eq!(aggio["messages_between_nodes"], 55_488);
+    assert_eq!(aggio["bytes_between_nodes"], 58_187_776);
+}
+
+#[test]
+fn hints_and_the_machine_act() {
+    let pattern = "interleaved,piece=1K,bytes=64M";
+    let one = |more: &[&str]| {
+        let json = json(&[&["--ranks", "256", pattern], more].concat());
+        json["patterns"][0]["outcomes"][0].clone()
+    };
+    let smaller = one(&["--cb-buffer-size", "65536"]);
+    assert_eq!(smaller["plans"][0]["requests"], 1024);
+    assert_eq!(one(&["--cb-nodes", "1"])["plans"][0]["aggregators"], 1);
+    assert_eq!(one(&["--cb-config-list", "node1:3"])["plans"][0]["aggregators"], 3);
+    assert_eq!(one(&["--set", "ranks_per_node=16"])["nodes"], 16);
+    let cluster = one(&["--machine", "cluster"]);
+    assert_eq!(cluster["plans"].as_array().expect("plans").len(), 2);
+    let unaligned = one(&["--machine", "cluster", "--set", "lock_unit=3M"]);
+    assert!(unaligned["plans"][0]["lock_conflicts"].as_u64() > Some(0));
+}
+
+#[test]
+fn sets_and_files_of_patterns_are_taken_and_a_machine_can_be_a_file() {
+    let directory = std::env::temp_dir().join(format!("aggio-simulation-{}", std::process::id()));
+    std::fs::create_dir(&directory).expect("a directory");
+    let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
+    std::fs::write(path("patterns"), "mine contiguous,bytes=1M\nnone opens,count=9\n")
+        .expect("a file");
+    std::fs::write(path("machine"), "ranks_per_node = 2 # small\n").expect("a file");
+    let two = json(&["--ranks", "4", "--machine", &path("machine"), &path("patterns")]);
+    assert_eq!(two["patterns"].as_array().expect("patterns").len(), 1);
+    assert_eq!(two["patterns"][0]["pattern"], "mine");
+    assert_eq!(two["patterns"][0]["outcomes"][0]["nodes"], 2);
+    let quick = json(&["--ranks", "8", "--read", "quick"]);
+    assert_eq!(quick["patterns"].as_array().expect("patterns").len(), 18);
+    std::fs::write(path("patterns"), "a contiguous,bytes=1M\nb contiguous,byte=1\n")
+        .expect("a file");
+    told(&[&path("patterns")], &["patterns: line 2: ", "byte"]);
+    std::fs::write(path("machine"), "\nlock_unit = much\n").expect("a file");
+    told(
+        &["--machine", &path("machine"), "quick"],
+        &["machine: line 2: lock_unit: \"much\" is not"],
+    );
+    std::fs::remove_dir_all(&directory).expect("the directory goes");
+}
+
+#[track_caller]
+fn told(arguments: &[&str], words: &[&str]) {
+    let output = simulate(arguments);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let pattern = "contiguous,bytes=1M";
+    told(&["contigous,bytes=1M"], &["contigous,bytes=1M", "no pattern", "no set", "no file"]);
+    told(&["--machine", "abacus", pattern], &["--machine abacus", "laptop, cluster, lustre"]);
+    told(&["--set", "stripe_siez=1M", pattern], &["did you mean stripe_size?"]);
+    told(&["--set", "stripe_size", pattern], &["want NAME=VALUE"]);
+    told(&["--set", "request_latency=5", pattern], &["request_latency", "ns, us, ms or s"]);
+    told(&["--ranks", "0", pattern], &["--ranks 0"]);
+    told(&["--ranks", "9999999", pattern], &["--ranks 9999999"]);
+    told(&["--machine", "laptop", "--ranks", "100", pattern], &["need 13 nodes"]);
+    told(&["--ranks", "many", pattern], &["many"]);
+    told(&["--cb-buffer-size", "0", pattern], &["cb-buffer-size"]);
+    told(&["--cb-config-list", "nobody", pattern], &["nobody", "selects no rank"]);
+    told(&[], &["PATTERN"]);
+    told(&["--json", "--markdown", pattern], &["--markdown"]);
+}
