@@ -68,10 +68,12 @@ bench:
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
 
-# Not with `>` alone: a failure must not leave half a document.
+# Not with `>` alone: a failure must not leave half a document. The test leaves the table of what it compares.
 simulate:
+	$(CARGO) test -p aggio --test counted
 	$(CARGO) build --release -p aggio
-	$(TARGET)/release/aggio simulate --markdown simulation > $(TARGET)/simulation.md
+	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation > $(TARGET)/simulation.md
+	cat $(TARGET)/tmp/counted.md >> $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
 install: build

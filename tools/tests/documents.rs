@@ -37,6 +37,17 @@ fn the_manual_page_of_hints_is_fresh() {
 }
 
 #[test]
+fn the_manual_page_of_the_simulation_is_fresh() {
+    check("man/aggio-simulate.1", &["simulate", "--man"]);
+}
+
+#[test]
+fn the_document_of_the_simulation_has_the_introduction_in_force() {
+    let document = include_str!("../../docs/benchmarks/simulation.md");
+    assert!(document.starts_with(include_str!("../src/simulate/introduction.md")));
+}
+
+#[test]
 fn the_manual_of_switches_is_fresh() {
     check("docs/switches.md", &["env", "--markdown"]);
 }

@@ -24,7 +24,7 @@ fn all_plans_stand_in_the_table_and_in_the_json() {
     assert_eq!((rows("aggio"), rows("romio"), rows("romio-lustre")), (2, 2, 2), "{text}");
     let json = json(&arguments);
     assert_eq!((&json["schema"], &json["direction"]), (&1.into(), &"write".into()));
-    let outcome = &json["patterns"][0]["outcomes"][1];
+    let outcome = &json["machines"][0]["patterns"][0]["outcomes"][1];
     assert_eq!((&outcome["ranks"], &outcome["nodes"]), (&1000.into(), &8.into()));
     let aggio = &outcome["plans"][0];
     assert_eq!((&aggio["plan"], &aggio["requests"]), (&"aggio".into(), &64.into()));
@@ -39,7 +39,7 @@ fn hints_and_the_machine_act() {
     let pattern = "interleaved,piece=1K,bytes=64M";
     let one = |more: &[&str]| {
         let json = json(&[&["--ranks", "256", pattern], more].concat());
-        json["patterns"][0]["outcomes"][0].clone()
+        json["machines"][0]["patterns"][0]["outcomes"][0].clone()
     };
     let smaller = one(&["--cb-buffer-size", "65536"]);
     assert_eq!(smaller["plans"][0]["requests"], 1024);
@@ -61,11 +61,11 @@ fn sets_and_files_of_patterns_are_taken_and_a_machine_can_be_a_file() {
         .expect("a file");
     std::fs::write(path("machine"), "ranks_per_node = 2 # small\n").expect("a file");
     let two = json(&["--ranks", "4", "--machine", &path("machine"), &path("patterns")]);
-    assert_eq!(two["patterns"].as_array().expect("patterns").len(), 1);
-    assert_eq!(two["patterns"][0]["pattern"], "mine");
-    assert_eq!(two["patterns"][0]["outcomes"][0]["nodes"], 2);
+    assert_eq!(two["machines"][0]["patterns"].as_array().expect("patterns").len(), 1);
+    assert_eq!(two["machines"][0]["patterns"][0]["pattern"], "mine");
+    assert_eq!(two["machines"][0]["patterns"][0]["outcomes"][0]["nodes"], 2);
     let quick = json(&["--ranks", "8", "--read", "quick"]);
-    assert_eq!(quick["patterns"].as_array().expect("patterns").len(), 18);
+    assert_eq!(quick["machines"][0]["patterns"].as_array().expect("patterns").len(), 18);
     std::fs::write(path("patterns"), "a contiguous,bytes=1M\nb contiguous,byte=1\n")
         .expect("a file");
     told(&[&path("patterns")], &["patterns: line 2: ", "byte"]);
@@ -95,7 +95,16 @@ fn bad_input_is_named() {
     told(&["--set", "request_latency=5", pattern], &["request_latency", "ns, us, ms or s"]);
     told(&["--ranks", "0", pattern], &["--ranks 0"]);
     told(&["--ranks", "9999999", pattern], &["--ranks 9999999"]);
-    told(&["--machine", "laptop", "--ranks", "100", pattern], &["need 13 nodes"]);
+    told(&["--machine", "laptop", "--ranks", "100", pattern], &["laptop: ", "need 13 nodes"]);
+    told(
+        &["--machine", "lustre,laptop", "--ranks", "100", pattern],
+        &["laptop: ", "need 13 nodes"],
+    );
+    told(&["--set", "nodes=0", pattern], &["nodes: \"0\" must not be 0"]);
+    told(&["--set", "target_bandwidth=0.0", pattern], &["target_bandwidth", "must not be 0"]);
+    told(&["--ranks", "-5", pattern], &["-5"]);
+    told(&["--ranks", "", pattern], &["--ranks"]);
+    told(&["interleaved,piece=0,bytes=1M"], &["piece"]);
     told(&["--ranks", "many", pattern], &["many"]);
     told(&["--cb-buffer-size", "0", pattern], &["cb-buffer-size"]);
     told(&["--cb-config-list", "nobody", pattern], &["nobody", "selects no rank"]);

@@ -29,6 +29,9 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
     futex::wait(address, seen, most);
 }
 
+/// Windows of one operation that the ranks of a node fill, store or read at a time.
+pub const WINDOWS_UNDER_WAY: usize = layout::DEPTH;
+
 /// Bytes of a window at most, on a node with `members` ranks.
 pub fn window_size(members: usize) -> usize {
     Layout::new(members).window

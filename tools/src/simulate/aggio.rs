@@ -120,8 +120,8 @@ impl Plan {
         match traffic {
             Some(traffic) => {
                 self.count(setting, call, traffic, &mut prediction);
-                cost.writers = prediction.aggregators;
                 cost.receiving_nodes = setting.nodes.min(prediction.aggregators);
+                cost.writers = self.writers(setting, prediction.aggregators);
             }
             None if self.decision.method == Method::Independent => {
                 // Separate ranks meet nobody but at the ends of their parts.
@@ -135,6 +135,16 @@ impl Plan {
         prediction
     }
 
+    /// Ranks that make requests at the same time.
+    fn writers(&self, setting: &Setting<'_>, aggregators: u64) -> u64 {
+        let at_a_time = setting.ranks_of_node().min(node::WINDOWS_UNDER_WAY as u64);
+        match self.way {
+            // Whoever is free on an aggregator's node stores a window.
+            Way::Memory if !setting.named => setting.nodes.min(aggregators) * at_a_time,
+            _ => aggregators,
+        }
+    }
+
     fn count(
         &self,
         setting: &Setting<'_>,
@@ -144,11 +154,7 @@ impl Plan {
     ) {
         let grid = traffic.grid();
         let node = |domain: usize| self.aggregators[domain] as u64 / setting.per_node();
-        prediction.aggregators = match (self.way, setting.named) {
-            // Whoever is free stores a window.
-            (Way::Memory, false) => setting.ranks,
-            _ => grid.domains() as u64,
-        };
+        prediction.aggregators = grid.domains() as u64;
         let unit = setting.machine.lock_unit as u64;
         prediction.lock_conflicts = if setting.writes { grid.shared_units(unit, &node) } else { 0 };
         if self.way == Way::Messages {

@@ -44,7 +44,7 @@ macro_rules! properties {
 }
 
 properties! {
-    nodes: Number, ["1", "10000", "10000"], "Nodes at most";
+    nodes: Positive, ["1", "10000", "10000"], "Nodes at most";
     ranks_per_node: Positive, ["8", "128", "128"], "Ranks of a full node; rank r is on node r / ranks_per_node";
     block_size: PositiveSize, ["4K", "4K", "4K"], "What the file system stores as a unit, in bytes";
     stripe_size: Size, ["0", "0", "1M"], "Bytes of a stripe, 0 if files are not striped";
@@ -59,7 +59,6 @@ properties! {
 
 #[derive(Clone, Copy)]
 enum Unit {
-    Number,
     Positive,
     Size,
     PositiveSize,
@@ -70,6 +69,16 @@ enum Unit {
 impl Machine {
     /// The names of presets, as in the columns of the table above.
     pub(crate) const PRESETS: [&'static str; 3] = ["laptop", "cluster", "lustre"];
+
+    /// The machine that `NAME = VALUE` lines describe; what they do not say is as on `cluster`.
+    ///
+    /// # Errors
+    /// Names the first line that is wrong.
+    pub(crate) fn described(text: &str) -> Result<Self, String> {
+        let mut machine = Self::preset("cluster").ok_or("no preset cluster")?;
+        machine.read(text)?;
+        Ok(machine)
+    }
 
     /// Takes `NAME = VALUE` lines; what follows a `#` is a remark.
     ///
@@ -119,7 +128,7 @@ fn unknown(name: &str) -> String {
 /// A number with its unit.
 fn parse(unit: Unit, text: &str) -> Result<f64, String> {
     let scales: &[(&str, f64)] = match unit {
-        Unit::Number | Unit::Positive => &[("", 1.0)],
+        Unit::Positive => &[("", 1.0)],
         Unit::Time => &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
         Unit::Size | Unit::PositiveSize | Unit::Rate => &[
             ("K", 1024.0),
@@ -130,7 +139,7 @@ fn parse(unit: Unit, text: &str) -> Result<f64, String> {
         ],
     };
     let wanted = match unit {
-        Unit::Number | Unit::Positive => "a whole number",
+        Unit::Positive => "a whole number",
         Unit::Time => "a time with ns, us, ms or s",
         Unit::Size | Unit::PositiveSize => "bytes, with K, M, G or T",
         Unit::Rate => "bytes per second, with K, M, G or T",
@@ -144,7 +153,7 @@ fn parse(unit: Unit, text: &str) -> Result<f64, String> {
     if whole && (value.fract() != 0.0 || value > 1e15) {
         return Err(wrong());
     }
-    let may_be_zero = matches!(unit, Unit::Number | Unit::Size | Unit::Time);
+    let may_be_zero = matches!(unit, Unit::Size | Unit::Time);
     if value == 0.0 && !may_be_zero {
         return Err(format!("\"{text}\" must not be 0"));
     }
@@ -154,6 +163,8 @@ fn parse(unit: Unit, text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
 
     #[test]
     fn every_preset_is_complete() {
@@ -178,6 +189,7 @@ mod tests {
             ("\nstripe_siez=1M", "line 2: no property \"stripe_siez\"; did you mean stripe_size?"),
             ("stripe_size", "line 1: \"stripe_size\": want NAME=VALUE"),
             ("request_latency=3", "line 1: request_latency: \"3\" is not a time"),
+            ("nodes=0", "must not be 0"),
             ("ranks_per_node=0", "must not be 0"),
             ("ranks_per_node=1.5", "is not a whole number"),
             ("lock_unit=-1", "is not bytes"),
@@ -186,6 +198,42 @@ mod tests {
         ] {
             let told = machine.read(text).expect_err(text);
             assert!(told.contains(why), "{told}");
+        }
+    }
+
+    fn values() -> impl Strategy<Value = String> {
+        let number = prop_oneof!["[0-9]{1,20}", "[0-9]{0,6}\\.[0-9]{0,6}", "[-+]?[0-9]e[0-9]{1,3}"];
+        let suffix = prop_oneof![Just(""), Just("K"), Just("T"), Just("ms"), Just("ns"), Just("x")];
+        prop_oneof![(number, suffix).prop_map(|(n, s)| format!("{n}{s}")), any::<String>()]
+    }
+
+    fn lines() -> impl Strategy<Value = String> {
+        let names: Vec<&str> = Machine::PROPERTIES.iter().map(|(name, _)| *name).collect();
+        let pair = (select(names), values()).prop_map(|(name, value)| format!("{name} = {value}"));
+        prop_oneof![8 => pair, 1 => any::<String>(), 1 => Just("# nothing".to_owned())]
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic_and_what_it_takes_can_be_simulated(
+            lines in proptest::collection::vec(lines(), 0..4),
+        ) {
+            let Ok(machine) = Machine::described(&lines.join("\n")) else { return Ok(()) };
+            for (name, value) in machine.named() {
+                let may_be_zero = ["stripe_size", "request_latency", "network_latency"];
+                prop_assert!(value.is_finite(), "{} is {}", name, value);
+                prop_assert!(value > 0.0 || (value == 0.0 && may_be_zero.contains(&name)));
+            }
+            if let Ok(nodes) = machine.nodes_for(1000) {
+                prop_assert!(nodes >= 1 && nodes as f64 <= machine.nodes);
+            }
+        }
+
+        #[test]
+        fn whole_numbers_come_back(number in 1..=1u64 << 20, size in 1..=1u64 << 40) {
+            let text = format!("nodes={number}\nlock_unit = {size} # bytes\n\n");
+            let machine = Machine::described(&text).expect("two properties");
+            prop_assert_eq!((machine.nodes, machine.lock_unit), (number as f64, size as f64));
         }
     }
 

@@ -19,13 +19,15 @@ mod tests;
 mod traffic;
 mod work;
 
-use crate::Answer;
+use crate::{Answer, man};
 use agg_core::plan::aggregators;
 use aggio_patterns::{Entry, MAX_RANKS, Pattern, parse_set, standard_set};
+use clap::Args as _;
 use engine::Request;
 use machine::Machine;
 use prediction::Prediction;
 use romio::Driver;
+use show::Results;
 use traffic::Traffic;
 
 /// Arguments of `aggio simulate`.
@@ -34,15 +36,15 @@ use traffic::Traffic;
 pub(crate) struct Arguments {
     /// Patterns as text (interleaved,piece=1K,bytes=64M), pattern files, or a set: benchmark, slow,
     /// quick, simulation
-    #[arg(required = true, value_name = "PATTERN")]
+    #[arg(required_unless_present = "man", value_name = "PATTERN")]
     patterns: Vec<String>,
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000")]
     ranks: Vec<u64>,
-    /// A preset (laptop, cluster, lustre) or a file with NAME = VALUE lines
-    #[arg(long, value_name = "NAME|FILE", default_value = "lustre")]
-    machine: String,
-    /// Changes a property of the machine
+    /// Presets (laptop, cluster, lustre) or files with NAME = VALUE lines
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', default_value = "lustre")]
+    machine: Vec<String>,
+    /// Changes a property of every machine
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Collective reads instead of writes
@@ -63,6 +65,9 @@ pub(crate) struct Arguments {
     /// Tables for docs/benchmarks/simulation.md
     #[arg(long, group = "form")]
     markdown: bool,
+    /// The manual page aggio-simulate(1)
+    #[arg(long, group = "form")]
+    man: bool,
 }
 
 fn after_help() -> String {
@@ -120,45 +125,53 @@ impl Arguments {
     }
 
     fn answer(&self) -> Result<Answer, String> {
-        let machine = self.machine()?;
-        let mut results = Vec::new();
-        for entry in self.entries()? {
-            if entry.pattern.opens().is_some() {
-                // Nothing moves: there is nothing to plan.
-                continue;
-            }
-            let mut outcomes = Vec::new();
-            for ranks in &self.ranks {
-                let outcome = self.simulate(&machine, &entry.pattern, *ranks);
-                outcomes.push(outcome.map_err(|why| format!("{}: {why}", entry.name))?);
-            }
-            results.push((entry.name, outcomes));
+        if self.man {
+            let command = Arguments::augment_args(clap::Command::new("simulate"));
+            let text = man::simulate(&command, Machine::PROPERTIES);
+            return Ok(Answer { text, findings: Vec::new() });
         }
-        let text = if self.json {
-            show::json(&machine, self.read, &results)
-        } else if self.markdown {
-            show::markdown(&machine, self.read, &results)
-        } else {
-            show::table(&results)
+        let machines: Vec<Machine> =
+            self.machine.iter().map(|name| self.machine(name)).collect::<Result<_, _>>()?;
+        let entries = self.entries()?;
+        let results = machines.into_iter().zip(&self.machine).map(|(machine, name)| {
+            let patterns = self.simulate_all(&machine, &entries)?;
+            Ok(Results { name: name.clone(), machine, patterns })
+        });
+        let results: Vec<Results> = results.collect::<Result<_, String>>()?;
+        let text = match (self.json, self.markdown) {
+            (true, _) => show::json(self.read, &results),
+            (_, true) => show::markdown(self.read, &results),
+            _ => show::table(&results),
         };
         Ok(Answer { text, findings: Vec::new() })
     }
 
-    fn machine(&self) -> Result<Machine, String> {
-        let named = Machine::preset(&self.machine);
-        let mut machine = match named {
+    fn simulate_all(
+        &self,
+        machine: &Machine,
+        entries: &[Entry],
+    ) -> Result<Vec<(String, Vec<Outcome>)>, String> {
+        // Where files are only opened nothing moves: there is nothing to plan.
+        let entries = entries.iter().filter(|entry| entry.pattern.opens().is_none());
+        let of_entry = |entry: &Entry| {
+            let outcomes = self.ranks.iter().map(|ranks| {
+                let outcome = self.simulate(machine, &entry.pattern, *ranks);
+                outcome.map_err(|why| format!("{}: {why}", entry.name))
+            });
+            Ok((entry.name.clone(), outcomes.collect::<Result<_, String>>()?))
+        };
+        entries.map(of_entry).collect()
+    }
+
+    fn machine(&self, name: &str) -> Result<Machine, String> {
+        let mut machine = match Machine::preset(name) {
             Some(machine) => machine,
             None => {
-                let text = std::fs::read_to_string(&self.machine).map_err(|error| {
+                let text = std::fs::read_to_string(name).map_err(|error| {
                     let presets = Machine::PRESETS.join(", ");
-                    format!(
-                        "--machine {}: no preset ({presets}), and no file: {error}",
-                        self.machine
-                    )
+                    format!("--machine {name}: no preset ({presets}), and no file: {error}")
                 })?;
-                let mut machine = Machine::preset("cluster").unwrap_or_else(|| unreachable!());
-                machine.read(&text).map_err(|why| format!("{}: {why}", self.machine))?;
-                machine
+                Machine::described(&text).map_err(|why| format!("{name}: {why}"))?
             }
         };
         for pair in &self.set {
@@ -168,7 +181,8 @@ impl Arguments {
             if *ranks == 0 || *ranks > MAX_RANKS {
                 return Err(format!("--ranks {ranks}: want 1 to {MAX_RANKS}"));
             }
-            machine.nodes_for(*ranks).map_err(|why| format!("--ranks {ranks}: {why}"))?;
+            let fits = machine.nodes_for(*ranks).map(drop);
+            fits.map_err(|why| format!("--ranks {ranks}: {name}: {why}"))?;
         }
         Ok(machine)
     }

@@ -6,7 +6,14 @@ use super::prediction::Prediction;
 use crate::columns;
 use serde_json::{Map, Value, json};
 
-type Results = [(String, Vec<Outcome>)];
+/// All patterns on one machine.
+pub(crate) struct Results {
+    /// As the user called it.
+    pub(crate) name: String,
+    pub(crate) machine: Machine,
+    /// Patterns by name.
+    pub(crate) patterns: Vec<(String, Vec<Outcome>)>,
+}
 
 const HEADING: [&str; 12] = [
     "ranks",
@@ -42,44 +49,50 @@ fn row(outcome: &Outcome, plan: &Prediction) -> Vec<String> {
     ]
 }
 
-/// A table for each pattern.
-pub(crate) fn table(results: &Results) -> String {
+/// A table for each pattern and machine.
+pub(crate) fn table(all: &[Results]) -> String {
     let mut text = String::new();
-    for (name, outcomes) in results {
-        if !text.is_empty() {
-            text.push('\n');
+    for results in all {
+        for (name, outcomes) in &results.patterns {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text.push_str(&format!("{gap}{name} on {}\n", results.name));
+            let mut rows = vec![HEADING.map(str::to_uppercase).to_vec()];
+            for outcome in outcomes {
+                rows.extend(outcome.plans.iter().map(|plan| row(outcome, plan)));
+            }
+            rows[0].push("METHOD".into());
+            let methods = outcomes.iter().flat_map(|outcome| &outcome.plans);
+            for (row, plan) in rows[1..].iter_mut().zip(methods) {
+                row.push(plan.method.clone());
+            }
+            text.push_str(&columns(&rows));
         }
-        text.push_str(&format!("{name}\n"));
-        let mut rows = vec![HEADING.map(str::to_uppercase).to_vec()];
-        for outcome in outcomes {
-            rows.extend(outcome.plans.iter().map(|plan| row(outcome, plan)));
-        }
-        rows[0].push("METHOD".into());
-        let methods = outcomes.iter().flat_map(|outcome| &outcome.plans);
-        for (row, plan) in rows[1..].iter_mut().zip(methods) {
-            row.push(plan.method.clone());
-        }
-        text.push_str(&columns(&rows));
     }
     text
 }
 
-/// Sections with a table for each pattern.
-pub(crate) fn markdown(machine: &Machine, reads: bool, results: &Results) -> String {
-    let mut text = String::from(include_str!("introduction.md"));
-    text.push_str("## Machine\n\n| property | value |\n|---|---|\n");
-    for (name, value) in machine.named() {
-        text.push_str(&format!("| `{name}` | {value} |\n"));
-    }
+/// A section for each machine, with a table for each pattern.
+pub(crate) fn markdown(reads: bool, all: &[Results]) -> String {
     let direction = if reads { "reads" } else { "writes" };
-    text.push_str(&format!("\n## Collective {direction}\n"));
-    for (name, outcomes) in results {
-        text.push_str(&format!("\n### `{name}`\n\n"));
-        text.push_str(&format!("| {} |\n", HEADING.join(" | ")));
-        text.push_str(&format!("|{}\n", "--:|".repeat(HEADING.len())));
-        for outcome in outcomes {
-            for plan in &outcome.plans {
-                text.push_str(&format!("| {} |\n", row(outcome, plan).join(" | ")));
+    let mut text = String::from(include_str!("introduction.md"));
+    text.push_str("\n## Machines\n\n| property |");
+    text.extend(all.iter().map(|results| format!(" {} |", results.name)));
+    text.push_str(&format!("\n|---|{}\n", "--:|".repeat(all.len())));
+    for (place, (name, meaning)) in Machine::PROPERTIES.iter().enumerate() {
+        text.push_str(&format!("| `{name}`: {meaning} |"));
+        text.extend(all.iter().map(|results| format!(" {} |", results.machine.named()[place].1)));
+        text.push('\n');
+    }
+    for results in all {
+        text.push_str(&format!("\n## Collective {direction} on {}\n", results.name));
+        for (name, outcomes) in &results.patterns {
+            text.push_str(&format!("\n### `{name}`\n\n"));
+            text.push_str(&format!("| {} |\n", HEADING.join(" | ")));
+            text.push_str(&format!("|{}\n", "--:|".repeat(HEADING.len())));
+            for outcome in outcomes {
+                for plan in &outcome.plans {
+                    text.push_str(&format!("| {} |\n", row(outcome, plan).join(" | ")));
+                }
             }
         }
     }
@@ -87,20 +100,23 @@ pub(crate) fn markdown(machine: &Machine, reads: bool, results: &Results) -> Str
 }
 
 /// One JSON object.
-pub(crate) fn json(machine: &Machine, reads: bool, results: &Results) -> String {
-    let machine: Map<String, Value> =
-        machine.named().into_iter().map(|(name, value)| (name.into(), json!(value))).collect();
-    let patterns: Vec<Value> = results
-        .iter()
-        .map(|(name, outcomes)| {
-            let outcomes: Vec<Value> = outcomes.iter().map(outcome).collect();
-            json!({ "pattern": name, "outcomes": outcomes })
-        })
-        .collect();
+pub(crate) fn json(reads: bool, all: &[Results]) -> String {
+    let machines: Vec<Value> = all.iter().map(of_machine).collect();
     let direction = if reads { "read" } else { "write" };
-    let all =
-        json!({ "schema": 1, "direction": direction, "machine": machine, "patterns": patterns });
+    let all = json!({ "schema": 1, "direction": direction, "machines": machines });
     format!("{all:#}\n")
+}
+
+fn of_machine(results: &Results) -> Value {
+    let properties = results.machine.named().into_iter();
+    let properties: Map<String, Value> =
+        properties.map(|(name, value)| (name.into(), json!(value))).collect();
+    let patterns = results.patterns.iter().map(|(name, outcomes)| {
+        let outcomes: Vec<Value> = outcomes.iter().map(outcome).collect();
+        json!({ "pattern": name, "outcomes": outcomes })
+    });
+    let patterns: Vec<Value> = patterns.collect();
+    json!({ "machine": results.name, "properties": properties, "patterns": patterns })
 }
 
 fn outcome(outcome: &Outcome) -> Value {
