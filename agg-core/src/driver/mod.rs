@@ -89,6 +89,17 @@ pub struct Facts {
     pub file_system: String,
 }
 
+/// File systems of Linux that let one buffered write at a time into a file, while the others wait
+/// in the kernel for the lock of its inode.
+const ONE_WRITER: [&str; 6] = ["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "f2fs"];
+
+impl Facts {
+    /// Whether requests to write through the page cache wait for each other.
+    pub fn has_one_writer(&self) -> bool {
+        ONE_WRITER.contains(&&*self.file_system)
+    }
+}
+
 /// An open file of one kind of file system: ADIO's function table.
 ///
 /// The methods without a body are all that a driver must supply; each of the others is a *generic

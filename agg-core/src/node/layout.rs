@@ -48,6 +48,7 @@ pub(crate) mod control {
     pub(crate) const DONE: usize = 36;
     pub(crate) const FIRST_FAILED: usize = 40;
     pub(crate) const FAILURES: usize = 44;
+    pub(crate) const STORING: usize = 48;
     /// Pairs of (window, offset), 16 bytes each.
     pub(crate) const FAILURE_LIST: usize = 64;
     pub(crate) const SLOTS: usize = 1024;

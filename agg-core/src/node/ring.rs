@@ -18,6 +18,24 @@ pub(crate) struct Ring<'a> {
     windows: u32,
 }
 
+/// A member's turn to store windows.
+pub(crate) struct Turn<'r, 'a>(&'r Ring<'a>);
+
+impl Drop for Turn<'_, '_> {
+    fn drop(&mut self) {
+        let operation = self.0.operation;
+        if operation.word(control::STORING).swap(FREE, Ordering::SeqCst) == WANTED {
+            operation.announce();
+        }
+    }
+}
+
+/// States of the turn to store windows.
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+/// Taken, and some other member wants it.
+const WANTED: u32 = 2;
+
 /// Words of a slot, as distances from its start.
 mod slot {
     pub(super) const ARRIVED: usize = 0;
@@ -99,6 +117,23 @@ impl<'a> Ring<'a> {
     pub(crate) fn offer(&self, window: u32) {
         self.slot(window, slot::FULL).store(window + 1, Ordering::SeqCst);
         self.operation.announce();
+    }
+
+    /// The turn to store windows; `None` if another member has it, which then wakes this one when
+    /// it ends.
+    pub(crate) fn turn_to_store(&self) -> Option<Turn<'_, 'a>> {
+        let word = self.operation.word(control::STORING);
+        loop {
+            match word.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Some(Turn(self)),
+                Err(WANTED) => return None,
+                Err(_) => {}
+            }
+            let wanted = word.compare_exchange(TAKEN, WANTED, Ordering::SeqCst, Ordering::SeqCst);
+            if wanted.is_ok() {
+                return None;
+            }
+        }
     }
 
     /// Takes over a full window that another member left, one for which `mine` holds.

@@ -73,6 +73,24 @@ impl Display for Outcome {
     }
 }
 
+/// What warms up, and how often: implementations keep memory for several calls that may overlap.
+const WARMING: (&str, u32) = ("collective:write:interleaved,piece=64K,bytes=8M", 4);
+
+/// Makes some collective calls that are not measured.
+pub(crate) fn warm_up(job: &Job) -> Result<(), String> {
+    let (case, times) = (WARMING.0.parse::<Case>()?, WARMING.1);
+    let access = case.pattern.access(job.rank(), job.ranks());
+    let mut buffer = Buffer::new(&access.memory);
+    buffer.scatter(&bytes::packed(&access));
+    let (path, before) = (job.path("warm"), Before::of(case.operation, false, job));
+    case.prepare(&path, before, job)?;
+    for _ in 0..times {
+        case.measure(&path, before, &access, &mut buffer, job)?;
+    }
+    limit::remove(&path, job);
+    Ok(())
+}
+
 /// Tells whoever watches that the measured calls begin now.
 pub(crate) fn announce(job: &Job, case: &str) {
     if job.rank() == 0 {

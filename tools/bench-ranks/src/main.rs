@@ -11,7 +11,8 @@
 //! * `overlap`: the nonblocking collective call, a computation of about the same time without any MPI call, the wait;
 //! * `overlap-test`: the same with an `MPI_Test` each hundredth of the computation.
 //!
-//! Before each case the *limit* is taken: the same bytes by one plain `pwrite`/`pread` a rank, disjoint and contiguous.
+//! A job begins with some collective writes that nobody times, so that no case pays for first connections and for memory that
+//! an implementation keeps. Before each case the *limit* is taken: the same bytes by one plain `pwrite`/`pread` a rank, disjoint and contiguous.
 //! Rank 0 prints `start CASE` before the measured calls and afterwards
 //! `done CASE seconds=S limit=L [hidden=H] [requests=N]`; seconds are those of the data calls alone, from when the first rank
 //! begins until the last one is done.
@@ -83,6 +84,10 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
+    if let Err(why) = case::warm_up(&job) {
+        eprintln!("aggio-bench-ranks: warming up: rank {}: {why}", job.rank());
+        job.world.abort(1);
+    }
     for text in cases {
         let case = match text.parse::<case::Case>() {
             Ok(case) => case,

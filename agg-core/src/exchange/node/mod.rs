@@ -1,7 +1,7 @@
 //! Two-phase I/O among the ranks of one node: windows of the file in memory that all share.
 //!
 //! Every rank copies its pieces once, in parallel with the others, between its buffer and windows
-//! that follow each other in file order; full windows are stored by whoever comes last, and read
+//! that follow each other in file order; full windows are stored by whoever is free, and read
 //! by whoever comes first. No data travels in messages and no rank waits for a particular other.
 
 mod copy;
@@ -22,6 +22,9 @@ use crate::plan::{self, Domains, Sequence, Summary};
 
 /// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
 const SPARSE: u64 = 32;
+
+/// In how many pieces a rank copies its part of a window.
+const TURNS: u64 = 4;
 
 /// Windows that may be empty in any case.
 const FREE: u64 = 64;
@@ -77,6 +80,19 @@ impl<'a> Passage<'a> {
         let first = view.data_before(extent.offset).clamp(position, end);
         let last = view.data_before(extent.end()).clamp(first, end);
         Part { window: extent, position: first, len: (last - first) as usize }
+    }
+
+    /// `part` in some pieces, of which each member begins with another: members that copy to or
+    /// from one window at the same time stay out of each other's cache lines.
+    fn in_turn(&self, part: Part) -> impl Iterator<Item = Part> {
+        let window = part.window;
+        let step = window.len.div_ceil(TURNS).max(1);
+        let first = self.ring.index() as u64;
+        (first..first + TURNS).filter_map(move |turn| {
+            let start = window.offset + turn % TURNS * step;
+            let piece = self.part(Extent::between(start, start + step).intersect(window));
+            (piece.len > 0).then_some(Part { window, ..piece })
+        })
     }
 
     /// The windows that this rank takes part in, in order.

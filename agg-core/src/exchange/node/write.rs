@@ -1,4 +1,4 @@
-//! Writing: each rank puts its pieces into the windows, the last one stores the window.
+//! Writing: each rank puts its pieces into the windows; who has nothing to put stores full ones.
 
 use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
@@ -31,11 +31,8 @@ async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
             passage.fill(window);
         }
         if ring.arrive(window, passage.expected(window)) {
-            if passage.serves(window) {
-                keeper.store(window)
-            } else {
-                ring.offer(window)
-            }
+            // Whoever has nothing to fill stores it.
+            ring.offer(window);
             // Other operations of this rank get a turn.
             yield_now().await;
         }
@@ -53,10 +50,18 @@ impl Passage<'_> {
             return;
         }
         let bytes = self.ring.bytes(window, part.window.len as usize);
-        // SAFETY: the window is open, so it is this call's; other ranks write other bytes of it,
-        // and where they write the same ones, the call is erroneous and either byte will do.
-        unsafe { copy::put(self.request, part, bytes) };
+        for piece in self.in_turn(part) {
+            // SAFETY: the window is open, so it is this call's; other ranks write other bytes of
+            // it, and where they write the same ones, the call is erroneous and either will do.
+            unsafe { copy::put(self.request, piece, bytes) };
+        }
         self.mark(window, part);
+    }
+
+    /// Whether of two ranks that store windows one would wait for the other, in the kernel and
+    /// wide awake, instead of filling the next ones.
+    fn has_one_writer(&self) -> bool {
+        self.scene.facts.has_one_writer() && !self.scene.driver.direct().1
     }
 
     /// After an error: how many of this rank's bytes are in the file.
@@ -94,6 +99,10 @@ impl<'a> Keeper<'a> {
     /// Stores windows that others left.
     fn help(&mut self) {
         let passage = self.passage;
+        let turn = passage.ring.turn_to_store();
+        if turn.is_none() && passage.has_one_writer() {
+            return;
+        }
         while let Some(window) = passage.ring.take(|window| passage.serves(window)) {
             self.store(window);
         }

@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod hints;
 mod neighbours;
+mod turns;
 
 use super::{Request, Scene, read, write};
 use crate::driver::Outcome;
