@@ -18,6 +18,11 @@ const YIELDS: u32 = 256;
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(100);
 
+/// Polls before a rank sleeps that another one of its node will wake. Those after the first ones
+/// leave the processor to others: a call that all ranks make at the same time ends meanwhile, and
+/// waking a sleeper would take longer than the call.
+const PATIENT: u32 = EAGER + 64;
+
 /// First sleep of a rank that another one of its node will wake.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 
@@ -39,7 +44,7 @@ pub fn idle(waits: u32) {
     let sleep = task::take_sleep();
     requests::progress();
     match sleep {
-        Some(sleep) if waits >= EAGER && !requests::needs_turns() => nap(sleep, waits - EAGER),
+        Some(sleep) if waits >= PATIENT && !requests::needs_turns() => nap(sleep, waits - PATIENT),
         _ => rest(waits),
     }
 }
