@@ -23,8 +23,10 @@ const LONGEST: Duration = Duration::from_micros(100);
 /// waking a sleeper would take longer than the call.
 const PATIENT: u32 = EAGER + 64;
 
-/// First sleep of a rank that another one of its node will wake.
+/// First sleep of a rank that another one of its node will wake, and how many times as long the
+/// longest is.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
+const LONGEST_NAP: u32 = 10;
 
 /// First rest of a thread that a worker will wake, and how many times as long the longest is: messages
 /// of the program's proceed in between.
@@ -43,6 +45,10 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
 pub fn idle(waits: u32) {
     let sleep = task::take_sleep();
     requests::progress();
+    if waits >= PATIENT {
+        // Another rank may wait for MPI on this one, whatever this one waits for.
+        transport::poke();
+    }
     match sleep {
         Some(sleep) if waits >= PATIENT && !requests::needs_turns() => nap(sleep, waits - PATIENT),
         _ => rest(waits),
@@ -50,13 +56,9 @@ pub fn idle(waits: u32) {
 }
 
 /// Sleeps until another rank of the node announces something; wakes up now and then all the same,
-/// since a rank that waits here may be the only one that can bring a message of the program's
-/// forward.
+/// since a rank that waits here may be the only one that can bring a message forward.
 fn nap(sleep: Sleep, naps: u32) {
-    if naps > 0 {
-        transport::poke();
-    }
-    sleep.wait(SHORTEST_NAP * naps.clamp(1, 10));
+    sleep.wait(SHORTEST_NAP * naps.clamp(1, LONGEST_NAP));
 }
 
 /// Leaves the processor to others, the longer the more often it was in vain.

@@ -4,6 +4,7 @@
 //! return. Only the program's threads enter MPI: a future does its work when it is polled.
 
 mod cache;
+mod endless;
 mod message;
 mod places;
 mod ranks;
@@ -14,6 +15,7 @@ use crate::requests::blocking;
 use crate::{mpi, progress, room};
 use agg_core::transport::{SingleTransport, Transport};
 use agg_core::{Error, ErrorClass, Result};
+use endless::Endless;
 use libc::c_int;
 use ranks::MpiTransport;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,12 +57,14 @@ fn rank_and_size(comm: usize) -> Result<(usize, usize)> {
     Ok((usize::try_from(rank).map_err(invalid)?, usize::try_from(size).map_err(invalid)?))
 }
 
-/// Lets the MPI library get on with messages of the program, as every call of it must.
+/// Lets the MPI library get on: with messages of the program, with those of other files, with
+/// answers to one-sided operations of other ranks.
 pub(crate) fn poke() {
-    let (Ok(comm), Some(_)) = (lonely(), abi::get()) else { return };
-    let (mut flag, mut status): (c_int, _) = (0, room::Status::new());
-    // SAFETY: this process' own communicator; flag and status outlive the call.
-    unsafe { mpi::Iprobe(0, 0, comm, &raw mut flag, status.place()) };
+    // Where another thread is at it, this one need not.
+    let Ok(mut lonely) = LONELY.try_lock() else { return };
+    if let Some(endless) = lonely.as_mut().and_then(|lonely| lonely.endless.as_mut()) {
+        let _ = endless.ask();
+    }
 }
 
 /// A communicator of ours that is freed with its last user, or earlier when MPI ends.
@@ -137,7 +141,14 @@ fn is_finalized() -> bool {
 
 /// A communicator of this process alone, for questions to the library whose answer may be an
 /// error; made at the first open.
-static LONELY: Mutex<Option<Private>> = Mutex::new(None);
+struct Lonely {
+    /// Before the communicator that it needs. `None` until this process shares a file with others:
+    /// MPICH 4.0 crashes when a session of one rank looks at the network.
+    endless: Option<Endless>,
+    private: Private,
+}
+
+static LONELY: Mutex<Option<Lonely>> = Mutex::new(None);
 
 fn remember_lonely(abi: &'static Abi, comm: usize, rank: usize, size: usize) -> Result<()> {
     let mut lonely = LONELY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +156,13 @@ fn remember_lonely(abi: &'static Abi, comm: usize, rank: usize, size: usize) -> 
         // MPICH 4.0 crashes when a communicator of one rank is made from a group in a session.
         let own =
             if size == 1 { Private::split(abi, comm) } else { Private::alone(abi, comm, rank) };
-        *lonely = Some(own?);
+        *lonely = Some(Lonely { endless: None, private: own? });
+    }
+    if let Some(lonely) = &mut *lonely
+        && lonely.endless.is_none()
+        && size > 1
+    {
+        lonely.endless = Some(Endless::begin(abi, lonely.private.comm)?);
     }
     Ok(())
 }
@@ -154,7 +171,7 @@ fn remember_lonely(abi: &'static Abi, comm: usize, rank: usize, size: usize) -> 
 pub fn lonely() -> Result<usize> {
     let lonely = LONELY.lock().unwrap_or_else(PoisonError::into_inner);
     let none = || Error::new(ErrorClass::Intern, "no private communicator");
-    lonely.as_ref().map(|private| private.comm).ok_or_else(none)
+    lonely.as_ref().map(|lonely| lonely.private.comm).ok_or_else(none)
 }
 
 /// Frees what is kept between opens: to be called before MPI ends, when no file is open.

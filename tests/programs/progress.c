@@ -1,5 +1,5 @@
 /* A rank that blocks in an MPI call while its nonblocking collective operation is pending must not stop the ranks that
-   wait for that operation. */
+   wait for that operation. Nor must a rank that waits in a file operation stop messages of the program's. */
 #include "check.h"
 
 enum { INTS = 1 << 15 };
@@ -76,6 +76,24 @@ static void together(int kind)
     }
 }
 
+/* Rank 0 has begun to receive what rank 1 sends before it joins the others in a file operation. */
+static void send_before_a_meeting(void)
+{
+    enum { MANY = 1 << 20 };
+    int *large = calloc(MANY, sizeof *large);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (check_rank == 0)
+        OK(MPI_Irecv(large, MANY, MPI_INT, 1, 9, MPI_COMM_WORLD, &request));
+    if (check_rank == 1) {
+        large[MANY - 1] = 77;
+        OK(MPI_Send(large, MANY, MPI_INT, 0, 9, MPI_COMM_WORLD));
+    }
+    OK(MPI_File_sync(file));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(check_rank > 1 || large[MANY - 1] == 77, "got %d", large[MANY - 1]);
+    free(large);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Datatype tile, type;
@@ -128,6 +146,8 @@ int main(int argc, char **argv)
         together(0);
         finish(start());
     }
+    if (check_size > 1)
+        send_before_a_meeting();
     OK(MPI_File_close(&file));
     MPI_Type_free(&tile);
     MPI_Type_free(&type);

@@ -5,7 +5,7 @@ use super::{any_work, progress};
 use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::progress::{advances, rest_until_told};
-use crate::{mpi, room};
+use crate::{mpi, room, transport};
 use agg_core::workers;
 use libc::c_int;
 use std::time::{Duration, Instant};
@@ -110,6 +110,7 @@ pub fn before_collective(_: &Abi) {
         if !super::may_need_turns() {
             return;
         }
+        transport::poke();
         if advanced() != seen {
             (seen, since, waits) = (advanced(), Instant::now(), 0);
         } else if since.elapsed() > PATIENCE {
