@@ -59,9 +59,9 @@ impl Passage<'_> {
     }
 
     /// Whether of two ranks that store windows one would wait for the other, in the kernel and
-    /// wide awake, instead of filling the next ones.
+    /// wide awake, instead of filling the next ones. The question does not open the file.
     fn has_one_writer(&self) -> bool {
-        self.scene.facts.has_one_writer() && !self.scene.driver.direct().1
+        self.scene.facts.has_one_writer() && !self.scene.hints.direct_write
     }
 
     /// After an error: how many of this rank's bytes are in the file.
