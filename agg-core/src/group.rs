@@ -6,8 +6,47 @@
 //! lower ranks on the left.
 
 use crate::error::{Error, ErrorClass, Result};
-use crate::task::join;
-use crate::transport::Transport;
+use crate::task::{BoxFuture, join};
+
+/// Ranks that take part in a collective step: all of a file, or some of them, numbered anew.
+pub trait Ranks: Send + Sync {
+    /// This process' number, `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// As [`crate::transport::Transport::send`].
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>>;
+
+    /// As [`crate::transport::Transport::post`].
+    fn post(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>>;
+
+    /// As [`crate::transport::Transport::recv`].
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>>;
+}
+
+impl<T: crate::transport::Transport + ?Sized> Ranks for T {
+    fn rank(&self) -> usize {
+        crate::transport::Transport::rank(self)
+    }
+
+    fn size(&self) -> usize {
+        crate::transport::Transport::size(self)
+    }
+
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        crate::transport::Transport::send(self, to, tag, bytes)
+    }
+
+    fn post(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        crate::transport::Transport::post(self, to, tag, bytes)
+    }
+
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
+        crate::transport::Transport::recv(self, from, tag, capacity)
+    }
+}
 
 /// Bytes of a message that travel with its length; longer ones follow in pieces.
 const FIRST: usize = 1016;
@@ -16,7 +55,12 @@ const FIRST: usize = 1016;
 const PIECE: usize = 256 << 20;
 
 /// Sends `bytes`, whose length the receiver does not know.
-pub async fn send_framed(t: &dyn Transport, to: usize, tag: u32, bytes: &[u8]) -> Result<()> {
+pub async fn send_framed(
+    t: &(impl Ranks + ?Sized),
+    to: usize,
+    tag: u32,
+    bytes: &[u8],
+) -> Result<()> {
     let (head, rest) = bytes.split_at(bytes.len().min(FIRST));
     let mut first = Vec::with_capacity(8 + head.len());
     first.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
@@ -29,7 +73,7 @@ pub async fn send_framed(t: &dyn Transport, to: usize, tag: u32, bytes: &[u8]) -
 }
 
 /// Receives what [`send_framed`] sent.
-pub async fn recv_framed(t: &dyn Transport, from: usize, tag: u32) -> Result<Vec<u8>> {
+pub async fn recv_framed(t: &(impl Ranks + ?Sized), from: usize, tag: u32) -> Result<Vec<u8>> {
     let first = t.recv(from, tag, 8 + FIRST).await?;
     let short = || Error::new(ErrorClass::Intern, "a message without its length").with_rank(from);
     let (len, head) = first.split_first_chunk::<8>().ok_or_else(short)?;
@@ -47,7 +91,7 @@ pub async fn recv_framed(t: &dyn Transport, from: usize, tag: u32) -> Result<Vec
 
 /// Sends to one rank and receives from another at the same time.
 async fn shift(
-    t: &dyn Transport,
+    t: &(impl Ranks + ?Sized),
     tag: u32,
     to: usize,
     from: usize,
@@ -64,7 +108,7 @@ fn distances(size: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Returns on no rank before all ranks have called it.
-pub async fn barrier(t: &dyn Transport, tag: u32) -> Result<()> {
+pub async fn barrier(t: &(impl Ranks + ?Sized), tag: u32) -> Result<()> {
     let (rank, size) = (t.rank(), t.size());
     for d in distances(size) {
         shift(t, tag, (rank + d) % size, (rank + size - d) % size, &[]).await?;
@@ -73,7 +117,12 @@ pub async fn barrier(t: &dyn Transport, tag: u32) -> Result<()> {
 }
 
 /// Gives every rank the `bytes` of rank `root`; what the other ranks pass is ignored.
-pub async fn bcast(t: &dyn Transport, tag: u32, root: usize, bytes: Vec<u8>) -> Result<Vec<u8>> {
+pub async fn bcast(
+    t: &(impl Ranks + ?Sized),
+    tag: u32,
+    root: usize,
+    bytes: Vec<u8>,
+) -> Result<Vec<u8>> {
     let (rank, size) = (t.rank(), t.size());
     // Ranks relative to the root; the lowest set bit says how far away the parent is.
     let relative = (rank + size - root % size) % size;
@@ -98,7 +147,7 @@ fn lowest_bit(n: usize) -> usize {
 
 /// Combines the bytes of all ranks, in rank order, and gives every rank the result.
 pub async fn allreduce(
-    t: &dyn Transport,
+    t: &(impl Ranks + ?Sized),
     tag: u32,
     mine: Vec<u8>,
     combine: impl Fn(&[u8], &[u8]) -> Vec<u8> + Send + Sync,
@@ -109,7 +158,7 @@ pub async fn allreduce(
 
 /// Combines the bytes of all ranks, in rank order, and gives rank 0 the result; `None` elsewhere.
 pub async fn reduce(
-    t: &dyn Transport,
+    t: &(impl Ranks + ?Sized),
     tag: u32,
     mine: Vec<u8>,
     combine: impl Fn(&[u8], &[u8]) -> Vec<u8> + Send + Sync,
@@ -131,7 +180,7 @@ pub async fn reduce(
 
 /// Gives each rank the combined bytes of all lower ranks, in rank order; `None` on rank 0.
 pub async fn exscan(
-    t: &dyn Transport,
+    t: &(impl Ranks + ?Sized),
     tag: u32,
     mine: Vec<u8>,
     combine: impl Fn(&[u8], &[u8]) -> Vec<u8> + Send + Sync,
@@ -163,7 +212,7 @@ pub async fn exscan(
 }
 
 /// The sum of `mine` over all lower ranks, and over all ranks. Sums saturate.
-pub async fn exscan_sum(t: &dyn Transport, tag: u32, mine: u64) -> Result<(u64, u64)> {
+pub async fn exscan_sum(t: &(impl Ranks + ?Sized), tag: u32, mine: u64) -> Result<(u64, u64)> {
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
     let add = |a: &[u8], b: &[u8]| number(a).saturating_add(number(b)).to_le_bytes().to_vec();
     let below = exscan(t, tag, mine.to_le_bytes().to_vec(), add).await?;
@@ -174,7 +223,7 @@ pub async fn exscan_sum(t: &dyn Transport, tag: u32, mine: u64) -> Result<(u64, 
 }
 
 /// Gives every rank the `mine` of all ranks, in rank order, end to end. All are of equal length.
-pub async fn allgather(t: &dyn Transport, tag: u32, mine: &[u8]) -> Result<Vec<u8>> {
+pub async fn allgather(t: &(impl Ranks + ?Sized), tag: u32, mine: &[u8]) -> Result<Vec<u8>> {
     let (rank, size, item) = (t.rank(), t.size(), mine.len());
     // Block i is that of rank (rank + i) % size, until the rotation at the end.
     let mut blocks = mine.to_vec();
@@ -195,12 +244,18 @@ pub async fn allgather(t: &dyn Transport, tag: u32, mine: &[u8]) -> Result<Vec<u
 
 /// Ends a collective operation with one result: that of the lowest rank that failed, with its
 /// message, or `Ok` if none did.
-pub async fn agree(t: &dyn Transport, tag: u32, local: Result<()>) -> Result<()> {
+pub async fn agree(t: &(impl Ranks + ?Sized), tag: u32, local: Result<()>) -> Result<()> {
+    agree_on(t, tag, local.err().map(|error| (t.rank(), error))).await
+}
+
+/// As [`agree`], of ranks that speak for others: the error comes with the rank that failed.
+pub async fn agree_on(
+    t: &(impl Ranks + ?Sized),
+    tag: u32,
+    failed: Option<(usize, Error)>,
+) -> Result<()> {
     let (rank, size) = (t.rank(), t.size());
-    let mut word = match local {
-        Ok(()) => Vec::new(),
-        Err(error) => error_word(rank, error),
-    };
+    let mut word = failed.map_or_else(Vec::new, |(rank, error)| error_word(rank, error));
     for d in distances(size) {
         let other = shift(t, tag, (rank + d) % size, (rank + size - d) % size, &word).await?;
         if word.is_empty() || (!other.is_empty() && failed_rank(&other) < failed_rank(&word)) {

@@ -1,12 +1,20 @@
 //! The first and the last step of a collective operation: all ranks hear what all bring, and all
-//! end with one result. In the memory of the node if it has all ranks, else with messages.
+//! end with one result.
+//!
+//! The ranks of a node meet in its memory; then the leaders of the nodes, the lowest ranks, tell
+//! each other in messages what their nodes bring, and leave what they heard in the memory. Without
+//! memory all ranks exchange messages.
 
-use crate::error::Result;
-use crate::group;
-use crate::node::Operation;
+use crate::error::{Error, ErrorClass, Result};
+use crate::group::{self, Ranks};
+use crate::node::{Board, Map, Operation};
 use crate::tags::TagBlock;
+use crate::task::BoxFuture;
 use crate::task::place::on_caller;
 use crate::transport::Transport;
+
+/// The step whose tag the meeting itself uses.
+const STEP: u32 = TagBlock::WIDTH - 1;
 
 /// One collective operation. At most one for each [`TagBlock`].
 pub(crate) struct Meeting<'a> {
@@ -15,39 +23,235 @@ pub(crate) struct Meeting<'a> {
     operation: Option<Operation<'a>>,
 }
 
-impl<'a> Meeting<'a> {
-    /// Joins the operation that `tags` belong to.
-    pub(crate) async fn join(transport: &'a dyn Transport, tags: &'a TagBlock) -> Result<Self> {
-        tags.ready().await;
-        let node = transport.node().filter(|node| node.members().len() == transport.size());
-        let operation = match node {
-            Some(node) => Some(node.claim(tags.id()).await?),
-            None => {
-                on_caller().await;
-                None
-            }
-        };
-        Ok(Self { transport, tags, operation })
+/// What ranks bring to a meeting: the sum of what each of them does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brought {
+    /// Six numbers and eight bits, whose meaning the operation knows.
+    pub(crate) numbers: [u64; 6],
+    pub(crate) flags: u8,
+    /// The kind of operation that the first of these ranks is in.
+    kind: u8,
+    /// The first rank that is in another.
+    stranger: Option<u32>,
+}
+
+/// What a rank hears at a meeting.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// The parts of the ranks of this node, end to end, in rank order; of all ranks if they share
+    /// no memory.
+    pub(crate) members: Vec<u8>,
+    /// What each node brings; of all ranks together if they share no memory.
+    pub(crate) nodes: Vec<Brought>,
+}
+
+impl Brought {
+    /// Number of bytes of the wire form.
+    const WIRE_BYTES: usize = 64;
+
+    /// To be completed by the meeting with kinds of operations.
+    pub(crate) fn new(numbers: [u64; 6], flags: u8) -> Self {
+        Self { numbers, flags, kind: 0, stranger: None }
     }
 
-    /// The operation in the memory of the node, if that has all ranks.
+    fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {
+        let mut bytes = [0; Self::WIRE_BYTES];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(self.numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        (bytes[48], bytes[49]) = (self.flags, self.kind);
+        let stranger = self.stranger.map_or(0, |rank| u64::from(rank) + 1);
+        bytes[56..].copy_from_slice(&stranger.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let number = |i: usize| bytes[8 * i..8 * i + 8].try_into().map_or(0, u64::from_le_bytes);
+        let stranger = number(7).checked_sub(1).and_then(|rank| u32::try_from(rank).ok());
+        let numbers = std::array::from_fn(number);
+        Self { numbers, flags: bytes[48], kind: bytes[49], stranger }
+    }
+}
+
+impl<'a> Meeting<'a> {
+    /// Joins the operation that `tags` belong to.
+    ///
+    /// Several operations of a communicator may be under way, and the memory of a node has room
+    /// for a few. The first node decides which is next, so that no two nodes wait for each other.
+    pub(crate) async fn join(transport: &'a dyn Transport, tags: &'a TagBlock) -> Result<Self> {
+        tags.ready().await;
+        let Some(node) = transport.node() else {
+            on_caller().await;
+            return Ok(Self { transport, tags, operation: None });
+        };
+        if node.has_others() {
+            on_caller().await;
+        }
+        let first = node.map().node() == 0;
+        if node.is_leader() && !first {
+            group::bcast(&Leaders::new(transport, node.map()), tags.tag(STEP), 0, vec![]).await?;
+        }
+        let operation = match first || node.is_leader() {
+            true => node.claim(tags.id()).await?,
+            false => node.follow(tags.id()).await?,
+        };
+        if node.is_leader() && first {
+            group::bcast(&Leaders::new(transport, node.map()), tags.tag(STEP), 0, vec![]).await?;
+        }
+        Ok(Self { transport, tags, operation: Some(operation) })
+    }
+
+    /// The operation in the memory of the node.
     pub(crate) fn operation(&self) -> Option<&Operation<'a>> {
         self.operation.as_ref()
     }
 
-    /// Gives every rank the `mine` of all ranks, in rank order, end to end. At most once.
-    pub(crate) async fn all(&self, step: u32, mine: &[u8]) -> Result<Vec<u8>> {
-        match &self.operation {
-            Some(operation) => operation.meet(mine).await,
-            None => group::allgather(self.transport, self.tags.tag(step), mine).await,
+    /// The tag of a step of the operation.
+    pub(crate) fn tag(&self, step: u32) -> u32 {
+        self.tags.tag(step)
+    }
+
+    /// The leaders of the nodes if this rank is one and there are several.
+    pub(crate) fn leaders(&self) -> Option<Leaders<'_>> {
+        let node = self.operation.as_ref()?.node();
+        let speaks = node.has_others() && node.is_leader();
+        speaks.then(|| Leaders::new(self.transport, node.map()))
+    }
+
+    /// Whether the steps of this operation take messages: not all ranks share one memory.
+    pub(crate) fn needs_messages(&self) -> bool {
+        self.operation.is_none() || self.has_others()
+    }
+
+    /// Whether the ranks share memory, but not all of them the same.
+    fn has_others(&self) -> bool {
+        self.operation.as_ref().is_some_and(|operation| operation.node().has_others())
+    }
+
+    /// Tells all ranks of `mine`, whose last byte holds the kind of the operation in its upper six
+    /// bits; `sum` puts the parts of several ranks together. At most once.
+    ///
+    /// # Errors
+    /// `Other`, on all ranks, if they are in operations of different kinds.
+    pub(crate) async fn hear(
+        &self,
+        step: u32,
+        mine: &[u8],
+        sum: impl Fn(&[u8]) -> Brought + Send,
+    ) -> Result<Heard> {
+        let members = match &self.operation {
+            Some(operation) => operation.meet(mine).await?,
+            None => group::allgather(self.transport, self.tags.tag(step), mine).await?,
+        };
+        let here = self.of_one_kind(&members, mine.len(), sum(&members));
+        let nodes = match &self.operation {
+            Some(_) if self.has_others() => {
+                let bytes = self.gather(Board::News, step, &here.to_bytes()).await?;
+                bytes.chunks_exact(Brought::WIRE_BYTES).map(Brought::from_bytes).collect()
+            }
+            _ => vec![here],
+        };
+        self.check_kinds(kind_of(mine), &nodes)?;
+        Ok(Heard { members, nodes })
+    }
+
+    /// Gives the ranks of all nodes the `mine` of each node, as its leader has it, in the order of
+    /// nodes, end to end. Once for each board.
+    pub(crate) async fn gather(&self, board: Board, step: u32, mine: &[u8]) -> Result<Vec<u8>> {
+        let Some(operation) = &self.operation else { return Ok(mine.to_vec()) };
+        let Some(leaders) = self.leaders() else { return operation.published(board).await };
+        let all = group::allgather(&leaders, self.tags.tag(step), mine).await?;
+        operation.publish(board, &all);
+        Ok(all)
+    }
+
+    /// Completes `sum` with the kinds of the parts.
+    fn of_one_kind(&self, parts: &[u8], len: usize, sum: Brought) -> Brought {
+        let mut kinds = parts.chunks_exact(len.max(1)).map(kind_of);
+        let kind = kinds.next().unwrap_or(0);
+        let place = kinds.position(|other| other != kind).map(|place| place + 1);
+        let ranks = self.operation.as_ref().map(|operation| operation.node().members());
+        let rank = place.map(|place| ranks.map_or(place, |ranks| ranks[place]));
+        Brought { kind, stranger: rank.and_then(|rank| u32::try_from(rank).ok()), ..sum }
+    }
+
+    fn check_kinds(&self, kind: u8, nodes: &[Brought]) -> Result<()> {
+        let leader = |node: usize| match &self.operation {
+            Some(operation) => operation.node().map().leaders()[node],
+            None => 0,
+        };
+        let other = nodes.iter().enumerate().find_map(|(number, node)| {
+            let first = (node.kind != kind).then(|| leader(number));
+            first.or(node.stranger.map(|rank| rank as usize))
+        });
+        match other {
+            None => Ok(()),
+            Some(other) => Err(different_operations(self.transport.rank(), other)),
         }
     }
 
     /// Ends with the result of the lowest rank that failed. At most once.
     pub(crate) async fn agree(&self, step: u32, local: Result<()>) -> Result<()> {
-        match &self.operation {
-            Some(operation) => operation.agree(local).await,
-            None => group::agree(self.transport, self.tags.tag(step), local).await,
+        let tag = self.tags.tag(step);
+        let Some(operation) = &self.operation else {
+            return group::agree(self.transport, tag, local).await;
+        };
+        if !self.has_others() {
+            return operation.agree(local).await;
         }
+        let Some(leaders) = self.leaders() else {
+            operation.end(local, false).await?;
+            return operation.verdict().await;
+        };
+        // Other nodes hear of a member that has ended as of any other failure.
+        let ended = operation.end(local, true).await;
+        let failed = ended.unwrap_or_else(|e| Some((e.rank().unwrap_or(0), e)));
+        let all = group::agree_on(&leaders, tag, failed).await;
+        operation.pronounce(&all);
+        all
+    }
+}
+
+fn kind_of(part: &[u8]) -> u8 {
+    part.last().map_or(0, |last| last >> 2)
+}
+
+/// The ranks are not in the same collective operation; every rank finds out alike.
+fn different_operations(rank: usize, other: usize) -> Error {
+    let text = format!("ranks {rank} and {other} called different collective operations");
+    Error::new(ErrorClass::Other, text)
+}
+
+/// The lowest ranks of all nodes, numbered like these.
+pub(crate) struct Leaders<'a> {
+    transport: &'a dyn Transport,
+    map: &'a Map,
+}
+
+impl<'a> Leaders<'a> {
+    fn new(transport: &'a dyn Transport, map: &'a Map) -> Self {
+        Self { transport, map }
+    }
+}
+
+impl Ranks for Leaders<'_> {
+    fn rank(&self) -> usize {
+        self.map.node()
+    }
+
+    fn size(&self) -> usize {
+        self.map.leaders().len()
+    }
+
+    fn send(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        self.transport.send(self.map.leaders()[to], tag, bytes)
+    }
+
+    fn post(&self, to: usize, tag: u32, bytes: Vec<u8>) -> BoxFuture<'static, Result<()>> {
+        self.transport.post(self.map.leaders()[to], tag, bytes)
+    }
+
+    fn recv(&self, from: usize, tag: u32, capacity: usize) -> BoxFuture<'static, Result<Vec<u8>>> {
+        self.transport.recv(self.map.leaders()[from], tag, capacity)
     }
 }

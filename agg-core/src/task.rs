@@ -49,12 +49,19 @@ pub fn block_on<T>(future: impl Future<Output = T>, mut idle: impl FnMut(u32)) -
 pub struct Sleep {
     address: usize,
     seen: u32,
+    among_nodes: bool,
 }
 
 impl Sleep {
     /// Sleeps until the word has changed, at most for `most`; may end early.
     pub fn wait(self, most: Duration) {
         crate::node::sleep(self.address, self.seen, most);
+    }
+
+    /// Whether ranks of other nodes take part in what is waited for: their messages need this
+    /// process.
+    pub fn is_among_nodes(self) -> bool {
+        self.among_nodes
     }
 }
 
@@ -81,8 +88,19 @@ pub fn take_sleep() -> Option<Sleep> {
 
 /// To be called by a future that waits until `word` is no longer `seen`.
 pub(crate) fn sleep_until_changed(word: &AtomicU32, seen: u32) {
+    wait_for(Sleep { address: word.as_ptr() as usize, seen, among_nodes: false });
+}
+
+/// As [`sleep_until_changed`], in an operation of several nodes.
+pub(crate) fn sleep_among_nodes(word: &AtomicU32, seen: u32) {
+    wait_for(Sleep { address: word.as_ptr() as usize, seen, among_nodes: true });
+}
+
+fn wait_for(wanted: Sleep) {
     SLEEP.set(match SLEEP.get() {
-        Waits::Nothing => Waits::One(Sleep { address: word.as_ptr() as usize, seen }),
+        Waits::Nothing => Waits::One(wanted),
+        // The older value will do for both.
+        Waits::One(sleep) if sleep.address == wanted.address => Waits::One(sleep),
         Waits::One(_) | Waits::Several => Waits::Several,
     });
 }

@@ -27,6 +27,9 @@ const PATIENT: u32 = EAGER + 64;
 /// longest is.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 const LONGEST_NAP: u32 = 10;
+/// The same where ranks of other nodes may need this one's MPI library meanwhile.
+const SHORTEST_DOZE: Duration = Duration::from_micros(50);
+const LONGEST_DOZE: u32 = 20;
 
 /// First rest of a thread that a worker will wake, and how many times as long the longest is: messages
 /// of the program's proceed in between.
@@ -58,7 +61,11 @@ pub fn idle(waits: u32) {
 /// Sleeps until another rank of the node announces something; wakes up now and then all the same,
 /// since a rank that waits here may be the only one that can bring a message forward.
 fn nap(sleep: Sleep, naps: u32) {
-    sleep.wait(SHORTEST_NAP * naps.clamp(1, LONGEST_NAP));
+    let (shortest, longest) = match sleep.is_among_nodes() {
+        true => (SHORTEST_DOZE, LONGEST_DOZE),
+        false => (SHORTEST_NAP, LONGEST_NAP),
+    };
+    sleep.wait(shortest * naps.clamp(1, longest));
 }
 
 /// Leaves the processor to others, the longer the more often it was in vain.

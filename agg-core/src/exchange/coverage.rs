@@ -20,28 +20,46 @@ impl Coverage {
         Some(Self { words, used: 0..0 })
     }
 
+    /// A set that has no member and can have none.
+    pub(super) fn none() -> Self {
+        Self { words: Vec::new(), used: 0..0 }
+    }
+}
+
+impl<'a> Coverage<&'a mut [u64]> {
+    /// The set in `words`, of which only those in `used` are not 0.
+    pub(super) fn over(words: &'a mut [u64], used: Range<usize>) -> Self {
+        Self { words, used }
+    }
+}
+
+impl<W: DerefMut<Target = [u64]>> Coverage<W> {
+    /// The words that may hold a member.
+    pub(super) fn used(&self) -> Range<usize> {
+        self.used.clone()
+    }
+
+    /// The words of [`Coverage::used`].
+    pub(super) fn used_words(&self) -> &[u64] {
+        &self.words[self.used.clone()]
+    }
+
+    /// Members that the set can have: those below this one.
+    pub(super) fn room(&self) -> usize {
+        64 * self.words.len()
+    }
+
     /// Adds the members of a set whose words from `start` on are `words`.
     pub(super) fn merge(&mut self, start: usize, words: &[u64]) {
+        if words.is_empty() {
+            return;
+        }
         for (own, other) in self.words[start..].iter_mut().zip(words) {
             *own |= other;
         }
         self.note(start..start + words.len());
     }
-}
 
-impl<'a> Coverage<&'a mut [u64]> {
-    /// An empty set in `words`, which are all 0.
-    pub(super) fn over(words: &'a mut [u64]) -> Self {
-        Self { words, used: 0..0 }
-    }
-
-    /// The words that may hold a member.
-    pub(super) fn used(&self) -> Range<usize> {
-        self.used.clone()
-    }
-}
-
-impl<W: DerefMut<Target = [u64]>> Coverage<W> {
     /// Adds `len` bytes from `start` on; they must be inside the window.
     pub(super) fn add(&mut self, start: usize, len: usize) {
         if len == 0 {

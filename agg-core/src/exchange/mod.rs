@@ -24,10 +24,10 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::hints::{Hints, Switch};
 use crate::independent::Strategy;
-use crate::meeting::Meeting;
+use crate::meeting::{Brought, Meeting};
 use crate::memory::Memory;
 use crate::plan::figures::Figures;
-use crate::plan::{self, Decision, Domains, Method, Note, Summary, Way, Wishes};
+use crate::plan::{self, Decision, Domains, Method, Note, Summary, Total, Way, Wishes};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{on_caller, settle};
@@ -44,6 +44,7 @@ mod step {
     pub(super) const AGREE: u32 = 3;
     pub(super) const STORED: u32 = 4;
     pub(super) const LOCKED: u32 = 5;
+    pub(super) const EVERYBODY: u32 = 6;
 }
 
 /// Where a collective call happens; equal on all ranks as far as it can be.
@@ -108,12 +109,6 @@ impl Direction {
     }
 }
 
-/// The ranks are not in the same collective operation; every rank finds out alike.
-pub(crate) fn different_operations(rank: usize, other: usize) -> Error {
-    let text = format!("ranks {rank} and {other} called different collective operations");
-    Error::new(ErrorClass::Other, text)
-}
-
 /// An outcome, unless the ranks could not even talk to each other.
 fn outcome(result: Result<Outcome>) -> Outcome {
     result.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
@@ -135,18 +130,15 @@ async fn run(
     let mine =
         Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
     let meeting = Meeting::join(scene.transport, tags).await?;
-    let all = meeting.all(step::SUMMARIES, &mine.to_bytes()).await?;
-    let all = Summary::all_from_bytes(&all);
-    if let Some(rank) = all.iter().position(|summary| summary.kind != mine.kind) {
-        return Err(different_operations(scene.transport.rank(), rank));
-    }
+    let (members, nodes) = hear(&meeting, mine).await?;
+    let total = Total::join(&nodes);
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
     };
-    let decision = plan::decide(&all, wishes);
+    let decision = plan::decide(&total, wishes);
     let request = match (decision.method, request) {
         (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
         (Method::Fail, request) => {
@@ -156,15 +148,30 @@ async fn run(
         (_, Ok(request)) => request,
         (_, Err(error)) => return Err(error),
     };
-    let decided = Decided { meeting: &meeting, all: &all, decision };
+    let party = node::Party { members: &members, nodes: &nodes, total };
+    let decided = Decided { meeting: &meeting, party, mine, decision };
     carry_out(scene, request, tags, direction, decided).await
+}
+
+/// Tells the others of `mine`: the summaries of the ranks of this node, or of all if they share no
+/// memory, and what each node brings.
+async fn hear(meeting: &Meeting<'_>, mine: Summary) -> Result<(Vec<Summary>, Vec<Total>)> {
+    let brought = |parts: &[u8]| {
+        let (numbers, flags) = Total::of(&Summary::all_from_bytes(parts)).to_numbers();
+        Brought::new(numbers, flags)
+    };
+    let heard = meeting.hear(step::SUMMARIES, &mine.to_bytes(), brought).await?;
+    let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
+    let nodes = heard.nodes.iter().map(total_of).collect();
+    Ok((Summary::all_from_bytes(&heard.members), nodes))
 }
 
 /// What all ranks know after they have met.
 #[derive(Clone, Copy)]
 struct Decided<'a> {
     meeting: &'a Meeting<'a>,
-    all: &'a [Summary],
+    party: node::Party<'a>,
+    mine: Summary,
     decision: Decision,
 }
 
@@ -174,7 +181,7 @@ async fn carry_out(
     request: Request<'_>,
     tags: &TagBlock,
     direction: Direction,
-    Decided { meeting, all, decision }: Decided<'_>,
+    Decided { meeting, party, mine, decision }: Decided<'_>,
 ) -> Result<Outcome> {
     let alone = decision.method == Method::Independent;
     let Counters { collective_alone, two_phase, .. } = scene.counters;
@@ -186,14 +193,16 @@ async fn carry_out(
     };
     if alone {
         count(Way::Independent);
-        if meeting.operation().is_some() {
+        if !meeting.needs_messages() {
             settle().await;
         }
         return Ok(independent(scene, request, meeting, direction).await);
     }
-    if let Some(passage) = node::Passage::plan(scene, request, all, meeting) {
-        count(Way::Memory);
-        settle().await;
+    if let Some(passage) = node::Passage::plan(scene, request, party, meeting) {
+        count(if meeting.needs_messages() { Way::Nodes } else { Way::Memory });
+        if !meeting.needs_messages() {
+            settle().await;
+        }
         return Ok(match direction {
             Direction::Write => node::write(&passage).await,
             Direction::Read => node::read(&passage).await,
@@ -202,6 +211,14 @@ async fn carry_out(
     count(Way::Messages);
     note_messages(scene, meeting);
     on_caller().await;
+    let everybody;
+    let all = match party.members.len() == scene.transport.size() {
+        true => party.members,
+        false => {
+            everybody = everybodys(scene.transport, tags, mine).await?;
+            &everybody
+        }
+    };
     let call = Call::new(scene, request, tags, all);
     let _lock = call.lock(direction).await?;
     Ok(match direction {
@@ -219,17 +236,22 @@ fn figures(scene: Scene<'_>, direction: Direction) -> Figures {
     }
 }
 
-/// Notes why data travels in messages.
+/// Notes why data travels in messages from rank to rank.
 fn note_messages(scene: Scene<'_>, meeting: &Meeting<'_>) {
-    let note = match (scene.atomic, scene.transport.node(), meeting.operation()) {
-        (Some(_), ..) => Note::Atomic,
-        (_, None, _) => Note::NoMemory,
-        (_, _, None) => Note::SeveralNodes,
+    let note = match (scene.atomic, meeting.operation()) {
+        (Some(_), _) => Note::Atomic,
+        (_, None) => Note::NoMemory,
         _ => Note::FarApart,
     };
     if scene.transport.rank() == 0 {
         scene.counters.decided.note(note);
     }
+}
+
+/// The summaries of all ranks: where data travels in messages, each rank needs to know whom it meets.
+async fn everybodys(t: &dyn Transport, tags: &TagBlock, mine: Summary) -> Result<Vec<Summary>> {
+    let all = group::allgather(t, tags.tag(step::EVERYBODY), &mine.to_bytes()).await?;
+    Ok(Summary::all_from_bytes(&all))
 }
 
 impl Request<'_> {

@@ -4,9 +4,8 @@
 //! that call *different* operations find out here instead of waiting for each other forever.
 
 use crate::error::{Error, ErrorClass, Result};
-use crate::exchange::different_operations;
 use crate::group;
-use crate::meeting::Meeting;
+use crate::meeting::{Brought, Meeting};
 use crate::plan::Summary;
 use crate::tags::TagBlock;
 use crate::task::place::on_caller;
@@ -36,6 +35,8 @@ pub(super) type Words = [u64; 4];
 const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
 const FAILED: u8 = 1;
+/// Of a node: its ranks bring different numbers.
+const DIFFER: u8 = 2;
 
 /// Exchanges `words` between all ranks; returns those of every rank, in rank order.
 ///
@@ -56,16 +57,34 @@ pub(super) async fn meet(
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     mine.resize(FLAGS, 0);
     mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
-    let all = meeting.all(0, &mine).await?;
-    let parts = || all.chunks_exact(PART);
-    if let Some(rank) = parts().position(|part| part[FLAGS] & !FAILED != kind as u8) {
-        return Err(different_operations(transport.rank(), rank));
-    }
-    let failed = parts().any(|part| part[FLAGS] & FAILED != 0);
-    if failed {
+    let heard = meeting.hear(0, &mine, brought).await?;
+    let has = |flag: u8| heard.nodes.iter().any(|node| node.flags & flag != 0);
+    if has(FAILED) {
         meeting.agree(1, checked).await?;
     }
-    Ok(parts().map(|part| std::array::from_fn(|i| word_at(part, 8 * i))).collect())
+    let first: Words = std::array::from_fn(|i| heard.nodes[0].numbers[i]);
+    if !has(DIFFER) && heard.nodes.iter().all(|node| node.numbers[..4] == first) {
+        return Ok(vec![first; transport.size()]);
+    }
+    let all = match heard.members.len() == PART * transport.size() {
+        true => heard.members,
+        false => group::allgather(transport, tags.tag(6), &mine).await?,
+    };
+    Ok(all.chunks_exact(PART).map(words_of).collect())
+}
+
+/// What the ranks of a node bring: the numbers of the first, and whether those of others differ.
+fn brought(parts: &[u8]) -> Brought {
+    let mut all = parts.chunks_exact(PART).map(words_of);
+    let first = all.next().unwrap_or_default();
+    let failed = parts.chunks_exact(PART).any(|part| part[FLAGS] & FAILED != 0);
+    let differ = all.any(|words| words != first);
+    let numbers = std::array::from_fn(|i| first.get(i).copied().unwrap_or(0));
+    Brought::new(numbers, u8::from(failed) * FAILED | u8::from(differ) * DIFFER)
+}
+
+fn words_of(part: &[u8]) -> Words {
+    std::array::from_fn(|i| word_at(part, 8 * i))
 }
 
 fn word_at(part: &[u8], start: usize) -> u64 {

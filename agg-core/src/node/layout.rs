@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! process numbers of the members
-//! operation 0: control words | slots | summaries | results | marks in use | windows | marks
+//! operation 0: control words | slots | summaries | results | verdict | boards | marks in use | windows | marks
 //! operation 1: ...
 //! ```
+
+use super::Map;
 
 /// Operations that the ranks of a node can have under way at a time; more wait for their turn.
 pub(crate) const OPERATIONS: usize = 4;
@@ -21,6 +23,33 @@ pub(crate) const RESULT: usize = 1024;
 /// Windows that were not stored in full, of one operation, see `ring.rs`.
 pub(crate) const FAILURES: usize = 4 * DEPTH;
 
+/// What the nodes tell each other, as many bytes of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Board {
+    /// When their ranks have met.
+    News,
+    /// After an error: what they did not store.
+    Lost,
+}
+
+impl Board {
+    /// Bytes of each node.
+    const fn item(self) -> usize {
+        match self {
+            Board::News => 64,
+            Board::Lost => 8 + 16 * FAILURES,
+        }
+    }
+
+    /// The control word that says whether the board is full.
+    pub(crate) fn word(self) -> usize {
+        match self {
+            Board::News => control::NEWS,
+            Board::Lost => control::LOST,
+        }
+    }
+}
+
 /// Memory that windows and their marks may take on a node.
 const BUDGET: usize = 64 << 20;
 
@@ -32,6 +61,7 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     members: usize,
+    nodes: usize,
     /// Bytes of a window at most.
     pub(crate) window: usize,
 }
@@ -48,7 +78,10 @@ pub(crate) mod control {
     pub(crate) const DONE: usize = 36;
     pub(crate) const FIRST_FAILED: usize = 40;
     pub(crate) const FAILURES: usize = 44;
-    pub(crate) const STORING: usize = 48;
+    pub(crate) const NEWS: usize = 48;
+    pub(crate) const VERDICT: usize = 52;
+    pub(crate) const LOST: usize = 56;
+    pub(crate) const STORING: usize = 60;
     /// Pairs of (window, offset), 16 bytes each.
     pub(crate) const FAILURE_LIST: usize = 64;
     pub(crate) const SLOTS: usize = 1024;
@@ -57,14 +90,20 @@ pub(crate) mod control {
 }
 
 impl Layout {
-    /// The layout for `members` ranks.
-    pub(crate) fn new(members: usize) -> Self {
+    /// The layout for this rank's node.
+    pub(crate) fn of(map: &Map) -> Self {
+        Self::new(map.members_of(map.node()).len(), map.leaders().len(), map.most())
+    }
+
+    /// The layout for `members` ranks, one of `nodes` nodes with `most` ranks at most: windows
+    /// have one size on all.
+    pub(crate) fn new(members: usize, nodes: usize, most: usize) -> Self {
         let mut window = LARGEST_WINDOW;
-        let all = |window: usize| OPERATIONS * DEPTH * (window + members * window / 8);
+        let all = |window: usize| OPERATIONS * DEPTH * (window + most * window / 8);
         while window > SMALLEST_WINDOW && all(window) > BUDGET {
             window /= 2;
         }
-        Self { members, window }
+        Self { members, nodes, window }
     }
 
     /// Bytes of the whole memory.
@@ -98,9 +137,28 @@ impl Layout {
         self.summary(self.members) + RESULT * index
     }
 
+    /// The error that all nodes agreed on.
+    pub(crate) fn verdict(&self) -> usize {
+        self.result(self.members)
+    }
+
+    /// What all nodes told each other.
+    pub(crate) fn board(&self, board: Board) -> usize {
+        let first = self.verdict() + RESULT;
+        match board {
+            Board::News => first,
+            Board::Lost => first + self.board_len(Board::News),
+        }
+    }
+
+    /// Bytes of [`Layout::board`].
+    pub(crate) fn board_len(&self, board: Board) -> usize {
+        board.item() * self.nodes
+    }
+
     /// Which part of the marks of member `index` in slot `slot` is in use.
     pub(crate) fn used(&self, slot: usize, index: usize) -> usize {
-        self.result(self.members) + 8 * (slot * self.members + index)
+        self.board(Board::Lost) + self.board_len(Board::Lost) + 8 * (slot * self.members + index)
     }
 
     /// The window of slot `slot`.
@@ -127,22 +185,26 @@ mod tests {
     #[test]
     fn windows_and_marks_stay_within_the_budget() {
         for members in 1..=64 {
-            let layout = Layout::new(members);
+            let layout = Layout::new(members, 1, members);
             assert!(layout.window >= SMALLEST_WINDOW);
-            let control =
-                OPERATIONS * (control::BYTES + members * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
+            let control = OPERATIONS
+                * (control::BYTES + (members + 2) * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
             assert!(layout.len() <= BUDGET + control + 2 * PAGE, "{members}: {}", layout.len());
         }
-        assert_eq!(Layout::new(8).window, 1 << 20);
+        assert_eq!(Layout::new(8, 1, 8).window, 1 << 20);
+        assert_eq!(Layout::new(1, 9, 64).window, Layout::new(64, 9, 64).window);
     }
 
     #[test]
     fn nothing_overlaps() {
-        let layout = Layout::new(3);
+        let layout = Layout::new(3, 5, 4);
         let places = [
             (layout.operation(0), control::BYTES),
             (layout.summary(0), 3 * SUMMARY),
             (layout.result(0), 3 * RESULT),
+            (layout.verdict(), RESULT),
+            (layout.board(Board::News), layout.board_len(Board::News)),
+            (layout.board(Board::Lost), layout.board_len(Board::Lost)),
             (layout.used(0, 0), 3 * 8 * DEPTH),
             (layout.window(0), layout.window * DEPTH),
             (layout.marks(0, 0), 3 * DEPTH * layout.marks_len()),

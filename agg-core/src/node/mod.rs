@@ -3,21 +3,25 @@
 //! A node's ranks share one nameless memory for each communicator. In it, up to
 //! `layout::OPERATIONS` collective operations take place at a time: the ranks *meet* (each
 //! hears what all want), pass data through a ring of *windows* of the file (`ring.rs`), and *agree*
-//! on the result. There are no messages and no locks; who waits sleeps until something happens.
+//! on the result. There are no locks; who waits sleeps until something happens. Messages travel only
+//! between nodes: see `meeting.rs`.
 
 mod form;
 mod futex;
 mod layout;
+mod map;
 mod memory;
 mod operation;
 mod ring;
 
 pub use form::form;
+pub(crate) use layout::Board;
+pub(crate) use map::Map;
 pub(crate) use memory::Memory;
 pub use memory::NodeAddress;
 pub(crate) use memory::{MemoryFile, open_descriptor};
 pub(crate) use operation::Operation;
-pub(crate) use ring::Ring;
+pub(crate) use ring::{Ring, Unstored};
 
 use crate::error::{Error, ErrorClass, Result};
 use layout::Layout;
@@ -34,13 +38,13 @@ pub const WINDOWS_UNDER_WAY: usize = layout::DEPTH;
 
 /// Bytes of a window at most, on a node with `members` ranks.
 pub fn window_size(members: usize) -> usize {
-    Layout::new(members).window
+    Layout::new(members, 1, members).window
 }
 
-/// Bytes of memory that the `members` ranks of a node share for each communicator; what is never
-/// used of it takes no room.
-pub fn memory_size(members: usize) -> usize {
-    Layout::new(members).len()
+/// Bytes of memory that the `members` ranks of one of `nodes` nodes share for each communicator;
+/// what is never used of it takes no room.
+pub fn memory_size(members: usize, nodes: usize) -> usize {
+    Layout::new(members, nodes, members).len()
 }
 
 /// Wakes all who sleep on `word`.
@@ -53,30 +57,27 @@ pub(crate) fn wake(word: &AtomicU32) {
 pub struct Node {
     memory: Memory,
     layout: Layout,
-    /// The ranks of the node, ascending.
-    members: Vec<usize>,
-    /// This rank's place among them.
-    index: usize,
+    map: Map,
 }
 
 impl Node {
-    /// Memory for `members`, of which this rank is the `index`th.
-    pub(crate) fn create(members: Vec<usize>, index: usize) -> Result<Self> {
-        let layout = Layout::new(members.len());
+    /// New memory for the ranks of this rank's node.
+    pub(crate) fn create(map: Map) -> Result<Self> {
+        let layout = Layout::of(&map);
         let memory = Memory::create(layout.len())?;
-        Ok(Self { memory, layout, members, index }.entered())
+        Ok(Self { memory, layout, map }.entered())
     }
 
     /// The memory that another rank of the node made.
-    pub(crate) fn open(address: NodeAddress, members: Vec<usize>, index: usize) -> Result<Self> {
-        let layout = Layout::new(members.len());
+    pub(crate) fn open(address: NodeAddress, map: Map) -> Result<Self> {
+        let layout = Layout::of(&map);
         let memory = Memory::open(address, layout.len())?;
-        Ok(Self { memory, layout, members, index }.entered())
+        Ok(Self { memory, layout, map }.entered())
     }
 
     /// Leaves this process' number where the others can look whether it lives.
     fn entered(self) -> Self {
-        let process = self.memory.word(self.layout.process(self.index));
+        let process = self.memory.word(self.layout.process(self.index()));
         process.store(std::process::id(), Ordering::Release);
         self
     }
@@ -92,12 +93,27 @@ impl Node {
 
     /// The ranks of the node, ascending.
     pub fn members(&self) -> &[usize] {
-        &self.members
+        self.map.members_of(self.map.node())
     }
 
     /// This rank's place among the members.
     pub fn index(&self) -> usize {
-        self.index
+        self.map.index()
+    }
+
+    /// Which rank is on which node.
+    pub(crate) fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// Whether there are ranks on other nodes.
+    pub(crate) fn has_others(&self) -> bool {
+        self.map.leaders().len() > 1
+    }
+
+    /// Whether this rank speaks for its node.
+    pub(crate) fn is_leader(&self) -> bool {
+        self.index() == 0
     }
 
     /// Leaves the number of a process that has ended in place of this one's.
@@ -111,13 +127,13 @@ impl Node {
         }
         // SAFETY: collects the child.
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        let process = self.memory.word(self.layout.process(self.index));
+        let process = self.memory.word(self.layout.process(self.index()));
         process.store(child as u32, Ordering::Release);
     }
 
     /// An error if a member's process has ended.
     fn all_live(&self) -> Result<()> {
-        for (index, rank) in self.members.iter().enumerate() {
+        for (index, rank) in self.members().iter().enumerate() {
             let process = self.memory.word(self.layout.process(index)).load(Ordering::Acquire);
             let Ok(process) = libc::pid_t::try_from(process) else { continue };
             // SAFETY: signal 0 only asks whether the process exists.

@@ -1,7 +1,7 @@
 //! One collective operation in the memory of a node: claiming a place, meeting, agreeing.
 
 use super::Node;
-use super::layout::{OPERATIONS, RESULT, SUMMARY, control};
+use super::layout::{Board, OPERATIONS, RESULT, SUMMARY, control};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,6 +26,15 @@ impl Node {
     /// Claims the place of operation `id`, which is unique among the operations of this node's
     /// memory and the same on all its ranks.
     pub(crate) async fn claim(&self, id: u64) -> Result<Operation<'_>> {
+        self.enter(id, true).await
+    }
+
+    /// As [`Node::claim`], after another rank of the node has claimed the place.
+    pub(crate) async fn follow(&self, id: u64) -> Result<Operation<'_>> {
+        self.enter(id, false).await
+    }
+
+    async fn enter(&self, id: u64, first: bool) -> Result<Operation<'_>> {
         // Operations of one file follow each other in number, those of several files start alike.
         let mixed = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let place = (mixed % OPERATIONS as u64) as usize;
@@ -35,8 +44,16 @@ impl Node {
         // 0 is a free place.
         let id = id + 1;
         let claimed = || {
-            let found = owner.compare_exchange(0, id, Ordering::SeqCst, Ordering::SeqCst);
-            (found.is_ok() || found == Err(id)).then_some(())
+            if !first {
+                return (owner.load(Ordering::SeqCst) == id).then_some(());
+            }
+            match owner.compare_exchange(0, id, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) if self.has_others() => operation.announce(),
+                Ok(_) => {}
+                Err(found) if found == id => {}
+                Err(_) => return None,
+            }
+            Some(())
         };
         match operation.until(claimed).await {
             Ok(()) => Ok(operation),
@@ -49,7 +66,7 @@ impl Node {
     }
 }
 
-impl Operation<'_> {
+impl<'a> Operation<'a> {
     pub(super) fn word(&self, at: usize) -> &AtomicU32 {
         self.node.memory.word(self.node.layout.operation(0) + self.base + at)
     }
@@ -64,7 +81,7 @@ impl Operation<'_> {
     }
 
     pub(super) fn members(&self) -> usize {
-        self.node.members.len()
+        self.node.members().len()
     }
 
     /// Waits until `ready` has a value. Everything it looks at announces changes with
@@ -86,7 +103,10 @@ impl Operation<'_> {
                     return Poll::Ready(Err(error));
                 }
             }
-            task::sleep_until_changed(events, seen);
+            match self.node.has_others() {
+                true => task::sleep_among_nodes(events, seen),
+                false => task::sleep_until_changed(events, seen),
+            }
             Poll::Pending
         })
         .await
@@ -107,7 +127,7 @@ impl Operation<'_> {
         let place =
             |index| self.node.memory.place(self.node.layout.summary(index) + self.base, len);
         // SAFETY: this member's part is written by nobody else, and read only after `MET` counts it.
-        unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), place(self.node.index), len) };
+        unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), place(self.node.index()), len) };
         let met = self.word(control::MET);
         if met.fetch_add(1, Ordering::SeqCst) as usize + 1 == self.members() {
             self.announce();
@@ -126,52 +146,124 @@ impl Operation<'_> {
     /// Ends the operation with one result on all members: that of the lowest rank that failed.
     /// Once for each operation.
     pub(crate) async fn agree(&self, local: Result<()>) -> Result<()> {
+        match self.end(local, true).await? {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes how this member ended. If it is to `wait`, it waits for the others too: the lowest
+    /// rank of the node that failed, with its error.
+    pub(crate) async fn end(
+        &self,
+        local: Result<()>,
+        wait: bool,
+    ) -> Result<Option<(usize, Error)>> {
         if let Err(error) = local {
             self.post(error);
         }
         let ended = self.word(control::ENDED);
         if ended.fetch_add(1, Ordering::SeqCst) as usize + 1 == self.members() {
             self.announce();
-        } else {
+        } else if wait {
             self.until(|| (ended.load(Ordering::SeqCst) as usize == self.members()).then_some(()))
                 .await?;
         }
-        if self.word(control::FAILED).load(Ordering::SeqCst) == 0 {
-            return Ok(());
+        if !wait || self.word(control::FAILED).load(Ordering::SeqCst) == 0 {
+            return Ok(None);
         }
-        let first = (0..self.members()).find_map(|index| self.posted(index));
-        Err(first.unwrap_or_else(|| Error::new(ErrorClass::Intern, "a damaged error message")))
+        let result = |index| self.node.layout.result(index);
+        let posted = |index| self.error_at(result(index)).map(|e| (self.node.members()[index], e));
+        Ok(Some((0..self.members()).find_map(posted).unwrap_or_else(|| (0, damaged()))))
+    }
+
+    /// Ends the operation for the other members: with `all`, the result of all nodes.
+    pub(crate) fn pronounce(&self, all: &Result<()>) {
+        if let Err(error) = all {
+            self.write_error(self.node.layout.verdict(), error);
+        }
+        self.word(control::VERDICT).store(1 + u32::from(all.is_err()), Ordering::SeqCst);
+        self.announce();
+    }
+
+    /// What the leader [pronounced](Operation::pronounce).
+    pub(crate) async fn verdict(&self) -> Result<()> {
+        let word = self.word(control::VERDICT);
+        let there = || Some(word.load(Ordering::SeqCst)).filter(|verdict| *verdict != 0);
+        match self.until(there).await? {
+            1 => Ok(()),
+            _ => Err(self.error_at(self.node.layout.verdict()).unwrap_or_else(damaged)),
+        }
+    }
+
+    /// Shows the other members `news`, as many bytes of each node. Once for each board.
+    pub(crate) fn publish(&self, board: Board, news: &[u8]) {
+        let place = self.board(board);
+        assert_eq!(news.len(), self.node.layout.board_len(board));
+        // SAFETY: written by the leader alone, and read only after the word says that it is there.
+        unsafe { std::ptr::copy_nonoverlapping(news.as_ptr(), place, news.len()) };
+        self.word(board.word()).store(1, Ordering::SeqCst);
+        self.announce();
+    }
+
+    /// What the leader [published](Operation::publish).
+    pub(crate) async fn published(&self, board: Board) -> Result<Vec<u8>> {
+        let word = self.word(board.word());
+        self.until(|| (word.load(Ordering::SeqCst) != 0).then_some(())).await?;
+        let mut news = vec![0; self.node.layout.board_len(board)];
+        // SAFETY: complete, and not written again before all members have left.
+        unsafe { std::ptr::copy_nonoverlapping(self.board(board), news.as_mut_ptr(), news.len()) };
+        Ok(news)
+    }
+
+    fn board(&self, board: Board) -> *mut u8 {
+        let layout = &self.node.layout;
+        self.node.memory.place(layout.board(board) + self.base, layout.board_len(board))
+    }
+
+    /// Which node of how many this is, and its ranks.
+    pub(crate) fn node(&self) -> &'a Node {
+        self.node
     }
 
     /// Leaves this member's error where the others find it.
     fn post(&self, error: Error) {
-        let error = error.with_rank(self.node.members[self.node.index]);
+        let error = error.with_rank(self.node.members()[self.node.index()]);
+        self.write_error(self.node.layout.result(self.node.index()), &error);
+        self.word(control::FAILED).fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Writes an error to one of the places for errors, whose only writer this member is.
+    fn write_error(&self, place: usize, error: &Error) {
         let bytes = error.to_bytes_within(RESULT - 8);
-        let start = self.node.layout.result(self.node.index) + self.base;
-        // SAFETY: this member's place is written by nobody else, and read after `ENDED` counts it.
+        let start = place + self.base;
+        // SAFETY: the place is written by nobody else, and read after a word says that it is full.
         unsafe {
             let place = self.node.memory.place(start + 8, bytes.len());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
         }
         self.node.memory.long(start).store(bytes.len() as u64, Ordering::SeqCst);
-        self.word(control::FAILED).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The error that member `index` left.
-    fn posted(&self, index: usize) -> Option<Error> {
-        let start = self.node.layout.result(index) + self.base;
+    /// The error that [`Operation::write_error`] left, if any.
+    fn error_at(&self, place: usize) -> Option<Error> {
+        let start = place + self.base;
         let len = self.node.memory.long(start).load(Ordering::SeqCst) as usize;
         if len == 0 || len > RESULT - 8 {
             return None;
         }
         let mut bytes = vec![0; len];
-        // SAFETY: complete since `ENDED` counts this member.
+        // SAFETY: complete, and not written again before all members have left.
         unsafe {
             let place = self.node.memory.place(start + 8, len);
             std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), len);
         }
         Error::from_bytes(&bytes)
     }
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorClass::Intern, "a damaged error message")
 }
 
 impl Drop for Operation<'_> {
@@ -181,7 +273,8 @@ impl Drop for Operation<'_> {
         if left < self.members() {
             return;
         }
-        for index in 0..self.members() {
+        // The verdict comes behind the last member's result.
+        for index in 0..=self.members() {
             self.node
                 .memory
                 .long(self.node.layout.result(index) + self.base)

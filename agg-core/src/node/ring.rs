@@ -5,6 +5,7 @@
 //! others by more. Each member that may have data in a window puts it there and *arrives*; who
 //! arrives last finds the window full.
 
+use super::Node;
 use super::layout::{DEPTH, FAILURES, control};
 use super::operation::Operation;
 use crate::error::Result;
@@ -43,6 +44,7 @@ mod slot {
     pub(super) const FINISHED: usize = 8;
     pub(super) const CLAIMED: usize = 12;
     pub(super) const LOADED: usize = 16;
+    pub(super) const WANTED: usize = 20;
     pub(super) const VALID: usize = 24;
 }
 
@@ -53,6 +55,41 @@ pub(crate) struct Unstored {
     pub(crate) parts: Vec<(u32, u64)>,
     /// No window from this one on was stored, or none is known to be.
     pub(crate) from: u32,
+}
+
+impl Unstored {
+    /// Bytes of the wire form.
+    const WIRE_BYTES: usize = 8 + 16 * FAILURES;
+
+    /// The bytes that carry it to another node.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut words = vec![u64::from(self.from)];
+        words.extend(self.parts.iter().flat_map(|(window, offset)| [u64::from(*window), *offset]));
+        words.resize(Self::WIRE_BYTES / 8, u64::MAX);
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Those of all nodes, end to end.
+    pub(crate) fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
+        let one = |bytes: &[u8]| {
+            let words =
+                bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+            let words: Vec<u64> = words.collect();
+            let number = |word: u64| u32::try_from(word).ok();
+            let parts = words[1..].chunks_exact(2);
+            let parts = parts.filter_map(|pair| number(pair[0]).map(|window| (window, pair[1])));
+            Self { parts: parts.collect(), from: number(words[0]).unwrap_or(0) }
+        };
+        bytes.chunks_exact(Self::WIRE_BYTES).map(one).collect()
+    }
+
+    /// The first byte of the file in `window` that is not stored; `u64::MAX` if all are.
+    pub(crate) fn stored_below(&self, window: u32) -> u64 {
+        let of_window = self.parts.iter().filter(|(number, _)| *number == window);
+        let noted = of_window.map(|(_, offset)| *offset).min();
+        let dropped = (window >= self.from).then_some(0);
+        noted.or(dropped).unwrap_or(u64::MAX)
+    }
 }
 
 impl<'a> Ring<'a> {
@@ -148,11 +185,30 @@ impl<'a> Ring<'a> {
         })
     }
 
+    /// Waits until `window` is [offered](Ring::offer), and takes it over; one member alone does.
+    pub(crate) async fn full(&self, window: u32) -> Result<()> {
+        self.operation.until(|| self.take(|other| other == window).map(drop)).await
+    }
+
     /// Ends `window`; `expected` says how many members each later window waits for, and windows
     /// that wait for none are passed over.
     pub(crate) fn finish(&self, window: u32, expected: impl Fn(u32) -> u32) {
         self.slot(window, slot::ARRIVED).store(0, Ordering::SeqCst);
+        self.slot(window, slot::WANTED).store(0, Ordering::SeqCst);
         self.slot(window, slot::FINISHED).store(window + 1, Ordering::SeqCst);
+        self.advance(expected);
+        self.operation.announce();
+    }
+
+    /// Passes over windows that nobody is expected at, before anything else.
+    pub(crate) fn pass_over(&self, expected: impl Fn(u32) -> u32) {
+        if self.windows > 0 && self.done() == 0 && expected(0) == 0 {
+            self.advance(expected);
+            self.operation.announce();
+        }
+    }
+
+    fn advance(&self, expected: impl Fn(u32) -> u32) {
         let done = self.operation.word(control::DONE);
         let mut next = done.load(Ordering::SeqCst);
         while next < self.windows {
@@ -167,10 +223,16 @@ impl<'a> Ring<'a> {
             }
             next = done.load(Ordering::SeqCst);
         }
-        self.operation.announce();
     }
 
     // Reading.
+
+    /// Notes that this member has marked what it wants from `window`, as `expected` members do;
+    /// whether it was the last.
+    pub(crate) fn want(&self, window: u32, expected: u32) -> bool {
+        let wanted = self.slot(window, slot::WANTED).fetch_add(1, Ordering::SeqCst) + 1;
+        wanted == expected
+    }
 
     /// Claims, for reading it, the first open window for which `wanted` holds and that nobody has
     /// claimed.
@@ -300,8 +362,13 @@ impl<'a> Ring<'a> {
         self.operation.members()
     }
 
+    /// The node whose ring this is.
+    pub(crate) fn node(&self) -> &'a Node {
+        self.operation.node()
+    }
+
     /// This member.
     pub(crate) fn index(&self) -> usize {
-        self.operation.node.index
+        self.operation.node.index()
     }
 }

@@ -1,10 +1,10 @@
 //! Meeting and agreeing in shared memory.
 
-use super::Node;
+use super::{Map, Node};
 use crate::error::{Error, ErrorClass};
 use crate::task::{block_on, take_sleep};
-use crate::transport::Transport;
 use crate::transport::threads::tests::run;
+use crate::transport::{Nodes, Transport};
 use std::time::Duration;
 
 #[test]
@@ -50,8 +50,9 @@ fn the_error_of_the_lowest_rank_that_failed_reaches_all_also_a_long_one() {
 
 #[test]
 fn who_waits_for_a_process_that_has_ended_gets_an_error() {
-    let node = Node::create(vec![4, 9], 0).expect("memory");
-    let other = Node::open(node.address(), vec![4, 9], 1).expect("memory");
+    let nodes = Nodes::by_name([0, 1, 2, 3, 4, 5, 6, 7, 8, 4].map(Some));
+    let node = Node::create(Map::new(&nodes, 4)).expect("memory");
+    let other = Node::open(node.address(), Map::new(&nodes, 9)).expect("memory");
     other.pretend_to_have_ended();
     let meeting = async {
         let operation = node.claim(0).await?;
@@ -64,9 +65,14 @@ fn who_waits_for_a_process_that_has_ended_gets_an_error() {
     assert_eq!((error.class(), error.rank()), (ErrorClass::Other, Some(9)));
 }
 
+/// So many ranks on one node.
+fn one_node(ranks: usize) -> Nodes {
+    Nodes::by_name(vec![Some(()); ranks])
+}
+
 #[test]
 fn memory_of_another_size_is_not_mistaken_for_this_nodes() {
-    let node = Node::create(vec![0, 1], 0).expect("memory");
-    let other = Node::open(node.address(), vec![0, 1, 2], 1);
+    let node = Node::create(Map::new(&one_node(2), 0)).expect("memory");
+    let other = Node::open(node.address(), Map::new(&one_node(3), 1));
     assert_eq!(other.map_err(|error| error.class()).err(), Some(ErrorClass::Intern));
 }

@@ -1,7 +1,7 @@
 //! Whether ranks access the file each for itself or through aggregators.
 
 use super::figures::Figures;
-use super::{Reason, Summary};
+use super::{Reason, Total};
 use crate::hints::Switch;
 
 /// Mean length of pieces from which requests of [`PROMPT`] nanoseconds cost no more than passing
@@ -55,15 +55,15 @@ pub struct Decision {
 ///
 /// Ranks that access the file each for itself may write bytes that others write too: such a call
 /// has no defined result in any case (MPI-4.1, 14.6.1), unless the file is in atomic mode.
-pub fn decide(all: &[Summary], wishes: Wishes) -> Decision {
+pub fn decide(all: &Total, wishes: Wishes) -> Decision {
     let say = |method, reason| Decision { method, reason };
-    if all.iter().any(|summary| summary.failed) {
+    if all.failed {
         return say(Method::Fail, Reason::Wrong);
     }
-    if all.iter().all(|summary| summary.bytes == 0) {
+    if all.ranks == 0 {
         return say(Method::Nothing, Reason::Nothing);
     }
-    if all.iter().any(|summary| summary.unordered && summary.bytes > 0) {
+    if all.unordered {
         return say(Method::Independent, Reason::Overlap);
     }
     match (wishes.only_collective, wishes.buffering) {
@@ -72,30 +72,25 @@ pub fn decide(all: &[Summary], wishes: Wishes) -> Decision {
         (_, Switch::Disable) => return say(Method::Independent, Reason::Disabled),
         (_, Switch::Automatic) => {}
     }
-    if all.iter().filter(|summary| summary.bytes > 0).count() == 1 {
+    if all.ranks == 1 {
         return say(Method::Independent, Reason::OneWithData);
     }
     by_cost(all, wishes)
 }
 
-fn by_cost(all: &[Summary], wishes: Wishes) -> Decision {
+fn by_cost(all: &Total, wishes: Wishes) -> Decision {
     let say = |method, reason| Decision { method, reason };
-    let sum = |value: fn(&Summary) -> u64| {
-        all.iter().map(value).fold(0u64, |sum, value| sum.saturating_add(value))
-    };
-    let (bytes, pieces) = (sum(|s| s.bytes), sum(|s| s.pieces).max(1));
-    let figures = all.iter().fold(Figures::default(), |most, summary| most.max(summary.figures));
-    let worthwhile = worthwhile_piece(figures, wishes.writes);
-    let mean = bytes / pieces;
-    if !interleaved(all) {
+    let worthwhile = worthwhile_piece(all.figures, wishes.writes);
+    let mean = all.bytes / all.pieces.max(1);
+    if !all.interleaved {
         // Aggregators cannot join pieces that no other rank's pieces lie between.
         return match mean >= worthwhile.min(WRITE_PIECE) {
             true => say(Method::Independent, Reason::LargeSeparate),
             false => say(Method::TwoPhase, Reason::Small),
         };
     }
-    let hull = Summary::hull(all).len;
-    if !wishes.writes && bytes / 3 > hull / 2 && figures.mib() > SLOW_MIB {
+    let shared = all.bytes / 3 > all.hull.len / 2;
+    if !wishes.writes && shared && all.figures.mib() > SLOW_MIB {
         return say(Method::TwoPhase, Reason::Shared);
     }
     if mean >= worthwhile && !wishes.atomic {
@@ -111,18 +106,11 @@ fn worthwhile_piece(figures: Figures, writes: bool) -> u64 {
     u64::try_from(product / u128::from(PROMPT)).unwrap_or(u64::MAX)
 }
 
-/// Whether the spans of any two ranks have a byte in common.
-fn interleaved(all: &[Summary]) -> bool {
-    let mut spans: Vec<_> =
-        all.iter().filter(|summary| summary.bytes > 0).map(|summary| summary.span).collect();
-    spans.sort_unstable_by_key(|span| span.offset);
-    spans.windows(2).any(|pair| pair[0].end() > pair[1].offset)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Extent;
+    use crate::plan::Summary;
 
     fn part(offset: u64, len: u64, pieces: u64) -> Summary {
         Summary { span: Extent::new(offset, len), bytes: len, pieces, ..Summary::default() }
@@ -135,6 +123,10 @@ mod tests {
         atomic: false,
     };
     const WRITE: Wishes = Wishes { writes: true, ..READ };
+
+    fn decide(all: &[Summary], wishes: Wishes) -> Decision {
+        super::decide(&Total::of(all), wishes)
+    }
 
     fn method(all: &[Summary]) -> Method {
         decide(all, WRITE).method
@@ -225,17 +217,17 @@ mod tests {
 
     #[test]
     fn hints_win_against_rules_but_not_against_errors_and_overlap() {
-        let decide = |all: &[Summary], buffering, only_collective| {
-            decide(all, Wishes { buffering, only_collective, ..WRITE })
+        let hinted = |all: &[Summary], buffering, only_collective| {
+            decide(all, Wishes { buffering, only_collective, ..WRITE }).method
         };
         let all = [part(MIB, MIB, 1), part(0, MIB, 1)];
-        assert_eq!(decide(&all, Switch::Enable, false).method, Method::TwoPhase);
-        assert_eq!(decide(&all, Switch::Disable, true).method, Method::TwoPhase);
+        assert_eq!(hinted(&all, Switch::Enable, false), Method::TwoPhase);
+        assert_eq!(hinted(&all, Switch::Disable, true), Method::TwoPhase);
         let mixed = [part(0, MIB, 9), part(0, MIB, 9)];
-        assert_eq!(decide(&mixed, Switch::Disable, false).method, Method::Independent);
+        assert_eq!(hinted(&mixed, Switch::Disable, false), Method::Independent);
         let failed = Summary { failed: true, ..Summary::default() };
-        assert_eq!(decide(&[all[0], failed], Switch::Enable, false).method, Method::Fail);
+        assert_eq!(hinted(&[all[0], failed], Switch::Enable, false), Method::Fail);
         let unordered = Summary { unordered: true, ..all[0] };
-        assert_eq!(decide(&[unordered], Switch::Enable, true).method, Method::Independent);
+        assert_eq!(hinted(&[unordered], Switch::Enable, true), Method::Independent);
     }
 }

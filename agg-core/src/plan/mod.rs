@@ -1,7 +1,7 @@
 //! Who does what in a collective call: pure functions of numbers that every rank knows.
 //!
-//! Each rank describes its part of a call in a [`Summary`]. All ranks see all summaries and
-//! [`decide()`] alike, so no rank needs to tell another what it decided.
+//! Each rank describes its part of a call in a [`Summary`]. All ranks know the [`Total`] of all
+//! summaries and [`decide()`] alike, so no rank needs to tell another what it decided.
 
 pub mod aggregators;
 mod decide;
@@ -9,12 +9,14 @@ mod domains;
 pub mod figures;
 mod reason;
 mod sequence;
+mod total;
 mod window;
 
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
 pub use reason::{Note, Reason, Way};
-pub use sequence::{Sequence, spread};
+pub use sequence::Sequence;
+pub use total::Total;
 pub use window::window_size;
 
 use crate::Extent;

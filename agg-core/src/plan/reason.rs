@@ -28,7 +28,10 @@ worded! {
         Independent "independent";
         /// In two phases; data passes through memory that the ranks share.
         Memory "two-phase in shared memory";
-        /// In two phases; data travels in messages.
+        /// In two phases; data passes through memory that the ranks of a node share, and travels in
+        /// messages between nodes.
+        Nodes "two-phase in shared memory of nodes";
+        /// In two phases; data travels in messages from rank to rank.
         Messages "two-phase with messages";
     }
 }
@@ -70,8 +73,6 @@ worded! {
     Note {
         /// The system refused it, or a rank's process cannot reach that of another.
         NoMemory "no shared memory on this node: messages";
-        /// Memory of one node does not reach all ranks.
-        SeveralNodes "ranks on several nodes: messages";
         /// Overlapping writes of an atomic file have an order, which messages keep.
         Atomic "atomic mode: messages";
         /// Windows of shared memory would be nearly empty.

@@ -1,6 +1,6 @@
 //! The order in which windows pass: the first of every file domain, then the second of every, ...
 
-use super::{Domains, Summary};
+use super::Domains;
 use crate::Extent;
 
 /// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
@@ -54,6 +54,11 @@ impl Sequence {
         window as usize % self.domains.count().max(1)
     }
 
+    /// The bytes of file domain `domain`; empty if there is none.
+    pub fn domain_extent(&self, domain: usize) -> Extent {
+        self.domains.extent(domain)
+    }
+
     /// The bytes of window `window`.
     pub fn extent(&self, window: u32) -> Extent {
         let domains = self.domains.count().max(1) as u64;
@@ -92,16 +97,6 @@ impl Sequence {
             here
         })
     }
-}
-
-/// Whether ranks work on different parts of `hull`, so that one after the other would wait if
-/// windows passed in file order.
-pub fn spread(all: &[Summary], hull: Extent) -> bool {
-    let busy = all.iter().filter(|summary| summary.bytes > 0);
-    let (ranks, spans) = busy.fold((0u64, 0u128), |(ranks, spans), summary| {
-        (ranks + 1, spans + u128::from(summary.span.len))
-    });
-    2 * spans < u128::from(hull.len) * u128::from(ranks)
 }
 
 #[cfg(test)]

@@ -37,6 +37,11 @@ impl Nodes {
         self.of[rank]
     }
 
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.of.len()
+    }
+
     /// Number of nodes.
     pub fn count(&self) -> usize {
         self.first.len()
@@ -67,7 +72,7 @@ mod tests {
     fn nodes_are_counted_by_their_lowest_ranks_and_the_nameless_are_alone() {
         let nodes = Nodes::by_name([Some("b"), None, Some("a"), None, Some("b")]);
         assert_eq!((0..5).map(|rank| nodes.of(rank)).collect::<Vec<_>>(), [0, 1, 2, 3, 0]);
-        assert_eq!(nodes.count(), 4);
+        assert_eq!((nodes.size(), nodes.count()), (5, 4));
         assert_eq!(nodes.first_beside(4), 0);
         assert_eq!((nodes.is_alone(0), nodes.is_alone(2)), (false, true));
         assert_eq!(nodes.beside(0).collect::<Vec<_>>(), [0, 4]);

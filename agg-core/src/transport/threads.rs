@@ -3,7 +3,7 @@
 use super::{NodeTable, Nodes, SharedLocks, SharedPointer, ThreadLocks, Transport};
 use crate::error::{Error, ErrorClass};
 use crate::lanes::{Lane, Lanes};
-use crate::node::Node;
+use crate::node::{Map, Node};
 use crate::task::{self, BoxFuture};
 use crate::{Result, group};
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +29,9 @@ pub struct ThreadTransport {
     node: Option<Node>,
     /// How many events of its own mailbox this rank has seen.
     seen: AtomicU64,
+    /// Lengths of what this rank has sent to other nodes.
+    #[cfg(test)]
+    abroad: Mutex<Vec<usize>>,
 }
 
 struct Hub {
@@ -83,20 +86,17 @@ impl SharedPointer for ThreadPointer {
 struct Slot(Mutex<Option<Vec<u8>>>);
 
 /// The memory of each rank's node, in rank order; none at all if it is not to be had.
-fn nodes(hosts: &[String]) -> Result<Vec<Option<Node>>> {
-    let mut nodes: Vec<Option<Node>> = hosts.iter().map(|_| None).collect();
-    for rank in 0..hosts.len() {
-        if nodes[rank].is_some() {
-            continue;
-        }
-        let members: Vec<usize> = (0..hosts.len()).filter(|r| hosts[*r] == hosts[rank]).collect();
-        let first = Node::create(members.clone(), 0)?;
-        for (index, member) in members.iter().enumerate().skip(1) {
-            nodes[*member] = Some(Node::open(first.address(), members.clone(), index)?);
-        }
-        nodes[rank] = Some(first);
+fn memory(nodes: &Nodes) -> Result<Vec<Option<Node>>> {
+    let mut made: Vec<Option<Node>> = Vec::new();
+    for rank in 0..nodes.size() {
+        let map = Map::new(nodes, rank);
+        let node = match made.get(nodes.first_beside(rank)) {
+            Some(Some(first)) => Node::open(first.address(), map)?,
+            _ => Node::create(map)?,
+        };
+        made.push(Some(node));
     }
-    Ok(nodes)
+    Ok(made)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -134,17 +134,13 @@ impl ThreadTransport {
 
     /// As many ranks as there are names; rank `i` says that it runs on host `hosts[i]`.
     pub fn group_on(hosts: Vec<String>) -> Vec<Arc<Self>> {
-        let mut nodes = nodes(&hosts).unwrap_or_default();
-        Self::connected(hosts, |rank| nodes.get_mut(rank).and_then(Option::take))
+        let hub = Hub::new(hosts);
+        let mut memory = memory(&hub.nodes).unwrap_or_default();
+        Self::connected(&hub, |rank| memory.get_mut(rank).and_then(Option::take))
     }
 
-    fn connected(
-        hosts: Vec<String>,
-        mut node: impl FnMut(usize) -> Option<Node>,
-    ) -> Vec<Arc<Self>> {
-        let size = hosts.len();
-        let hub = Hub::new(hosts);
-        (0..size).map(|rank| Arc::new(Self::member(rank, &hub, node(rank)))).collect()
+    fn connected(hub: &Arc<Hub>, mut node: impl FnMut(usize) -> Option<Node>) -> Vec<Arc<Self>> {
+        (0..hub.hosts.len()).map(|rank| Arc::new(Self::member(rank, hub, node(rank)))).collect()
     }
 
     pub(super) fn only(host: String) -> Arc<Self> {
@@ -154,12 +150,27 @@ impl ThreadTransport {
     fn member(rank: usize, hub: &Arc<Hub>, node: Option<Node>) -> Self {
         let lanes = Lanes::new(MAX_TAG);
         let (hub, next, seen) = (Arc::clone(hub), OnceLock::new(), AtomicU64::new(0));
-        Self { rank, hub, node, lanes, next, seen }
+        Self {
+            rank,
+            hub,
+            node,
+            lanes,
+            next,
+            seen,
+            #[cfg(test)]
+            abroad: Mutex::default(),
+        }
     }
 
     /// The same ranks without memory that they share: all data travels in messages.
     pub fn group_without_memory(size: usize) -> Vec<Arc<Self>> {
-        Self::connected(vec!["localhost".into(); size], |_| None)
+        Self::connected(&Hub::new(vec!["localhost".into(); size]), |_| None)
+    }
+
+    /// The lengths of the messages that this rank has sent to other nodes.
+    #[cfg(test)]
+    pub(crate) fn sent_abroad(&self) -> Vec<usize> {
+        locked(&self.abroad).clone()
     }
 
     fn no_such_rank(&self, rank: usize) -> Error {
@@ -186,6 +197,10 @@ impl Transport for ThreadTransport {
             let error = self.no_such_rank(to);
             return Box::pin(async { Err(error) });
         };
+        #[cfg(test)]
+        if self.hub.nodes.of(to) != self.hub.nodes.of(self.rank) {
+            locked(&self.abroad).push(bytes.len());
+        }
         let matched = Arc::new(AtomicBool::new(false));
         let mut queues = locked(&mailbox.queues);
         let queue = queues.entry((self.rank, tag)).or_default();

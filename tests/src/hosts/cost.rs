@@ -30,12 +30,11 @@ pub struct Bounds {
     pub wire_per_mille: u64,
     /// Bytes between hosts besides: the agreement of the ranks, views, barriers.
     pub wire_constant: u64,
-    /// Bytes of messages between ranks, also of one host, for each byte of data, in thousandths.
+    /// Bytes of messages with data, also between ranks of one host, for each byte of data, in
+    /// thousandths.
     pub messages_per_mille: u64,
-    /// Messages of each rank for each window of an aggregator.
+    /// Messages between each host and each window of another.
     pub messages_per_window: u64,
-    /// Messages of each rank besides.
-    pub messages_besides: u64,
 }
 
 impl Cost {
@@ -89,8 +88,9 @@ impl Cost {
         let bytes = of_data(bounds.messages_per_mille);
         at_most("bytes in messages", count("message_bytes"), bytes)?;
         // Each host has an aggregator, whose last window may be a small one.
-        let windows = self.data.div_ceil(WINDOW) + self.sent.len() as u64;
-        let each = windows * bounds.messages_per_window + bounds.messages_besides;
-        at_most("messages", count("messages"), each.saturating_mul(count("ranks")))
+        let hosts = self.sent.len() as u64;
+        let windows = self.data.div_ceil(WINDOW) + hosts;
+        let most = windows * (hosts - 1) * bounds.messages_per_window;
+        at_most("messages", count("messages"), most)
     }
 }

@@ -9,7 +9,7 @@ use super::traffic::Traffic;
 use super::work::Call;
 use agg_core::hints::{Hints, Switch};
 use agg_core::node;
-use agg_core::plan::{self, Decision, Domains, Method, Sequence, Way, Wishes};
+use agg_core::plan::{self, Decision, Domains, Method, Sequence, Total, Way, Wishes};
 
 /// Windows of shared memory beyond this many times what the data would fill are not used, and how
 /// many may be empty in any case (`agg_core::exchange`).
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 
 /// Plans a call as every rank does.
 pub(crate) fn plan(setting: &Setting<'_>, call: &Call) -> Plan {
-    let decision = plan::decide(&call.all, wishes(setting));
+    let decision = plan::decide(&total(setting, call), wishes(setting));
     let talk = messages::meeting(setting);
     let mut plan =
         Plan { decision, way: Way::Independent, grid: None, aggregators: Vec::new(), talk };
@@ -37,6 +37,12 @@ pub(crate) fn plan(setting: &Setting<'_>, call: &Call) -> Plan {
         plan.two_phase(setting, call);
     }
     plan
+}
+
+/// What the ranks of all nodes bring.
+fn total(setting: &Setting<'_>, call: &Call) -> Total {
+    let nodes = call.all.chunks(setting.per_node() as usize).map(Total::of);
+    Total::join(&nodes.collect::<Vec<_>>())
 }
 
 /// No hint but those of the command line.
@@ -65,17 +71,26 @@ impl Plan {
         self.aggregators = setting.aggregators.to_vec();
         let window = node::window_size(setting.ranks_of_node() as usize) as u64;
         let size = window.min(buffer(setting));
-        let every = setting.named || plan::spread(&call.all, call.hull());
-        let domains_of_node =
-            domains(setting, call, if every { self.aggregators.len() } else { 1 });
+        let mut of_nodes = setting.aggregators.to_vec();
+        if !setting.named {
+            of_nodes.sort_unstable();
+            if !total(setting, call).is_spread() {
+                of_nodes.dedup_by_key(|rank| setting.node(*rank as u64));
+            }
+        }
+        let domains_of_node = domains(setting, call, of_nodes.len());
         let most = call.bytes().div_ceil(size).saturating_mul(SPARSE).saturating_add(FREE);
         let dense = Sequence::new(domains_of_node, size).count() <= most;
         self.way = messages::way(setting, dense);
         self.grid = Some(match self.way {
-            Way::Memory => Grid::sequence(domains_of_node, size),
+            Way::Memory | Way::Nodes => {
+                self.aggregators = of_nodes;
+                Grid::sequence(domains_of_node, size)
+            }
             Way::Messages | Way::Independent => {
                 let domains = domains(setting, call, self.aggregators.len());
                 let headers = messages::headers(call, &domains, &self.aggregators);
+                self.talk.add(messages::everybody(setting));
                 self.talk.add(headers);
                 Grid::sequence(domains, plan::window_size(&call.all, buffer(setting)))
             }
@@ -103,7 +118,10 @@ impl Plan {
             state_bytes: self.talk.state + lists as u64,
             communicator_bytes: communicator(setting),
             view_bytes: call.view_bytes,
-            buffer_bytes: node::memory_size(setting.ranks_of_node() as usize) as u64,
+            buffer_bytes: node::memory_size(
+                setting.ranks_of_node() as usize,
+                setting.nodes as usize,
+            ) as u64,
             latency_steps: self.talk.steps,
             control_messages: self.talk.messages,
             exact: true,
@@ -140,7 +158,9 @@ impl Plan {
         let at_a_time = setting.ranks_of_node().min(node::WINDOWS_UNDER_WAY as u64);
         match self.way {
             // Whoever is free on an aggregator's node stores a window.
-            Way::Memory if !setting.named => setting.nodes.min(aggregators) * at_a_time,
+            Way::Memory | Way::Nodes if !setting.named => {
+                setting.nodes.min(aggregators) * at_a_time
+            }
             _ => aggregators,
         }
     }
@@ -165,7 +185,12 @@ impl Plan {
         if self.way == Way::Memory {
             (counts.messages, counts.bytes) = (0, 0);
         }
-        prediction.exact = exact;
+        if self.way == Way::Nodes && !setting.writes {
+            // Every answer follows a question; one for nothing has no answer.
+            counts.messages *= 2;
+            counts.messages_between *= 2;
+        }
+        prediction.exact = exact && (setting.writes || self.way != Way::Nodes || call.is_dense());
         let by_window = call.is_dense() || !setting.writes;
         prediction.requests =
             if by_window { counts.windows } else { counts.windows.saturating_add(call.pieces()) };

@@ -4,10 +4,13 @@
 use super::Setting;
 use super::traffic::Senders;
 use super::work::Call;
-use agg_core::plan::{Domains, Summary, Way};
+use agg_core::plan::{Domains, Summary, Total, Way};
 
 /// Bytes of a collective step that travel with their length (`agg_core::group`).
 const FIRST: u64 = 1016;
+
+/// What a node tells the others of its ranks (`agg_core::meeting`).
+const NEWS: u64 = 64;
 
 /// What a rank keeps of another rank's request on an aggregator, besides the view.
 const PEER: u64 = 128;
@@ -35,13 +38,17 @@ impl Talk {
 /// How the data of a two-phase call travels; `dense` says whether windows of shared memory would
 /// not be nearly empty.
 pub(crate) fn way(setting: &Setting<'_>, dense: bool) -> Way {
-    if setting.nodes == 1 && dense { Way::Memory } else { Way::Messages }
+    match (dense, setting.nodes) {
+        (true, 1) => Way::Memory,
+        (true, _) => Way::Nodes,
+        (false, _) => Way::Messages,
+    }
 }
 
 /// Who sends data.
 pub(crate) fn senders(way: Way) -> Senders {
     match way {
-        Way::Memory => Senders::Nodes,
+        Way::Memory | Way::Nodes => Senders::Nodes,
         Way::Messages | Way::Independent => Senders::Ranks,
     }
 }
@@ -56,18 +63,34 @@ fn framed(bytes: u64) -> u64 {
     1 + u64::from(bytes > FIRST)
 }
 
-/// All ranks tell each other their summaries, and agree on the result: in memory if one node has
-/// all ranks, else each rank for itself.
+/// Ranks meet and agree in the memory of their node. The lowest ranks of the nodes tell each other
+/// which call is next, what all bring, and the result.
 pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
-    let (ranks, wire) = (setting.ranks, Summary::WIRE_BYTES as u64);
-    let state = ranks * (size_of::<Summary>() as u64 + wire);
-    if setting.nodes == 1 {
+    let (nodes, wire) = (setting.nodes, Summary::WIRE_BYTES as u64);
+    let own = setting.ranks_of_node() * (size_of::<Summary>() as u64 + wire);
+    let state = own + nodes * (size_of::<Total>() as u64 + NEWS);
+    if nodes == 1 {
         return Talk { state, ..Talk::default() };
     }
-    let distances = (0..depth(ranks)).map(|round| 1 << round);
-    let gather: u64 =
-        distances.map(|distance: u64| framed(distance.min(ranks - distance) * wire)).sum();
-    Talk { messages: ranks * (gather + depth(ranks)), steps: 2 * depth(ranks), state }
+    let messages = nodes - 1 + gather(nodes, NEWS) + nodes * depth(nodes);
+    Talk { messages, steps: 3 * depth(nodes), state }
+}
+
+/// Messages of a step after which each of `members` has `wire` bytes of all.
+fn gather(members: u64, wire: u64) -> u64 {
+    let distances = (0..depth(members)).map(|round| 1 << round);
+    let each = |distance: u64| framed(distance.min(members - distance) * wire);
+    members * distances.map(each).sum::<u64>()
+}
+
+/// Where data travels from rank to rank, all ranks of several nodes tell each other their summaries.
+pub(crate) fn everybody(setting: &Setting<'_>) -> Talk {
+    let (ranks, wire) = (setting.ranks, Summary::WIRE_BYTES as u64);
+    if setting.nodes == 1 {
+        return Talk::default();
+    }
+    let state = ranks * (size_of::<Summary>() as u64 + wire);
+    Talk { messages: gather(ranks, wire), steps: depth(ranks), state }
 }
 
 /// Every rank tells its view to the aggregators of the domains that it may have bytes in.

@@ -43,33 +43,60 @@ impl Scale {
 }
 
 impl Passage<'_> {
-    /// Marks the bytes of `part`, which this rank has put into the window, and tells which of its
-    /// marks are in use.
+    /// Marks the bytes of `part`, which this rank has put into the window or wants from it.
     pub(super) fn mark(&self, window: u32, part: Part) {
-        let (words, len) = self.ring.marks(window, self.ring.index());
-        // SAFETY: aligned, inside the shared memory, all 0; this rank's alone until it arrives.
-        let mut marks = Coverage::over(unsafe { std::slice::from_raw_parts_mut(words, len) });
         let scale = Scale::new(part.window, self.grain);
-        for rows in self.request.view.rows(part.position, part.len as u64) {
-            let (start, len, stride, count) = scale.rows(rows);
-            marks.add_rows(start, len, stride, count);
-        }
+        self.change_marks(window, |marks| {
+            for rows in self.request.view.rows(part.position, part.len as u64) {
+                let (start, len, stride, count) = scale.rows(rows);
+                marks.add_rows(start, len, stride, count);
+            }
+        });
+    }
+
+    /// Marks what another node supplied, which this rank has put into the window.
+    pub(super) fn mark_all(&self, window: u32, supplied: &Coverage) {
+        self.change_marks(window, |marks| {
+            marks.merge(supplied.used().start, supplied.used_words());
+        });
+    }
+
+    /// Changes this rank's marks, and tells which of them are in use.
+    fn change_marks(&self, window: u32, change: impl FnOnce(&mut Coverage<&mut [u64]>)) {
+        let (words, len) = self.ring.marks(window, self.ring.index());
+        let used = self.ring.used(window, self.ring.index());
+        let packed = used.load(Ordering::SeqCst);
+        let before = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
+        // SAFETY: aligned, inside the shared memory, all 0 but those in use; this rank's alone
+        // until it arrives, and this thread's alone until `change` returns.
+        let words = unsafe { std::slice::from_raw_parts_mut(words, len) };
+        let mut marks = Coverage::over(words, before);
+        change(&mut marks);
         let Range { start, end } = marks.used();
-        let packed = (start as u64) << 32 | end as u64;
-        self.ring.used(window, self.ring.index()).store(packed, Ordering::SeqCst);
+        used.store((start as u64) << 32 | end as u64, Ordering::SeqCst);
     }
 
     /// Puts all ranks' marks into `all` and clears them.
     pub(super) fn collect(&self, window: u32, all: &mut Coverage) {
+        self.take_marks(window, |start, words| all.merge(start, words));
+    }
+
+    /// Clears all ranks' marks.
+    pub(super) fn forget(&self, window: u32) {
+        self.take_marks(window, |_, _| ());
+    }
+
+    /// Shows `look` each rank's marks, with the place of their first word, and clears them.
+    fn take_marks(&self, window: u32, mut look: impl FnMut(usize, &[u64])) {
         for index in 0..self.ring.members() {
             let packed = self.ring.used(window, index).swap(0, Ordering::SeqCst);
             let used = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
             if !used.is_empty() {
                 let (words, len) = self.ring.marks(window, index);
-                // SAFETY: as above; the member has arrived and leaves its marks to who stores the
-                // window.
+                // SAFETY: as above; the member has arrived and leaves its marks to who stores,
+                // sends or gets the window.
                 let words = unsafe { std::slice::from_raw_parts_mut(words, len) };
-                all.merge(used.start, &words[used.clone()]);
+                look(used.start, &words[used.clone()]);
                 words[used].fill(0);
             }
         }

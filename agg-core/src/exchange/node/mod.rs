@@ -2,11 +2,20 @@
 //!
 //! Every rank copies its pieces once, in parallel with the others, between its buffer and windows
 //! that follow each other in file order; full windows are stored by whoever is free, and read
-//! by whoever comes first. No data travels in messages and no rank waits for a particular other.
+//! by whoever comes first. No rank waits for a particular other.
+//!
+//! With ranks on several nodes each has a ring of its own, through which all windows pass in one
+//! order. Every file domain has an aggregator, and the window of its node is the one that is stored
+//! or read; to and from the windows of other nodes data travels in one message each.
 
 mod copy;
+mod fetch;
+mod lost;
+mod mail;
 mod marks;
 mod read;
+mod send;
+mod wire;
 mod write;
 
 pub(super) use read::run as read;
@@ -17,8 +26,8 @@ use super::{Request, Scene};
 use crate::Extent;
 use crate::hints::Origin;
 use crate::meeting::Meeting;
-use crate::node::{Operation, Ring};
-use crate::plan::{self, Domains, Sequence, Summary};
+use crate::node::{Node, Operation, Ring};
+use crate::plan::{Domains, Sequence, Summary, Total};
 
 /// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
 const SPARSE: u64 = 32;
@@ -29,16 +38,29 @@ const TURNS: u64 = 4;
 /// Windows that may be empty in any case.
 const FREE: u64 = 64;
 
-/// A collective call whose data passes through the memory of the node.
+/// A collective call whose data passes through the memory of nodes.
 pub(super) struct Passage<'a> {
     scene: Scene<'a>,
     request: Request<'a>,
-    all: &'a [Summary],
+    party: Party<'a>,
     meeting: &'a Meeting<'a>,
     ring: Ring<'a>,
     windows: Sequence,
+    /// The aggregator of each file domain.
+    aggregators: Vec<usize>,
     /// Pieces start and end at multiples of 2 to this power.
     grain: u32,
+}
+
+/// What the ranks bring to a call.
+#[derive(Clone, Copy)]
+pub(super) struct Party<'a> {
+    /// The ranks of this node.
+    pub(super) members: &'a [Summary],
+    /// The nodes.
+    pub(super) nodes: &'a [Total],
+    /// All ranks.
+    pub(super) total: Total,
 }
 
 impl<'a> Passage<'a> {
@@ -46,31 +68,95 @@ impl<'a> Passage<'a> {
     pub(super) fn plan(
         scene: Scene<'a>,
         request: Request<'a>,
-        all: &'a [Summary],
+        party: Party<'a>,
         meeting: &'a Meeting<'a>,
     ) -> Option<Self> {
         // In atomic mode the order of overlapping writes must be that of some sequence of calls.
         let operation = meeting.operation().filter(|_| scene.atomic.is_none())?;
-        let windows = sequence(&scene, all, operation);
-        let bytes = all.iter().fold(0u64, |sum, summary| sum.saturating_add(summary.bytes));
-        let filled = bytes.div_ceil(windows.size());
+        let aggregators = aggregators(&scene, &party.total, operation);
+        let windows = sequence(&scene, &party.total, aggregators.len(), operation);
+        let filled = party.total.bytes.div_ceil(windows.size());
         if windows.count() > filled.saturating_mul(SPARSE).saturating_add(FREE) {
             return None;
         }
         let count = u32::try_from(windows.count()).ok().filter(|count| *count < 1 << 31)?;
-        let with_data = all.iter().filter(|summary| summary.bytes > 0);
-        let grain = with_data.map(|summary| u32::from(summary.grain)).min().unwrap_or(0);
-        let grain = grain.min(windows.grain());
+        let grain = u32::from(party.total.grain).min(windows.grain());
         let ring = Ring::new(operation, count);
-        Some(Self { scene, request, all, meeting, ring, windows, grain })
+        Some(Self { scene, request, party, meeting, ring, windows, aggregators, grain })
     }
 
-    /// How many ranks may have data in `window`.
+    fn node(&self) -> &Node {
+        self.ring.node()
+    }
+
+    /// How many arrivals `window` waits for: of the ranks of this node that may have data in it,
+    /// and of the aggregator if it deals with other nodes.
     fn expected(&self, window: u32) -> u32 {
+        let dealing = self.is_home(window) && self.others(window).next().is_some();
+        self.local(window) + u32::from(dealing)
+    }
+
+    /// How many ranks of this node may have data in `window`.
+    fn local(&self, window: u32) -> u32 {
         let extent = self.windows.extent(window);
         let touches =
             |summary: &&Summary| summary.bytes > 0 && !summary.span.intersect(extent).is_empty();
-        self.all.iter().filter(touches).count() as u32
+        self.party.members.iter().filter(touches).count() as u32
+    }
+
+    /// The other nodes that may have data in `window`.
+    fn others(&self, window: u32) -> impl Iterator<Item = usize> + use<'_, 'a> {
+        let (extent, own) = (self.windows.extent(window), self.node().map().node());
+        let touches = move |node: &Total| !node.hull.intersect(extent).is_empty();
+        let nodes = self.party.nodes.iter().enumerate();
+        nodes.filter(move |(number, node)| *number != own && touches(node)).map(|(n, _)| n)
+    }
+
+    /// The aggregator of the file domain of `window`.
+    fn aggregator(&self, window: u32) -> usize {
+        self.aggregators[self.windows.domain(window)]
+    }
+
+    /// The node whose window `window` is stored or read.
+    fn home(&self, window: u32) -> usize {
+        self.node().map().node_of(self.aggregator(window))
+    }
+
+    fn is_home(&self, window: u32) -> bool {
+        self.home(window) == self.node().map().node()
+    }
+
+    /// The rank of `node` that deals with the aggregator of `window`.
+    fn courier(&self, node: usize, window: u32) -> usize {
+        let members = self.node().map().members_of(node);
+        members[self.windows.domain(window) % members.len()]
+    }
+
+    /// The windows that this rank is the courier of, in order.
+    fn carried(&self) -> impl Iterator<Item = u32> + use<'_, 'a> {
+        let (own, rank) = (self.node().map().node(), self.scene.transport.rank());
+        let windows = self.windows.touched_by(self.party.nodes[own].hull);
+        windows.filter(move |window| !self.is_home(*window) && self.courier(own, *window) == rank)
+    }
+
+    /// The windows about which this rank, as an aggregator, deals with other nodes, in order.
+    fn dealt_with(&self) -> impl Iterator<Item = u32> + use<'_, 'a> {
+        let rank = self.scene.transport.rank();
+        let domain = self.aggregators.iter().position(|aggregator| *aggregator == rank);
+        let extent =
+            domain.map_or_else(Extent::default, |domain| self.windows.domain_extent(domain));
+        self.windows.touched_by(extent).filter(|window| self.others(*window).next().is_some())
+    }
+
+    /// The bytes of `window` that `node` may have data in.
+    fn part_of(&self, node: usize, window: u32) -> Extent {
+        self.party.nodes[node].hull.intersect(self.windows.extent(window))
+    }
+
+    /// The largest message with data of `node` in `window`.
+    fn largest_message(&self, node: usize, window: u32) -> usize {
+        let bytes = self.part_of(node, window).len as usize;
+        wire::most((bytes >> self.grain) + 2, bytes)
     }
 
     /// This rank's data in `extent`: a range of its view's data.
@@ -97,18 +183,19 @@ impl<'a> Passage<'a> {
 
     /// The windows that this rank takes part in, in order.
     fn own_windows(&self) -> impl Iterator<Item = u32> + use<'a> {
-        let own = self.all[self.ring.index()];
+        let own = self.party.members[self.ring.index()];
         let span = if own.bytes > 0 { own.span } else { Extent::default() };
         self.windows.touched_by(span)
     }
 
-    /// Whether this rank stores and reads `window`: every rank that has the file, unless hints name
-    /// aggregators; then the aggregator of its file domain. The rank that opened the file has it.
+    /// Whether this rank stores and reads `window`: every rank of the aggregator's node that has the
+    /// file, unless hints name aggregators; then the aggregator of its file domain. The rank of a
+    /// node that opened the file has it.
     fn serves(&self, window: u32) -> bool {
         if !named(&self.scene) {
-            return self.scene.driver.is_available();
+            return self.is_home(window) && self.scene.driver.is_available();
         }
-        self.scene.aggregators[self.windows.domain(window)] == self.scene.transport.rank()
+        self.aggregator(window) == self.scene.transport.rank()
     }
 }
 
@@ -118,17 +205,40 @@ fn named(scene: &Scene<'_>) -> bool {
     given("cb_nodes") || given("cb_config_list")
 }
 
+/// The aggregators that get file domains, in the order of these.
+///
+/// Every rank of an aggregator's node stores its windows, so one for each node is enough, unless
+/// ranks would wait for each other. Nodes come in the order of their ranks, as data often does:
+/// then most of it stays where it is.
+fn aggregators(scene: &Scene<'_>, total: &Total, operation: &Operation<'_>) -> Vec<usize> {
+    let mut chosen = scene.aggregators.to_vec();
+    if named(scene) {
+        return chosen;
+    }
+    let map = operation.node().map();
+    if operation.node().has_others() {
+        chosen.sort_by_key(|rank| (map.node_of(*rank), *rank));
+    }
+    if !total.is_spread() {
+        chosen.dedup_by_key(|rank| map.node_of(*rank));
+    }
+    chosen
+}
+
 /// The windows of a call.
-fn sequence(scene: &Scene<'_>, all: &[Summary], operation: &Operation<'_>) -> Sequence {
-    let hull = Summary::hull(all);
+fn sequence(
+    scene: &Scene<'_>,
+    total: &Total,
+    aggregators: usize,
+    operation: &Operation<'_>,
+) -> Sequence {
     let stripe = match scene.hints.striping_unit {
         0 => scene.facts.striping_unit,
         unit => unit,
     };
     let alignment = scene.facts.block_size.max(stripe);
     let least = scene.hints.romio_min_fdomain_size;
-    let domains = if named(scene) || plan::spread(all, hull) { scene.aggregators.len() } else { 1 };
-    let domains = Domains::new(hull, domains, alignment, least);
+    let domains = Domains::new(total.hull, aggregators, alignment, least);
     let size = operation.window().min(scene.hints.cb_buffer_size).max(1);
     Sequence::new(domains, size)
 }

@@ -2,17 +2,26 @@
 
 use super::super::step;
 use super::Passage;
-use super::copy;
+use super::{copy, fetch};
 use crate::Extent;
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::plan::Summary;
-use crate::task::yield_now;
+use crate::task::{join, yield_now};
 
 /// Carries out this rank's part of the read.
 pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
     let mut reader = Reader { passage, missing: u64::MAX, result: Ok(()) };
-    let passed = pass(passage, &mut reader).await;
+    passage.ring.pass_over(|window| passage.expected(window));
+    let passed = match passage.node().has_others() {
+        false => pass(passage, &mut reader).await,
+        true => {
+            let own = join(fetch::mark(passage), pass(passage, &mut reader));
+            let messages = join(fetch::run(passage), fetch::serve(passage));
+            let ((marked, passed), (fetched, served)) = join(own, messages).await;
+            marked.and(passed).and(fetched).and(served)
+        }
+    };
     let result = passage.meeting.agree(step::AGREE, passed.and(reader.result)).await;
     // Data counts up to the first byte that is missing; a view's data is in file order.
     let (first, len) = (passage.request.position, passage.request.len());
@@ -60,12 +69,22 @@ impl Passage<'_> {
     }
 
     /// The bytes of the window from the first to the last that a rank may want.
-    fn wanted(&self, window: u32) -> Extent {
+    pub(super) fn wanted(&self, window: u32) -> Extent {
         let extent = self.windows.extent(window);
-        let parts = self.all.iter().filter(|summary| summary.bytes > 0).filter_map(|summary| {
-            let span = summary.span.intersect(extent);
-            (!span.is_empty()).then(|| Summary { span, bytes: 1, ..Summary::default() })
-        });
+        if self.node().has_others() {
+            let nodes = 0..self.party.nodes.len();
+            let parts =
+                nodes.map(|node| self.part_of(node, window)).filter(|part| !part.is_empty());
+            let hull = |a: Extent, b: Extent| {
+                Extent::between(a.offset.min(b.offset), a.end().max(b.end()))
+            };
+            return parts.reduce(hull).unwrap_or_default();
+        }
+        let parts =
+            self.party.members.iter().filter(|summary| summary.bytes > 0).filter_map(|summary| {
+                let span = summary.span.intersect(extent);
+                (!span.is_empty()).then(|| Summary { span, bytes: 1, ..Summary::default() })
+            });
         Summary::hull(&parts.collect::<Vec<_>>())
     }
 }

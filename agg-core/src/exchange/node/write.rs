@@ -3,21 +3,29 @@
 use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
 use super::Passage;
-use super::copy;
+use super::{copy, lost, send};
 use crate::driver::Outcome;
 use crate::error::{Error, Result};
 use crate::independent;
-use crate::task::yield_now;
+use crate::task::{join, yield_now};
 
 /// Carries out this rank's part of the write.
 pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
     let mut keeper = Keeper::new(passage);
-    let passed = pass(passage, &mut keeper).await;
+    passage.ring.pass_over(|window| passage.expected(window));
+    let passed = match passage.node().has_others() {
+        false => pass(passage, &mut keeper).await,
+        true => {
+            let messages = join(send::run(passage), send::receive(passage));
+            let (passed, (sent, received)) = join(pass(passage, &mut keeper), messages).await;
+            passed.and(sent).and(received)
+        }
+    };
     let result = passed.and(keeper.result);
     let result = passage.meeting.agree(step::AGREE, result).await;
     let bytes = match &result {
         Ok(()) => passage.request.len(),
-        Err(_) => passage.stored_bytes(),
+        Err(_) => lost::everywhere(passage).await.map_or(0, |lost| passage.stored_bytes(&lost)),
     };
     Outcome { bytes, result }
 }
@@ -62,25 +70,6 @@ impl Passage<'_> {
     /// wide awake, instead of filling the next ones. The question does not open the file.
     fn has_one_writer(&self) -> bool {
         self.scene.facts.has_one_writer() && !self.scene.hints.direct_write
-    }
-
-    /// After an error: how many of this rank's bytes are in the file.
-    fn stored_bytes(&self) -> u64 {
-        let unstored = self.ring.unstored();
-        let mut bytes = self.request.len();
-        for window in self.own_windows() {
-            let extent = self.windows.extent(window);
-            let part = self.part(extent);
-            let upto = match unstored.parts.iter().find(|(number, _)| *number == window) {
-                Some((_, upto)) => (*upto).clamp(extent.offset, extent.end()),
-                None if window >= unstored.from => extent.offset,
-                None => continue,
-            };
-            let first = part.position;
-            let stored = self.request.view.data_before(upto).clamp(first, first + part.len as u64);
-            bytes -= part.len as u64 - (stored - first);
-        }
-        bytes
     }
 }
 
@@ -127,7 +116,10 @@ impl<'a> Keeper<'a> {
                 marks.clear();
                 stored
             }
-            None => Err((extent.offset, Some(no_memory(bits / 8)))),
+            None => {
+                passage.forget(window);
+                Err((extent.offset, Some(no_memory(bits / 8))))
+            }
         };
         if let Err((upto, error)) = stored {
             passage.ring.note_unstored(window, upto);

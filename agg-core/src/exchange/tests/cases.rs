@@ -31,8 +31,10 @@ pub(crate) struct Case {
     pub(crate) hints: Hints,
     /// What the file holds before.
     pub(crate) before: Vec<u8>,
-    /// The ranks share memory.
+    /// Ranks of one host share memory.
     pub(crate) memory: bool,
+    /// The host of each rank.
+    pub(crate) hosts: Vec<usize>,
     /// Byte of the file before which nobody has data.
     pub(crate) base: u64,
 }
@@ -48,7 +50,10 @@ impl Case {
     /// The ranks of the call.
     pub(crate) fn ranks(&self) -> Vec<Arc<ThreadTransport>> {
         match self.memory {
-            true => ThreadTransport::group(self.parts.len()),
+            true => {
+                let name = |host: &usize| format!("host{host}");
+                ThreadTransport::group_on(self.hosts.iter().map(name).collect())
+            }
             false => ThreadTransport::group_without_memory(self.parts.len()),
         }
     }
@@ -175,14 +180,19 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let sizes = (window, 1..40u64, 0..100u64);
         let file = vec(any::<u8>(), 0..700);
         let far = prop_oneof![3 => Just(0u64), 1 => (1u64 << 40)..(1u64 << 60)];
-        let switches = (any_switch(), any_switch(), any::<bool>(), far);
+        let hosts = prop_oneof![
+            Just(vec![0; ranks]),
+            vec(0..4usize, ranks),
+            (1..4usize).prop_map(move |n| (0..ranks).map(|rank| rank * n / ranks).collect()),
+        ];
+        let switches = (any_switch(), any_switch(), (any::<bool>(), hosts, any::<bool>()), far);
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
                 parts,
                 order,
                 n,
                 (window, block_size, least),
-                (cb_read, cb_write, memory, base),
+                (cb_read, cb_write, (memory, hosts, named), base),
                 before,
             )| {
                 let mut ranked: Vec<(u32, usize)> =
@@ -192,6 +202,10 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 hints.cb_buffer_size = window;
                 hints.romio_min_fdomain_size = least;
                 (hints.romio_cb_read, hints.romio_cb_write) = (cb_read, cb_write);
+                if named {
+                    // Only the aggregators may store and read.
+                    hints.note("cb_nodes", &n.to_string());
+                }
                 let facts = Facts {
                     block_size,
                     striping_unit: 0,
@@ -200,7 +214,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
                 let parts = parts.into_iter().map(|part| part.moved(base)).collect();
-                Case { parts, aggregators, facts, hints, before, memory, base }
+                Case { parts, aggregators, facts, hints, before, memory, base, hosts }
             },
         )
     })

@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod hints;
 mod neighbours;
+mod nodes;
 mod turns;
 
 use super::{Request, Scene, read, write};

@@ -37,15 +37,9 @@ fn records(first: u64, len: u64, every: u64) -> View {
 
 fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
     let hints = small_windows();
-    Arc::new(Case {
-        aggregators: vec![1, 0],
-        parts,
-        facts: facts(),
-        hints,
-        before,
-        memory: false,
-        base: 0,
-    })
+    let (aggregators, hosts) = (vec![1, 0], vec![0; parts.len()]);
+    let (facts, memory, base) = (facts(), false, 0);
+    Arc::new(Case { aggregators, parts, facts, hints, before, memory, base, hosts })
 }
 
 #[test]
