@@ -22,7 +22,7 @@ pub mod hints;
 pub mod independent;
 pub mod lanes;
 pub mod log;
-mod meeting;
+pub mod meeting;
 pub mod memory;
 pub mod node;
 pub mod pattern;

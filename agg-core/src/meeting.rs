@@ -7,20 +7,36 @@
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::group::{self, Ranks};
-use crate::node::{Board, Map, Operation};
+use crate::node::{Board, Map, Met, Node, Operation};
 use crate::tags::TagBlock;
 use crate::task::BoxFuture;
 use crate::task::place::on_caller;
 use crate::transport::Transport;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The step whose tag the meeting itself uses.
-const STEP: u32 = TagBlock::WIDTH - 1;
+/// The step whose tag tells that an operation is next.
+const NEXT: u32 = TagBlock::WIDTH - 1;
 
 /// One collective operation. At most one for each [`TagBlock`].
 pub(crate) struct Meeting<'a> {
     transport: &'a dyn Transport,
     tags: &'a TagBlock,
     operation: Option<Operation<'a>>,
+}
+
+/// Meetings of this process to which all ranks have come, and which have not ended.
+static COMPLETE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many collective operations of this process all their ranks are at: those end without
+/// anything that a rank has yet to begin.
+pub fn complete() -> usize {
+    COMPLETE.load(Ordering::Relaxed)
+}
+
+impl Drop for Meeting<'_> {
+    fn drop(&mut self) {
+        COMPLETE.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What ranks bring to a meeting: the sum of what each of them does.
@@ -71,34 +87,58 @@ impl Brought {
         let numbers = std::array::from_fn(number);
         Self { numbers, flags: bytes[48], kind: bytes[49], stranger }
     }
+
+    fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
+        bytes.chunks_exact(Self::WIRE_BYTES).map(Self::from_bytes).collect()
+    }
 }
 
 impl<'a> Meeting<'a> {
-    /// Joins the operation that `tags` belong to.
+    fn new(
+        transport: &'a dyn Transport,
+        tags: &'a TagBlock,
+        operation: Option<Operation<'a>>,
+    ) -> Self {
+        COMPLETE.fetch_add(1, Ordering::Relaxed);
+        Self { transport, tags, operation }
+    }
+
+    /// Waits until all ranks are at the operation that `tags` belong to, and tells them of `mine`,
+    /// whose last byte holds the kind of the operation in its upper six bits; `sum` puts the parts
+    /// of several ranks together.
     ///
-    /// Several operations of a communicator may be under way, and the memory of a node has room
-    /// for a few. The first node decides which is next, so that no two nodes wait for each other.
-    pub(crate) async fn join(transport: &'a dyn Transport, tags: &'a TagBlock) -> Result<Self> {
+    /// # Errors
+    /// `Other`, on all ranks, if they are in operations of different kinds.
+    pub(crate) async fn hold(
+        transport: &'a dyn Transport,
+        tags: &'a TagBlock,
+        step: u32,
+        mine: &[u8],
+        sum: impl Fn(&[u8]) -> Brought + Send,
+    ) -> Result<(Self, Heard)> {
         tags.ready().await;
-        let Some(node) = transport.node() else {
-            on_caller().await;
-            return Ok(Self { transport, tags, operation: None });
+        let (operation, members, nodes) = match transport.node() {
+            None => {
+                on_caller().await;
+                let members = group::allgather(transport, tags.tag(step), mine).await?;
+                let all = of_one_kind(&members, mine.len(), sum(&members), |place| place);
+                (None, members, vec![all])
+            }
+            Some(node) => {
+                let mut met = node.meet(tags.id(), mine).await?;
+                let members = std::mem::take(&mut met.parts);
+                let rank = |place: usize| node.members()[place];
+                let here = of_one_kind(&members, mine.len(), sum(&members), rank);
+                let (operation, nodes) = match node.has_others() {
+                    true => meet_others(transport, node, met, (tags, step), here).await?,
+                    false => (node.claim(met).await?, vec![here]),
+                };
+                (Some(operation), members, nodes)
+            }
         };
-        if node.has_others() {
-            on_caller().await;
-        }
-        let first = node.map().node() == 0;
-        if node.is_leader() && !first {
-            group::bcast(&Leaders::new(transport, node.map()), tags.tag(STEP), 0, vec![]).await?;
-        }
-        let operation = match first || node.is_leader() {
-            true => node.claim(tags.id()).await?,
-            false => node.follow(tags.id()).await?,
-        };
-        if node.is_leader() && first {
-            group::bcast(&Leaders::new(transport, node.map()), tags.tag(STEP), 0, vec![]).await?;
-        }
-        Ok(Self { transport, tags, operation: Some(operation) })
+        let meeting = Self::new(transport, tags, operation);
+        meeting.check_kinds(kind_of(mine), &nodes)?;
+        Ok((meeting, Heard { members, nodes }))
     }
 
     /// The operation in the memory of the node.
@@ -128,33 +168,6 @@ impl<'a> Meeting<'a> {
         self.operation.as_ref().is_some_and(|operation| operation.node().has_others())
     }
 
-    /// Tells all ranks of `mine`, whose last byte holds the kind of the operation in its upper six
-    /// bits; `sum` puts the parts of several ranks together. At most once.
-    ///
-    /// # Errors
-    /// `Other`, on all ranks, if they are in operations of different kinds.
-    pub(crate) async fn hear(
-        &self,
-        step: u32,
-        mine: &[u8],
-        sum: impl Fn(&[u8]) -> Brought + Send,
-    ) -> Result<Heard> {
-        let members = match &self.operation {
-            Some(operation) => operation.meet(mine).await?,
-            None => group::allgather(self.transport, self.tags.tag(step), mine).await?,
-        };
-        let here = self.of_one_kind(&members, mine.len(), sum(&members));
-        let nodes = match &self.operation {
-            Some(_) if self.has_others() => {
-                let bytes = self.gather(Board::News, step, &here.to_bytes()).await?;
-                bytes.chunks_exact(Brought::WIRE_BYTES).map(Brought::from_bytes).collect()
-            }
-            _ => vec![here],
-        };
-        self.check_kinds(kind_of(mine), &nodes)?;
-        Ok(Heard { members, nodes })
-    }
-
     /// Gives the ranks of all nodes the `mine` of each node, as its leader has it, in the order of
     /// nodes, end to end. Once for each board.
     pub(crate) async fn gather(&self, board: Board, step: u32, mine: &[u8]) -> Result<Vec<u8>> {
@@ -163,16 +176,6 @@ impl<'a> Meeting<'a> {
         let all = group::allgather(&leaders, self.tags.tag(step), mine).await?;
         operation.publish(board, &all);
         Ok(all)
-    }
-
-    /// Completes `sum` with the kinds of the parts.
-    fn of_one_kind(&self, parts: &[u8], len: usize, sum: Brought) -> Brought {
-        let mut kinds = parts.chunks_exact(len.max(1)).map(kind_of);
-        let kind = kinds.next().unwrap_or(0);
-        let place = kinds.position(|other| other != kind).map(|place| place + 1);
-        let ranks = self.operation.as_ref().map(|operation| operation.node().members());
-        let rank = place.map(|place| ranks.map_or(place, |ranks| ranks[place]));
-        Brought { kind, stranger: rank.and_then(|rank| u32::try_from(rank).ok()), ..sum }
     }
 
     fn check_kinds(&self, kind: u8, nodes: &[Brought]) -> Result<()> {
@@ -210,6 +213,47 @@ impl<'a> Meeting<'a> {
         operation.pronounce(&all);
         all
     }
+}
+
+/// Claims the place of an operation that all ranks of this node are at as soon as those of all
+/// nodes are; what each node brings.
+///
+/// Several operations may be under way, and the memory of a node has room for a few. The first node
+/// decides which is next, so that no two nodes wait for each other.
+async fn meet_others<'a>(
+    transport: &'a dyn Transport,
+    node: &'a Node,
+    met: Met,
+    (tags, step): (&TagBlock, u32),
+    here: Brought,
+) -> Result<(Operation<'a>, Vec<Brought>)> {
+    on_caller().await;
+    if !node.is_leader() {
+        let operation = node.follow(met).await?;
+        let news = operation.published(Board::News).await?;
+        return Ok((operation, Brought::all_from_bytes(&news)));
+    }
+    let leaders = Leaders::new(transport, node.map());
+    let news = group::allgather(&leaders, tags.tag(step), &here.to_bytes()).await?;
+    let first = node.map().node() == 0;
+    if !first {
+        group::bcast(&leaders, tags.tag(NEXT), 0, vec![]).await?;
+    }
+    let operation = node.claim(met).await?;
+    if first {
+        group::bcast(&leaders, tags.tag(NEXT), 0, vec![]).await?;
+    }
+    operation.publish(Board::News, &news);
+    Ok((operation, Brought::all_from_bytes(&news)))
+}
+
+/// Completes `sum` with the kinds of the parts; `rank` knows whose part is in which place.
+fn of_one_kind(parts: &[u8], len: usize, sum: Brought, rank: impl Fn(usize) -> usize) -> Brought {
+    let mut kinds = parts.chunks_exact(len.max(1)).map(kind_of);
+    let kind = kinds.next().unwrap_or(0);
+    let place = kinds.position(|other| other != kind).map(|place| place + 1);
+    let stranger = place.and_then(|place| u32::try_from(rank(place)).ok());
+    Brought { kind, stranger, ..sum }
 }
 
 fn kind_of(part: &[u8]) -> u8 {

@@ -129,8 +129,7 @@ async fn run(
     });
     let mine =
         Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
-    let meeting = Meeting::join(scene.transport, tags).await?;
-    let (members, nodes) = hear(&meeting, mine).await?;
+    let (meeting, members, nodes) = hear(scene.transport, tags, mine).await?;
     let total = Total::join(&nodes);
     let wishes = Wishes {
         buffering,
@@ -155,15 +154,20 @@ async fn run(
 
 /// Tells the others of `mine`: the summaries of the ranks of this node, or of all if they share no
 /// memory, and what each node brings.
-async fn hear(meeting: &Meeting<'_>, mine: Summary) -> Result<(Vec<Summary>, Vec<Total>)> {
+async fn hear<'a>(
+    transport: &'a dyn Transport,
+    tags: &'a TagBlock,
+    mine: Summary,
+) -> Result<(Meeting<'a>, Vec<Summary>, Vec<Total>)> {
     let brought = |parts: &[u8]| {
         let (numbers, flags) = Total::of(&Summary::all_from_bytes(parts)).to_numbers();
         Brought::new(numbers, flags)
     };
-    let heard = meeting.hear(step::SUMMARIES, &mine.to_bytes(), brought).await?;
+    let (step, mine) = (step::SUMMARIES, mine.to_bytes());
+    let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought).await?;
     let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
     let nodes = heard.nodes.iter().map(total_of).collect();
-    Ok((Summary::all_from_bytes(&heard.members), nodes))
+    Ok((meeting, Summary::all_from_bytes(&heard.members), nodes))
 }
 
 /// What all ranks know after they have met.

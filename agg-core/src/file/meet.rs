@@ -53,11 +53,10 @@ pub(super) async fn meet(
     if transport.size() == 1 {
         return checked.map(|()| vec![words]);
     }
-    let meeting = Meeting::join(transport, tags).await?;
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     mine.resize(FLAGS, 0);
     mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
-    let heard = meeting.hear(0, &mine, brought).await?;
+    let (meeting, heard) = Meeting::hold(transport, tags, 0, &mine, brought).await?;
     let has = |flag: u8| heard.nodes.iter().any(|node| node.flags & flag != 0);
     if has(FAILED) {
         meeting.agree(1, checked).await?;
@@ -80,7 +79,7 @@ fn brought(parts: &[u8]) -> Brought {
     let failed = parts.chunks_exact(PART).any(|part| part[FLAGS] & FAILED != 0);
     let differ = all.any(|words| words != first);
     let numbers = std::array::from_fn(|i| first.get(i).copied().unwrap_or(0));
-    Brought::new(numbers, u8::from(failed) * FAILED | u8::from(differ) * DIFFER)
+    Brought::new(numbers, (u8::from(failed) * FAILED) | (u8::from(differ) * DIFFER))
 }
 
 fn words_of(part: &[u8]) -> Words {

@@ -1,8 +1,8 @@
 //! What lies where in the shared memory of a node.
 //!
 //! ```text
-//! process numbers of the members
-//! operation 0: control words | slots | summaries | results | verdict | boards | marks in use | windows | marks
+//! process numbers of the members | reaches of their rolls | events of calls | rolls | parts
+//! operation 0: control words | slots | results | verdict | boards | marks in use | windows | marks
 //! operation 1: ...
 //! ```
 
@@ -10,6 +10,9 @@ use super::Map;
 
 /// Operations that the ranks of a node can have under way at a time; more wait for their turn.
 pub(crate) const OPERATIONS: usize = 4;
+
+/// Operations that a rank can be at without the others; see `roll.rs`.
+pub(crate) const CALLS: usize = 256;
 
 /// Windows of one operation that may be filled or stored at a time.
 pub(crate) const DEPTH: usize = 4;
@@ -72,7 +75,6 @@ pub(crate) mod control {
     pub(crate) const END: usize = 8;
     pub(crate) const EVENTS: usize = 16;
     pub(crate) const LEFT: usize = 20;
-    pub(crate) const MET: usize = 24;
     pub(crate) const ENDED: usize = 28;
     pub(crate) const FAILED: usize = 32;
     pub(crate) const DONE: usize = 36;
@@ -116,25 +118,41 @@ impl Layout {
         4 * index
     }
 
+    /// How far one has to look for a call of member `index`.
+    pub(crate) fn reach(&self, index: usize) -> usize {
+        self.process(self.members) + 4 * index
+    }
+
+    /// The word that changes when an operation is at last called by all; then that which counts
+    /// ranks whose rolls are full.
+    pub(crate) fn calls(&self) -> usize {
+        self.reach(self.members).next_multiple_of(64)
+    }
+
+    /// The number of the operation in place `call` of the roll of member `index`.
+    pub(crate) fn call(&self, index: usize, call: usize) -> usize {
+        self.calls() + 64 + 8 * (CALLS * index + call)
+    }
+
+    /// What member `index` tells the others with that call.
+    pub(crate) fn part(&self, index: usize, call: usize) -> usize {
+        self.call(self.members, 0) + SUMMARY * (CALLS * index + call)
+    }
+
     /// The start of operation `place`.
     pub(crate) fn operation(&self, place: usize) -> usize {
-        (4 * self.members).next_multiple_of(PAGE) + place * (self.marks(DEPTH, 0) - self.base())
+        self.base() + place * (self.marks(DEPTH, 0) - self.base())
     }
 
     fn base(&self) -> usize {
-        (4 * self.members).next_multiple_of(PAGE)
+        self.part(self.members, 0).next_multiple_of(PAGE)
     }
 
     // The places below are those of operation 0; `Operation` adds the distance.
 
-    /// What member `index` tells the others when they meet.
-    pub(crate) fn summary(&self, index: usize) -> usize {
-        self.base() + control::BYTES + SUMMARY * index
-    }
-
     /// The error of member `index`.
     pub(crate) fn result(&self, index: usize) -> usize {
-        self.summary(self.members) + RESULT * index
+        self.base() + control::BYTES + RESULT * index
     }
 
     /// The error that all nodes agreed on.
@@ -187,9 +205,14 @@ mod tests {
         for members in 1..=64 {
             let layout = Layout::new(members, 1, members);
             assert!(layout.window >= SMALLEST_WINDOW);
-            let control = OPERATIONS
-                * (control::BYTES + (members + 2) * (SUMMARY + RESULT + 8 * DEPTH) + PAGE);
-            assert!(layout.len() <= BUDGET + control + 2 * PAGE, "{members}: {}", layout.len());
+            let control =
+                OPERATIONS * (control::BYTES + (members + 2) * (RESULT + 8 * DEPTH) + PAGE);
+            let rolls = members * CALLS * (8 + SUMMARY);
+            assert!(
+                layout.len() <= BUDGET + control + rolls + 3 * PAGE,
+                "{members}: {}",
+                layout.len()
+            );
         }
         assert_eq!(Layout::new(8, 1, 8).window, 1 << 20);
         assert_eq!(Layout::new(1, 9, 64).window, Layout::new(64, 9, 64).window);
@@ -199,8 +222,12 @@ mod tests {
     fn nothing_overlaps() {
         let layout = Layout::new(3, 5, 4);
         let places = [
+            (layout.process(0), 3 * 4),
+            (layout.reach(0), 3 * 4),
+            (layout.calls(), 8),
+            (layout.call(0, 0), 3 * 8 * CALLS),
+            (layout.part(0, 0), 3 * SUMMARY * CALLS),
             (layout.operation(0), control::BYTES),
-            (layout.summary(0), 3 * SUMMARY),
             (layout.result(0), 3 * RESULT),
             (layout.verdict(), RESULT),
             (layout.board(Board::News), layout.board_len(Board::News)),

@@ -1,10 +1,10 @@
 //! The ranks of one node: memory that they share, and collective steps in it.
 //!
-//! A node's ranks share one nameless memory for each communicator. In it, up to
-//! `layout::OPERATIONS` collective operations take place at a time: the ranks *meet* (each
-//! hears what all want), pass data through a ring of *windows* of the file (`ring.rs`), and *agree*
-//! on the result. There are no locks; who waits sleeps until something happens. Messages travel only
-//! between nodes: see `meeting.rs`.
+//! A node's ranks share one nameless memory for each communicator. In it the ranks of a collective
+//! operation *meet* (each hears what all want, `roll.rs`); then it gets one of
+//! `layout::OPERATIONS` places, where the ranks pass data through a ring of *windows* of the file
+//! (`ring.rs`), and *agree* on the result (`operation.rs`). There are no locks; who waits sleeps
+//! until something happens. Messages travel only between nodes: see `meeting.rs`.
 
 mod form;
 mod futex;
@@ -13,6 +13,7 @@ mod map;
 mod memory;
 mod operation;
 mod ring;
+mod roll;
 
 pub use form::form;
 pub(crate) use layout::Board;
@@ -22,6 +23,7 @@ pub use memory::NodeAddress;
 pub(crate) use memory::{MemoryFile, open_descriptor};
 pub(crate) use operation::Operation;
 pub(crate) use ring::{Ring, Unstored};
+pub(crate) use roll::Met;
 
 use crate::error::{Error, ErrorClass, Result};
 use layout::Layout;
@@ -50,6 +52,12 @@ pub fn memory_size(members: usize, nodes: usize) -> usize {
 /// Wakes all who sleep on `word`.
 pub(crate) fn wake(word: &AtomicU32) {
     futex::wake(word);
+}
+
+/// Makes numbers of operations spread: those of one file follow each other, those of several files
+/// start alike.
+fn mixed(id: u64) -> u64 {
+    id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
 /// One rank's access to the memory of its node.

@@ -1,7 +1,8 @@
-//! One collective operation in the memory of a node: claiming a place, meeting, agreeing.
+//! One collective operation in the memory of a node: claiming a place, agreeing.
 
 use super::Node;
-use super::layout::{Board, OPERATIONS, RESULT, SUMMARY, control};
+use super::layout::{Board, OPERATIONS, RESULT, control};
+use super::roll::Met;
 use crate::error::{Error, ErrorClass, Result};
 use crate::task;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,29 +21,26 @@ pub(crate) struct Operation<'a> {
     pub(super) node: &'a Node,
     /// Distance of its bytes from those of operation 0.
     pub(super) base: usize,
+    met: Met,
 }
 
 impl Node {
-    /// Claims the place of operation `id`, which is unique among the operations of this node's
-    /// memory and the same on all its ranks.
-    pub(crate) async fn claim(&self, id: u64) -> Result<Operation<'_>> {
-        self.enter(id, true).await
+    /// Claims the place of an operation, unless another member has done so.
+    pub(crate) async fn claim(&self, met: Met) -> Result<Operation<'_>> {
+        self.enter(met, true).await
     }
 
     /// As [`Node::claim`], after another rank of the node has claimed the place.
-    pub(crate) async fn follow(&self, id: u64) -> Result<Operation<'_>> {
-        self.enter(id, false).await
+    pub(crate) async fn follow(&self, met: Met) -> Result<Operation<'_>> {
+        self.enter(met, false).await
     }
 
-    async fn enter(&self, id: u64, first: bool) -> Result<Operation<'_>> {
-        // Operations of one file follow each other in number, those of several files start alike.
-        let mixed = id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let place = (mixed % OPERATIONS as u64) as usize;
+    async fn enter(&self, met: Met, first: bool) -> Result<Operation<'_>> {
+        let id = met.id;
+        let place = (super::mixed(id) % OPERATIONS as u64) as usize;
         let base = self.layout.operation(place) - self.layout.operation(0);
-        let operation = Operation { node: self, base };
+        let operation = Operation { node: self, base, met };
         let owner = operation.long(control::ID);
-        // 0 is a free place.
-        let id = id + 1;
         let claimed = || {
             if !first {
                 return (owner.load(Ordering::SeqCst) == id).then_some(());
@@ -63,6 +61,36 @@ impl Node {
                 Err(error)
             }
         }
+    }
+
+    /// Waits until `ready` has a value. Everything it looks at changes before `events` does.
+    ///
+    /// # Errors
+    /// `Other` if a member's process ends meanwhile.
+    pub(super) async fn until<T>(
+        &self,
+        events: &AtomicU32,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<T> {
+        let mut looked: Option<Instant> = None;
+        std::future::poll_fn(move |_| {
+            let seen = events.load(Ordering::SeqCst);
+            if let Some(value) = ready() {
+                return Poll::Ready(Ok(value));
+            }
+            if looked.get_or_insert_with(Instant::now).elapsed() >= PULSE {
+                looked = Some(Instant::now());
+                if let Err(error) = self.all_live() {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            match self.has_others() {
+                true => task::sleep_among_nodes(events, seen),
+                false => task::sleep_until_changed(events, seen),
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -89,27 +117,8 @@ impl<'a> Operation<'a> {
     ///
     /// # Errors
     /// `Other` if a member's process ends meanwhile.
-    pub(super) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> Result<T> {
-        let events = self.word(control::EVENTS);
-        let mut looked: Option<Instant> = None;
-        std::future::poll_fn(move |_| {
-            let seen = events.load(Ordering::SeqCst);
-            if let Some(value) = ready() {
-                return Poll::Ready(Ok(value));
-            }
-            if looked.get_or_insert_with(Instant::now).elapsed() >= PULSE {
-                looked = Some(Instant::now());
-                if let Err(error) = self.node.all_live() {
-                    return Poll::Ready(Err(error));
-                }
-            }
-            match self.node.has_others() {
-                true => task::sleep_among_nodes(events, seen),
-                false => task::sleep_until_changed(events, seen),
-            }
-            Poll::Pending
-        })
-        .await
+    pub(super) async fn until<T>(&self, ready: impl FnMut() -> Option<T>) -> Result<T> {
+        self.node.until(self.word(control::EVENTS), ready).await
     }
 
     /// Wakes those who wait in [`Operation::until`].
@@ -117,30 +126,6 @@ impl<'a> Operation<'a> {
         let events = self.word(control::EVENTS);
         events.fetch_add(1, Ordering::SeqCst);
         super::futex::wake(events);
-    }
-
-    /// Gives every member the `mine` of all, in the order of members, end to end. Once for each
-    /// operation.
-    pub(crate) async fn meet(&self, mine: &[u8]) -> Result<Vec<u8>> {
-        let len = mine.len();
-        assert!(len <= SUMMARY, "a part of {len} bytes");
-        let place =
-            |index| self.node.memory.place(self.node.layout.summary(index) + self.base, len);
-        // SAFETY: this member's part is written by nobody else, and read only after `MET` counts it.
-        unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), place(self.node.index()), len) };
-        let met = self.word(control::MET);
-        if met.fetch_add(1, Ordering::SeqCst) as usize + 1 == self.members() {
-            self.announce();
-        } else {
-            self.until(|| (met.load(Ordering::SeqCst) as usize == self.members()).then_some(()))
-                .await?;
-        }
-        let mut all = vec![0; len * self.members()];
-        for (index, part) in all.chunks_exact_mut(len.max(1)).enumerate() {
-            // SAFETY: all parts are complete, and not written again before all members have left.
-            unsafe { std::ptr::copy_nonoverlapping(place(index), part.as_mut_ptr(), len) };
-        }
-        Ok(all)
     }
 
     /// Ends the operation with one result on all members: that of the lowest rank that failed.
@@ -287,6 +272,7 @@ impl Drop for Operation<'_> {
             self.word(at).store(0, Ordering::Relaxed);
         }
         self.long(control::END).store(0, Ordering::Relaxed);
+        self.node.strike(&self.met);
         self.long(control::ID).store(0, Ordering::SeqCst);
         self.announce();
     }

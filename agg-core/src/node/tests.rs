@@ -2,7 +2,7 @@
 
 use super::{Map, Node};
 use crate::error::{Error, ErrorClass};
-use crate::task::{block_on, take_sleep};
+use crate::task::{BoxFuture, block_on, join_all, take_sleep};
 use crate::transport::threads::tests::run;
 use crate::transport::{Nodes, Transport};
 use std::time::Duration;
@@ -14,11 +14,11 @@ fn every_rank_hears_what_all_bring_time_after_time() {
             Box::pin(async move {
                 let node = transport.node().expect("threads share memory");
                 for id in 0..300u64 {
-                    let operation = node.claim(id).await.expect("all live");
                     let mine = [transport.rank() as u8, id as u8];
-                    let all = operation.meet(&mine).await.expect("all live");
+                    let met = node.meet(id, &mine).await.expect("all live");
                     let wanted: Vec<u8> = (0..size as u8).flat_map(|r| [r, id as u8]).collect();
-                    assert_eq!(all, wanted);
+                    assert_eq!(met.parts, wanted);
+                    let operation = node.claim(met).await.expect("all live");
                     assert_eq!(operation.agree(Ok(())).await, Ok(()));
                 }
                 true
@@ -28,11 +28,58 @@ fn every_rank_hears_what_all_bring_time_after_time() {
     }
 }
 
+/// Takes part in an operation that moves no data.
+async fn attend(node: &Node, id: u64) {
+    let met = node.meet(id, &[7]).await.expect("all live");
+    let operation = node.claim(met).await.expect("all live");
+    operation.agree(Ok(())).await.expect("nobody fails");
+}
+
+#[test]
+fn many_operations_may_be_begun_in_different_orders() {
+    run(3, |transport| {
+        Box::pin(async move {
+            let node = transport.node().expect("threads share memory");
+            let together = |ids: Vec<u64>| -> BoxFuture<'_, Vec<()>> {
+                Box::pin(join_all(
+                    ids.into_iter()
+                        .map(|id| Box::pin(attend(node, id)) as BoxFuture<'_, ()>)
+                        .collect(),
+                ))
+            };
+            for first in (0..4).map(|round| round << 40) {
+                match transport.rank() {
+                    0 => drop(together((first..first + 200).collect()).await),
+                    1 => drop(together((first..first + 200).rev().collect()).await),
+                    _ => {
+                        for id in (first..first + 200).rev() {
+                            attend(node, id).await;
+                        }
+                    }
+                }
+            }
+        })
+    });
+}
+
+#[test]
+fn more_operations_than_a_roll_has_room_for_wait_for_their_turn() {
+    run(2, |transport| {
+        Box::pin(async move {
+            let node = transport.node().expect("threads share memory");
+            let all = (0..900).map(|id| Box::pin(attend(node, id)) as BoxFuture<'_, ()>).collect();
+            join_all(all).await;
+        })
+    });
+}
+
 #[test]
 fn the_error_of_the_lowest_rank_that_failed_reaches_all_also_a_long_one() {
     let results = run(4, |transport| {
         Box::pin(async move {
-            let operation = transport.node().expect("memory").claim(7).await.expect("all live");
+            let node = transport.node().expect("memory");
+            let met = node.meet(7, &[]).await.expect("all live");
+            let operation = node.claim(met).await.expect("all live");
             let local = match transport.rank() {
                 0 | 3 => Ok(()),
                 rank => Err(Error::new(ErrorClass::NoSpace, format!("{rank}{}", "é".repeat(4000)))
@@ -54,11 +101,7 @@ fn who_waits_for_a_process_that_has_ended_gets_an_error() {
     let node = Node::create(Map::new(&nodes, 4)).expect("memory");
     let other = Node::open(node.address(), Map::new(&nodes, 9)).expect("memory");
     other.pretend_to_have_ended();
-    let meeting = async {
-        let operation = node.claim(0).await?;
-        operation.meet(&[1]).await
-    };
-    let result = block_on(meeting, |_| {
+    let result = block_on(node.meet(0, &[1]), |_| {
         take_sleep().expect("a word to wait for").wait(Duration::from_millis(100));
     });
     let error = result.expect_err("nobody else is there");

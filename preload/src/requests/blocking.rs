@@ -6,12 +6,16 @@ use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::progress::{advances, rest_until_told};
 use crate::{mpi, room, transport};
-use agg_core::workers;
+use agg_core::{meeting, workers};
 use libc::c_int;
 use std::time::{Duration, Instant};
 
 /// How long a collective call waits for file operations that nobody helps along.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The same while all ranks are at one of them: then it ends with us, unless one of them has given
+/// up before.
+const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts a call by its nonblocking twin and lets file operations proceed until it has ended.
 /// Point-to-point messages match whichever of the two is called.
@@ -90,6 +94,10 @@ pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
     }
 }
 
+fn patience() -> Duration {
+    if meeting::complete() > 0 { LONG_PATIENCE } else { PATIENCE }
+}
+
 /// Before a collective call: lets file operations end, but for those that workers end by
 /// themselves.
 ///
@@ -113,7 +121,7 @@ pub fn before_collective(_: &Abi) {
         transport::poke();
         if advanced() != seen {
             (seen, since, waits) = (advanced(), Instant::now(), 0);
-        } else if since.elapsed() > PATIENCE {
+        } else if since.elapsed() > patience() {
             return;
         }
         rest_until_told(told, waits);

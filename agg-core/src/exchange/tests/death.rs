@@ -11,7 +11,6 @@ use crate::driver::{Driver, Outcome};
 use crate::error::ErrorClass;
 use crate::exchange::hear;
 use crate::hints::{Hints, Switch};
-use crate::meeting::Meeting;
 use crate::memory::Memory;
 use crate::plan::Summary;
 use crate::report::Counters;
@@ -34,8 +33,7 @@ async fn die(transport: &dyn Transport, tags: &TagBlock, way: Way) {
     let kind = if way == Way::Write { 2 } else { 1 };
     let span = Extent::between(SHARED, FILE);
     let mine = Summary { span, bytes: 100, pieces: 10, kind, ..Summary::default() };
-    let meeting = Meeting::join(transport, tags).await.expect("all live");
-    hear(&meeting, mine).await.expect("all live");
+    let (meeting, ..) = hear(transport, tags, mine).await.expect("all live");
     transport.node().expect("memory").pretend_to_have_ended();
     // A process that has ended leaves nothing ready for the next call.
     std::mem::forget(meeting);

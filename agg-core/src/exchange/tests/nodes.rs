@@ -7,7 +7,6 @@ use crate::datatype::Datatype;
 use crate::driver::Facts;
 use crate::exchange::{hear, step};
 use crate::hints::{Hints, Switch};
-use crate::meeting::Meeting;
 use crate::memory::Memory;
 use crate::plan::Summary;
 use crate::report::{Counters, Totals};
@@ -127,9 +126,9 @@ fn meetings_of(nodes: usize, ranks: usize) -> Vec<Vec<usize>> {
     run_on(on(&hosts), |transport| {
         Box::pin(async move {
             let tags = Tags::new(transport.max_tag()).next();
-            let meeting = Meeting::join(&*transport, &tags).await.expect("all live");
             let mine = Summary { kind: 2, ..Summary::default() };
-            let (members, nodes) = hear(&meeting, mine).await.expect("all are in one operation");
+            let met = hear(&*transport, &tags, mine).await;
+            let (meeting, members, nodes) = met.expect("all are in one operation");
             let own = transport.nodes().beside(transport.rank()).count();
             assert_eq!((members.len(), nodes.len()), (own, transport.nodes().count()));
             meeting.agree(step::AGREE, Ok(())).await.expect("nobody fails");
@@ -148,7 +147,7 @@ fn ranks_meet_in_a_logarithm_of_messages_of_a_few_words_for_each_node() {
             "the number of ranks of a node makes no difference"
         );
         for (rank, sent) in many.iter().enumerate() {
-            // Who is next; what all nodes bring; the result.
+            // What all nodes bring; who is next; the result.
             let rounds = nodes.next_power_of_two().ilog2() as usize;
             let most = if rank < nodes { 3 * rounds } else { 0 };
             let (count, bytes) = (sent.len(), sent.iter().sum::<usize>());

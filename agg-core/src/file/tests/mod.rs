@@ -8,6 +8,7 @@ mod deferred;
 mod faults;
 mod manage;
 mod open;
+mod orders;
 mod pointers;
 mod split;
 
