@@ -29,20 +29,15 @@ pub(crate) struct Plan {
 
 /// Plans a call as every rank does.
 pub(crate) fn plan(setting: &Setting<'_>, call: &Call) -> Plan {
-    let decision = plan::decide(&total(setting, call), wishes(setting));
+    let total = total(setting, call);
+    let decision = plan::decide(&total, wishes(setting));
     let talk = messages::meeting(setting);
     let mut plan =
         Plan { decision, way: Way::Independent, grid: None, aggregators: Vec::new(), talk };
     if decision.method == Method::TwoPhase {
-        plan.two_phase(setting, call);
+        plan.two_phase(setting, call, &total);
     }
     plan
-}
-
-/// What the ranks of all nodes bring.
-fn total(setting: &Setting<'_>, call: &Call) -> Total {
-    let nodes = call.all.chunks(setting.per_node() as usize).map(Total::of);
-    Total::join(&nodes.collect::<Vec<_>>())
 }
 
 /// No hint but those of the command line.
@@ -65,36 +60,45 @@ fn domains(setting: &Setting<'_>, call: &Call, count: usize) -> Domains {
     Domains::new(call.hull(), count, alignment, 0)
 }
 
+/// What all ranks bring, as the nodes tell each other.
+fn total(setting: &Setting<'_>, call: &Call) -> Total {
+    let nodes: Vec<Total> = call.all.chunks(setting.per_node() as usize).map(Total::of).collect();
+    Total::join(&nodes)
+}
+
+/// The aggregators of a call whose data goes through the memory of nodes: one for each node, in
+/// the order of these, unless hints name them or ranks work on different parts of the file.
+fn of_nodes(setting: &Setting<'_>, spread: bool) -> Vec<usize> {
+    let mut chosen = setting.aggregators.to_vec();
+    if setting.named {
+        return chosen;
+    }
+    let node = |rank: &usize| setting.node(*rank as u64);
+    chosen.sort_by_key(|rank| (node(rank), *rank));
+    if !spread {
+        chosen.dedup_by_key(|rank| node(rank));
+    }
+    chosen
+}
+
 impl Plan {
     /// Windows and aggregators of a call in two phases.
-    fn two_phase(&mut self, setting: &Setting<'_>, call: &Call) {
-        self.aggregators = setting.aggregators.to_vec();
+    fn two_phase(&mut self, setting: &Setting<'_>, call: &Call, total: &Total) {
         let window = node::window_size(setting.ranks_of_node() as usize) as u64;
         let size = window.min(buffer(setting));
-        let mut of_nodes = setting.aggregators.to_vec();
-        if !setting.named {
-            of_nodes.sort_unstable();
-            if !total(setting, call).is_spread() {
-                of_nodes.dedup_by_key(|rank| setting.node(*rank as u64));
-            }
-        }
-        let domains_of_node = domains(setting, call, of_nodes.len());
+        self.aggregators = of_nodes(setting, total.is_spread());
+        let of_nodes = domains(setting, call, self.aggregators.len());
         let most = call.bytes().div_ceil(size).saturating_mul(SPARSE).saturating_add(FREE);
-        let dense = Sequence::new(domains_of_node, size).count() <= most;
-        self.way = messages::way(setting, dense);
-        self.grid = Some(match self.way {
-            Way::Memory | Way::Nodes => {
-                self.aggregators = of_nodes;
-                Grid::sequence(domains_of_node, size)
-            }
-            Way::Messages | Way::Independent => {
-                let domains = domains(setting, call, self.aggregators.len());
-                let headers = messages::headers(call, &domains, &self.aggregators);
-                self.talk.add(messages::everybody(setting));
-                self.talk.add(headers);
-                Grid::sequence(domains, plan::window_size(&call.all, buffer(setting)))
-            }
-        });
+        self.way = messages::way(setting, Sequence::new(of_nodes, size).count() <= most);
+        if self.way != Way::Messages {
+            self.grid = Some(Grid::sequence(of_nodes, size));
+            return;
+        }
+        self.aggregators = setting.aggregators.to_vec();
+        let domains = domains(setting, call, self.aggregators.len());
+        self.talk.add(messages::everybody(setting));
+        self.talk.add(messages::headers(call, &domains, &self.aggregators));
+        self.grid = Some(Grid::sequence(domains, plan::window_size(&call.all, buffer(setting))));
     }
 
     /// What counts the messages of this plan.
@@ -118,10 +122,7 @@ impl Plan {
             state_bytes: self.talk.state + lists as u64,
             communicator_bytes: communicator(setting),
             view_bytes: call.view_bytes,
-            buffer_bytes: node::memory_size(
-                setting.ranks_of_node() as usize,
-                setting.nodes as usize,
-            ) as u64,
+            buffer_bytes: node_memory(setting),
             latency_steps: self.talk.steps,
             control_messages: self.talk.messages,
             exact: true,
@@ -182,21 +183,24 @@ impl Plan {
             prediction.buffer_bytes = 5 * grid.size();
         }
         let (mut counts, exact) = traffic.finish();
-        if self.way == Way::Memory {
-            (counts.messages, counts.bytes) = (0, 0);
-        }
         if self.way == Way::Nodes && !setting.writes {
-            // Every answer follows a question; one for nothing has no answer.
-            counts.messages *= 2;
-            counts.messages_between *= 2;
+            // A node asks about every window between its first and its last byte, and is answered
+            // where it wants something.
+            counts.messages += counts.filled;
+            counts.messages_between += counts.filled;
         }
-        prediction.exact = exact && (setting.writes || self.way != Way::Nodes || call.is_dense());
+        prediction.exact = exact;
         let by_window = call.is_dense() || !setting.writes;
         prediction.requests =
             if by_window { counts.windows } else { counts.windows.saturating_add(call.pieces()) };
         prediction.requests_exact = by_window && exact;
         prediction.counts = counts;
     }
+}
+
+/// The memory that the ranks of a node share for a communicator.
+fn node_memory(setting: &Setting<'_>) -> u64 {
+    node::memory_size(setting.ranks_of_node() as usize, setting.nodes as usize) as u64
 }
 
 /// What a rank keeps for a communicator: the node of every rank and the ranks of every node (twice,

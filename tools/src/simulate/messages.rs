@@ -9,8 +9,8 @@ use agg_core::plan::{Domains, Summary, Total, Way};
 /// Bytes of a collective step that travel with their length (`agg_core::group`).
 const FIRST: u64 = 1016;
 
-/// What a node tells the others of its ranks (`agg_core::meeting`).
-const NEWS: u64 = 64;
+/// Bytes of what a node brings to a meeting (`agg_core::meeting`).
+const BROUGHT: u64 = 64;
 
 /// What a rank keeps of another rank's request on an aggregator, besides the view.
 const PEER: u64 = 128;
@@ -39,9 +39,9 @@ impl Talk {
 /// not be nearly empty.
 pub(crate) fn way(setting: &Setting<'_>, dense: bool) -> Way {
     match (dense, setting.nodes) {
+        (false, _) => Way::Messages,
         (true, 1) => Way::Memory,
         (true, _) => Way::Nodes,
-        (false, _) => Way::Messages,
     }
 }
 
@@ -63,34 +63,37 @@ fn framed(bytes: u64) -> u64 {
     1 + u64::from(bytes > FIRST)
 }
 
-/// Ranks meet and agree in the memory of their node. The lowest ranks of the nodes tell each other
-/// which call is next, what all bring, and the result.
+/// Messages of a step in which all of `members` tell each other `bytes`.
+fn gathering(members: u64, bytes: u64) -> u64 {
+    let distances = (0..depth(members)).map(|round| 1 << round);
+    let lengths = distances.map(|distance: u64| distance.min(members - distance) * bytes);
+    members * lengths.map(framed).sum::<u64>()
+}
+
+/// The ranks of each node meet in its memory; the first of each node wait for their turn, tell
+/// each other what their nodes bring, and agree on the result.
 pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
-    let (nodes, wire) = (setting.nodes, Summary::WIRE_BYTES as u64);
-    let own = setting.ranks_of_node() * (size_of::<Summary>() as u64 + wire);
-    let state = own + nodes * (size_of::<Total>() as u64 + NEWS);
+    let nodes = setting.nodes;
+    let state =
+        setting.ranks_of_node() * size_of::<Summary>() as u64 + nodes * size_of::<Total>() as u64;
     if nodes == 1 {
         return Talk { state, ..Talk::default() };
     }
-    let messages = nodes - 1 + gather(nodes, NEWS) + nodes * depth(nodes);
+    let (turn, agreement) = (nodes - 1, nodes * depth(nodes));
+    let messages = turn + gathering(nodes, BROUGHT) + agreement;
     Talk { messages, steps: 3 * depth(nodes), state }
 }
 
-/// Messages of a step after which each of `members` has `wire` bytes of all.
-fn gather(members: u64, wire: u64) -> u64 {
-    let distances = (0..depth(members)).map(|round| 1 << round);
-    let each = |distance: u64| framed(distance.min(members - distance) * wire);
-    members * distances.map(each).sum::<u64>()
-}
-
-/// Where data travels from rank to rank, all ranks of several nodes tell each other their summaries.
+/// Where data does not go through the memory of nodes, each rank has to know what all others want.
 pub(crate) fn everybody(setting: &Setting<'_>) -> Talk {
-    let (ranks, wire) = (setting.ranks, Summary::WIRE_BYTES as u64);
     if setting.nodes == 1 {
         return Talk::default();
     }
-    let state = ranks * (size_of::<Summary>() as u64 + wire);
-    Talk { messages: gather(ranks, wire), steps: depth(ranks), state }
+    Talk {
+        messages: gathering(setting.ranks, Summary::WIRE_BYTES as u64),
+        steps: depth(setting.ranks),
+        state: setting.ranks * size_of::<Summary>() as u64,
+    }
 }
 
 /// Every rank tells its view to the aggregators of the domains that it may have bytes in.

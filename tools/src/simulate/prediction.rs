@@ -50,6 +50,7 @@ impl Prediction {
         self.aggregators = self.aggregators.max(other.aggregators);
         self.counts.messages += other.counts.messages;
         self.counts.messages_between += other.counts.messages_between;
+        self.counts.filled += other.counts.filled;
         self.counts.bytes += other.counts.bytes;
         self.counts.bytes_between += other.counts.bytes_between;
         self.counts.partners += other.counts.partners;
@@ -78,6 +79,7 @@ impl Prediction {
         for value in [
             &mut counts.messages,
             &mut counts.messages_between,
+            &mut counts.filled,
             &mut counts.bytes,
             &mut counts.bytes_between,
             &mut counts.partners,

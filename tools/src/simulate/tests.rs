@@ -95,6 +95,7 @@ fn walked(
             }
         }
     }
+    let filled = sent.iter().filter(|(.., between, _)| *between).count() as u64;
     if by_node {
         // Every window from the first to the last one with data of the node.
         for (node, parts) in (0u64..).zip(pieces.chunks(per_node as usize)) {
@@ -112,6 +113,7 @@ fn walked(
     traffic::Counts {
         messages: sent.iter().filter(|(.., itself)| !itself).count() as u64,
         messages_between: sent.iter().filter(|(.., between, _)| *between).count() as u64,
+        filled,
         bytes,
         bytes_between,
         partners: partners.len() as u64,
@@ -237,9 +239,10 @@ fn several_calls_add_up() {
 }
 
 #[test]
-fn a_hundred_thousand_ranks_need_few_steps() {
+fn a_hundred_thousand_ranks_need_little_state_and_few_steps() {
     let plans = predicted("interleaved,piece=1K,bytes=1G", 100_000, 128);
-    // Three steps among 782 nodes, each 10 messages deep.
+    assert!(plans[0].state_bytes <= 64 << 10, "{} bytes", plans[0].state_bytes);
+    // 782 nodes: three steps of ten messages each.
     assert_eq!(plans[0].latency_steps, 30);
     assert!(plans[1].state_bytes > 10 << 20, "{} bytes", plans[1].state_bytes);
 }

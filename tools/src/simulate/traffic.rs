@@ -26,6 +26,8 @@ pub(crate) struct Counts {
     pub(crate) messages: u64,
     /// Those to another node.
     pub(crate) messages_between: u64,
+    /// Of these, those of windows in which the sender has data.
+    pub(crate) filled: u64,
     /// Data bytes to another rank.
     pub(crate) bytes: u64,
     /// Those to another node.
@@ -167,9 +169,13 @@ impl Traffic {
             (Senders::Nodes, [(first, _), .., (_, last)]) => vec![(*first, *last)],
             _ => touched.clone(),
         };
-        let total: u64 = own.iter().map(|(first, last)| last - first + 1).sum();
+        let total = length(&own);
         let home = self.of_node.get(&self.node).map_or(&[][..], Vec::as_slice);
-        let at_home: u64 = home.iter().map(|domain| self.windows_of(*domain, &own)).sum();
+        let at_home = |ranges: &[(u64, u64)]| -> u64 {
+            home.iter().map(|domain| self.windows_of(*domain, ranges)).sum()
+        };
+        let filled = length(&touched) - at_home(&touched);
+        let at_home = at_home(&own);
         let by_itself = match rank {
             None => at_home,
             Some(rank) => {
@@ -178,6 +184,7 @@ impl Traffic {
         };
         self.counts.messages += total - by_itself;
         self.counts.messages_between += total - at_home;
+        self.counts.filled += filled;
         self.counts.partners += self.partners(&own, total);
         for range in touched {
             push(&mut self.all, range);
@@ -227,7 +234,7 @@ impl Traffic {
     /// The counts, when all ranks have been added.
     pub(crate) fn finish(mut self) -> (Counts, bool) {
         self.end_of_sender(None);
-        self.counts.windows = union(self.all).iter().map(|(first, last)| last - first + 1).sum();
+        self.counts.windows = length(&union(self.all));
         (self.counts, self.exact)
     }
 }
@@ -248,4 +255,9 @@ fn union(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
         push(&mut joined, range);
     }
     joined
+}
+
+/// How many numbers are in `ranges`.
+fn length(ranges: &[(u64, u64)]) -> u64 {
+    ranges.iter().map(|(first, last)| last - first + 1).sum()
 }
