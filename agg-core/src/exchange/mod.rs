@@ -19,6 +19,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use crate::Extent;
 use crate::driver::{Driver, Facts, Outcome};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
@@ -129,8 +130,7 @@ async fn run(
     });
     let mine =
         Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
-    let (meeting, members, nodes) = hear(scene.transport, tags, mine).await?;
-    let total = Total::join(&nodes);
+    let Heard { meeting, members, nodes, total } = hear(scene.transport, tags, mine).await?;
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,
@@ -152,13 +152,21 @@ async fn run(
     carry_out(scene, request, tags, direction, decided).await
 }
 
+/// What a rank knows when all have met.
+struct Heard<'a> {
+    meeting: Meeting<'a>,
+    members: Vec<Summary>,
+    nodes: Vec<Extent>,
+    total: Total,
+}
+
 /// Tells the others of `mine`: the summaries of the ranks of this node, or of all if they share no
-/// memory, and what each node brings.
+/// memory, the part of the file that each node asks for, and what all bring together.
 async fn hear<'a>(
     transport: &'a dyn Transport,
     tags: &'a TagBlock,
     mine: Summary,
-) -> Result<(Meeting<'a>, Vec<Summary>, Vec<Total>)> {
+) -> Result<Heard<'a>> {
     let brought = |parts: &[u8]| {
         let (numbers, flags) = Total::of(&Summary::all_from_bytes(parts)).to_numbers();
         Brought::new(numbers, flags)
@@ -166,8 +174,10 @@ async fn hear<'a>(
     let (step, mine) = (step::SUMMARIES, mine.to_bytes());
     let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought).await?;
     let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
-    let nodes = heard.nodes.iter().map(total_of).collect();
-    Ok((meeting, Summary::all_from_bytes(&heard.members), nodes))
+    let nodes: Vec<Total> = heard.nodes.iter().map(total_of).collect();
+    let members = Summary::all_from_bytes(&heard.members);
+    let total = Total::join(&nodes);
+    Ok(Heard { meeting, members, nodes: nodes.iter().map(|node| node.hull).collect(), total })
 }
 
 /// What all ranks know after they have met.

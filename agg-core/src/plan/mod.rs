@@ -4,6 +4,7 @@
 //! summaries and [`decide()`] alike, so no rank needs to tell another what it decided.
 
 pub mod aggregators;
+mod crowd;
 mod decide;
 mod domains;
 pub mod figures;
@@ -12,6 +13,7 @@ mod sequence;
 mod total;
 mod window;
 
+pub use crowd::Crowd;
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
 pub use reason::{Note, Reason, Way};

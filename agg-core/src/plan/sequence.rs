@@ -73,28 +73,21 @@ impl Sequence {
         Extent::new(start, self.size).intersect(domain)
     }
 
-    /// The windows that have bytes of `span`, in order.
+    /// The windows that have bytes of `span`, in order. Keeps no list of them.
     pub fn touched_by(&self, span: Extent) -> impl Iterator<Item = u32> + use<> {
         let this = *self;
         let touched = self.domains.touched_by(span);
-        let ranges: Vec<_> = touched
-            .map(|domain| {
-                let extent = this.domains.extent(domain);
-                let part = span.intersect(extent);
-                let rounds = this.index(extent, part.offset)..=this.index(extent, part.end() - 1);
-                (domain as u64, rounds)
-            })
-            .collect();
-        let first = ranges.iter().map(|(_, rounds)| *rounds.start()).min().unwrap_or(1);
-        let last = ranges.iter().map(|(_, rounds)| *rounds.end()).max().unwrap_or(0);
+        let rounds = move |domain: usize| {
+            let extent = this.domains.extent(domain);
+            let part = span.intersect(extent);
+            this.index(extent, part.offset)..=this.index(extent, part.end() - 1)
+        };
+        let first = touched.clone().map(|domain| *rounds(domain).start()).min().unwrap_or(1);
+        let last = touched.clone().map(|domain| *rounds(domain).end()).max().unwrap_or(0);
         let domains = self.domains.count() as u64;
         (first..=last).flat_map(move |round| {
-            let here: Vec<u32> = ranges
-                .iter()
-                .filter(|(_, rounds)| rounds.contains(&round))
-                .map(|(domain, _)| (round * domains + domain) as u32)
-                .collect();
-            here
+            let here = touched.clone().filter(move |domain| rounds(*domain).contains(&round));
+            here.map(move |domain| (round * domains + domain as u64) as u32)
         })
     }
 }

@@ -4,7 +4,8 @@
 use super::Setting;
 use super::traffic::Senders;
 use super::work::Call;
-use agg_core::plan::{Domains, Summary, Total, Way};
+use agg_core::Extent;
+use agg_core::plan::{Domains, Summary, Way};
 
 /// Bytes of a collective step that travel with their length (`agg_core::group`).
 const FIRST: u64 = 1016;
@@ -74,8 +75,10 @@ fn gathering(members: u64, bytes: u64) -> u64 {
 /// each other what their nodes bring, and agree on the result.
 pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
     let nodes = setting.nodes;
-    let state =
-        setting.ranks_of_node() * size_of::<Summary>() as u64 + nodes * size_of::<Total>() as u64;
+    // A summary for each rank of the node, the part of the file for each node, and of both the
+    // sorted starts and ends.
+    let (summary, span) = (size_of::<Summary>() as u64, size_of::<Extent>() as u64);
+    let state = setting.ranks_of_node() * (summary + span) + nodes * 2 * span;
     if nodes == 1 {
         return Talk { state, ..Talk::default() };
     }

@@ -27,7 +27,7 @@ use crate::Extent;
 use crate::hints::Origin;
 use crate::meeting::Meeting;
 use crate::node::{Node, Operation, Ring};
-use crate::plan::{Domains, Sequence, Summary, Total};
+use crate::plan::{Crowd, Domains, Sequence, Summary, Total};
 
 /// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
 const SPARSE: u64 = 32;
@@ -48,6 +48,9 @@ pub(super) struct Passage<'a> {
     windows: Sequence,
     /// The aggregator of each file domain.
     aggregators: Vec<usize>,
+    /// The ranks of this node with data, and the nodes.
+    crowd: Crowd,
+    crowd_of_nodes: Crowd,
     /// Pieces start and end at multiples of 2 to this power.
     grain: u32,
 }
@@ -57,8 +60,8 @@ pub(super) struct Passage<'a> {
 pub(super) struct Party<'a> {
     /// The ranks of this node.
     pub(super) members: &'a [Summary],
-    /// The nodes.
-    pub(super) nodes: &'a [Total],
+    /// The file bytes from the first to the last that each node asks for.
+    pub(super) nodes: &'a [Extent],
     /// All ranks.
     pub(super) total: Total,
 }
@@ -82,7 +85,21 @@ impl<'a> Passage<'a> {
         let count = u32::try_from(windows.count()).ok().filter(|count| *count < 1 << 31)?;
         let grain = u32::from(party.total.grain).min(windows.grain());
         let ring = Ring::new(operation, count);
-        Some(Self { scene, request, party, meeting, ring, windows, aggregators, grain })
+        let with_data = party.members.iter().filter(|summary| summary.bytes > 0);
+        let crowd = Crowd::of(with_data.map(|summary| summary.span));
+        let crowd_of_nodes = Crowd::of(party.nodes.iter().copied());
+        Some(Self {
+            scene,
+            request,
+            party,
+            meeting,
+            ring,
+            windows,
+            aggregators,
+            crowd,
+            crowd_of_nodes,
+            grain,
+        })
     }
 
     fn node(&self) -> &Node {
@@ -92,22 +109,26 @@ impl<'a> Passage<'a> {
     /// How many arrivals `window` waits for: of the ranks of this node that may have data in it,
     /// and of the aggregator if it deals with other nodes.
     fn expected(&self, window: u32) -> u32 {
-        let dealing = self.is_home(window) && self.others(window).next().is_some();
-        self.local(window) + u32::from(dealing)
+        self.local(window) + u32::from(self.is_home(window) && self.has_others(window))
     }
 
     /// How many ranks of this node may have data in `window`.
     fn local(&self, window: u32) -> u32 {
+        self.crowd.at(self.windows.extent(window)) as u32
+    }
+
+    /// Whether another node may have data in `window`.
+    fn has_others(&self, window: u32) -> bool {
         let extent = self.windows.extent(window);
-        let touches =
-            |summary: &&Summary| summary.bytes > 0 && !summary.span.intersect(extent).is_empty();
-        self.party.members.iter().filter(touches).count() as u32
+        let own = self.party.nodes.get(self.node().map().node());
+        let here = own.is_some_and(|own| !own.intersect(extent).is_empty());
+        self.crowd_of_nodes.at(extent) > usize::from(here)
     }
 
     /// The other nodes that may have data in `window`.
     fn others(&self, window: u32) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let (extent, own) = (self.windows.extent(window), self.node().map().node());
-        let touches = move |node: &Total| !node.hull.intersect(extent).is_empty();
+        let touches = move |node: &Extent| !node.intersect(extent).is_empty();
         let nodes = self.party.nodes.iter().enumerate();
         nodes.filter(move |(number, node)| *number != own && touches(node)).map(|(n, _)| n)
     }
@@ -135,7 +156,7 @@ impl<'a> Passage<'a> {
     /// The windows that this rank is the courier of, in order.
     fn carried(&self) -> impl Iterator<Item = u32> + use<'_, 'a> {
         let (own, rank) = (self.node().map().node(), self.scene.transport.rank());
-        let windows = self.windows.touched_by(self.party.nodes[own].hull);
+        let windows = self.windows.touched_by(self.party.nodes[own]);
         windows.filter(move |window| !self.is_home(*window) && self.courier(own, *window) == rank)
     }
 
@@ -145,12 +166,12 @@ impl<'a> Passage<'a> {
         let domain = self.aggregators.iter().position(|aggregator| *aggregator == rank);
         let extent =
             domain.map_or_else(Extent::default, |domain| self.windows.domain_extent(domain));
-        self.windows.touched_by(extent).filter(|window| self.others(*window).next().is_some())
+        self.windows.touched_by(extent).filter(|window| self.has_others(*window))
     }
 
     /// The bytes of `window` that `node` may have data in.
     fn part_of(&self, node: usize, window: u32) -> Extent {
-        self.party.nodes[node].hull.intersect(self.windows.extent(window))
+        self.party.nodes[node].intersect(self.windows.extent(window))
     }
 
     /// The largest message with data of `node` in `window`.

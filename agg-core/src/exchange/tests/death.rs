@@ -9,7 +9,7 @@ use crate::Extent;
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Outcome};
 use crate::error::ErrorClass;
-use crate::exchange::hear;
+use crate::exchange::{Heard, hear};
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
 use crate::plan::Summary;
@@ -33,7 +33,7 @@ async fn die(transport: &dyn Transport, tags: &TagBlock, way: Way) {
     let kind = if way == Way::Write { 2 } else { 1 };
     let span = Extent::between(SHARED, FILE);
     let mine = Summary { span, bytes: 100, pieces: 10, kind, ..Summary::default() };
-    let (meeting, ..) = hear(transport, tags, mine).await.expect("all live");
+    let Heard { meeting, .. } = hear(transport, tags, mine).await.expect("all live");
     transport.node().expect("memory").pretend_to_have_ended();
     // A process that has ended leaves nothing ready for the next call.
     std::mem::forget(meeting);

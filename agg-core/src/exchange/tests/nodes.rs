@@ -5,7 +5,7 @@ use super::disk::{Access, Disk};
 use super::{Request, Scene};
 use crate::datatype::Datatype;
 use crate::driver::Facts;
-use crate::exchange::{hear, step};
+use crate::exchange::{Heard, hear, step};
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
 use crate::plan::Summary;
@@ -127,8 +127,8 @@ fn meetings_of(nodes: usize, ranks: usize) -> Vec<Vec<usize>> {
         Box::pin(async move {
             let tags = Tags::new(transport.max_tag()).next();
             let mine = Summary { kind: 2, ..Summary::default() };
-            let met = hear(&*transport, &tags, mine).await;
-            let (meeting, members, nodes) = met.expect("all are in one operation");
+            let heard = hear(&*transport, &tags, mine).await.expect("all are in one operation");
+            let Heard { meeting, members, nodes, .. } = heard;
             let own = transport.nodes().beside(transport.rank()).count();
             assert_eq!((members.len(), nodes.len()), (own, transport.nodes().count()));
             meeting.agree(step::AGREE, Ok(())).await.expect("nobody fails");

@@ -1,0 +1,56 @@
+//! How many have something in a part of the file, without a look at each of them.
+
+use crate::Extent;
+
+/// Spans of a file, of which only starts and ends are kept: two words each.
+#[derive(Clone, Debug, Default)]
+pub struct Crowd {
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl Crowd {
+    /// The crowd of `spans`; those without a byte do not count.
+    pub fn of(spans: impl Iterator<Item = Extent> + Clone) -> Self {
+        let sorted = |mut offsets: Vec<u64>| {
+            offsets.sort_unstable();
+            offsets
+        };
+        let spans = spans.filter(|span| !span.is_empty());
+        Self {
+            starts: sorted(spans.clone().map(|span| span.offset).collect()),
+            ends: sorted(spans.map(|span| span.end()).collect()),
+        }
+    }
+
+    /// How many spans have a byte of `extent`: O(log spans).
+    pub fn at(&self, extent: Extent) -> usize {
+        if extent.is_empty() {
+            return 0;
+        }
+        // Whoever has ended before has also started.
+        let started = self.starts.partition_point(|start| *start < extent.end());
+        started - self.ends.partition_point(|end| *end <= extent.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn extents() -> impl Strategy<Value = Extent> {
+        let offset = prop_oneof![0..40u64, u64::MAX - 40..u64::MAX];
+        (offset, 0..20u64).prop_map(|(offset, len)| Extent::new(offset, len))
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_are_counted_as_have_a_byte(
+            spans in proptest::collection::vec(extents(), 0..12), extent in extents(),
+        ) {
+            let having = spans.iter().filter(|span| !span.intersect(extent).is_empty()).count();
+            prop_assert_eq!(Crowd::of(spans.iter().copied()).at(extent), having);
+        }
+    }
+}
