@@ -136,6 +136,7 @@ async fn run(
         only_collective: scene.hints.romio_no_indep_rw,
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
+        together: !meeting.needs_messages(),
     };
     let decision = plan::decide(&total, wishes);
     let request = match (decision.method, request) {

@@ -9,6 +9,9 @@ use crate::hints::Switch;
 const READ_PIECE: u64 = 16 << 10;
 /// The same for writes, which wait for each other at the file.
 const WRITE_PIECE: u64 = 64 << 10;
+/// The same for pieces that no other rank's pieces lie between, with prompt requests: nothing can be
+/// joined but the ends of neighbours.
+const SEPARATE_PIECE: u64 = 4 << 10;
 /// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
 const PROMPT: u64 = 5_000;
 /// Where moving a MiB takes longer, in nanoseconds, reading bytes twice costs more than passing
@@ -26,6 +29,9 @@ pub struct Wishes {
     pub writes: bool,
     /// The file is in atomic mode: ranks that work independently wait for each other.
     pub atomic: bool,
+    /// All ranks are on one node, so they share the kernel's view of the file: requests of one rank
+    /// do not take its parts away from another.
+    pub together: bool,
 }
 
 /// How a collective call is carried out.
@@ -84,9 +90,13 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
     let mean = all.bytes / all.pieces.max(1);
     if !all.interleaved {
         // Aggregators cannot join pieces that no other rank's pieces lie between.
-        return match mean >= worthwhile.min(WRITE_PIECE) {
-            true => say(Method::Independent, Reason::LargeSeparate),
-            false => say(Method::TwoPhase, Reason::Small),
+        let prompt = wishes.together && all.figures.latency() <= PROMPT;
+        return if mean >= worthwhile.min(WRITE_PIECE) {
+            say(Method::Independent, Reason::LargeSeparate)
+        } else if prompt && (mean >= SEPARATE_PIECE || all.pieces <= all.ranks) {
+            say(Method::Independent, Reason::Separate)
+        } else {
+            say(Method::TwoPhase, Reason::Small)
         };
     }
     let shared = all.bytes / 3 > all.hull.len / 2;
@@ -121,6 +131,7 @@ mod tests {
         only_collective: false,
         writes: false,
         atomic: false,
+        together: true,
     };
     const WRITE: Wishes = Wishes { writes: true, ..READ };
 
@@ -157,9 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn small_pieces_are_collected() {
-        assert_eq!(method(&[part(0, 4096, 1), part(4096, 4096, 1)]), Method::TwoPhase);
-        assert_eq!(method(&[part(0, MIB, 1000), part(MIB, MIB, 1000)]), Method::TwoPhase);
+    fn small_separate_pieces_are_collected_unless_requests_are_cheap() {
+        let parts = |latency, len, pieces| {
+            let figures = Figures::new(latency, 1 << 18);
+            [0, 1].map(|rank| Summary { figures, ..part(rank * len, len, pieces) })
+        };
+        let reason = |latency, len, pieces| decide(&parts(latency, len, pieces), WRITE).reason;
+        assert_eq!(reason(50_000, 8192, 1), Reason::Small);
+        assert_eq!(reason(2000, 8192, 1), Reason::Separate);
+        assert_eq!(reason(2000, 8, 1), Reason::Separate);
+        assert_eq!(reason(2000, MIB, 256), Reason::Separate);
+        assert_eq!(reason(2000, MIB, 257), Reason::Small);
+        assert_eq!(reason(50_000, MIB, 256), Reason::Small);
+        let apart = Wishes { together: false, ..WRITE };
+        assert_eq!(decide(&parts(2000, 8192, 1), apart).reason, Reason::Small);
     }
 
     #[test]

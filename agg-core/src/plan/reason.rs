@@ -61,6 +61,8 @@ worded! {
         Small "small pieces";
         /// Nothing to gain from an exchange.
         LargeSeparate "large separate pieces";
+        /// Little to join, and requests cost less than passing the bytes.
+        Separate "separate pieces and cheap requests on one node";
         /// Requests of their own cost less than passing so many bytes.
         Cheap "pieces large for what a request costs";
         /// A slow file system shall deliver each byte once.

@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 /// How long a collective call waits for file operations that nobody helps along.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The same while all ranks are at one of them: then it ends with us, unless one of them has given
-/// up before.
-const LONG_PATIENCE: Duration = Duration::from_secs(30);
+/// The same while all ranks are at one of them: it ends with us, unless a rank has given up before.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the time between two looks counts at most: where ranks hardly get a processor, the others
+/// do not either.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Starts a call by its nonblocking twin and lets file operations proceed until it has ended.
 /// Point-to-point messages match whichever of the two is called.
@@ -94,10 +97,6 @@ pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
     }
 }
 
-fn patience() -> Duration {
-    if meeting::complete() > 0 { LONG_PATIENCE } else { PATIENCE }
-}
-
 /// Before a collective call: lets file operations end, but for those that workers end by
 /// themselves.
 ///
@@ -110,8 +109,8 @@ pub fn before_collective(_: &Abi) {
         return;
     }
     let advanced = || (advances(), workers::events());
-    let (mut seen, mut since) = (advanced(), Instant::now());
-    let mut waits = 0u32;
+    let (mut seen, mut looked) = (advanced(), Instant::now());
+    let (mut vain, mut waits) = (Duration::ZERO, 0u32);
     loop {
         let told = workers::events();
         progress();
@@ -119,9 +118,13 @@ pub fn before_collective(_: &Abi) {
             return;
         }
         transport::poke();
+        let now = Instant::now();
+        vain += (now - looked).min(GLANCE);
+        looked = now;
+        let patience = if meeting::complete() > 0 { LONG_PATIENCE } else { PATIENCE };
         if advanced() != seen {
-            (seen, since, waits) = (advanced(), Instant::now(), 0);
-        } else if since.elapsed() > patience() {
+            (seen, vain, waits) = (advanced(), Duration::ZERO, 0);
+        } else if vain > patience {
             return;
         }
         rest_until_told(told, waits);

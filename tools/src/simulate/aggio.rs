@@ -47,6 +47,7 @@ fn wishes(setting: &Setting<'_>) -> Wishes {
         only_collective: false,
         writes: setting.writes,
         atomic: false,
+        together: setting.nodes == 1,
     }
 }
 
