@@ -12,7 +12,7 @@ packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
 # PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
   gmt-gshhg-low dpkg-dev m4 autoconf automake libtool zlib1g-dev"
-suites="perl python3-dev python3-venv"
+suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-wheel"
 case $purpose in
   # The slow file system of the tests is mounted by fusermount3 where the user is not root.
   check) packages="$packages fuse3" ;;
