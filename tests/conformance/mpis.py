@@ -78,8 +78,8 @@ def known_mpis(names):
         "openmpi": Mpi("openmpi", suffix=".openmpi", environment=OPENMPI),
         "mpich": Mpi("mpich", suffix=".mpich", spins=True),
         "openmpi5": Mpi("openmpi5", venv("openmpi5"), environment=OPENMPI),
-        "mpich5": Mpi("mpich5", venv("mpich5"), environment={"MPI4PY_MPIABI": "mpich"}),
-        "mpich5-abi": Mpi("mpich5-abi", venv("mpich5"), environment={"MPI4PY_MPIABI": "mpiabi"}),
+        "mpich5": Mpi("mpich5", venv("mpich5"), environment={"MPI4PY_LIBMPI": venv("mpich5") + "/../lib/libmpi.so.12"}),
+        "mpich5-abi": Mpi("mpich5-abi", venv("mpich5-abi"), environment={"LD_LIBRARY_PATH": venv("mpich5-abi") + "/../lib"}),
         "impi": Mpi("impi", venv("impi"), environment=intel, mpiexec="mpiexec.hydra",
                     options=["-bootstrap", "fork"]),
     }
