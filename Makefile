@@ -68,12 +68,12 @@ bench:
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
 
-# Not with `>` alone: a failure must not leave half a document. The test leaves the table of what it compares.
-simulate:
+# Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
+simulate: build
 	$(CARGO) test -p aggio --test counted
-	$(CARGO) build --release -p aggio
+	AGGIO_TESTS=require $(CARGO) test -p aggio-tests --test predicted
 	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation > $(TARGET)/simulation.md
-	cat $(TARGET)/tmp/counted.md >> $(TARGET)/simulation.md
+	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
 install: build

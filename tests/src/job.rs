@@ -195,12 +195,21 @@ impl Finished {
 
     /// The numbers that `AGGIO_REPORT=json` told about the first file that was closed, by name.
     pub fn json_report(&self) -> Option<BTreeMap<String, u64>> {
-        let line = self.stderr.lines().find_map(|line| line.split_once("{\"aggio_report\":"))?.1;
-        let fields = line.split([',', '}']).filter_map(|field| field.split_once("\":"));
-        let numbers = fields.filter_map(|(name, value)| {
-            Some((name.trim_start_matches('"').to_owned(), value.parse().ok()?))
-        });
-        Some(numbers.collect())
+        self.json_reports().into_iter().next()
+    }
+
+    /// The same for every file, in the order in which these were closed.
+    pub fn json_reports(&self) -> Vec<BTreeMap<String, u64>> {
+        let lines = self.stderr.lines();
+        let reports = lines.filter_map(|line| Some(line.split_once("{\"aggio_report\":")?.1));
+        let numbers = |report: &str| {
+            let fields = report.split([',', '}']).filter_map(|field| field.split_once("\":"));
+            let number = |(name, value): (&str, &str)| {
+                Some((name.trim_start_matches('"').to_owned(), value.parse().ok()?))
+            };
+            fields.filter_map(number).collect()
+        };
+        reports.map(numbers).collect()
     }
 
     /// Everything a person needs to see why the job failed.
