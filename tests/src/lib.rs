@@ -17,6 +17,7 @@ mod mark;
 mod mpi;
 pub mod parsers;
 mod program;
+mod strace;
 
 pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
 pub use job::{Finished, Job};
@@ -24,6 +25,7 @@ pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_shim};
+pub use strace::calls_on;
 
 use std::path::{Path, PathBuf};
 
