@@ -22,6 +22,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("manage.c", 4),
     ("modes.c", 4),
     ("mpif.f", 4),
+    ("orders.c", 4),
     ("overlap.c", 4),
     ("progress.c", 4),
     ("representations.c", 3),

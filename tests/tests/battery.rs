@@ -49,6 +49,7 @@ battery! {
     files_tell_the_truth_about_themselves: "manage.c";
     every_access_mode_refuses_what_it_must: "modes.c";
     the_fixed_form_fortran_binding_works: "mpif.f";
+    pending_operations_and_collective_calls_may_come_in_different_orders: "orders.c";
     nonblocking_operations_proceed_while_the_program_computes: "overlap.c";
     a_blocked_rank_lets_pending_operations_proceed: "progress.c";
     data_representations_have_the_bytes_the_standard_gives_them: "representations.c";

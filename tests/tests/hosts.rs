@@ -55,6 +55,7 @@ fn programs_find_on_two_hosts_what_they_find_on_one() {
             "errors.c",
             "explicit.c",
             "individual.c",
+            "orders.c",
             "progress.c",
             "requests.c",
             "split.c",
