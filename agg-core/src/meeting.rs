@@ -105,7 +105,8 @@ impl<'a> Meeting<'a> {
 
     /// Waits until all ranks are at the operation that `tags` belong to, and tells them of `mine`,
     /// whose last byte holds the kind of the operation in its upper six bits; `sum` puts the parts
-    /// of several ranks together.
+    /// of several ranks together. Where all ranks share one memory, `over` says of their parts
+    /// whether nothing is left to do: then the meeting is only good for being dropped.
     ///
     /// # Errors
     /// `Other`, on all ranks, if they are in operations of different kinds.
@@ -115,6 +116,7 @@ impl<'a> Meeting<'a> {
         step: u32,
         mine: &[u8],
         sum: impl Fn(&[u8]) -> Brought + Send,
+        over: impl Fn(&[u8]) -> bool + Send,
     ) -> Result<(Self, Heard)> {
         tags.ready().await;
         let (operation, members, nodes) = match transport.node() {
@@ -129,11 +131,19 @@ impl<'a> Meeting<'a> {
                 let members = std::mem::take(&mut met.parts);
                 let rank = |place: usize| node.members()[place];
                 let here = of_one_kind(&members, mine.len(), sum(&members), rank);
-                let (operation, nodes) = match node.has_others() {
-                    true => meet_others(transport, node, met, (tags, step), here).await?,
-                    false => (node.claim(met).await?, vec![here]),
+                let over = here.stranger.is_none() && over(&members);
+                let (operation, nodes) = match (node.has_others(), over) {
+                    (true, _) => {
+                        let met = meet_others(transport, node, met, (tags, step), here).await?;
+                        (Some(met.0), met.1)
+                    }
+                    (false, false) => (Some(node.claim(met).await?), vec![here]),
+                    (false, true) => {
+                        node.dismiss(met);
+                        (None, vec![here])
+                    }
                 };
-                (Some(operation), members, nodes)
+                (operation, members, nodes)
             }
         };
         let meeting = Self::new(transport, tags, operation);

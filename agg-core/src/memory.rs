@@ -32,6 +32,11 @@ impl Memory {
         Self { base, datatype, count }
     }
 
+    /// A buffer without data.
+    pub fn nothing() -> Self {
+        Self { base: std::ptr::null_mut(), datatype: Datatype::bytes(1), count: 0 }
+    }
+
     /// Number of data bytes; saturates.
     pub fn len(&self) -> u64 {
         self.datatype.size().saturating_mul(self.count)

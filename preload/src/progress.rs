@@ -10,18 +10,16 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Polls that follow each other at once, before other processes get the processor.
-const EAGER: u32 = 16;
-/// Polls with a mere yield between them; then come sleeps.
+/// Polls with a mere yield between them, so that a rank of the same processor gets on; then come
+/// sleeps.
 const YIELDS: u32 = 256;
 /// First and longest sleep. Ranks may outnumber processors, so a waiting one must not spin.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(100);
 
-/// Polls before a rank sleeps that another one of its node will wake. Those after the first ones
-/// leave the processor to others: a call that all ranks make at the same time ends meanwhile, and
-/// waking a sleeper would take longer than the call.
-const PATIENT: u32 = EAGER + 64;
+/// Polls before a rank sleeps that another one of its node will wake: a call that all ranks make at
+/// the same time ends meanwhile, and waking a sleeper would take longer than the call.
+const PATIENT: u32 = 64;
 
 /// First sleep of a rank that another one of its node will wake, and how many times as long the
 /// longest is.
@@ -70,9 +68,7 @@ fn nap(sleep: Sleep, naps: u32) {
 
 /// Leaves the processor to others, the longer the more often it was in vain.
 pub fn rest(waits: u32) {
-    if waits < EAGER {
-        std::hint::spin_loop();
-    } else if waits < YIELDS {
+    if waits < YIELDS {
         std::thread::yield_now();
     } else {
         let grown = SHORTEST * (1 + (waits - YIELDS) / 8);

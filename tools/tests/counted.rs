@@ -14,7 +14,7 @@ mod watched;
 
 use agg_core::datatype::Datatype;
 use agg_core::driver::Driver;
-use agg_core::exchange::{self, Request, Scene};
+use agg_core::exchange::{self, Habits, Request, Scene};
 use agg_core::hints::Hints;
 use agg_core::memory::Memory;
 use agg_core::plan::aggregators;
@@ -102,6 +102,7 @@ impl Case {
             facts: &facts,
             hints: &hints,
             counters: &counters,
+            habits: &Habits::default(),
         };
         for call in &access.calls {
             let mut data = vec![7u8; call.bytes as usize];

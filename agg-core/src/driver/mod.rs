@@ -68,7 +68,7 @@ pub struct OpenHow {
 ///
 /// `bytes` is the truth also when `result` is an error: so many bytes were stored (or delivered)
 /// before or in spite of it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Bytes moved.
     pub bytes: u64,

@@ -7,9 +7,11 @@
 //! has. There is no lock-step: an aggregator works off its domain window by window, and at most two
 //! messages are under way between two ranks. The call ends with one agreed result.
 
+mod ahead;
 mod coverage;
 mod flight;
 mod headers;
+mod met;
 mod node;
 mod place;
 mod read;
@@ -18,6 +20,8 @@ mod write;
 
 #[cfg(test)]
 mod tests;
+
+pub use ahead::Habits;
 
 use crate::Extent;
 use crate::driver::{Driver, Facts, Outcome};
@@ -28,12 +32,13 @@ use crate::independent::Strategy;
 use crate::meeting::{Brought, Meeting};
 use crate::memory::Memory;
 use crate::plan::figures::Figures;
-use crate::plan::{self, Decision, Domains, Method, Note, Summary, Total, Way, Wishes};
+use crate::plan::{self, Ahead, Decision, Domains, Method, Note, Summary, Total, Way, Wishes};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::{on_caller, settle};
 use crate::transport::{self, LockGuard, SharedLocks, Transport};
 use crate::view::View;
+use met::Met;
 use share::Windows;
 use std::borrow::Cow;
 
@@ -65,6 +70,8 @@ pub struct Scene<'a> {
     pub hints: &'a Hints,
     /// Counts of this rank.
     pub counters: &'a Counters,
+    /// What this rank expects of the file's next call.
+    pub habits: &'a Habits,
 }
 
 /// What this rank reads or writes: as many bytes as `memory` has.
@@ -130,27 +137,23 @@ async fn run(
     });
     let mine =
         Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
-    let Heard { meeting, members, nodes, total } = hear(scene.transport, tags, mine).await?;
+    let gone = ahead::go(scene, direction, &request, &mine).await;
+    let mine = Summary { ahead: Ahead::with(gone.as_ref()), ..mine };
+    let heard = hear(scene.transport, tags, mine).await?;
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
-        together: !meeting.needs_messages(),
+        together: ahead::are_together(scene.transport),
     };
-    let decision = plan::decide(&total, wishes);
-    let request = match (decision.method, request) {
-        (Method::Nothing, _) => return Ok(Outcome { bytes: 0, result: Ok(()) }),
-        (Method::Fail, request) => {
-            let result = meeting.agree(step::AGREE, request.map(|_| ())).await;
-            return Ok(Outcome { bytes: 0, result });
-        }
-        (_, Ok(request)) => request,
-        (_, Err(error)) => return Err(error),
-    };
-    let party = node::Party { members: &members, nodes: &nodes, total };
-    let decided = Decided { meeting: &meeting, party, mine, decision };
-    carry_out(scene, request, tags, direction, decided).await
+    let decision = plan::decide(&heard.total, wishes);
+    scene.habits.learn(direction, decision, &heard.total);
+    let call = Met { scene, tags, direction, wishes, mine };
+    match gone {
+        Some(outcome) => call.end(request, outcome, heard, decision).await,
+        None => call.begin(request, heard, decision).await,
+    }
 }
 
 /// What a rank knows when all have met.
@@ -173,7 +176,8 @@ async fn hear<'a>(
         Brought::new(numbers, flags)
     };
     let (step, mine) = (step::SUMMARIES, mine.to_bytes());
-    let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought).await?;
+    let over = |parts: &[u8]| ahead::is_over(&Summary::all_from_bytes(parts));
+    let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought, over).await?;
     let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
     let nodes: Vec<Total> = heard.nodes.iter().map(total_of).collect();
     let members = Summary::all_from_bytes(&heard.members);
@@ -334,25 +338,29 @@ async fn independent(
     meeting: &Meeting<'_>,
     direction: Direction,
 ) -> Outcome {
-    let Request { view, position, memory } = request;
-    let strategy = Strategy::from_hints(scene.hints);
     let lock = match (scene.atomic, request.len()) {
         (Some(locks), 1..) => {
-            let span = view.span(position, request.len());
+            let span = request.view.span(request.position, request.len());
             transport::lock(locks, span, direction == Direction::Write).await.map(Some)
         }
         _ => Ok(None),
     };
-    let outcome = match (lock, direction) {
-        (Err(error), _) => Outcome { bytes: 0, result: Err(error) },
-        (Ok(_lock), Direction::Read) => {
-            scene.driver.read_strided(view, position, memory, &strategy, scene.counters)
-        }
-        (Ok(_lock), Direction::Write) => {
-            scene.driver.write_strided(view, position, memory, &strategy, scene.counters)
-        }
+    let outcome = match lock {
+        Err(error) => Outcome { bytes: 0, result: Err(error) },
+        Ok(_lock) => straight(scene, request, direction),
     };
     Outcome { bytes: outcome.bytes, result: meeting.agree(step::AGREE, outcome.result).await }
+}
+
+/// This rank's bytes, without the others.
+fn straight(scene: Scene<'_>, request: Request<'_>, direction: Direction) -> Outcome {
+    let Request { view, position, memory } = request;
+    let strategy = Strategy::from_hints(scene.hints);
+    let Scene { driver, counters, .. } = scene;
+    match direction {
+        Direction::Read => driver.read_strided(view, position, memory, &strategy, counters),
+        Direction::Write => driver.write_strided(view, position, memory, &strategy, counters),
+    }
 }
 
 /// A two-phase call in progress.

@@ -194,6 +194,7 @@ impl File {
             facts: &self.facts,
             hints: &hints,
             counters: &self.counters,
+            habits: &self.habits,
         };
         let mine = match (&request, &stream) {
             (Ok(Request { view, position, .. }), Ok(stream)) => {

@@ -56,7 +56,7 @@ pub(super) async fn meet(
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     mine.resize(FLAGS, 0);
     mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
-    let (meeting, heard) = Meeting::hold(transport, tags, 0, &mine, brought).await?;
+    let (meeting, heard) = Meeting::hold(transport, tags, 0, &mine, brought, |_| false).await?;
     let has = |flag: u8| heard.nodes.iter().any(|node| node.flags & flag != 0);
     if has(FAILED) {
         meeting.agree(1, checked).await?;

@@ -40,6 +40,7 @@ pub use views::Displacement;
 
 use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
+use crate::exchange::Habits;
 use crate::lanes::Lane;
 use crate::report::Counters;
 use crate::settings::Report;
@@ -73,6 +74,7 @@ pub struct File {
     path: String,
     amode: Amode,
     counters: Arc<Counters>,
+    habits: Habits,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,

@@ -9,6 +9,7 @@ use super::wish::Wish;
 use super::{Amode, File, State, deferred};
 use crate::driver::{self, Driver, LazyDriver};
 use crate::error::{Error, Result};
+use crate::exchange::Habits;
 use crate::hints::Hints;
 use crate::report::Counters;
 use crate::settings::Report;
@@ -149,6 +150,7 @@ impl Opening<'_> {
             path: self.request.path.clone(),
             amode: self.request.amode,
             counters: Arc::new(Counters::default()),
+            habits: Habits::default(),
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! What lies where in the shared memory of a node.
 //!
 //! ```text
-//! process numbers of the members | reaches of their rolls | events of calls | rolls | parts
+//! process numbers of the members | reaches of their rolls | events of calls | rolls | dismissals | parts
 //! operation 0: control words | slots | results | verdict | boards | marks in use | windows | marks
 //! operation 1: ...
 //! ```
@@ -134,9 +134,15 @@ impl Layout {
         self.calls() + 64 + 8 * (CALLS * index + call)
     }
 
+    /// How many members have left the operation that member 0 called in that place, if they
+    /// claimed no place for it.
+    pub(crate) fn dismissed(&self, call: usize) -> usize {
+        self.call(self.members, 0) + 4 * call
+    }
+
     /// What member `index` tells the others with that call.
     pub(crate) fn part(&self, index: usize, call: usize) -> usize {
-        self.call(self.members, 0) + SUMMARY * (CALLS * index + call)
+        self.dismissed(CALLS) + SUMMARY * (CALLS * index + call)
     }
 
     /// The start of operation `place`.
@@ -207,7 +213,7 @@ mod tests {
             assert!(layout.window >= SMALLEST_WINDOW);
             let control =
                 OPERATIONS * (control::BYTES + (members + 2) * (RESULT + 8 * DEPTH) + PAGE);
-            let rolls = members * CALLS * (8 + SUMMARY);
+            let rolls = CALLS * (members * (8 + SUMMARY) + 4);
             assert!(
                 layout.len() <= BUDGET + control + rolls + 3 * PAGE,
                 "{members}: {}",
@@ -226,6 +232,7 @@ mod tests {
             (layout.reach(0), 3 * 4),
             (layout.calls(), 8),
             (layout.call(0, 0), 3 * 8 * CALLS),
+            (layout.dismissed(0), 4 * CALLS),
             (layout.part(0, 0), 3 * SUMMARY * CALLS),
             (layout.operation(0), control::BYTES),
             (layout.result(0), 3 * RESULT),

@@ -29,19 +29,21 @@ impl Node {
     /// Waits until all members are at operation `id`, which is unique among the operations of this
     /// memory and the same on all its ranks, and tells the others of `mine`.
     ///
-    /// Each member must then claim the operation's place, and leave it in the end.
+    /// Each member must then claim the operation's place, and leave it in the end; or each must
+    /// [dismiss](Node::dismiss) it.
     pub(crate) async fn meet(&self, id: u64, mine: &[u8]) -> Result<Met> {
         assert!(mine.len() <= SUMMARY, "a part of {} bytes", mine.len());
         // 0 is no call.
         let id = id + 1;
         let own = self.call(id, mine).await?;
-        let mut calls: Vec<Option<usize>> = vec![None; self.members().len()];
-        calls[self.index()] = Some(own);
+        let mut calls = Vec::with_capacity(self.members().len());
+        // Members that have called are not looked for again.
         let mut all_here = || {
-            for (member, call) in calls.iter_mut().enumerate() {
-                *call = call.or_else(|| self.called(member, id));
+            while calls.len() < self.members().len() {
+                let own = (calls.len() == self.index()).then_some(own);
+                calls.push(own.or_else(|| self.called(calls.len(), id))?);
             }
-            calls.iter().copied().collect::<Option<Vec<usize>>>()
+            Some(std::mem::take(&mut calls))
         };
         let calls = match all_here() {
             Some(calls) => {
@@ -89,6 +91,15 @@ impl Node {
         let reach = self.reach(member).load(Ordering::SeqCst) as usize;
         let mut places = from(id).take(reach + 1);
         places.find(|call| self.roll(member, *call).load(Ordering::SeqCst) == id)
+    }
+
+    /// Leaves an operation that needs no place: all members know from the parts that it has ended.
+    pub(crate) fn dismiss(&self, met: Met) {
+        let dismissed = self.memory.word(self.layout.dismissed(met.calls[0]));
+        if dismissed.fetch_add(1, Ordering::SeqCst) as usize + 1 == met.calls.len() {
+            dismissed.store(0, Ordering::SeqCst);
+            self.strike(&met);
+        }
     }
 
     /// Takes the calls of all members for an operation that all have left off their rolls.

@@ -9,11 +9,15 @@ use crate::hints::Switch;
 const READ_PIECE: u64 = 16 << 10;
 /// The same for writes, which wait for each other at the file.
 const WRITE_PIECE: u64 = 64 << 10;
-/// The same for pieces that no other rank's pieces lie between, with prompt requests: nothing can be
+/// The same for pieces that no other rank's pieces lie between, with [`BRIEF`] requests: nothing can be
 /// joined but the ends of neighbours.
 const SEPARATE_PIECE: u64 = 4 << 10;
 /// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
 const PROMPT: u64 = 5_000;
+/// Requests with a fixed time up to this one, in nanoseconds, take less than ranks wait for each
+/// other in an exchange: where processes outnumber processors, each of its steps takes tens of
+/// microseconds. Measured times contain waiting for other ranks' requests, too.
+const BRIEF: u64 = 100_000;
 /// Where moving a MiB takes longer, in nanoseconds, reading bytes twice costs more than passing
 /// them on.
 const SLOW_MIB: u64 = 600_000;
@@ -37,7 +41,7 @@ pub struct Wishes {
 /// How a collective call is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Some rank's arguments are wrong: nobody accesses the file.
+    /// Some rank's arguments are wrong: nobody begins to access the file.
     Fail,
     /// No rank has data.
     Nothing,
@@ -90,10 +94,10 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
     let mean = all.bytes / all.pieces.max(1);
     if !all.interleaved {
         // Aggregators cannot join pieces that no other rank's pieces lie between.
-        let prompt = wishes.together && all.figures.latency() <= PROMPT;
+        let brief = wishes.together && all.figures.latency() <= BRIEF;
         return if mean >= worthwhile.min(WRITE_PIECE) {
             say(Method::Independent, Reason::LargeSeparate)
-        } else if prompt && (mean >= SEPARATE_PIECE || all.pieces <= all.ranks) {
+        } else if brief && (mean >= SEPARATE_PIECE || all.pieces <= all.ranks) {
             say(Method::Independent, Reason::Separate)
         } else {
             say(Method::TwoPhase, Reason::Small)
@@ -174,12 +178,12 @@ mod tests {
             [0, 1].map(|rank| Summary { figures, ..part(rank * len, len, pieces) })
         };
         let reason = |latency, len, pieces| decide(&parts(latency, len, pieces), WRITE).reason;
-        assert_eq!(reason(50_000, 8192, 1), Reason::Small);
-        assert_eq!(reason(2000, 8192, 1), Reason::Separate);
+        assert_eq!(reason(150_000, 8192, 1), Reason::Small);
+        assert_eq!(reason(90_000, 8192, 1), Reason::Separate);
         assert_eq!(reason(2000, 8, 1), Reason::Separate);
         assert_eq!(reason(2000, MIB, 256), Reason::Separate);
         assert_eq!(reason(2000, MIB, 257), Reason::Small);
-        assert_eq!(reason(50_000, MIB, 256), Reason::Small);
+        assert_eq!(reason(150_000, MIB, 256), Reason::Small);
         let apart = Wishes { together: false, ..WRITE };
         assert_eq!(decide(&parts(2000, 8192, 1), apart).reason, Reason::Small);
     }

@@ -48,11 +48,35 @@ pub struct Summary {
     pub grain: u8,
     /// What requests in the call's direction cost on this rank.
     pub figures: Figures,
+    /// Whether the rank has already moved its bytes.
+    pub ahead: Ahead,
+}
+
+/// What a rank has done of a call before it tells the others of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ahead {
+    /// Nothing.
+    #[default]
+    No,
+    /// All of its part.
+    Done,
+    /// It tried and failed; how, the ranks hear when they agree.
+    Failed,
+}
+
+impl Ahead {
+    fn from_byte(byte: u8) -> Self {
+        match byte {
+            1 => Self::Done,
+            2 => Self::Failed,
+            _ => Self::No,
+        }
+    }
 }
 
 impl Summary {
     /// Number of bytes of the wire form.
-    pub const WIRE_BYTES: usize = 36;
+    pub const WIRE_BYTES: usize = 37;
 
     /// What a rank tells that moves `bytes` data bytes, not 0, from `position` of `view` on, if it
     /// has measured nothing.
@@ -66,6 +90,7 @@ impl Summary {
             unordered: !view.is_aggregatable(),
             grain: view.grain(position, bytes).min(MOST_GRAIN) as u8,
             figures: Figures::default(),
+            ahead: Ahead::No,
         }
     }
 
@@ -78,7 +103,8 @@ impl Summary {
         }
         bytes[33..35].copy_from_slice(&self.figures.to_bytes());
         bytes[32] = self.grain;
-        bytes[35] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
+        bytes[35] = self.ahead as u8;
+        bytes[36] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
 
@@ -93,11 +119,12 @@ impl Summary {
                 span: Extent::new(word(chunk, 0), word(chunk, 1)),
                 bytes: word(chunk, 2),
                 pieces: word(chunk, 3),
-                failed: chunk[35] & 1 != 0,
-                unordered: chunk[35] & 2 != 0,
-                kind: chunk[35] >> 2,
+                failed: chunk[36] & 1 != 0,
+                unordered: chunk[36] & 2 != 0,
+                kind: chunk[36] >> 2,
                 grain: chunk[32],
                 figures: Figures::from_bytes([chunk[33], chunk[34]]),
+                ahead: Ahead::from_byte(chunk[35]),
             })
             .collect()
     }
@@ -127,8 +154,10 @@ mod tests {
                 unordered: true,
                 grain: 12,
                 figures: Figures::new(1 << 20, 1 << 30),
+                ahead: Ahead::Done,
             },
             Summary { failed: true, ..Summary::default() },
+            Summary { ahead: Ahead::Failed, ..Summary::default() },
         ];
         let bytes: Vec<u8> = all.iter().flat_map(|summary| summary.to_bytes()).collect();
         assert_eq!(Summary::all_from_bytes(&bytes), all);

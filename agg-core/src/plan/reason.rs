@@ -65,6 +65,8 @@ worded! {
         Separate "separate pieces and cheap requests on one node";
         /// Requests of their own cost less than passing so many bytes.
         Cheap "pieces large for what a request costs";
+        /// The rank did not wait to hear what the others bring.
+        Habit "every rank as in its last call";
         /// A slow file system shall deliver each byte once.
         Shared "ranks read the same bytes";
     }

@@ -140,6 +140,7 @@ mod tests {
                 unordered,
                 grain,
                 figures: Figures::from_bytes(figures),
+                ..Summary::default()
             },
         )
     }

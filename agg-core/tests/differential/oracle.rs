@@ -88,6 +88,9 @@ pub(crate) fn pattern(salt: u8, index: usize) -> u8 {
         .wrapping_add((index >> 8) as u8)
 }
 
+/// What ranks write whose call fails because of another rank.
+pub(crate) const FILL: u8 = 0xEE;
+
 /// What a buffer holds before a read.
 pub(crate) const BEFORE: u8 = 0xA5;
 
@@ -144,8 +147,29 @@ impl Oracle {
                 self.atomic = *atomic;
                 Told::Nothing
             }
-            Step::Sync | Step::Wrong(..) => Told::Nothing,
+            Step::Wrong(who, mistake) => {
+                if mistake.accesses() {
+                    self.fill(*who);
+                }
+                Told::Nothing
+            }
+            Step::Sync => Told::Nothing,
             Step::Ask(offset) => self.ask(*offset),
+        }
+    }
+
+    /// The other ranks than `who` write etype 1 of their views, see `Mistake::accesses`.
+    fn fill(&mut self, who: usize) {
+        let others = (0..self.views.len()).filter(|rank| *rank != who);
+        let etype = |rank: usize| {
+            let view = &self.views[rank];
+            (view.etype..2 * view.etype).map(|position| view.at(position).0).collect::<Vec<_>>()
+        };
+        for byte in others.flat_map(etype).collect::<Vec<_>>() {
+            if self.file.len() <= byte {
+                self.resize(byte + 1);
+            }
+            (self.file[byte], self.open[byte]) = (FILL, false);
         }
     }
 

@@ -34,7 +34,8 @@ pub(crate) enum Step {
     Sync,
     /// Sizes, positions and byte offsets are asked for and compared.
     Ask(i64),
-    /// One rank has wrong arguments: all must get an error and nothing may change.
+    /// One rank has wrong arguments: all must get an error, and nothing may change but bytes that
+    /// ranks write of their own (see [`Mistake::accesses`]).
     Wrong(usize, Mistake),
 }
 
@@ -49,6 +50,14 @@ pub(crate) enum Mistake {
     Kind,
     /// One rank flushes where the others write.
     Call,
+}
+
+impl Mistake {
+    /// Whether the other ranks write: some may have done so before they hear of the mistake. Then
+    /// they write the same again, rightly.
+    pub(crate) fn accesses(self) -> bool {
+        matches!(self, Self::Offset | Self::Memory | Self::Kind | Self::Call)
+    }
 }
 
 #[derive(Clone, Debug)]

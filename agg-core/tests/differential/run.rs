@@ -1,6 +1,6 @@
 //! Runs a program with threads as ranks and compares everything with what the oracle says.
 
-use crate::oracle::{BEFORE, Expected, Oracle, Told, pattern};
+use crate::oracle::{BEFORE, Expected, FILL, Oracle, Told, pattern};
 use crate::program::{DataStep, Direction, Mistake, Mode, Op, Place, Program, Step, ViewRecipe};
 use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
@@ -242,23 +242,48 @@ impl Rank {
                 self.wrong_access(file, mistake, mine).result
             }
         };
-        must(result.is_err(), || format!("{mistake:?} on rank {who} went unnoticed"))
+        must(result.is_err(), || format!("{mistake:?} on rank {who} went unnoticed"))?;
+        match mistake.accesses() {
+            true => self.right_access(file, mine),
+            false => Ok(()),
+        }
     }
 
     fn wrong_access(&self, file: &Arc<File>, mistake: Mistake, mine: bool) -> Outcome {
+        let direction = match mistake {
+            Mistake::Kind if mine => Direction::Read,
+            _ => Direction::Write,
+        };
+        let offset = if mine && mistake == Mistake::Offset { -1 } else { 1 };
+        self.access(file, (direction, offset), |good| match mine && mistake == Mistake::Memory {
+            true => Err(Error::new(ErrorClass::Count, "count -1")),
+            false => Ok(good),
+        })
+    }
+
+    /// Ranks that went ahead have written, the others have not: now all but the mistaken one do.
+    fn right_access(&self, file: &Arc<File>, mistaken: bool) -> Result<(), String> {
+        let nothing = |good| if mistaken { Memory::nothing() } else { good };
+        let outcome = self.access(file, (Direction::Write, 1), |good| Ok(nothing(good)));
+        outcome.result.map_err(|error| format!("after a mistake: {error}"))
+    }
+
+    /// All ranks access one etype.
+    fn access(
+        &self,
+        file: &Arc<File>,
+        (direction, offset): (Direction, i64),
+        memory_of: impl FnOnce(Memory) -> agg_core::Result<Memory>,
+    ) -> Outcome {
         let etype = file.view().etype_size();
-        let mut bytes = vec![0xEE; etype as usize];
+        let mut bytes = vec![FILL; etype as usize];
         let good = memory(bytes.as_mut_ptr(), Datatype::bytes(etype), 1);
-        let bad = Err(Error::new(ErrorClass::Count, "count -1"));
         let outcome = self.wait(file.start(Call {
             operation: "wrong",
-            direction: match mistake {
-                Mistake::Kind if mine => Direction::Read,
-                _ => Direction::Write,
-            },
-            position: Position::Explicit(if mine && mistake == Mistake::Offset { -1 } else { 1 }),
+            direction,
+            position: Position::Explicit(offset),
             collective: true,
-            memory: if mine && mistake == Mistake::Memory { bad } else { Ok(good) },
+            memory: memory_of(good),
         }));
         drop(bytes);
         outcome

@@ -2,7 +2,7 @@
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
-use super::{Request, Scene};
+use super::{Habits, Request, Scene};
 use crate::datatype::Datatype;
 use crate::driver::{self, Driver, Facts, OpenHow, Outcome};
 use crate::error::{ErrorClass, Result};
@@ -114,6 +114,7 @@ async fn transfer(
         facts: &facts,
         hints: &hints,
         counters: &counters,
+        habits: &Habits::default(),
     };
     // SAFETY: `data` is borrowed for the whole call.
     let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };

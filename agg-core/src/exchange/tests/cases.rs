@@ -37,6 +37,8 @@ pub(crate) struct Case {
     pub(crate) hosts: Vec<usize>,
     /// Byte of the file before which nobody has data.
     pub(crate) base: u64,
+    /// What each rank expects of the call: the length of pieces from which it goes ahead, or 0.
+    pub(crate) habits: Vec<u64>,
 }
 
 /// How many random cases a test runs: `usual`, or as many thousandths of `AGGIO_EXCHANGE_CASES`.
@@ -186,6 +188,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
             (1..4usize).prop_map(move |n| (0..ranks).map(|rank| rank * n / ranks).collect()),
         ];
         let switches = (any_switch(), any_switch(), (any::<bool>(), hosts, any::<bool>()), far);
+        let file = (file, vec(prop_oneof![Just(0u64), 1..20u64], ranks));
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
                 parts,
@@ -193,7 +196,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 n,
                 (window, block_size, least),
                 (cb_read, cb_write, (memory, hosts, named), base),
-                before,
+                (before, habits),
             )| {
                 let mut ranked: Vec<(u32, usize)> =
                     order.into_iter().enumerate().map(|(rank, key)| (key, rank)).collect();
@@ -214,7 +217,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
                 let parts = parts.into_iter().map(|part| part.moved(base)).collect();
-                Case { parts, aggregators, facts, hints, before, memory, base, hosts }
+                Case { parts, aggregators, facts, hints, before, memory, base, hosts, habits }
             },
         )
     })

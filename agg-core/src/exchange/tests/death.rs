@@ -4,7 +4,7 @@
 use super::bounds::records;
 use super::cases::{NOBODYS, byte};
 use super::disk::{Access, Disk};
-use super::{Request, Scene, UNTOUCHED, Way, read, write};
+use super::{Habits, Request, Scene, UNTOUCHED, Way, read, write};
 use crate::Extent;
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Outcome};
@@ -68,6 +68,7 @@ async fn survive(
         facts: &access.facts(),
         hints: &hints,
         counters: &counters,
+        habits: &Habits::default(),
     };
     let request = Ok(Request { view: &view, position: 0, memory: &memory });
     let outcome = match way {

@@ -2,7 +2,7 @@
 
 use super::cases::{Case, NOBODYS, any_case, byte, cases, disjoint};
 use super::disk::{Access, Disk};
-use super::{Way, call, expected};
+use super::{Habits, Way, call, expected};
 use crate::error::{Error, ErrorClass, Result};
 use crate::hints::Switch;
 use crate::memory::Memory;
@@ -113,6 +113,7 @@ fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) ->
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let (rank, view, mut data) = (transport.rank(), View::bytes(), [7u8; 4]);
             // SAFETY: the bytes live until the call has ended.

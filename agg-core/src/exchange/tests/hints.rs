@@ -3,7 +3,7 @@
 use super::bounds::records;
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk, Seen};
-use super::{Request, Scene, Way, read, write};
+use super::{Habits, Request, Scene, Way, read, write};
 use crate::complaint::Complaints;
 use crate::datatype::Datatype;
 use crate::driver::Driver;
@@ -45,6 +45,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();

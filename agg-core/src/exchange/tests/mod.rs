@@ -1,5 +1,6 @@
 //! Collective calls among threads against a byte-by-byte model.
 
+mod ahead;
 mod bounds;
 mod cases;
 mod death;
@@ -10,7 +11,7 @@ mod neighbours;
 mod nodes;
 mod turns;
 
-use super::{Request, Scene, read, write};
+use super::{Habits, Request, Scene, read, write};
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::hints::Switch;
@@ -58,6 +59,7 @@ async fn call(
         facts: &case.facts,
         hints: &case.hints,
         counters: &counters,
+        habits: &Habits::of_pieces(case.habits[rank]),
     };
     let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });
     let tags = Tags::new(transport.max_tag()).next();

@@ -2,7 +2,7 @@
 
 use super::cases::{Case, NOBODYS, Part};
 use super::disk::{Access, Disk};
-use super::{Way, call};
+use super::{Habits, Way, call};
 use crate::Extent;
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Facts};
@@ -39,7 +39,8 @@ fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
     let hints = small_windows();
     let (aggregators, hosts) = (vec![1, 0], vec![0; parts.len()]);
     let (facts, memory, base) = (facts(), false, 0);
-    Arc::new(Case { aggregators, parts, facts, hints, before, memory, base, hosts })
+    let habits = vec![0; parts.len()];
+    Arc::new(Case { aggregators, parts, facts, hints, before, memory, base, hosts, habits })
 }
 
 #[test]
@@ -133,6 +134,7 @@ fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let view = records(rank as u64, 2, 3);
             let mut data: Vec<Vec<u8>> =

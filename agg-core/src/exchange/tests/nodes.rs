@@ -2,7 +2,7 @@
 
 use super::cases::Part;
 use super::disk::{Access, Disk};
-use super::{Request, Scene};
+use super::{Habits, Request, Scene};
 use crate::datatype::Datatype;
 use crate::driver::Facts;
 use crate::exchange::{Heard, hear, step};
@@ -64,6 +64,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let view = in_turn(rank, ranks, 8);
             let wanted: Vec<u8> = (0..bytes).map(|at| byte(rank, at)).collect();
@@ -176,6 +177,7 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let view = in_turn(rank, hosts.len(), 2);
             let mut data: Vec<Vec<u8>> =

@@ -2,7 +2,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk};
-use super::{Request, Scene, write};
+use super::{Habits, Request, Scene, write};
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Facts, Outcome};
 use crate::error::Result;
@@ -93,6 +93,7 @@ fn most_writers(file_system: &'static str) -> usize {
                 facts: &facts,
                 hints: &hints,
                 counters: &counters,
+                habits: &Habits::default(),
             };
             let view = records(rank as u64, 100, 400);
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
