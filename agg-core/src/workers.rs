@@ -6,12 +6,14 @@
 //! been nothing to do for a while. Where no thread can be made, the program's threads do all.
 
 mod pool;
+mod quiet;
 mod running;
 
 #[cfg(test)]
 mod tests;
 
 pub use pool::dismiss;
+pub(crate) use quiet::without_signals;
 pub use running::Running;
 
 use crate::task;

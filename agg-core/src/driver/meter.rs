@@ -85,6 +85,12 @@ impl Gauge {
         Figures::from_bytes([0, 1].map(|kind: usize| self.figures[kind].load(Relaxed) as u8))
     }
 
+    /// The time of a short request as it was measured, in nanoseconds; `None` if too few were made.
+    pub fn measured(&self) -> Option<u64> {
+        let medians = self.medians.lock().unwrap_or_else(PoisonError::into_inner);
+        medians.short.iter().find_map(|median| median.known())
+    }
+
     /// Begins a request; the time if it shall be [learned](Gauge::learn) from.
     pub fn begin(&self) -> Option<Instant> {
         let number = self.requests.fetch_add(1, Relaxed);

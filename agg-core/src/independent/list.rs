@@ -1,5 +1,6 @@
 //! List I/O: every contiguous piece of file is moved by itself, and nothing else is touched.
 
+use super::crew;
 use super::staging::Staging;
 use crate::driver::{Driver, Outcome, generic};
 use crate::memory::{Memory, MemoryCursor};
@@ -12,6 +13,10 @@ const MOST_VECTORS: usize = 1024;
 /// Pieces of memory at least so long are handed to the kernel one by one; shorter ones are copied
 /// together first.
 const VECTOR_BYTES: usize = 1024;
+/// Pieces after which one asks again whether requests take long.
+const FEW: usize = 16;
+/// Most pieces that are under way or wait for it: bounds the memory that remembers them.
+const MANY: usize = 4096;
 
 /// One call under way: where it stands in memory, and how much it has moved.
 pub(super) struct Transfer<'a, D: ?Sized> {
@@ -71,17 +76,9 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
     /// Stores small pieces at once where the driver can; returns how many bytes of them are
     /// stored, behind which memory then stands.
     pub(super) fn store(&mut self, pieces: &[Extent]) -> u64 {
-        let len = pieces.iter().map(|piece| piece.len).sum::<u64>() as usize;
-        let place = self.cursor.position();
-        let Ok(data) = self.staging.get(len) else { return 0 };
-        let mut filled = 0;
-        for piece in pieces {
-            if let Some(start) = self.mirror {
-                self.cursor.seek(piece.offset.saturating_sub(start));
-            }
-            filled += self.cursor.gather(&mut data[filled..filled + piece.len as usize]);
-        }
-        let stored = self.driver.store_pieces(pieces, &data[..filled]).min(filled) as u64;
+        let (driver, place) = (self.driver, self.cursor.position());
+        let Ok(data) = self.gather(pieces) else { return 0 };
+        let stored = driver.store_pieces(pieces, data).min(data.len()) as u64;
         self.cursor.seek(place + stored);
         if stored > 0 {
             Counters::add(&self.counters.writes_out, 1);
@@ -89,6 +86,33 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         }
         self.moved += stored;
         stored
+    }
+
+    /// Writes pieces, together not longer than the staging buffer, by a request each, of which
+    /// `size` are under way at a time.
+    fn write_side_by_side(&mut self, pieces: &[Extent], size: usize) -> Result<()> {
+        let (driver, counters) = (self.driver, self.counters);
+        let data = self.gather(pieces)?;
+        if (data.len() as u64) < pieces.iter().map(|piece| piece.len).sum() {
+            return Err(memory_exhausted());
+        }
+        let outcome = crew::write(driver, pieces, data, size, counters);
+        self.moved += outcome.bytes;
+        outcome.result
+    }
+
+    /// The data of `pieces`, as far as there is memory.
+    fn gather(&mut self, pieces: &[Extent]) -> Result<&[u8]> {
+        let len = pieces.iter().map(|piece| piece.len).sum::<u64>() as usize;
+        let data = self.staging.get(len)?;
+        let mut filled = 0;
+        for piece in pieces {
+            if let Some(start) = self.mirror {
+                self.cursor.seek(piece.offset.saturating_sub(start));
+            }
+            filled += self.cursor.gather(&mut data[filled..filled + piece.len as usize]);
+        }
+        Ok(&data[..filled])
     }
 
     /// Bytes moved so far.
@@ -231,12 +255,43 @@ impl<I: Iterator<Item = Extent>> Iterator for Merged<I> {
     }
 }
 
-/// Writes each extent by itself.
+/// Writes each extent by itself, several at a time where requests take long.
 pub(super) fn write<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
-    mut extents: impl Iterator<Item = Extent>,
+    extents: impl Iterator<Item = Extent>,
 ) -> Result<()> {
-    extents.try_for_each(|extent| transfer.write_run(extent))
+    let (mut extents, mut batch) = (extents.peekable(), Vec::new());
+    loop {
+        let size = crew::size(transfer.driver);
+        let most = if size == 1 { FEW } else { MANY };
+        take_batch(&mut extents, most, transfer.window(), &mut batch);
+        match *batch {
+            [] => return Ok(()),
+            [_] => transfer.write_run(batch[0])?,
+            _ if size == 1 => batch.iter().try_for_each(|piece| transfer.write_run(*piece))?,
+            _ => transfer.write_side_by_side(&batch, size)?,
+        }
+    }
+}
+
+/// Takes the next at most `most` extents, of `bytes` bytes unless there is only one. Extents that
+/// do not ascend are not taken together: the order of their requests may matter.
+fn take_batch(
+    extents: &mut std::iter::Peekable<impl Iterator<Item = Extent>>,
+    most: usize,
+    bytes: u64,
+    batch: &mut Vec<Extent>,
+) {
+    batch.clear();
+    batch.extend(extents.next());
+    let Some(first) = batch.first() else { return };
+    let (mut end, mut len) = (first.end(), first.len);
+    while batch.len() < most {
+        let joins = |next: &Extent| next.offset >= end && len.saturating_add(next.len) <= bytes;
+        let Some(next) = extents.next_if(joins) else { return };
+        (end, len) = (next.end(), len + next.len);
+        batch.push(next);
+    }
 }
 
 /// Reads each extent by itself, up to the end of the file.

@@ -1,10 +1,11 @@
 //! Independent access: one rank, one view, one buffer, without other ranks' help.
 //!
 //! Writes touch the bytes that were asked for and no other: pieces of file are written one by one
-//! (list I/O), or many small ones at once by [`Driver::store_pieces`]. Reading, modifying and writing back whole windows (data sieving) happens only where
+//! (list I/O; several at a time where requests take long), or many small ones at once by [`Driver::store_pieces`]. Reading, modifying and writing back whole windows (data sieving) happens only where
 //! the hint `romio_ds_write=enable` asks for it, and then under a lock. Reads may take gaps along
 //! where that is cheaper ([`decision`]).
 
+mod crew;
 pub mod decision;
 mod list;
 mod sieve;

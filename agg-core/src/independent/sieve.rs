@@ -1,7 +1,7 @@
 //! Data sieving: several pieces of file are moved by one request that spans their gaps.
 
-use super::decision;
 use super::list::{self, Transfer};
+use super::{crew, decision};
 use crate::driver::{Driver, Outcome};
 use crate::plan::Note;
 use crate::{Extent, Result};
@@ -155,14 +155,15 @@ fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group
     outcome.result.map(|()| true)
 }
 
-/// Writes small pieces close together by [`Driver::store_pieces`] and all others one by one.
+/// Writes small pieces close together by [`Driver::store_pieces`] and all others by themselves.
 pub(super) fn write_exactly<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
 ) -> Result<()> {
     let cost = decision::piece_cost(transfer.driver);
     let mut groups = Groups::of(extents, cost, transfer);
-    let mut possible = true;
+    // Pieces whose requests wait side by side need not be close together.
+    let mut possible = crew::size(transfer.driver) == 1;
     while possible {
         let Some(group) = groups.next() else { return Ok(()) };
         let mut stored = 0;
@@ -173,11 +174,13 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
                 transfer.counters.decided.note(Note::Unmapped);
             }
         }
-        for piece in group.pieces {
+        let rests = group.pieces.iter().map(|piece| {
             let skip = stored.min(piece.len);
             stored -= skip;
-            transfer.write_run(Extent::between(piece.offset + skip, piece.end()))?;
-        }
+            Extent::between(piece.offset + skip, piece.end())
+        });
+        list::write(transfer, rests.filter(|rest| !rest.is_empty()))?;
+        possible = possible && crew::size(transfer.driver) == 1;
     }
     list::write(transfer, groups.extents)
 }

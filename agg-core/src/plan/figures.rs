@@ -12,6 +12,10 @@ pub struct Figures {
 const LOCAL: &[&str] =
     &["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "exfat", "msdos"];
 
+/// A fixed time from which requests take long, in nanoseconds: so much can be copied meanwhile that
+/// their number counts, and not how evenly they are shared out.
+pub(crate) const SLOW: u64 = 100_000;
+
 impl Figures {
     /// A request takes `latency` nanoseconds, and each MiB in it `mib` nanoseconds more.
     pub fn new(latency: u64, mib: u64) -> Self {
@@ -36,6 +40,11 @@ impl Figures {
     /// The time that each MiB of a request adds, in nanoseconds; at least 1.
     pub fn mib(self) -> u64 {
         value(self.mib)
+    }
+
+    /// Whether requests take long.
+    pub fn is_slow(self) -> bool {
+        self.latency() >= SLOW
     }
 
     /// How many bytes could be moved in the fixed time of a request.
@@ -100,6 +109,7 @@ mod tests {
         assert_eq!(Figures::assumed("ext4").request_in_bytes(), 4 << 10);
         assert_eq!(Figures::assumed("nfs").request_in_bytes(), 256 << 10);
         assert_eq!(Figures::assumed("0x123"), Figures::assumed("lustre"));
+        assert!(Figures::assumed("nfs").is_slow() && !Figures::assumed("ext4").is_slow());
         let both = Figures::new(5, 1 << 30).max(Figures::new(1 << 20, 7));
         assert_eq!((both.latency(), both.mib()), (1 << 20, 1 << 30));
     }

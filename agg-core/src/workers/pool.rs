@@ -1,5 +1,6 @@
 //! The threads, and the operations that wait for one.
 
+use super::quiet::without_signals;
 use crate::task::Sleep;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -115,21 +116,8 @@ pub fn dismiss() {
 
 /// Makes a thread that no signal of the program's is delivered to.
 fn spawn(pool: &'static Pool) -> bool {
-    // SAFETY: the sets are initialized before use and outlive the calls; the mask is that of this
-    // thread, which gets its own back.
-    unsafe {
-        let (mut mask, mut own): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-        libc::sigfillset(&raw mut mask);
-        // What an instruction itself raises cannot wait.
-        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
-            libc::sigdelset(&raw mut mask, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, &raw mut own);
-        let thread = std::thread::Builder::new().name("aggio-io".into());
-        let spawned = thread.spawn(move || pool.work());
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const own, std::ptr::null_mut());
-        spawned.is_ok()
-    }
+    let thread = std::thread::Builder::new().name("aggio-io".into());
+    without_signals(|| thread.spawn(move || pool.work())).is_ok()
 }
 
 impl Pool {
