@@ -389,7 +389,7 @@ hints! {
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
-    /// Bytes of a window of the file in memory that the ranks of a node share: the smaller one of
+    /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one of
     /// `cb_buffer_size` and what that memory has room for.
     aggio_window_size: Text = ""; Aggio Told;
     /// The driver that serves the file.

@@ -56,7 +56,7 @@ impl Board {
 /// Memory that windows and their marks may take on a node.
 const BUDGET: usize = 64 << 20;
 
-const LARGEST_WINDOW: usize = 1 << 20;
+const WINDOW: usize = 1 << 20;
 const SMALLEST_WINDOW: usize = 64 << 10;
 const PAGE: usize = 4096;
 
@@ -67,6 +67,8 @@ pub(crate) struct Layout {
     nodes: usize,
     /// Bytes of a window at most.
     pub(crate) window: usize,
+    /// Bytes of marks of one member in one slot.
+    marks_len: usize,
 }
 
 /// The control words of an operation, as distances from its start.
@@ -100,12 +102,18 @@ impl Layout {
     /// The layout for `members` ranks, one of `nodes` nodes with `most` ranks at most: windows
     /// have one size on all.
     pub(crate) fn new(members: usize, nodes: usize, most: usize) -> Self {
-        let mut window = LARGEST_WINDOW;
-        let all = |window: usize| OPERATIONS * DEPTH * (window + most * window / 8);
-        while window > SMALLEST_WINDOW && all(window) > BUDGET {
-            window /= 2;
+        let mut marks_len = WINDOW / 8;
+        let all = |marks_len: usize| OPERATIONS * DEPTH * (WINDOW + most * marks_len);
+        while marks_len > SMALLEST_WINDOW / 8 && all(marks_len) > BUDGET {
+            marks_len /= 2;
         }
-        Self { members, nodes, window }
+        Self { members, nodes, window: WINDOW, marks_len }
+    }
+
+    /// Bytes of a window at most that has a mark for each 2 to the power `grain` bytes.
+    pub(crate) fn window_of(&self, grain: u32) -> usize {
+        let grain = grain.min(WINDOW.ilog2());
+        ((8 * self.marks_len) << grain).min(self.window)
     }
 
     /// Bytes of the whole memory.
@@ -198,7 +206,7 @@ impl Layout {
 
     /// Bytes of marks of one member in one slot.
     pub(crate) fn marks_len(&self) -> usize {
-        self.window / 8
+        self.marks_len
     }
 }
 
@@ -210,7 +218,7 @@ mod tests {
     fn windows_and_marks_stay_within_the_budget() {
         for members in 1..=64 {
             let layout = Layout::new(members, 1, members);
-            assert!(layout.window >= SMALLEST_WINDOW);
+            assert!(layout.window_of(0) >= SMALLEST_WINDOW);
             let control =
                 OPERATIONS * (control::BYTES + (members + 2) * (RESULT + 8 * DEPTH) + PAGE);
             let rolls = CALLS * (members * (8 + SUMMARY) + 4);
@@ -220,8 +228,11 @@ mod tests {
                 layout.len()
             );
         }
-        assert_eq!(Layout::new(8, 1, 8).window, 1 << 20);
-        assert_eq!(Layout::new(1, 9, 64).window, Layout::new(64, 9, 64).window);
+        let window = |members, most, grain| Layout::new(members, 9, most).window_of(grain);
+        assert_eq!((window(8, 8, 0), window(8, 8, 255)), (1 << 20, 1 << 20));
+        assert_eq!((window(1, 64, 0), window(64, 64, 0)), (256 << 10, 256 << 10));
+        assert_eq!((window(64, 64, 1), window(64, 64, 3)), (512 << 10, 1 << 20));
+        assert_eq!((window(128, 128, 0), window(128, 128, 3)), (128 << 10, 1 << 20));
     }
 
     #[test]

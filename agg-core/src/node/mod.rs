@@ -38,9 +38,10 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
 /// Windows of one operation that the ranks of a node fill, store or read at a time.
 pub const WINDOWS_UNDER_WAY: usize = layout::DEPTH;
 
-/// Bytes of a window at most, on a node with `members` ranks.
-pub fn window_size(members: usize) -> usize {
-    Layout::new(members, 1, members).window
+/// Bytes of a window at most, on a node with `members` ranks whose pieces start and end at multiples
+/// of 2 to the power `grain`.
+pub fn window_size(members: usize, grain: u32) -> usize {
+    Layout::new(members, 1, members).window_of(grain)
 }
 
 /// Bytes of memory that the `members` ranks of one of `nodes` nodes share for each communicator;

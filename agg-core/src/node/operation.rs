@@ -103,9 +103,9 @@ impl<'a> Operation<'a> {
         self.node.memory.long(self.node.layout.operation(0) + self.base + at)
     }
 
-    /// Bytes of a window at most.
-    pub(crate) fn window(&self) -> u64 {
-        self.node.layout.window as u64
+    /// Bytes of a window at most, if pieces start and end at multiples of 2 to the power `grain`.
+    pub(crate) fn window(&self, grain: u32) -> u64 {
+        self.node.layout.window_of(grain) as u64
     }
 
     pub(super) fn members(&self) -> usize {

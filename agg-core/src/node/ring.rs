@@ -46,6 +46,7 @@ mod slot {
     pub(super) const LOADED: usize = 16;
     pub(super) const WANTED: usize = 20;
     pub(super) const VALID: usize = 24;
+    pub(super) const LEFT: usize = 32;
 }
 
 /// What of an operation's windows did not reach the file.
@@ -183,6 +184,19 @@ impl<'a> Ring<'a> {
             let taken = full.compare_exchange(window + 1, 0, Ordering::SeqCst, Ordering::SeqCst);
             taken.is_ok()
         })
+    }
+
+    /// Notes that the keeper of `window` does not store it.
+    pub(crate) fn leave(&self, window: u32) {
+        if !self.is_left(window) {
+            self.slot(window, slot::LEFT).store(window + 1, Ordering::SeqCst);
+            self.operation.announce();
+        }
+    }
+
+    /// Whether `window` was [left](Ring::leave) to all.
+    pub(crate) fn is_left(&self, window: u32) -> bool {
+        self.slot(window, slot::LEFT).load(Ordering::SeqCst) == window + 1
     }
 
     /// Waits until `window` is [offered](Ring::offer), and takes it over; one member alone does.

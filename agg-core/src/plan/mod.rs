@@ -8,6 +8,7 @@ mod crowd;
 mod decide;
 mod domains;
 pub mod figures;
+pub mod passage;
 mod reason;
 mod sequence;
 mod total;

@@ -21,6 +21,11 @@ impl Sequence {
         new
     }
 
+    /// The file domains.
+    pub fn domains(&self) -> Domains {
+        self.domains
+    }
+
     /// Largest number of bytes of a window.
     pub fn size(&self) -> u64 {
         self.size

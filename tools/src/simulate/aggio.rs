@@ -9,12 +9,8 @@ use super::traffic::Traffic;
 use super::work::Call;
 use agg_core::hints::{Hints, Switch};
 use agg_core::node;
+use agg_core::plan::passage::{self, Premises};
 use agg_core::plan::{self, Decision, Domains, Method, Sequence, Total, Way, Wishes};
-
-/// Windows of shared memory beyond this many times what the data would fill are not used, and how
-/// many may be empty in any case (`agg_core::exchange`).
-const SPARSE: u64 = 32;
-const FREE: u64 = 64;
 
 /// The plan of one call, before anything is counted.
 pub(crate) struct Plan {
@@ -56,9 +52,13 @@ fn buffer(setting: &Setting<'_>) -> u64 {
     setting.buffer.unwrap_or(Hints::default().cb_buffer_size)
 }
 
+/// What the file system stores or stripes at a time, in bytes.
+fn unit(setting: &Setting<'_>) -> u64 {
+    setting.machine.block_size.max(setting.machine.stripe_size) as u64
+}
+
 fn domains(setting: &Setting<'_>, call: &Call, count: usize) -> Domains {
-    let alignment = setting.machine.block_size.max(setting.machine.stripe_size) as u64;
-    Domains::new(call.hull(), count, alignment, 0)
+    Domains::new(call.hull(), count, unit(setting), 0)
 }
 
 /// What all ranks bring, as the nodes tell each other.
@@ -67,39 +67,36 @@ fn total(setting: &Setting<'_>, call: &Call) -> Total {
     Total::join(&nodes)
 }
 
-/// The aggregators of a call whose data goes through the memory of nodes: one for each node, in
-/// the order of these, unless hints name them or ranks work on different parts of the file.
-fn of_nodes(setting: &Setting<'_>, spread: bool) -> Vec<usize> {
-    let mut chosen = setting.aggregators.to_vec();
-    if setting.named {
-        return chosen;
+/// The aggregators of a call whose data goes through the memory of nodes.
+fn of_nodes(setting: &Setting<'_>, total: &Total) -> Vec<usize> {
+    match setting.named {
+        true => setting.aggregators.to_vec(),
+        false => passage::aggregators(setting.aggregators, total, |rank| {
+            setting.node(rank as u64) as usize
+        }),
     }
-    let node = |rank: &usize| setting.node(*rank as u64);
-    chosen.sort_by_key(|rank| (node(rank), *rank));
-    if !spread {
-        chosen.dedup_by_key(|rank| node(rank));
-    }
-    chosen
 }
 
 impl Plan {
     /// Windows and aggregators of a call in two phases.
     fn two_phase(&mut self, setting: &Setting<'_>, call: &Call, total: &Total) {
-        let window = node::window_size(setting.ranks_of_node() as usize) as u64;
-        let size = window.min(buffer(setting));
-        self.aggregators = of_nodes(setting, total.is_spread());
-        let of_nodes = domains(setting, call, self.aggregators.len());
-        let most = call.bytes().div_ceil(size).saturating_mul(SPARSE).saturating_add(FREE);
-        self.way = messages::way(setting, Sequence::new(of_nodes, size).count() <= most);
+        let members = setting.ranks_of_node() as usize;
+        let room = |grain| node::window_size(members, grain) as u64;
+        let (unit, buffer_size) = (unit(setting), buffer(setting));
+        let premises = Premises { unit, least: 0, buffer_size };
+        self.aggregators = of_nodes(setting, total);
+        let windows = Sequence::of(total, self.aggregators.len(), premises, room);
+        self.way = messages::way(setting, !windows.is_sparse(total.bytes));
         if self.way != Way::Messages {
-            self.grid = Some(Grid::sequence(of_nodes, size));
+            self.grid = Some(Grid::sequence(windows));
             return;
         }
         self.aggregators = setting.aggregators.to_vec();
         let domains = domains(setting, call, self.aggregators.len());
         self.talk.add(messages::everybody(setting));
         self.talk.add(messages::headers(call, &domains, &self.aggregators));
-        self.grid = Some(Grid::sequence(domains, plan::window_size(&call.all, buffer(setting))));
+        let size = plan::window_size(&call.all, buffer(setting));
+        self.grid = Some(Grid::sequence(Sequence::new(domains, size)));
     }
 
     /// What counts the messages of this plan.

@@ -15,8 +15,8 @@ pub(crate) enum Grid {
 
 impl Grid {
     /// The windows of aggio's planner.
-    pub(crate) fn sequence(domains: Domains, size: u64) -> Self {
-        let windows = Sequence::new(domains, size);
+    pub(crate) fn sequence(windows: Sequence) -> Self {
+        let domains = windows.domains();
         let mut before = vec![0];
         for domain in 0..domains.count() {
             before.push(before[domain] + windows.windows_of(domain));
@@ -212,8 +212,8 @@ mod tests {
     fn grids() -> Vec<Grid> {
         let hull = Extent::between(70, 1000);
         vec![
-            Grid::sequence(Domains::new(hull, 3, 64, 0), 100),
-            Grid::sequence(Domains::new(hull, 1, 1, 0), 4096),
+            Grid::sequence(Sequence::new(Domains::new(hull, 3, 64, 0), 100)),
+            Grid::sequence(Sequence::new(Domains::new(hull, 1, 1, 0), 4096)),
             Grid::Even { hull, domain: 310, buffer: 64 },
             Grid::Cyclic { hull, stripe: 64, domains: 3 },
         ]

@@ -174,7 +174,7 @@ fn messages_and_bytes_are_those_of_a_walk_along_all_pieces() {
             let windows: Vec<_> = (0..sequence.count() as u32)
                 .map(|window| (sequence.extent(window), sequence.domain(window)))
                 .collect();
-            let grid = Grid::sequence(domains, buffer);
+            let grid = Grid::sequence(Sequence::new(domains, buffer));
             check(&what, &setting, &pattern, grid, Senders::Nodes, &own, &windows);
 
             let domain = hull.len.div_ceil(romio.len() as u64);

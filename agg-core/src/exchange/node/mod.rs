@@ -26,17 +26,12 @@ use super::{Request, Scene};
 use crate::Extent;
 use crate::hints::Origin;
 use crate::meeting::Meeting;
-use crate::node::{Node, Operation, Ring};
-use crate::plan::{Crowd, Domains, Sequence, Summary, Total};
-
-/// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
-const SPARSE: u64 = 32;
+use crate::node::{Node, Ring};
+use crate::plan::passage::{self, Premises};
+use crate::plan::{Crowd, Sequence, Summary, Total};
 
 /// In how many pieces a rank copies its part of a window.
 const TURNS: u64 = 4;
-
-/// Windows that may be empty in any case.
-const FREE: u64 = 64;
 
 /// A collective call whose data passes through the memory of nodes.
 pub(super) struct Passage<'a> {
@@ -53,6 +48,8 @@ pub(super) struct Passage<'a> {
     crowd_of_nodes: Crowd,
     /// Pieces start and end at multiples of 2 to this power.
     grain: u32,
+    /// Every window has a keeper.
+    kept: bool,
 }
 
 /// What the ranks bring to a call.
@@ -76,10 +73,16 @@ impl<'a> Passage<'a> {
     ) -> Option<Self> {
         // In atomic mode the order of overlapping writes must be that of some sequence of calls.
         let operation = meeting.operation().filter(|_| scene.atomic.is_none())?;
-        let aggregators = aggregators(&scene, &party.total, operation);
-        let windows = sequence(&scene, &party.total, aggregators.len(), operation);
-        let filled = party.total.bytes.div_ceil(windows.size());
-        if windows.count() > filled.saturating_mul(SPARSE).saturating_add(FREE) {
+        let map = operation.node().map();
+        let aggregators = match named(&scene) {
+            true => scene.aggregators.to_vec(),
+            false => {
+                passage::aggregators(scene.aggregators, &party.total, |rank| map.node_of(rank))
+            }
+        };
+        let room = |grain| operation.window(grain);
+        let windows = Sequence::of(&party.total, aggregators.len(), premises(&scene), room);
+        if windows.is_sparse(party.total.bytes) {
             return None;
         }
         let count = u32::try_from(windows.count()).ok().filter(|count| *count < 1 << 31)?;
@@ -99,6 +102,7 @@ impl<'a> Passage<'a> {
             crowd,
             crowd_of_nodes,
             grain,
+            kept: party.total.figures.is_slow() && !named(&scene),
         })
     }
 
@@ -218,6 +222,24 @@ impl<'a> Passage<'a> {
         }
         self.aggregator(window) == self.scene.transport.rank()
     }
+
+    /// Whether this rank stores `window`. Where requests take long, each window of the file has a
+    /// keeper, the same in every call: locks of the file system then stay with one client. A keeper
+    /// that has not the file leaves the window to whoever is free.
+    fn stores(&self, window: u32) -> bool {
+        if !self.kept {
+            return self.serves(window);
+        }
+        let place = self.windows.extent(window).offset / self.windows.size();
+        if place % self.ring.members() as u64 != self.ring.index() as u64 {
+            return self.ring.is_left(window) && self.serves(window);
+        }
+        let serves = self.serves(window);
+        if !serves && self.is_home(window) {
+            self.ring.leave(window);
+        }
+        serves
+    }
 }
 
 /// Whether hints say who the aggregators are.
@@ -226,40 +248,15 @@ fn named(scene: &Scene<'_>) -> bool {
     given("cb_nodes") || given("cb_config_list")
 }
 
-/// The aggregators that get file domains, in the order of these.
-///
-/// Every rank of an aggregator's node stores its windows, so one for each node is enough, unless
-/// ranks would wait for each other. Nodes come in the order of their ranks, as data often does:
-/// then most of it stays where it is.
-fn aggregators(scene: &Scene<'_>, total: &Total, operation: &Operation<'_>) -> Vec<usize> {
-    let mut chosen = scene.aggregators.to_vec();
-    if named(scene) {
-        return chosen;
-    }
-    let map = operation.node().map();
-    if operation.node().has_others() {
-        chosen.sort_by_key(|rank| (map.node_of(*rank), *rank));
-    }
-    if !total.is_spread() {
-        chosen.dedup_by_key(|rank| map.node_of(*rank));
-    }
-    chosen
-}
-
-/// The windows of a call.
-fn sequence(
-    scene: &Scene<'_>,
-    total: &Total,
-    aggregators: usize,
-    operation: &Operation<'_>,
-) -> Sequence {
+/// What the file and its hints say about windows.
+fn premises(scene: &Scene<'_>) -> Premises {
     let stripe = match scene.hints.striping_unit {
         0 => scene.facts.striping_unit,
         unit => unit,
     };
-    let alignment = scene.facts.block_size.max(stripe);
-    let least = scene.hints.romio_min_fdomain_size;
-    let domains = Domains::new(total.hull, aggregators, alignment, least);
-    let size = operation.window().min(scene.hints.cb_buffer_size).max(1);
-    Sequence::new(domains, size)
+    Premises {
+        unit: scene.facts.block_size.max(stripe),
+        least: scene.hints.romio_min_fdomain_size,
+        buffer_size: scene.hints.cb_buffer_size,
+    }
 }

@@ -92,7 +92,7 @@ impl<'a> Keeper<'a> {
         if turn.is_none() && passage.has_one_writer() {
             return;
         }
-        while let Some(window) = passage.ring.take(|window| passage.serves(window)) {
+        while let Some(window) = passage.ring.take(|window| passage.stores(window)) {
             self.store(window);
         }
     }

@@ -187,7 +187,10 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
             vec(0..4usize, ranks),
             (1..4usize).prop_map(move |n| (0..ranks).map(|rank| rank * n / ranks).collect()),
         ];
-        let switches = (any_switch(), any_switch(), (any::<bool>(), hosts, any::<bool>()), far);
+        // Requests take long, or do not.
+        let system = prop_oneof![Just("lustre"), Just("overlay")];
+        let node = (any::<bool>(), hosts, any::<bool>(), system);
+        let switches = (any_switch(), any_switch(), node, far);
         let file = (file, vec(prop_oneof![Just(0u64), 1..20u64], ranks));
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
@@ -195,7 +198,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 order,
                 n,
                 (window, block_size, least),
-                (cb_read, cb_write, (memory, hosts, named), base),
+                (cb_read, cb_write, (memory, hosts, named, system), base),
                 (before, habits),
             )| {
                 let mut ranked: Vec<(u32, usize)> =
@@ -213,7 +216,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     block_size,
                     striping_unit: 0,
                     striping_factor: 0,
-                    file_system: "memory".into(),
+                    file_system: system.into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
                 let parts = parts.into_iter().map(|part| part.moved(base)).collect();

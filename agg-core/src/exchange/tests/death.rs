@@ -7,7 +7,7 @@ use super::disk::{Access, Disk};
 use super::{Habits, Request, Scene, UNTOUCHED, Way, read, write};
 use crate::Extent;
 use crate::datatype::Datatype;
-use crate::driver::{Driver, Outcome};
+use crate::driver::{Driver, Facts, Outcome};
 use crate::error::ErrorClass;
 use crate::exchange::{Heard, hear};
 use crate::hints::{Hints, Switch};
@@ -65,7 +65,8 @@ async fn survive(
         driver: &access,
         atomic: None,
         aggregators,
-        facts: &access.facts(),
+        // Requests are prompt there: no window waits for a keeper that has ended.
+        facts: &Facts { file_system: "overlay".into(), ..access.facts() },
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),

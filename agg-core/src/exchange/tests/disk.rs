@@ -45,6 +45,8 @@ pub(super) struct Access {
     pub(super) good: AtomicI64,
     /// Most bytes of one attempt.
     pub(super) most: usize,
+    /// Whether the rank has the file.
+    pub(super) available: bool,
     seen: Mutex<Vec<Seen>>,
 }
 
@@ -54,6 +56,7 @@ impl Access {
             disk: Arc::clone(disk),
             good: AtomicI64::new(-1),
             most: usize::MAX,
+            available: true,
             seen: Mutex::default(),
         }
     }
@@ -122,6 +125,10 @@ impl Driver for Access {
 
     fn close(&self) -> Result<()> {
         Ok(())
+    }
+
+    fn is_available(&self) -> bool {
+        self.available
     }
 
     fn facts(&self) -> Facts {
