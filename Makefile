@@ -42,7 +42,7 @@ check:
 check-long:
 	$(SETUP) check
 	$(MAKE) build
-	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=50000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release
+	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release
 
 demo:
 	$(SETUP) demo

@@ -92,9 +92,28 @@ impl Part {
         self.blocks.iter().flat_map(|(start, len)| *start..start + len).collect()
     }
 
-    /// The buffer as the engine sees it.
+    /// Bytes from each block of the buffer to the next, if all blocks are equally long and far apart.
+    pub(crate) fn stride(&self) -> Option<i64> {
+        let [first, second, ..] = self.blocks[..] else { return None };
+        let stride = |one: &(usize, usize), next: &(usize, usize)| next.0 as i64 - one.0 as i64;
+        let of_first = stride(&first, &second);
+        let regular = |pair: &[(usize, usize)]| {
+            stride(&pair[0], &pair[1]) == of_first && pair[0].1 == pair[1].1
+        };
+        self.blocks.windows(2).all(regular).then_some(of_first)
+    }
+
+    /// The buffer as the engine sees it: one vector, also with a negative stride, or many blocks.
     pub(crate) fn memory(&self, buffer: &mut [u8]) -> Memory {
         assert!(buffer.len() >= self.room());
+        if let Some(stride) = self.stride() {
+            let ((start, len), count) = (self.blocks[0], self.blocks.len() as u64);
+            let datatype = Datatype::hvector(count, len as u64, stride, &Datatype::bytes(1));
+            // SAFETY: all blocks lie in the buffer, which outlives the call of the test.
+            let first = unsafe { buffer.as_mut_ptr().add(start) };
+            // SAFETY: as above.
+            return unsafe { Memory::new(first, datatype.expect("a small type"), 1) };
+        }
         let blocks: Vec<(u64, i64)> =
             self.blocks.iter().map(|(start, len)| (*len as u64, *start as i64)).collect();
         let datatype = Datatype::hindexed(&blocks, &Datatype::bytes(1)).expect("a small type");
@@ -105,7 +124,7 @@ impl Part {
 
 /// Blocks with gaps, in file order: (length, gap before it).
 fn blocks() -> impl Strategy<Value = Vec<(u64, u64)>> {
-    vec((1..12u64, 0..20u64), 1..6)
+    vec((prop_oneof![1 => Just(1u64), 3 => 1..12u64], 0..20u64), 1..6)
 }
 
 fn indexed(blocks: &[(u64, u64)], rest: u64) -> Datatype {
@@ -126,16 +145,17 @@ fn view(displacement: u64, filetype: Datatype) -> View {
         .expect("an ascending filetype")
 }
 
-/// Records of all ranks in turn.
-fn in_turn(rank: u64, ranks: u64) -> View {
-    view(rank * 5, indexed(&[(5, 0)], 5 * (ranks - 1)))
+/// Records of `len` bytes of all ranks in turn.
+fn in_turn(rank: u64, ranks: u64, len: u64) -> View {
+    view(rank * len, indexed(&[(len, 0)], len * (ranks - 1)))
 }
 
 fn any_view(rank: u64, ranks: u64) -> impl Strategy<Value = View> {
     prop_oneof![
         1 => (0..300u64).prop_map(|at| view(at, Datatype::bytes(1))),
         2 => (0..100u64, blocks(), 0..30u64).prop_map(|(at, b, rest)| view(at, indexed(&b, rest))),
-        2 => Just(in_turn(rank, ranks)),
+        2 => Just(in_turn(rank, ranks, 5)),
+        1 => Just(in_turn(rank, ranks, 1)),
         1 => Just(view(rank * 90, Datatype::bytes(1))),
         // The rank's part of a matrix of 3-byte elements that ranks share by rows and columns.
         1 => (2..5u64, 1..4u64, 1..4u64).prop_map(move |(columns, rows, wide)| {
@@ -149,23 +169,42 @@ fn any_view(rank: u64, ranks: u64) -> impl Strategy<Value = View> {
     ]
 }
 
-fn any_part(rank: u64, ranks: u64) -> impl Strategy<Value = Part> {
-    let memory = prop_oneof![
+/// Blocks of a buffer as `Part` has them: none, one, blocks in any order, or a stride, forwards or
+/// backwards.
+fn memory() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    let length = || prop_oneof![1 => Just(1usize), 2 => 1..40usize];
+    prop_oneof![
         1 => Just(vec![]),
-        2 => (1..300usize).prop_map(|len| vec![(0, len, 0)]),
-        3 => vec((0..9usize, 1..40usize, any::<u32>()), 1..9),
-    ];
-    (any_view(rank, ranks), 0..60u64, memory).prop_map(|(view, position, pieces)| {
-        let mut at = 0;
-        let mut blocks: Vec<(u32, (usize, usize))> = Vec::new();
-        for (gap, len, key) in pieces {
-            blocks.push((key, (at + gap, len)));
-            at += gap + len;
-        }
-        // Data order in memory is any order.
-        blocks.sort_unstable();
-        let blocks = blocks.into_iter().map(|block| block.1).collect();
-        Part { view, position, blocks, base: 0 }
+        2 => (1..300usize).prop_map(|len| vec![(0, len)]),
+        3 => vec((0..9usize, length(), any::<u32>()), 1..9).prop_map(in_any_order),
+        2 => (2..30usize, length(), 0..9usize, any::<bool>()).prop_map(|(count, len, gap, back)| {
+            let mut blocks: Vec<_> = (0..count).map(|i| (i * (len + gap), len)).collect();
+            if back {
+                blocks.reverse();
+            }
+            blocks
+        }),
+    ]
+}
+
+/// Blocks of (gap before it, length, key); data is in the order of the keys.
+fn in_any_order(pieces: Vec<(usize, usize, u32)>) -> Vec<(usize, usize)> {
+    let mut at = 0;
+    let mut blocks: Vec<(u32, (usize, usize))> = Vec::new();
+    for (gap, len, key) in pieces {
+        blocks.push((key, (at + gap, len)));
+        at += gap + len;
+    }
+    blocks.sort_unstable();
+    blocks.into_iter().map(|block| block.1).collect()
+}
+
+fn any_part(rank: u64, ranks: u64) -> impl Strategy<Value = Part> {
+    (any_view(rank, ranks), 0..60u64, memory()).prop_map(|(view, position, blocks)| Part {
+        view,
+        position,
+        blocks,
+        base: 0,
     })
 }
 
@@ -190,7 +229,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         // Requests take long, or do not.
         let system = prop_oneof![Just("lustre"), Just("overlay")];
         let node = (any::<bool>(), hosts, any::<bool>(), system);
-        let switches = (any_switch(), any_switch(), node, far);
+        let switches = (any_switch(), any_switch(), node, (far, any::<bool>()));
         let file = (file, vec(prop_oneof![Just(0u64), 1..20u64], ranks));
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
@@ -198,7 +237,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 order,
                 n,
                 (window, block_size, least),
-                (cb_read, cb_write, (memory, hosts, named, system), base),
+                (cb_read, cb_write, (memory, hosts, named, system), (base, apart)),
                 (before, habits),
             )| {
                 let mut ranked: Vec<(u32, usize)> =
@@ -220,7 +259,9 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
                 let parts = parts.into_iter().map(|part| part.moved(base)).collect();
-                Case { parts, aggregators, facts, hints, before, memory, base, hosts, habits }
+                let case =
+                    Case { parts, aggregators, facts, hints, before, memory, base, hosts, habits };
+                if apart { disjoint(case) } else { case }
             },
         )
     })
@@ -231,7 +272,7 @@ pub(crate) fn disjoint(mut case: Case) -> Case {
     let ranks = case.parts.len() as u64;
     if conflict(&case) {
         for (rank, part) in case.parts.iter_mut().enumerate() {
-            part.view = in_turn(rank as u64, ranks);
+            part.view = in_turn(rank as u64, ranks, 5);
             *part = part.clone().moved(part.base);
         }
     }

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Disk {
     bytes: Mutex<Vec<u8>>,
     base: u64,
+    /// What writes stored, counted from `base`.
+    stored: Mutex<Vec<Extent>>,
 }
 
 impl Disk {
@@ -21,7 +23,13 @@ impl Disk {
 
     /// A file that holds `bytes` from byte `base` on.
     pub(super) fn far(bytes: Vec<u8>, base: u64) -> Arc<Self> {
-        Arc::new(Self { bytes: Mutex::new(bytes), base })
+        Arc::new(Self { bytes: Mutex::new(bytes), base, stored: Mutex::default() })
+    }
+
+    /// What writes stored so far, even if the file had the same bytes there; counted from the first
+    /// byte that is kept.
+    pub(super) fn stored(&self) -> Vec<Extent> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
@@ -107,6 +115,8 @@ impl Driver for Access {
             disk.resize(end, 0);
         }
         disk[start..end].copy_from_slice(&buffer[..n]);
+        let mut stored = self.disk.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.push(Extent::new(start as u64, n as u64));
         Ok(n)
     }
 

@@ -2,7 +2,7 @@
 
 use super::cases::{Case, NOBODYS, any_case, byte, cases, disjoint};
 use super::disk::{Access, Disk};
-use super::{Habits, Way, call, expected};
+use super::{Habits, MARGIN, Way, call, expected};
 use crate::error::{Error, ErrorClass, Result};
 use crate::hints::Switch;
 use crate::memory::Memory;
@@ -88,7 +88,7 @@ proptest! {
             let (most, wanted) = expected(part, &case.before);
             prop_assert!(*bytes <= most && (failed || *bytes == most));
             for place in part.places().into_iter().take(*bytes as usize) {
-                prop_assert_eq!(buffer[place], wanted[place]);
+                prop_assert_eq!(buffer[MARGIN + place], wanted[MARGIN + place]);
             }
         }
     }

@@ -8,6 +8,7 @@ mod disk;
 mod faults;
 mod full_nodes;
 mod hints;
+mod ingredients;
 mod keepers;
 mod neighbours;
 mod nodes;
@@ -29,13 +30,30 @@ use std::sync::Arc;
 /// The byte that a buffer holds where nothing was read.
 const UNTOUCHED: u8 = 0xEE;
 
+/// So many of them stand before the first and behind the last byte of each rank's memory.
+const MARGIN: usize = 64;
+
+/// A rank's memory between margins: its data, in order, `data(i)` each, and nothing else.
+fn canvas(part: &Part, data: impl Fn(usize) -> Option<u8>) -> Vec<u8> {
+    let mut canvas = vec![UNTOUCHED; part.room() + 2 * MARGIN];
+    for (i, place) in part.places().into_iter().enumerate() {
+        canvas[MARGIN + place] = data(i).unwrap_or(UNTOUCHED);
+    }
+    canvas
+}
+
+/// What a rank has in memory when it writes.
+fn own_data(case: &Case, rank: usize) -> Vec<u8> {
+    canvas(&case.parts[rank], |i| Some(byte(rank, i)))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Read,
     Write,
 }
 
-/// One rank's call: the outcome and its buffer afterwards.
+/// One rank's call: the outcome and its memory, with margins, afterwards.
 async fn call(
     case: Arc<Case>,
     access: Arc<Access>,
@@ -43,16 +61,25 @@ async fn call(
     atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
 ) -> (u64, Result<()>, Vec<u8>) {
+    counted_call(case, access, transport, atomic, way, &Counters::default()).await
+}
+
+/// The same; what it cost is added to `counters`.
+async fn counted_call(
+    case: Arc<Case>,
+    access: Arc<Access>,
+    transport: Arc<ThreadTransport>,
+    atomic: Option<Arc<dyn SharedLocks>>,
+    way: Way,
+    counters: &Counters,
+) -> (u64, Result<()>, Vec<u8>) {
     let rank = transport.rank();
     let part = &case.parts[rank];
-    let mut buffer = vec![UNTOUCHED; part.room()];
-    if way == Way::Write {
-        for (i, place) in part.places().into_iter().enumerate() {
-            buffer[place] = byte(rank, i);
-        }
-    }
-    let memory = part.memory(&mut buffer);
-    let counters = Counters::default();
+    let mut buffer = match way {
+        Way::Read => canvas(part, |_| None),
+        Way::Write => own_data(&case, rank),
+    };
+    let memory = part.memory(&mut buffer[MARGIN..][..part.room()]);
     let scene = Scene {
         transport: &*transport,
         driver: &*access,
@@ -60,7 +87,7 @@ async fn call(
         aggregators: &case.aggregators,
         facts: &case.facts,
         hints: &case.hints,
-        counters: &counters,
+        counters,
         habits: &Habits::of_pieces(case.habits[rank]),
     };
     let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });
@@ -80,16 +107,11 @@ fn call_all(case: &Arc<Case>, disk: &Arc<Disk>, way: Way) -> Vec<(u64, Result<()
     })
 }
 
-/// What a rank must get: count and buffer.
+/// What a rank must get: count and memory.
 fn expected(part: &Part, file: &[u8]) -> (u64, Vec<u8>) {
-    let mut buffer = vec![UNTOUCHED; part.room()];
-    let mut got = 0;
-    for (offset, place) in part.offsets().into_iter().zip(part.places()) {
-        let Some(byte) = file.get(offset) else { break };
-        buffer[place] = *byte;
-        got += 1;
-    }
-    (got, buffer)
+    let offsets = part.offsets();
+    let got = offsets.iter().take_while(|offset| **offset < file.len()).count();
+    (got as u64, canvas(part, |i| (i < got).then(|| file[offsets[i]])))
 }
 
 fn check_write(mut case: Case) -> std::result::Result<(), TestCaseError> {
@@ -99,14 +121,31 @@ fn check_write(mut case: Case) -> std::result::Result<(), TestCaseError> {
         case.hints.romio_cb_write = Switch::Enable;
     }
     let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
-    for (rank, (bytes, result, _)) in call_all(&case, &disk, Way::Write).into_iter().enumerate() {
+    for (rank, (bytes, result, buffer)) in
+        call_all(&case, &disk, Way::Write).into_iter().enumerate()
+    {
         prop_assert_eq!(result, Ok(()));
         prop_assert_eq!(bytes, case.parts[rank].len() as u64);
+        prop_assert_eq!(buffer, own_data(&case, rank));
     }
+    nothing_else_is_stored(&case, &disk)?;
     if ordered {
         prop_assert_eq!(&*disk.bytes(), &written(&case));
     } else {
         each_byte_is_somebodys(&case, &disk.bytes())?;
+    }
+    Ok(())
+}
+
+/// No write touched a byte that no rank asked for, not even to leave it as it was.
+fn nothing_else_is_stored(case: &Case, disk: &Disk) -> std::result::Result<(), TestCaseError> {
+    let mut wanted = vec![false; disk.bytes().len()];
+    for offset in case.parts.iter().flat_map(Part::offsets) {
+        wanted[offset] = true;
+    }
+    for extent in disk.stored() {
+        let outside = (extent.offset..extent.end()).find(|at| !wanted[*at as usize]);
+        prop_assert_eq!(outside, None, "stored by {:?}", extent);
     }
     Ok(())
 }
@@ -140,6 +179,7 @@ fn check_read(case: Case) -> std::result::Result<(), TestCaseError> {
         prop_assert_eq!(bytes, wanted_bytes);
     }
     prop_assert_eq!(&*disk.bytes(), &case.before);
+    prop_assert_eq!(disk.stored(), vec![]);
     Ok(())
 }
 
