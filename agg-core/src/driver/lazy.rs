@@ -138,8 +138,8 @@ impl Driver for LazyDriver {
         self.attempt(|driver| driver.pwritev(buffers, offset))
     }
 
-    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
-        self.get().map_or(0, |driver| driver.store_pieces(pieces, data))
+    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        self.get().is_ok_and(|driver| driver.in_place(extent, stores, copy))
     }
 
     fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {

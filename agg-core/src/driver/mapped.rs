@@ -1,77 +1,69 @@
-//! Storing many small pieces at once, and not a byte between them.
+//! Ranges of a file as memory: pieces are stored to it and loaded from it, and not a byte between
+//! them is touched.
 //!
-//! The pieces are stored into a shared mapping of the file, so that whatever another process
-//! writes into the gaps meanwhile stays. The kernel does the storing, as a read from a nameless
-//! memory file into the mapping: where a page cannot be had (full disk, file cut off by somebody)
-//! that read ends early, while a store of our own would kill the process.
+//! The mapping is shared, so that whatever another process writes into the gaps meanwhile stays.
+//! Its pages are had before anything is copied, and a page that vanishes during the copy
+//! ([`guard`]) makes the copy worthless, not the process end.
 
-use super::descriptor::Descriptor;
-use super::os;
+use super::{guard, os};
 use crate::Extent;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Mutex, PoisonError};
 
-/// File systems whose mappings are coherent with writes, and where allocated storage is kept for
-/// the bytes it was allocated for (not so on file systems that copy on write).
+/// File systems whose mappings are coherent with reads and writes, and where allocated storage is
+/// kept for the bytes it was allocated for (not so on file systems that copy on write).
 const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
 
-/// The way of one open file.
-#[derive(Debug)]
-pub(super) struct Mapped {
-    staging: Descriptor,
-    /// One user of the memory file at a time.
-    turn: Mutex<()>,
+/// The suitable ones that need not be told of a page's first change: a page that was got for reading
+/// can be stored to.
+const UNTOLD: &[&str] = &["tmpfs"];
+
+/// Whether files of this file system may be mapped.
+pub(super) fn is_suitable(file_system: &str) -> bool {
+    SUITABLE.contains(&file_system)
 }
 
-impl Mapped {
-    /// `None` if the file system is not suitable or the system has no memory files.
-    pub(super) fn new(file_system: &str) -> Option<Self> {
-        if !SUITABLE.contains(&file_system) {
-            return None;
-        }
-        let staging = Descriptor::new(os::memory_file(c"aggio-pieces").ok()?);
-        Some(Self { staging, turn: Mutex::new(()) })
+/// Lets `copy` store into bytes `extent` of file `fd`, at the address of the first; whether all that
+/// it stored is in the file. The file ends behind `extent` then, or further on.
+///
+/// # Errors
+/// What the system says if the bytes cannot be had as memory; `copy` was not run.
+pub(super) fn store(
+    fd: RawFd,
+    file_system: &str,
+    extent: Extent,
+    copy: &mut dyn FnMut(*mut u8),
+) -> io::Result<bool> {
+    // Storage for all pages first, then the new end of the file: an attempt that fails here has
+    // not made the file longer.
+    os::fallocate(fd, extent, true)?;
+    if size(&os::fstat(fd)?) < extent.end() {
+        os::fallocate(fd, Extent::new(extent.end() - 1, 1), false)?;
     }
+    let mapping = os::Mapping::new(fd, extent, true)?;
+    mapping.populate(!UNTOLD.contains(&file_system))?;
+    Ok(guard::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
+}
 
-    /// Stores `data` in `pieces` (ascending, disjoint, together as long as `data`) of file `fd`;
-    /// returns how many bytes were stored.
-    pub(super) fn store(&self, fd: RawFd, pieces: &[Extent], data: &[u8]) -> io::Result<usize> {
-        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(0) };
-        let span = Extent::between(first.offset, last.end());
-        // Storage for all pages first, and the new end of the file by its last byte: an attempt
-        // that fails here has not made the file longer.
-        os::fallocate(fd, span, true)?;
-        let size = u64::try_from(os::fstat(fd)?.st_size).unwrap_or(0);
-        if size < span.end() {
-            let Some(end) = data.last() else { return Ok(0) };
-            if os::pwrite(fd, std::slice::from_ref(end), span.end() - 1)? == 0 {
-                return Ok(0);
-            }
-        }
-        let staging = self.staging.get()?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut filled = 0;
-        while filled < data.len() {
-            filled += os::pwrite(staging, &data[filled..], filled as u64)?;
-        }
-        let mut mapping = os::Mapping::new(fd, span)?;
-        let mut stored = 0;
-        for batch in pieces.chunks(os::MAX_VECTORS) {
-            let len: u64 = batch.iter().map(|piece| piece.len).sum();
-            let n = mapping.fill(batch, staging, stored as u64)?;
-            stored += n;
-            if (n as u64) < len {
-                break;
-            }
-        }
-        Ok(stored)
+/// Lets `copy` load bytes `extent` of file `fd`, at the address of the first; whether all that it
+/// loaded was the file's. Files that end before, or have holes, are left alone: getting their pages
+/// would take memory for them.
+///
+/// # Errors
+/// What the system says if the bytes cannot be had as memory; `copy` was not run.
+pub(super) fn load(fd: RawFd, extent: Extent, copy: &mut dyn FnMut(*mut u8)) -> io::Result<bool> {
+    let stat = os::fstat(fd)?;
+    let stored = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+    if size(&stat) < extent.end() || stored < size(&stat) {
+        return Ok(false);
     }
+    let mapping = os::Mapping::new(fd, extent, false)?;
+    mapping.populate(false)?;
+    Ok(guard::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
+}
 
-    /// Gives the memory file up.
-    pub(super) fn close(&self) {
-        let _ = self.staging.close();
-    }
+fn size(stat: &libc::stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -86,18 +78,25 @@ mod tests {
         std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
     }
 
+    /// Copies `data` to `start`.
+    fn put(start: *mut u8, data: &[u8]) {
+        // SAFETY: the tests store inside the range that they have asked for.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
+    }
+
     #[test]
     fn pieces_are_stored_and_the_bytes_between_them_keep_their_content() {
         let scratch = Scratch::new();
         let file = file(&scratch, &[9; 70_000]);
-        let Some(mapped) = Mapped::new("tmpfs") else { return };
-        let pieces: Vec<Extent> = (0..3000).map(|n| Extent::new(50_000 + n * 10, 3)).collect();
-        let data: Vec<u8> = (0..9000u32).map(|n| n as u8).collect();
-        assert_eq!(mapped.store(file.as_raw_fd(), &pieces, &data).unwrap(), 9000);
+        let extent = Extent::new(50_001, 29_993);
+        let stored = store(file.as_raw_fd(), "tmpfs", extent, &mut |start| {
+            (0..3000).for_each(|n| put(start.wrapping_add(10 * n), &[1, 2, 3]));
+        });
+        assert!(stored.unwrap());
         let mut expected = vec![9; 70_000];
-        expected.resize(50_000 + 2999 * 10 + 3, 0);
-        for (piece, data) in pieces.iter().zip(data.chunks(3)) {
-            expected[piece.offset as usize..piece.end() as usize].copy_from_slice(data);
+        expected.resize(extent.end() as usize, 0);
+        for piece in expected[50_001..].chunks_mut(10) {
+            piece[..3].copy_from_slice(&[1, 2, 3]);
         }
         assert!(std::fs::read(scratch.file("f")).unwrap() == expected);
     }
@@ -106,16 +105,17 @@ mod tests {
     fn threads_that_store_at_the_same_time_store_each_its_own_bytes() {
         let scratch = Scratch::new();
         let file = file(&scratch, b"");
-        let Some(mapped) = Mapped::new("tmpfs") else { return };
         std::thread::scope(|scope| {
-            for thread in 0..4u64 {
-                let (mapped, file) = (&mapped, &file);
+            for thread in 0..4usize {
+                let file = &file;
                 scope.spawn(move || {
-                    let pieces: Vec<Extent> =
-                        (0..1000).map(|n| Extent::new(20 * n + 5 * thread, 5)).collect();
+                    let extent = Extent::new(5 * thread as u64, 19_985);
                     for _ in 0..50 {
-                        let data = [thread as u8 + 1; 5000];
-                        assert_eq!(mapped.store(file.as_raw_fd(), &pieces, &data).unwrap(), 5000);
+                        let stored = store(file.as_raw_fd(), "ext4", extent, &mut |start| {
+                            let data = [thread as u8 + 1; 5];
+                            (0..1000).for_each(|n| put(start.wrapping_add(20 * n), &data));
+                        });
+                        assert!(stored.unwrap());
                     }
                 });
             }
@@ -127,17 +127,43 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_cannot_be_had_ends_the_call_and_not_the_process() {
+    fn a_file_that_is_cut_off_meanwhile_makes_the_copy_worthless_and_ends_nothing() {
         let scratch = Scratch::new();
-        let file = file(&scratch, &[9; 100]);
-        let staging = Descriptor::new(os::memory_file(c"test").unwrap());
-        os::pwrite(staging.get().unwrap(), &[1; 40], 0).unwrap();
-        let mut mapping = os::Mapping::new(file.as_raw_fd(), Extent::new(0, 1 << 20)).unwrap();
-        let pieces = [Extent::new(10, 20), Extent::new(900_000, 20)];
-        assert_eq!(mapping.fill(&pieces, staging.get().unwrap(), 0).unwrap(), 20);
-        assert!(mapping.fill(&pieces[1..], staging.get().unwrap(), 0).is_err());
-        assert!(mapping.fill(&[Extent::new(1 << 20, 1)], staging.get().unwrap(), 0).is_err());
-        let expected = [[9; 10].as_slice(), &[1; 20], &[9; 70]].concat();
-        assert_eq!(std::fs::read(scratch.file("f")).unwrap(), expected);
+        let file = file(&scratch, &[9; 1 << 20]);
+        let extent = Extent::new(10, (1 << 20) - 10);
+        let cut = |start: *mut u8| {
+            file.set_len(100).unwrap();
+            start.wrapping_add(1 << 19)
+        };
+        let stored = store(file.as_raw_fd(), "tmpfs", extent, &mut |start| put(cut(start), b"a"));
+        assert!(!stored.unwrap());
+        assert_eq!(std::fs::read(scratch.file("f")).unwrap(), [9; 100]);
+
+        std::fs::write(scratch.file("f"), [9; 1 << 20]).unwrap();
+        let loaded = load(file.as_raw_fd(), extent, &mut |start| {
+            // SAFETY: a place in the range that was asked for.
+            std::hint::black_box(unsafe { cut(start).read_volatile() });
+        });
+        assert!(!loaded.unwrap());
+    }
+
+    #[test]
+    fn what_a_file_does_not_have_is_not_loaded() {
+        let scratch = Scratch::new();
+        let file = file(&scratch, &[7; 5000]);
+        let mut seen = Vec::new();
+        let mut load = |extent: Extent| {
+            let copied = load(file.as_raw_fd(), extent, &mut |start| {
+                // SAFETY: the range that was asked for.
+                let bytes = unsafe { std::slice::from_raw_parts(start, extent.len as usize) };
+                seen.extend_from_slice(bytes);
+            });
+            copied.unwrap()
+        };
+        assert!(load(Extent::new(4090, 910)));
+        assert!(!load(Extent::new(4090, 911)), "the file ends before");
+        file.set_len(1 << 20).unwrap();
+        assert!(!load(Extent::new(4090, 910)), "the file has a hole");
+        assert_eq!(seen, [7; 910]);
     }
 }

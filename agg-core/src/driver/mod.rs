@@ -9,6 +9,7 @@ pub mod table;
 mod descriptor;
 mod direct;
 mod facts;
+mod guard;
 mod lazy;
 pub(crate) mod locks;
 mod mapped;
@@ -130,14 +131,16 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// Stores `data` in many small `pieces` of file at once (ascending, disjoint, together as long
-    /// as `data`) and touches no byte between them.
+    /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, to store
+    /// into if `stores`, else to load from. Other processes store into it meanwhile.
     ///
-    /// Returns how many bytes were stored. Fewer than all is no error here: the caller writes the
-    /// rest piece by piece and learns why. A driver that knows no better way stores nothing.
-    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
-        let _ = (pieces, data);
-        0
+    /// Returns whether what was copied is (or was) the content of the file, which then reaches to
+    /// the end of `extent` at least. If not, that is no error: `copy` may have been run or not, and
+    /// the caller moves all its bytes by requests and learns why. A driver without memory that is a
+    /// file does nothing.
+    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        let _ = (extent, stores, copy);
+        false
     }
 
     /// Reads until `buffer` is full, the file ends, or an error; counts system calls and bytes.

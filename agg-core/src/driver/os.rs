@@ -191,13 +191,20 @@ pub(super) fn ofd_lock(
 }
 
 /// A nameless file in memory.
+#[cfg(test)]
 pub(super) fn memory_file(label: &CStr) -> io::Result<RawFd> {
     // SAFETY: the label is a terminated string.
     let fd = unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC) };
     if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(fd) }
 }
 
-/// A shared, writable mapping of a range of a file. This process never touches its bytes itself.
+/// Bytes of a page of memory.
+pub(super) fn page_size() -> usize {
+    // SAFETY: only numbers.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// Shared memory that is a range of a file.
 pub(super) struct Mapping {
     address: *mut libc::c_void,
     len: usize,
@@ -206,12 +213,12 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the pages that hold `range`.
-    pub(super) fn new(fd: RawFd, range: Extent) -> io::Result<Self> {
-        const PAGE: u64 = 65536; // a multiple of every page size in use
-        let start = range.offset / PAGE * PAGE;
+    /// Maps the pages that hold `range`, for storing or only for reading.
+    pub(super) fn new(fd: RawFd, range: Extent, writable: bool) -> io::Result<Self> {
+        let start = range.offset - range.offset % page_size() as u64;
         let len = usize::try_from(range.end() - start).map_err(io::Error::other)?;
-        let (access, offset) = (libc::PROT_READ | libc::PROT_WRITE, signed(start)?);
+        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let offset = signed(start)?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let address =
             unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd, offset) };
@@ -221,26 +228,26 @@ impl Mapping {
         Ok(Self { address, len, start })
     }
 
-    /// Lets the kernel read from `source` at `offset` into `pieces` of the mapped file, one after
-    /// the other; returns how many bytes it stored. Pieces outside the mapping are refused.
-    pub(super) fn fill(
-        &mut self,
-        pieces: &[Extent],
-        source: RawFd,
-        offset: u64,
-    ) -> io::Result<usize> {
-        let place = |piece: &Extent| {
-            let at = piece.offset.checked_sub(self.start)?;
-            let end = usize::try_from(at.checked_add(piece.len)?).ok()?;
-            let base = self.address.cast::<u8>().wrapping_add(at as usize).cast();
-            (end <= self.len).then_some(libc::iovec { iov_base: base, iov_len: piece.len as usize })
-        };
-        let places: Option<Vec<libc::iovec>> = pieces.iter().map(place).collect();
-        let places = places.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-        let (count, offset) = (places.len().min(MAX_VECTORS) as libc::c_int, signed(offset)?);
-        // SAFETY: all places lie in the mapping, which is not borrowed as Rust memory anywhere. A
-        // page that cannot be had ends the call early.
-        checked(unsafe { libc::preadv(source, places.as_ptr(), count, offset) })
+    /// Gets all pages at once, ready for being stored to if `for_stores`; an error if one cannot be
+    /// had. A system that knows no such call gets each page when it is touched.
+    pub(super) fn populate(&self, for_stores: bool) -> io::Result<()> {
+        let advice = if for_stores { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
+        // SAFETY: the pages are those of this mapping, and getting them changes no byte.
+        match status(unsafe { libc::madvise(self.address, self.len, advice) }) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// The addresses of all pages.
+    pub(super) fn addresses(&self) -> std::ops::Range<usize> {
+        let start = self.address.expose_provenance();
+        start..start + self.len.next_multiple_of(page_size())
+    }
+
+    /// The address of byte `offset` of the file, one of those that were to be mapped.
+    pub(super) fn place(&self, offset: u64) -> *mut u8 {
+        self.address.cast::<u8>().wrapping_add((offset - self.start) as usize)
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::descriptor::Descriptor;
 use super::direct::Direct;
-use super::mapped::Mapped;
 use super::meter::Meter;
 use super::passing::{Identity, Offer, Taken};
-use super::{Driver, Facts, OpenHow, facts, generic, locks, os};
+use super::{Driver, Facts, OpenHow, facts, generic, locks, mapped, os};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
@@ -21,9 +20,21 @@ struct PosixFile {
     direct: Option<Direct>,
     facts: OnceLock<Facts>,
     meter: Arc<Meter>,
-    /// Opened for reading and writing, without direct transfers: pages may be mapped.
-    mappable: bool,
-    mapped: OnceLock<Option<Mapped>>,
+    mappable: Mappable,
+}
+
+/// For what pages of the file may be mapped: not where transfers are to go past them.
+#[derive(Debug)]
+struct Mappable {
+    loads: bool,
+    stores: bool,
+}
+
+impl Mappable {
+    /// What a descriptor with this access mode allows.
+    fn with(access: i32) -> Self {
+        Self { loads: access != libc::O_WRONLY, stores: access == libc::O_RDWR }
+    }
 }
 
 /// Refuses names that cannot be a path.
@@ -105,9 +116,16 @@ impl PosixFile {
             descriptor: Arc::new(descriptor),
             direct,
             facts: OnceLock::new(),
-            mappable: access == libc::O_RDWR && !wants_direct,
-            mapped: OnceLock::new(),
+            mappable: match wants_direct {
+                true => Mappable { loads: false, stores: false },
+                false => Mappable::with(access),
+            },
         }
+    }
+
+    /// Asks the system for the facts.
+    fn look(&self) -> Facts {
+        facts::of_descriptor(self.descriptor.get().unwrap_or(-1))
     }
 
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
@@ -173,14 +191,19 @@ impl Driver for PosixFile {
         os::pwritev(self.descriptor.get()?, buffers, offset)
     }
 
-    fn store_pieces(&self, pieces: &[Extent], data: &[u8]) -> usize {
-        if !self.mappable {
-            return 0;
+    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        let file_system = &self.facts.get_or_init(|| self.look()).file_system;
+        let mappable = if stores { self.mappable.stores } else { self.mappable.loads };
+        let Ok(fd) = self.descriptor.get() else { return false };
+        if !mappable || extent.is_empty() || !mapped::is_suitable(file_system) {
+            return false;
         }
-        let mapped = self.mapped.get_or_init(|| Mapped::new(&self.facts().file_system));
-        let (Some(mapped), Ok(fd)) = (mapped, self.descriptor.get()) else { return 0 };
-        // Whatever went wrong: the caller writes the rest piece by piece and learns why.
-        mapped.store(fd, pieces, data).unwrap_or(0)
+        // Whatever went wrong: the caller moves the bytes by requests and learns why.
+        let result = match stores {
+            true => mapped::store(fd, file_system, extent, copy),
+            false => mapped::load(fd, extent, copy),
+        };
+        result.unwrap_or(false)
     }
 
     fn size(&self) -> Result<u64> {
@@ -199,15 +222,11 @@ impl Driver for PosixFile {
 
     fn close(&self) -> Result<()> {
         let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
-        if let Some(Some(mapped)) = self.mapped.get() {
-            mapped.close();
-        }
         self.descriptor.close().and(direct).map_err(|error| Error::os("close", &error))
     }
 
     fn facts(&self) -> Facts {
-        let ask = || facts::of_descriptor(self.descriptor.get().unwrap_or(-1));
-        self.facts.get_or_init(ask).clone()
+        self.facts.get_or_init(|| self.look()).clone()
     }
 
     fn meter(&self) -> Option<&Meter> {

@@ -1,6 +1,7 @@
 //! One rank's data in one file domain, window by window: sender and aggregator compute the same.
 
 use crate::Extent;
+pub(super) use crate::copy::Part;
 use crate::view::View;
 
 /// Which windows a domain is worked off in: ranges of `size` bytes at multiples of `size`, cut at
@@ -32,17 +33,6 @@ impl Windows {
     pub(super) fn most(&self) -> usize {
         usize::try_from(self.size.min(self.domain.len)).unwrap_or(usize::MAX)
     }
-}
-
-/// The data of one window that one rank brings or gets: a range of its view's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The window.
-    pub(super) window: Extent,
-    /// First byte, counted in the view's data.
-    pub(super) position: u64,
-    /// Number of bytes, at least 1.
-    pub(super) len: usize,
 }
 
 /// The data of one rank in one domain. The view's data is in file order, so that every window

@@ -73,19 +73,38 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         }
     }
 
-    /// Stores small pieces at once where the driver can; returns how many bytes of them are
-    /// stored, behind which memory then stands.
-    pub(super) fn store(&mut self, pieces: &[Extent]) -> u64 {
-        let (driver, place) = (self.driver, self.cursor.position());
-        let Ok(data) = self.gather(pieces) else { return 0 };
-        let stored = driver.store_pieces(pieces, data).min(data.len()) as u64;
-        self.cursor.seek(place + stored);
-        if stored > 0 {
-            Counters::add(&self.counters.writes_out, 1);
-            Counters::add(&self.counters.bytes_written_out, stored);
+    /// Stores small pieces, ascending, at once where the driver can; whether it could. If not,
+    /// memory stands where it did.
+    pub(super) fn store(&mut self, pieces: &[Extent]) -> bool {
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return true };
+        let (span, place) = (Extent::between(first.offset, last.end()), self.cursor.position());
+        let (cursor, mirror, mut bytes) = (&mut self.cursor, self.mirror, 0);
+        let stored = self.driver.in_place(span, true, &mut |start| {
+            for piece in pieces {
+                if let Some(start) = mirror {
+                    cursor.seek(piece.offset.saturating_sub(start));
+                }
+                let to = start.wrapping_add((piece.offset - span.offset) as usize);
+                // SAFETY: the driver has the whole span as memory from `start` on, and the piece
+                // is for this call alone to store.
+                let to = unsafe { std::slice::from_raw_parts_mut(to, piece.len as usize) };
+                bytes += cursor.gather(to) as u64;
+            }
+        });
+        if !stored {
+            self.cursor.seek(place);
+            return false;
         }
-        self.moved += stored;
-        stored
+        Counters::add(&self.counters.writes_out, 1);
+        Counters::add(&self.counters.bytes_written_out, bytes);
+        self.moved += bytes;
+        true
+    }
+
+    /// Notes that the first `bytes` of memory are moved already.
+    pub(super) fn skip(&mut self, bytes: u64) {
+        self.cursor.seek(bytes);
+        self.moved += bytes;
     }
 
     /// Writes pieces, together not longer than the staging buffer, by a request each, of which

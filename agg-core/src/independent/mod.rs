@@ -1,12 +1,14 @@
 //! Independent access: one rank, one view, one buffer, without other ranks' help.
 //!
 //! Writes touch the bytes that were asked for and no other: pieces of file are written one by one
-//! (list I/O; several at a time where requests take long), or many small ones at once by [`Driver::store_pieces`]. Reading, modifying and writing back whole windows (data sieving) happens only where
-//! the hint `romio_ds_write=enable` asks for it, and then under a lock. Reads may take gaps along
-//! where that is cheaper ([`decision`]).
+//! (list I/O; several at a time where requests take long), or many small ones at once to the file's own pages ([`Driver::in_place`]). Reading,
+//! modifying and writing back whole windows (data sieving) happens only where the hint
+//! `romio_ds_write=enable` asks for it, and then under a lock. Reads take small pieces from the
+//! file's pages, too, or take gaps along where that is cheaper than a request each ([`decision`]).
 
 mod crew;
 pub mod decision;
+mod in_place;
 mod list;
 mod sieve;
 mod staging;
@@ -15,6 +17,7 @@ mod straight;
 #[cfg(test)]
 mod tests;
 
+use crate::copy::Data;
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Outcome};
 use crate::hints::{Hints, Switch};
@@ -80,7 +83,11 @@ pub fn write_strided<D: Driver + ?Sized>(
     }
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.write_buffer, counters);
-    let extents = Merged(view.extents(pos, len).peekable());
+    if strategy.write == Switch::Automatic && crew::size(driver) == 1 {
+        transfer.skip(in_place::write(driver, Data { view, position: pos, memory }, counters));
+    }
+    let done = transfer.moved();
+    let extents = Merged(view.extents(pos.saturating_add(done), len - done).peekable());
     let result = match strategy.write {
         Switch::Enable => sieve::write(&mut transfer, extents),
         Switch::Automatic => sieve::write_exactly(&mut transfer, extents),
@@ -114,7 +121,11 @@ pub fn read_strided<D: Driver + ?Sized>(
     }
     let len = memory.len();
     let mut transfer = Transfer::new(driver, memory, strategy.read_buffer, counters);
-    let extents = Merged(view.extents(pos, len).peekable());
+    if strategy.read == Switch::Automatic {
+        transfer.skip(in_place::read(driver, Data { view, position: pos, memory }, counters));
+    }
+    let done = transfer.moved();
+    let extents = Merged(view.extents(pos.saturating_add(done), len - done).peekable());
     let result = match decision::call_cost(strategy.read, driver) {
         0 => list::read(&mut transfer, extents),
         cost => sieve::read(&mut transfer, extents, cost),

@@ -9,8 +9,6 @@ use std::iter::Peekable;
 
 /// Most pieces of one request: bounds the memory that remembers them.
 const MOST_PIECES: usize = 4096;
-/// Fewer pieces are not worth the preparations of [`Driver::store_pieces`].
-const FEWEST_PIECES: usize = 16;
 
 /// Pieces of file, taken in groups.
 struct Groups<I: Iterator<Item = Extent>> {
@@ -155,7 +153,7 @@ fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group
     outcome.result.map(|()| true)
 }
 
-/// Writes small pieces close together by [`Driver::store_pieces`] and all others by themselves.
+/// Writes small pieces close together by [`Driver::in_place`] and all others one by one.
 pub(super) fn write_exactly<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
@@ -166,20 +164,14 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
     let mut possible = crew::size(transfer.driver) == 1;
     while possible {
         let Some(group) = groups.next() else { return Ok(()) };
-        let mut stored = 0;
-        if group.pieces.len() >= FEWEST_PIECES {
-            stored = transfer.store(group.pieces);
-            possible = stored > 0;
-            if !possible {
-                transfer.counters.decided.note(Note::Unmapped);
+        if group.pieces.len() >= decision::FEWEST_PIECES {
+            possible = transfer.store(group.pieces);
+            if possible {
+                continue;
             }
+            transfer.counters.decided.note(Note::Unmapped);
         }
-        let rests = group.pieces.iter().map(|piece| {
-            let skip = stored.min(piece.len);
-            stored -= skip;
-            Extent::between(piece.offset + skip, piece.end())
-        });
-        list::write(transfer, rests.filter(|rest| !rest.is_empty()))?;
+        list::write(transfer, group.pieces.iter().copied())?;
         possible = possible && crew::size(transfer.driver) == 1;
     }
     list::write(transfer, groups.extents)

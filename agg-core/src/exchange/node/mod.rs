@@ -8,7 +8,6 @@
 //! order. Every file domain has an aggregator, and the window of its node is the one that is stored
 //! or read; to and from the windows of other nodes data travels in one message each.
 
-mod copy;
 mod fetch;
 mod lost;
 mod mail;
@@ -24,6 +23,7 @@ pub(super) use write::run as write;
 use super::share::Part;
 use super::{Request, Scene};
 use crate::Extent;
+use crate::copy::Data;
 use crate::hints::Origin;
 use crate::meeting::Meeting;
 use crate::node::{Node, Ring};
@@ -191,6 +191,12 @@ impl<'a> Passage<'a> {
         let first = view.data_before(extent.offset).clamp(position, end);
         let last = view.data_before(extent.end()).clamp(first, end);
         Part { window: extent, position: first, len: (last - first) as usize }
+    }
+
+    /// This rank's data, for copying.
+    fn data(&self) -> Data<'a> {
+        let Request { view, position, memory } = self.request;
+        Data { view, position, memory }
     }
 
     /// `part` in some pieces, of which each member begins with another: members that copy to or

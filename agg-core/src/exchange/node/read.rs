@@ -2,8 +2,9 @@
 
 use super::super::step;
 use super::Passage;
-use super::{copy, fetch};
+use super::fetch;
 use crate::Extent;
+use crate::copy;
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::plan::Summary;
@@ -58,7 +59,7 @@ impl Passage<'_> {
         if part.len > 0 {
             let bytes = self.ring.bytes(window, extent.len as usize);
             // SAFETY: the window is loaded, and nobody writes to it before this rank arrives.
-            unsafe { copy::get(self.request, part, bytes) };
+            unsafe { copy::get(self.data(), part, bytes) };
         }
     }
 

@@ -3,7 +3,8 @@
 use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
 use super::Passage;
-use super::{copy, lost, send};
+use super::{lost, send};
+use crate::copy;
 use crate::driver::Outcome;
 use crate::error::{Error, Result};
 use crate::independent;
@@ -61,7 +62,7 @@ impl Passage<'_> {
         for piece in self.in_turn(part) {
             // SAFETY: the window is open, so it is this call's; other ranks write other bytes of
             // it, and where they write the same ones, the call is erroneous and either will do.
-            unsafe { copy::put(self.request, piece, bytes) };
+            unsafe { copy::put(self.data(), piece, bytes) };
         }
         self.mark(window, part);
     }

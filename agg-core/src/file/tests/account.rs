@@ -52,14 +52,14 @@ fn independent_calls_with_gaps_are_counted_as_sieved_or_listed() {
     let totals = counted(2, &scratch, |rank| {
         rank.write(Position::Explicit(0), &[3; 10]);
         rank.set_view(every(1, 10, 20, 0)).expect("a legal view");
-        rank.read(Position::Explicit(0), 1000);
+        rank.read(Position::Explicit(0), 100);
         rank.write(Position::Explicit(0), &[3; 50]);
         rank.set_view(every(1, 10, 1_000_000, 0)).expect("a legal view");
         rank.read(Position::Explicit(0), 20);
     });
-    assert_eq!((totals.calls, totals.pieces_in), (8, 2 * (1 + 100 + 5 + 2)));
+    assert_eq!((totals.calls, totals.pieces_in), (8, 2 * (1 + 10 + 5 + 2)));
     assert_eq!((totals.two_phase, totals.collective_alone), (0, 0));
-    assert_eq!((totals.bytes_written, totals.bytes_read), (120, 2040));
+    assert_eq!((totals.bytes_written, totals.bytes_read), (120, 240));
     assert!(totals.sieved >= 2 && totals.sieved + totals.listed == 6, "{totals:?}");
 }
 

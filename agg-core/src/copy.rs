@@ -1,14 +1,35 @@
-//! Copying between a rank's buffer and a window, piece by piece, in one pass.
+//! Copying between a rank's buffer and a range of the file in memory, piece by piece, in one pass.
 //!
-//! Windows are shared memory in which other ranks copy at the same time, so they are reached
-//! through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered into a
+//! That range, a window, is shared memory in which other ranks copy at the same time, so it is
+//! reached through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered into a
 //! small block that stays in the processor's cache.
 
-use super::super::Request;
-use super::super::share::Part;
+use crate::Extent;
 use crate::datatype::Rows;
-use crate::memory::MemoryCursor;
+use crate::memory::{Memory, MemoryCursor};
 use crate::view::View;
+
+/// The data of one window that one rank brings or gets: a range of its view's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The window.
+    pub(crate) window: Extent,
+    /// First byte, counted in the view's data.
+    pub(crate) position: u64,
+    /// Number of bytes, at least 1.
+    pub(crate) len: usize,
+}
+
+/// A rank's data: the bytes of a view from data byte `position` on, and the memory for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Data<'a> {
+    /// The view.
+    pub(crate) view: &'a View,
+    /// The data byte of the view that the first of `memory` is.
+    pub(crate) position: u64,
+    /// The rank's buffer.
+    pub(crate) memory: &'a Memory,
+}
 
 /// Runs of the buffer of at least so many bytes are copied from where they are.
 const DIRECT: usize = 4096;
@@ -20,7 +41,7 @@ const BLOCK: usize = 16 << 10;
 ///
 /// # Safety
 /// All bytes of `part.window` must be writable at `window`, and nobody may read those of the part.
-pub(super) unsafe fn put(request: Request<'_>, part: Part, window: *mut u8) {
+pub(crate) unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
         // SAFETY: so many bytes are readable at `data`; the caller answers for the window.
@@ -42,7 +63,7 @@ pub(super) unsafe fn put(request: Request<'_>, part: Part, window: *mut u8) {
 ///
 /// # Safety
 /// All bytes of `part.window` must be readable at `window`.
-pub(super) unsafe fn get(request: Request<'_>, part: Part, window: *const u8) {
+pub(crate) unsafe fn get(request: Data<'_>, part: Part, window: *const u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
         // SAFETY: so many bytes are writable at `data`; the caller answers for the window.
@@ -70,7 +91,7 @@ enum Bytes<'a> {
 
 /// Calls `copy` for all data of `part`, piece by piece. It has to pass over the piece in memory.
 fn each_run(
-    request: Request<'_>,
+    request: Data<'_>,
     part: Part,
     mut copy: impl FnMut(Part, Bytes<'_>, &mut MemoryCursor),
 ) {
