@@ -45,6 +45,8 @@ pub(crate) struct Brought {
     /// Six numbers and eight bits, whose meaning the operation knows.
     pub(crate) numbers: [u64; 6],
     pub(crate) flags: u8,
+    /// The number of a past operation that all of these ranks repeat, below 2^48; 0 is none.
+    pub(crate) past: u64,
     /// The kind of operation that the first of these ranks is in.
     kind: u8,
     /// The first rank that is in another.
@@ -67,7 +69,12 @@ impl Brought {
 
     /// To be completed by the meeting with kinds of operations.
     pub(crate) fn new(numbers: [u64; 6], flags: u8) -> Self {
-        Self { numbers, flags, kind: 0, stranger: None }
+        Self { numbers, flags, past: 0, kind: 0, stranger: None }
+    }
+
+    /// The same of ranks that all repeat operation `past`.
+    pub(crate) fn repeating(self, past: u64) -> Self {
+        Self { past, ..self }
     }
 
     fn to_bytes(self) -> [u8; Self::WIRE_BYTES] {
@@ -76,6 +83,7 @@ impl Brought {
             place.copy_from_slice(&number.to_le_bytes());
         }
         (bytes[48], bytes[49]) = (self.flags, self.kind);
+        bytes[50..56].copy_from_slice(&self.past.to_le_bytes()[..6]);
         let stranger = self.stranger.map_or(0, |rank| u64::from(rank) + 1);
         bytes[56..].copy_from_slice(&stranger.to_le_bytes());
         bytes
@@ -85,7 +93,8 @@ impl Brought {
         let number = |i: usize| bytes[8 * i..8 * i + 8].try_into().map_or(0, u64::from_le_bytes);
         let stranger = number(7).checked_sub(1).and_then(|rank| u32::try_from(rank).ok());
         let numbers = std::array::from_fn(number);
-        Self { numbers, flags: bytes[48], kind: bytes[49], stranger }
+        let (flags, kind, past) = (bytes[48], bytes[49], number(6) >> 16);
+        Self { numbers, flags, past, kind, stranger }
     }
 
     fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {

@@ -98,6 +98,13 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
+    /// Of these, bytes that tell what is asked for and where data belongs, on the way of calls that go
+    /// through aggregators; without the steps in which all ranks meet, whose messages have one size.
+    metadata_bytes;
+    /// Collective calls through aggregators for which this rank made a plan.
+    plans;
+    /// Such calls that were carried out by the plan of a call before.
+    plans_reused;
     /// Nanoseconds inside data calls, if [timed](Counters::is_timed).
     nanoseconds;
     /// Nanoseconds inside system calls on the file, if [timed](Counters::is_timed).
@@ -186,6 +193,9 @@ impl Summary<'_> {
             ("sieved", t.sieved),
             ("by lists", t.listed),
             ("messages", t.messages),
+            ("bytes of metadata", t.metadata_bytes),
+            ("plans", t.plans),
+            ("plans reused", t.plans_reused),
             ("failed", t.errors),
         ] {
             if count > 0 {

@@ -101,6 +101,11 @@ impl View {
         }
     }
 
+    /// The same view so many bytes further on in the file, counted modulo 2^64.
+    pub(crate) fn moved(&self, by: u64) -> Self {
+        Self { displacement: self.displacement.wrapping_add(by), ..self.clone() }
+    }
+
     /// First file byte of the view.
     pub fn displacement(&self) -> u64 {
         self.displacement

@@ -5,6 +5,7 @@ use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, compile, compile_shim, installed, is_of_a_runtime,
     library,
 };
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -146,6 +147,33 @@ fn a_collective_call_sends_each_byte_at_most_once_to_another_host() {
             }
         });
     }
+}
+
+/// What the ranks counted in a time loop of so many steps, which are written and then read.
+fn steps(steps: u64, cluster: &Cluster, mpi: &Mpi, library: &Path) -> BTreeMap<String, u64> {
+    let data = Directory::new();
+    let finished = job("steps.c", cluster, mpi, library)
+        .argument(data.path().join("data"))
+        .argument(steps.to_string())
+        .argument("2000")
+        .variable("AGGIO_REPORT", "json")
+        .variable("AGGIO_HINTS", "*:romio_cb_write=enable,romio_cb_read=enable")
+        .run();
+    expect_ok("steps.c", mpi, &finished);
+    finished.json_report().expect("a report")
+}
+
+#[test]
+fn a_time_loop_is_planned_once_and_tells_other_hosts_once_what_belongs_where() {
+    across(2, |cluster, mpi, library| {
+        let [once, often] = [1, 6].map(|number| steps(number, cluster, mpi, library));
+        let ranks = u64::from(cluster.ranks());
+        assert_eq!([once["plans"], often["plans"]], [ranks; 2], "{}", mpi.name);
+        // All steps after the first one, and all that are read.
+        assert_eq!([once["plans_reused"], often["plans_reused"]], [ranks, 11 * ranks]);
+        assert!(once["metadata_bytes"] > 0);
+        assert_eq!(often["metadata_bytes"], once["metadata_bytes"], "{}", mpi.name);
+    });
 }
 
 /// Two hosts, of which one sees the data; `list` is the hint `cb_config_list`.

@@ -14,7 +14,7 @@ mod watched;
 
 use agg_core::datatype::Datatype;
 use agg_core::driver::Driver;
-use agg_core::exchange::{self, Habits, Request, Scene};
+use agg_core::exchange::{self, Habits, Past, Request, Scene};
 use agg_core::hints::Hints;
 use agg_core::memory::Memory;
 use agg_core::plan::aggregators;
@@ -91,7 +91,7 @@ impl Case {
         let access = pattern.access(transport.rank() as u64, self.ranks);
         let view = engine::view(&access.view).expect("a view");
         let (hints, tags) = (Hints::default(), Tags::new(transport.max_tag()));
-        let counters = Counters::default();
+        let (counters, past) = (Counters::default(), Past::default());
         let (driver, facts) = (disk::Access::new(disk), disk.facts());
         let aggregators = aggregators::from_hints(transport.hosts(), &hints).expect("ranks");
         let scene = Scene {
@@ -103,6 +103,7 @@ impl Case {
             hints: &hints,
             counters: &counters,
             habits: &Habits::default(),
+            past: &past,
         };
         for call in &access.calls {
             let mut data = vec![7u8; call.bytes as usize];

@@ -1,5 +1,6 @@
 //! What is left of a collective call when its ranks have met, for those that went ahead and those that did not.
 
+use super::past::Outline;
 use super::{Decided, Direction, Heard, Request, Scene, ahead, carry_out, node, step};
 use crate::driver::Outcome;
 use crate::error::Result;
@@ -15,6 +16,7 @@ pub(super) struct Met<'a> {
     pub(super) direction: Direction,
     pub(super) wishes: Wishes,
     pub(super) mine: Summary,
+    pub(super) outline: Option<Outline>,
 }
 
 impl Met<'_> {
@@ -70,7 +72,7 @@ impl Met<'_> {
         let members = ahead::rest(&heard.members);
         let total = Total::of(&members);
         let decision = plan::decide(&total, self.wishes);
-        self.carry_out(request?, Heard { members, total, ..heard }, decision).await
+        self.carry_out(request?, Heard { members, total, repeat: None, ..heard }, decision).await
     }
 
     async fn carry_out(
@@ -79,9 +81,12 @@ impl Met<'_> {
         heard: Heard<'_>,
         decision: Decision,
     ) -> Result<Outcome> {
-        let Heard { meeting, members, nodes, total } = &heard;
-        let party = node::Party { members, nodes, total: *total };
-        let decided = Decided { meeting, party, mine: self.mine, decision };
+        let Heard { meeting, members, nodes, total, repeat } = heard;
+        let party = node::Party { members: &members, nodes: &nodes, total };
+        // What some of the ranks have left is no pattern worth remembering.
+        let whole = members.iter().all(|rank| rank.ahead == Ahead::No);
+        let (mine, outline) = (self.mine, self.outline.filter(|_| whole));
+        let decided = Decided { meeting: &meeting, party, mine, decision, outline, repeat };
         carry_out(self.scene, request, self.tags, self.direction, decided).await
     }
 

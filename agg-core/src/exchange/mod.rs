@@ -13,6 +13,7 @@ mod flight;
 mod headers;
 mod met;
 mod node;
+mod past;
 mod place;
 mod read;
 mod share;
@@ -39,8 +40,12 @@ use crate::task::place::{on_caller, settle};
 use crate::transport::{self, LockGuard, SharedLocks, Transport};
 use crate::view::View;
 use met::Met;
+use past::{Kept, Lesson, Outline, Present, Repeat};
 use share::Windows;
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use past::Past;
 
 /// The steps of a call that have messages of their own.
 mod step {
@@ -72,6 +77,8 @@ pub struct Scene<'a> {
     pub counters: &'a Counters,
     /// What this rank expects of the file's next call.
     pub habits: &'a Habits,
+    /// Past calls on the same file, with the same aggregators.
+    pub past: &'a Past,
 }
 
 /// What this rank reads or writes: as many bytes as `memory` has.
@@ -135,11 +142,15 @@ async fn run(
         Some((view, position)) => Request { view, position: *position, ..request },
         None => request,
     });
-    let mine =
-        Summary { figures: figures(scene, direction), ..summary(&request, direction.kind()) };
+    let outline = request.as_ref().ok().and_then(Outline::of);
+    let kept = scene.past.recall(outline);
+    let mine = Summary {
+        figures: figures(scene, direction),
+        ..recalled_summary(&request, direction.kind(), outline.zip(kept.as_deref()))
+    };
     let gone = ahead::go(scene, direction, &request, &mine).await;
     let mine = Summary { ahead: Ahead::with(gone.as_ref()), ..mine };
-    let heard = hear(scene.transport, tags, mine).await?;
+    let heard = hear(scene.transport, tags, mine, kept).await?;
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,
@@ -149,7 +160,7 @@ async fn run(
     };
     let decision = plan::decide(&heard.total, wishes);
     scene.habits.learn(direction, decision, &heard.total);
-    let call = Met { scene, tags, direction, wishes, mine };
+    let call = Met { scene, tags, direction, wishes, mine, outline };
     match gone {
         Some(outcome) => call.end(request, outcome, heard, decision).await,
         None => call.begin(request, heard, decision).await,
@@ -162,36 +173,44 @@ struct Heard<'a> {
     members: Vec<Summary>,
     nodes: Vec<Extent>,
     total: Total,
+    /// The past call that all repeat.
+    repeat: Option<Repeat>,
 }
 
 /// Tells the others of `mine`: the summaries of the ranks of this node, or of all if they share no
-/// memory, the part of the file that each node asks for, and what all bring together.
+/// memory, the part of the file that each node asks for, what all bring together, and whether all
+/// repeat the call that this rank has `kept`.
 async fn hear<'a>(
     transport: &'a dyn Transport,
     tags: &'a TagBlock,
     mine: Summary,
+    kept: Option<Arc<Kept>>,
 ) -> Result<Heard<'a>> {
     let brought = |parts: &[u8]| {
-        let (numbers, flags) = Total::of(&Summary::all_from_bytes(parts)).to_numbers();
-        Brought::new(numbers, flags)
+        let parts = Summary::all_from_bytes(parts);
+        let (numbers, flags) = Total::of(&parts).to_numbers();
+        let past = kept.as_ref().map_or(0, |kept| kept.repeated_by(&parts));
+        Brought::new(numbers, flags).repeating(past)
     };
     let (step, mine) = (step::SUMMARIES, mine.to_bytes());
     let over = |parts: &[u8]| ahead::is_over(&Summary::all_from_bytes(parts));
     let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought, over).await?;
     let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
-    let nodes: Vec<Total> = heard.nodes.iter().map(total_of).collect();
+    let totals: Vec<Total> = heard.nodes.iter().map(total_of).collect();
     let members = Summary::all_from_bytes(&heard.members);
-    let total = Total::join(&nodes);
-    Ok(Heard { meeting, members, nodes: nodes.iter().map(|node| node.hull).collect(), total })
+    let nodes: Vec<Extent> = totals.iter().map(|node| node.hull).collect();
+    let repeat = Repeat::agreed(kept, &heard.nodes, &nodes);
+    Ok(Heard { meeting, members, nodes, total: Total::join(&totals), repeat })
 }
 
 /// What all ranks know after they have met.
-#[derive(Clone, Copy)]
 struct Decided<'a> {
     meeting: &'a Meeting<'a>,
     party: node::Party<'a>,
     mine: Summary,
     decision: Decision,
+    outline: Option<Outline>,
+    repeat: Option<Repeat>,
 }
 
 /// Moves the data in the way that was decided.
@@ -200,7 +219,7 @@ async fn carry_out(
     request: Request<'_>,
     tags: &TagBlock,
     direction: Direction,
-    Decided { meeting, party, mine, decision }: Decided<'_>,
+    Decided { meeting, party, mine, decision, outline, repeat }: Decided<'_>,
 ) -> Result<Outcome> {
     let alone = decision.method == Method::Independent;
     let Counters { collective_alone, two_phase, .. } = scene.counters;
@@ -217,15 +236,21 @@ async fn carry_out(
         }
         return Ok(independent(scene, request, meeting, direction).await);
     }
-    if let Some(passage) = node::Passage::plan(scene, request, party, meeting) {
+    let (members, nodes) = (party.members, party.nodes);
+    let present = Present { number: past::number(tags), outline, mine, members, nodes };
+    if let Some(passage) = node::Passage::plan(scene, request, party, meeting, repeat.as_ref()) {
+        count_plan(scene, passage.repeats());
         count(if meeting.needs_messages() { Way::Nodes } else { Way::Memory });
         if !meeting.needs_messages() {
             settle().await;
         }
-        return Ok(match direction {
+        let outcome = match direction {
             Direction::Write => node::write(&passage).await,
             Direction::Read => node::read(&passage).await,
-        });
+        };
+        let lesson = passage.into_lesson();
+        scene.past.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
+        return Ok(outcome);
     }
     count(Way::Messages);
     note_messages(scene, meeting);
@@ -238,12 +263,21 @@ async fn carry_out(
             &everybody
         }
     };
-    let call = Call::new(scene, request, tags, all);
+    let call = Call::new(scene, request, tags, all, repeat.as_ref());
+    count_plan(scene, call.repeat.is_some());
     let _lock = call.lock(direction).await?;
-    Ok(match direction {
+    let outcome = match direction {
         Direction::Write => write::run(&call).await,
         Direction::Read => read::run(&call).await,
-    })
+    };
+    let lesson = call.into_lesson();
+    scene.past.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
+    Ok(outcome)
+}
+
+fn count_plan(scene: Scene<'_>, repeats: bool) {
+    let Counters { plans, plans_reused, .. } = scene.counters;
+    Counters::add(if repeats { plans_reused } else { plans }, 1);
 }
 
 /// What requests to the file cost as far as this rank knows.
@@ -315,6 +349,17 @@ impl Request<'_> {
     }
 }
 
+/// What this rank tells the others, from memory where that is enough.
+fn recalled_summary(
+    request: &Result<Request<'_>>,
+    kind: u8,
+    recalled: Option<(Outline, &Kept)>,
+) -> Summary {
+    let Some((outline, kept)) = recalled else { return summary(request, kind) };
+    let anew = || Summary { past: kept.number(), ..summary(request, kind) };
+    kept.summary(&outline, kind).unwrap_or_else(anew)
+}
+
 /// What this rank tells the others.
 fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     let Ok(request) = request else {
@@ -371,10 +416,20 @@ struct Call<'a> {
     all: &'a [Summary],
     domains: Domains,
     window: u64,
+    /// The past call by whose plan this one is carried out.
+    repeat: Option<&'a Repeat>,
+    /// What the ranks asked for that have data in this rank's domain.
+    learned: Mutex<Vec<Option<past::Known>>>,
 }
 
 impl<'a> Call<'a> {
-    fn new(scene: Scene<'a>, request: Request<'a>, tags: &'a TagBlock, all: &'a [Summary]) -> Self {
+    fn new(
+        scene: Scene<'a>,
+        request: Request<'a>,
+        tags: &'a TagBlock,
+        all: &'a [Summary],
+        repeat: Option<&'a Repeat>,
+    ) -> Self {
         let Facts { block_size, striping_unit, .. } = *scene.facts;
         let stripe = match scene.hints.striping_unit {
             0 => striping_unit,
@@ -387,7 +442,18 @@ impl<'a> Call<'a> {
             scene.hints.romio_min_fdomain_size,
         );
         let window = plan::window_size(all, scene.hints.cb_buffer_size);
-        Self { scene, request, tags, all, domains, window }
+        let repeat = repeat.filter(|repeat| repeat.peers(&domains).is_some());
+        let learned = Mutex::default();
+        Self { scene, request, tags, all, domains, window, repeat, learned }
+    }
+
+    /// What is new in the call and worth remembering.
+    fn into_lesson(self) -> Option<Lesson> {
+        if self.repeat.is_some() {
+            return None;
+        }
+        let learned = self.learned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Lesson::peers(self.domains, learned)
     }
 
     fn rank(&self) -> usize {

@@ -195,6 +195,7 @@ impl File {
             hints: &hints,
             counters: &self.counters,
             habits: &self.habits,
+            past: &self.past,
         };
         let mine = match (&request, &stream) {
             (Ok(Request { view, position, .. }), Ok(stream)) => {

@@ -40,7 +40,7 @@ pub use views::Displacement;
 
 use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
-use crate::exchange::Habits;
+use crate::exchange::{Habits, Past};
 use crate::lanes::Lane;
 use crate::report::Counters;
 use crate::settings::Report;
@@ -75,6 +75,7 @@ pub struct File {
     amode: Amode,
     counters: Arc<Counters>,
     habits: Habits,
+    past: Past,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,

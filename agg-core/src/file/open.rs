@@ -9,7 +9,7 @@ use super::wish::Wish;
 use super::{Amode, File, State, deferred};
 use crate::driver::{self, Driver, LazyDriver};
 use crate::error::{Error, Result};
-use crate::exchange::Habits;
+use crate::exchange::{Habits, Past};
 use crate::hints::Hints;
 use crate::report::Counters;
 use crate::settings::Report;
@@ -151,6 +151,7 @@ impl Opening<'_> {
             amode: self.request.amode,
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
+            past: Past::default(),
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),

@@ -29,6 +29,14 @@ impl Domains {
         Self { hull, origin, stride, count }
     }
 
+    /// Whether these are the domains of `then`, all of them `shift` bytes further on, counted
+    /// modulo 2^64.
+    pub fn are_shifted(&self, then: &Self, shift: u64) -> bool {
+        let moved = |offset: u64| offset.wrapping_add(shift);
+        let hull = Extent { offset: moved(then.hull.offset), ..then.hull };
+        *self == Self { hull, origin: moved(then.origin), ..*then }
+    }
+
     /// Number of domains.
     pub fn count(&self) -> usize {
         self.count

@@ -51,6 +51,9 @@ pub struct Summary {
     pub figures: Figures,
     /// Whether the rank has already moved its bytes.
     pub ahead: Ahead,
+    /// The number of a past call that this rank's part repeats and of which it has kept what it
+    /// needs, below 2^48; 0 is none.
+    pub past: u64,
 }
 
 /// What a rank has done of a call before it tells the others of it.
@@ -77,7 +80,7 @@ impl Ahead {
 
 impl Summary {
     /// Number of bytes of the wire form.
-    pub const WIRE_BYTES: usize = 37;
+    pub const WIRE_BYTES: usize = 43;
 
     /// What a rank tells that moves `bytes` data bytes, not 0, from `position` of `view` on, if it
     /// has measured nothing.
@@ -92,6 +95,7 @@ impl Summary {
             grain: view.grain(position, bytes).min(MOST_GRAIN) as u8,
             figures: Figures::default(),
             ahead: Ahead::No,
+            past: 0,
         }
     }
 
@@ -104,8 +108,9 @@ impl Summary {
         }
         bytes[33..35].copy_from_slice(&self.figures.to_bytes());
         bytes[32] = self.grain;
-        bytes[35] = self.ahead as u8;
-        bytes[36] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
+        bytes[35..41].copy_from_slice(&self.past.to_le_bytes()[..6]);
+        bytes[41] = self.ahead as u8;
+        bytes[42] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
 
@@ -114,18 +119,23 @@ impl Summary {
         let word = |chunk: &[u8], i: usize| {
             chunk[8 * i..8 * i + 8].try_into().map_or(0, u64::from_le_bytes)
         };
+        let past = |chunk: &[u8]| {
+            let bytes = [chunk[35], chunk[36], chunk[37], chunk[38], chunk[39], chunk[40], 0, 0];
+            u64::from_le_bytes(bytes)
+        };
         bytes
             .chunks_exact(Self::WIRE_BYTES)
             .map(|chunk| Self {
                 span: Extent::new(word(chunk, 0), word(chunk, 1)),
                 bytes: word(chunk, 2),
                 pieces: word(chunk, 3),
-                failed: chunk[36] & 1 != 0,
-                unordered: chunk[36] & 2 != 0,
-                kind: chunk[36] >> 2,
+                failed: chunk[42] & 1 != 0,
+                unordered: chunk[42] & 2 != 0,
+                kind: chunk[42] >> 2,
                 grain: chunk[32],
                 figures: Figures::from_bytes([chunk[33], chunk[34]]),
-                ahead: Ahead::from_byte(chunk[35]),
+                ahead: Ahead::from_byte(chunk[41]),
+                past: past(chunk),
             })
             .collect()
     }
@@ -156,6 +166,7 @@ mod tests {
                 grain: 12,
                 figures: Figures::new(1 << 20, 1 << 30),
                 ahead: Ahead::Done,
+                past: (1 << 48) - 2,
             },
             Summary { failed: true, ..Summary::default() },
             Summary { ahead: Ahead::Failed, ..Summary::default() },

@@ -26,6 +26,14 @@ impl Sequence {
         self.domains
     }
 
+    /// Whether these are the windows of `then`, all of them `shift` bytes further on, counted
+    /// modulo 2^64.
+    pub fn are_shifted(&self, then: &Self, shift: u64) -> bool {
+        let phase = |windows: &Self| windows.domains.extent(0).offset % windows.size;
+        let alike = self.size == then.size && phase(self) == phase(then);
+        alike && self.domains.are_shifted(&then.domains, shift)
+    }
+
     /// Largest number of bytes of a window.
     pub fn size(&self) -> u64 {
         self.size

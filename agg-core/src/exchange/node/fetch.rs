@@ -3,7 +3,8 @@
 //!
 //! On each node one rank, the *courier* of the file domain, asks when all ranks have marked what
 //! they want, in the order of windows; the aggregator answers in that order. A courier whose node
-//! wants nothing says so and gets no answer. Why nobody waits forever: see `send.rs`, also for a
+//! wants nothing says so and gets no answer. Where all know the questions from a past call, none
+//! is asked, and every window has an answer, which ends where the file does. Why nobody waits forever: see `send.rs`, also for a
 //! member that has ended; a rank marks every window that is open, whether it has got the ones
 //! before or not.
 
@@ -11,7 +12,7 @@ use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
 use super::Passage;
 use super::mail::Mail;
-use super::wire::{self, Head};
+use super::wire::{self, Head, Opened};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
 use std::ops::Range;
@@ -93,10 +94,11 @@ pub(super) async fn serve(passage: &Passage<'_>) -> Result<()> {
     let windows: Vec<u32> = passage.dealt_with().collect();
     let mut posted = windows.iter();
     let mut broken = false;
+    let mut place = 0..;
     for (number, window) in windows.iter().copied().enumerate() {
         let ahead = windows.len().min(number + AHEAD) - (windows.len() - posted.len());
         for window in posted.by_ref().take(ahead) {
-            for node in passage.others(*window) {
+            for node in passage.others(*window).filter(|_| !passage.repeats()) {
                 let marks = (passage.part_of(node, *window).len >> passage.grain) as usize + 2;
                 let courier = passage.courier(node, *window);
                 questions.push(transport.recv(courier, tag, wire::most(marks, 0)));
@@ -114,20 +116,23 @@ pub(super) async fn serve(passage: &Passage<'_>) -> Result<()> {
                 }
             }
         }
-        for node in passage.others(window) {
+        for (node, place) in passage.others(window).zip(&mut place) {
             while answers.len() >= UNDER_WAY
                 && let Some(sent) = answers.next().await
             {
                 result = result.and(sent);
             }
-            let question = answers.during(questions.next()).await;
-            let answer = question.unwrap_or_else(|| Err(lost()));
-            let answer = answer.and_then(|question| passage.answer(window, valid, &question));
+            let question = match passage.repeats() {
+                true => Ok(Vec::new()),
+                false => answers.during(questions.next()).await.unwrap_or_else(|| Err(lost())),
+            };
+            let answer = |question: Vec<u8>| passage.answer(window, place, valid, &question);
+            let answer = question.and_then(answer);
             let answer = answer.unwrap_or_else(|error| {
                 // The courier waits for an answer.
                 result = std::mem::replace(&mut result, Ok(())).and(Err(error));
                 let valid = passage.windows.extent(window).offset;
-                Some(wire::start(Head { window, valid }, &Coverage::none()))
+                Some(passage.heading(Head { window, valid }, &Coverage::none()))
             });
             let courier = passage.courier(node, window);
             answers.extend(answer.map(|answer| passage.send(courier, step::DATA, answer)));
@@ -159,15 +164,14 @@ impl Passage<'_> {
             Some(_) if wanted => self.forget(window),
             _ => {}
         }
-        let question = wire::start(Head { window, valid: 0 }, &marks);
-        let to = self.aggregator(window);
-        let asked = self.send(to, step::HEADERS, question);
-        let answer = (!marks.used().is_empty()).then(|| {
-            let most = wire::most(0, self.part_of(self.node().map().node(), window).len as usize);
-            self.scene.transport.recv(to, self.meeting.tag(step::DATA), most)
-        });
+        let asked = (!self.repeats()).then(|| self.question(window, &marks));
+        let answered = self.repeats() || !marks.used().is_empty();
+        let answer = answered.then(|| self.receive_answer(window));
         Box::pin(async move {
-            let asked = asked.await;
+            let asked = match asked {
+                Some(asked) => asked.await,
+                None => Ok(()),
+            };
             let answered = match answer {
                 Some(answer) => answer.await,
                 None => Ok(Vec::new()),
@@ -177,27 +181,46 @@ impl Passage<'_> {
         })
     }
 
-    /// Asks for nothing of `window`, which brings no answer.
-    fn decline(&self, window: u32) -> BoxFuture<'static, Result<()>> {
-        let question = wire::start(Head { window, valid: 0 }, &Coverage::none());
+    /// Starts to ask the aggregator of `window` for what `marks` stand for.
+    fn question(&self, window: u32, marks: &Coverage) -> BoxFuture<'static, Result<()>> {
+        let question = self.heading(Head { window, valid: 0 }, marks);
         self.send(self.aggregator(window), step::HEADERS, question)
     }
 
-    /// The answer to `question` about a window that is loaded up to `valid`; `None` if the node
-    /// wants nothing.
-    fn answer(&self, window: u32, valid: u64, question: &[u8]) -> Result<Option<Vec<u8>>> {
+    /// Starts to receive the answer about `window`.
+    fn receive_answer(&self, window: u32) -> BoxFuture<'static, Result<Vec<u8>>> {
+        let most = wire::most(0, self.part_of(self.node().map().node(), window).len as usize);
+        let (from, tag) = (self.aggregator(window), self.meeting.tag(step::DATA));
+        self.scene.transport.recv(from, tag, most)
+    }
+
+    /// Asks for nothing of `window`, which brings no answer; or takes the answer that comes unasked,
+    /// for nothing.
+    fn decline(&self, window: u32) -> BoxFuture<'static, Result<()>> {
+        if !self.repeats() {
+            return self.question(window, &Coverage::none());
+        }
+        let answer = self.receive_answer(window);
+        Box::pin(async move { answer.await.map(drop) })
+    }
+
+    /// The answer to the `question` in place `place` about a window that is loaded up to `valid`;
+    /// `None` if the node wants nothing and knows that no answer comes.
+    fn answer(
+        &self,
+        window: u32,
+        place: usize,
+        valid: u64,
+        question: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
         let extent = self.windows.extent(window);
         let mut marks = None;
         let marks = self.scratch(&mut marks, window)?;
-        let (head, _) = wire::open(question, marks)?;
-        if head.window != window {
-            let detail = format!("a question about window {}, expected {window}", head.window);
-            return Err(Error::new(ErrorClass::Intern, detail));
-        }
-        if marks.used().is_empty() {
+        self.open_message(window, place, question, marks)?;
+        if marks.used().is_empty() && !self.repeats() {
             return Ok(None);
         }
-        let mut answer = wire::start(Head { window, valid }, &Coverage::none());
+        let mut answer = self.heading(Head { window, valid }, &Coverage::none());
         let start = self.ring.bytes(window, extent.len as usize);
         for run in self.runs_below(window, valid, marks) {
             // SAFETY: inside the slot; the window is loaded, and nobody writes to it before this
@@ -244,7 +267,12 @@ impl Passage<'_> {
     }
 
     fn fill_from(&self, window: u32, marks: &Coverage, answer: &[u8]) -> Result<u64> {
-        let (head, bytes) = wire::open(answer, &mut Coverage::none())?;
+        if self.repeats() {
+            let valid = self.end_of(window, marks, answer.len())?;
+            self.unpack(window, marks, answer);
+            return Ok(valid);
+        }
+        let Opened { head, bytes, .. } = wire::open(answer, &mut Coverage::none())?;
         let wanted: usize = self.runs_below(window, head.valid, marks).map(|run| run.len()).sum();
         if head.window != window || wanted != bytes.len() {
             let detail = format!("{} bytes of window {} came", bytes.len(), head.window);
@@ -253,5 +281,21 @@ impl Passage<'_> {
         }
         self.unpack(window, marks, bytes);
         Ok(head.valid)
+    }
+
+    /// The file byte before which are the first `len` bytes that `marks` stand for, and no other of
+    /// them; the end of the window if that are all.
+    fn end_of(&self, window: u32, marks: &Coverage, mut len: usize) -> Result<u64> {
+        let extent = self.windows.extent(window);
+        for run in self.runs(extent, marks) {
+            if len < run.len() {
+                return Ok(extent.offset + (run.start + len) as u64);
+            }
+            len -= run.len();
+        }
+        match len {
+            0 => Ok(extent.end()),
+            more => Err(Error::new(ErrorClass::Intern, format!("{more} bytes too many came"))),
+        }
     }
 }

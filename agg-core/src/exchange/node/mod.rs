@@ -20,6 +20,7 @@ mod write;
 pub(super) use read::run as read;
 pub(super) use write::run as write;
 
+use super::past::{Dealings, Descriptions, Lesson, Repeat};
 use super::share::Part;
 use super::{Request, Scene};
 use crate::Extent;
@@ -29,6 +30,7 @@ use crate::meeting::Meeting;
 use crate::node::{Node, Ring};
 use crate::plan::passage::{self, Premises};
 use crate::plan::{Crowd, Sequence, Summary, Total};
+use std::sync::{Mutex, PoisonError};
 
 /// In how many pieces a rank copies its part of a window.
 const TURNS: u64 = 4;
@@ -50,6 +52,10 @@ pub(super) struct Passage<'a> {
     grain: u32,
     /// Every window has a keeper.
     kept: bool,
+    /// The past call by whose plan this one is carried out: messages are nothing but data.
+    repeat: Option<&'a Repeat>,
+    /// What other nodes have described, in the order in which this rank deals with it.
+    learned: Mutex<Descriptions>,
 }
 
 /// What the ranks bring to a call.
@@ -70,6 +76,7 @@ impl<'a> Passage<'a> {
         request: Request<'a>,
         party: Party<'a>,
         meeting: &'a Meeting<'a>,
+        repeat: Option<&'a Repeat>,
     ) -> Option<Self> {
         // In atomic mode the order of overlapping writes must be that of some sequence of calls.
         let operation = meeting.operation().filter(|_| scene.atomic.is_none())?;
@@ -91,7 +98,10 @@ impl<'a> Passage<'a> {
         let with_data = party.members.iter().filter(|summary| summary.bytes > 0);
         let crowd = Crowd::of(with_data.map(|summary| summary.span));
         let crowd_of_nodes = Crowd::of(party.nodes.iter().copied());
+        let knows = |repeat: &&Repeat| repeat.descriptions(&windows, &aggregators, grain).is_some();
         Some(Self {
+            repeat: repeat.filter(knows),
+            learned: Mutex::default(),
             scene,
             request,
             party,
@@ -104,6 +114,22 @@ impl<'a> Passage<'a> {
             grain,
             kept: party.total.figures.is_slow() && !named(&scene),
         })
+    }
+
+    /// Whether this is carried out by the plan of a past call.
+    pub(super) fn repeats(&self) -> bool {
+        self.repeat.is_some()
+    }
+
+    /// What is new in the call and worth remembering.
+    pub(super) fn into_lesson(self) -> Option<Lesson> {
+        if self.repeats() {
+            return None;
+        }
+        let learned = self.learned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Self { windows, aggregators, grain, .. } = self;
+        let descriptions = learned.whole()?;
+        Some(Lesson::Windows(Dealings { windows, aggregators, grain, descriptions }))
     }
 
     fn node(&self) -> &Node {

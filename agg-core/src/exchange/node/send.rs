@@ -17,10 +17,11 @@ use super::super::coverage::Coverage;
 use super::super::{no_memory, step};
 use super::Passage;
 use super::mail::Mail;
-use super::wire::{self, Head};
+use super::wire::{self, Head, Opened};
 use crate::error::{Error, ErrorClass, Result};
 use crate::report::Counters;
 use crate::task::BoxFuture;
+use std::sync::PoisonError;
 
 /// Messages that a courier has under way at most.
 const UNDER_WAY: usize = 2;
@@ -52,7 +53,7 @@ pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
                 }
                 passage.drop_window(window);
                 result = result.and(Err(error));
-                wire::start(Head { window, valid: 0 }, &Coverage::none())
+                passage.heading(Head { window, valid: 0 }, &Coverage::none())
             }
         };
         if filled {
@@ -75,6 +76,7 @@ pub(super) async fn receive(passage: &Passage<'_>) -> Result<()> {
     let windows: Vec<u32> = passage.dealt_with().collect();
     let mut posted = windows.iter();
     let mut broken = false;
+    let mut place = 0..;
     for (number, window) in windows.iter().copied().enumerate() {
         let ahead = windows.len().min(number + AHEAD) - (windows.len() - posted.len());
         for window in posted.by_ref().take(ahead) {
@@ -88,10 +90,11 @@ pub(super) async fn receive(passage: &Passage<'_>) -> Result<()> {
             result = result.and(Err(error));
         }
         let mut merged = Ok(());
-        for _ in passage.others(window) {
+        for (_, place) in passage.others(window).zip(&mut place) {
             let message = mail.next().await.unwrap_or_else(|| Err(lost()));
             if !broken {
-                let one = message.and_then(|message| passage.merge(window, &message, &mut marks));
+                let merge = |message: Vec<u8>| passage.merge(window, place, &message, &mut marks);
+                let one = message.and_then(merge);
                 merged = merged.and(one);
             }
         }
@@ -114,6 +117,36 @@ fn lost() -> Error {
 }
 
 impl Passage<'_> {
+    /// What a message begins with.
+    pub(super) fn heading(&self, head: Head, marks: &Coverage) -> Vec<u8> {
+        let heading = if self.repeats() { Vec::new() } else { wire::start(head, marks) };
+        Counters::add(&self.scene.counters.metadata_bytes, heading.len() as u64);
+        heading
+    }
+
+    /// Adds to `marks` what the message in place `place` of those that this rank deals with is
+    /// about, and finds its bytes.
+    pub(super) fn open_message<'m>(
+        &self,
+        window: u32,
+        place: usize,
+        message: &'m [u8],
+        marks: &mut Coverage,
+    ) -> Result<&'m [u8]> {
+        if let Some(repeat) = self.repeat {
+            let known = repeat.descriptions(&self.windows, &self.aggregators, self.grain);
+            let description = known.and_then(|known| known.get(place)).ok_or_else(lost)?;
+            return wire::follow(description, marks).map(|_| message);
+        }
+        let Opened { head, description, bytes } = wire::open(message, marks)?;
+        if head.window != window {
+            let detail = format!("a message about window {}, expected {window}", head.window);
+            return Err(Error::new(ErrorClass::Intern, detail));
+        }
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).push(description);
+        Ok(bytes)
+    }
+
     /// Sends a message, and counts it.
     pub(super) fn send(
         &self,
@@ -160,7 +193,7 @@ impl Passage<'_> {
             marks.clear();
             self.drop_window(window);
         }
-        let mut message = wire::start(Head { window, valid: 0 }, marks);
+        let mut message = self.heading(Head { window, valid: 0 }, marks);
         let start = self.ring.bytes(window, extent.len as usize);
         for run in self.runs(extent, marks) {
             // SAFETY: inside the slot; all ranks have arrived, so nobody writes to it.
@@ -171,14 +204,24 @@ impl Passage<'_> {
     }
 
     /// Puts what another node sent for an open window into it.
-    fn merge(&self, window: u32, message: &[u8], marks: &mut Option<Coverage>) -> Result<()> {
+    fn merge(
+        &self,
+        window: u32,
+        place: usize,
+        message: &[u8],
+        marks: &mut Option<Coverage>,
+    ) -> Result<()> {
         let extent = self.windows.extent(window);
         let marks = self.scratch(marks, window)?;
-        let (head, bytes) = wire::open(message, marks)?;
+        let bytes = self.open_message(window, place, message, marks)?;
+        if bytes.is_empty() && self.repeats() {
+            // Nothing, or the other node has given up.
+            return Ok(());
+        }
         let supplied: usize = self.runs(extent, marks).map(|run| run.len()).sum();
-        if head.window != window || supplied != bytes.len() {
-            let detail = format!("{} bytes of window {} came", bytes.len(), head.window);
-            let wanted = format!("{detail}, expected {supplied} of window {window}");
+        if supplied != bytes.len() {
+            let detail = format!("{} bytes of window {window} came", bytes.len());
+            let wanted = format!("{detail}, expected {supplied}");
             return Err(Error::new(ErrorClass::Intern, wanted));
         }
         if self.ring.failed() {

@@ -1,16 +1,22 @@
 //! Parts of a window as messages between nodes: which bytes they are, then the bytes themselves.
 //!
 //! ```text
-//! window: u64, valid: u64, rows: u32, first word: u32, words: u32, 0: u32
-//! rows * (start, len, stride, count: u32), or words * u64 of marks: whichever is shorter
+//! window: u64, valid: u64
+//! description: rows: u32, first word: u32, words: u32, 0: u32, then
+//!              rows * (start, len, stride, count: u32), or words * u64 of marks: whichever is shorter
 //! bytes
 //! ```
+//!
+//! Where the receiver knows the description from a past call, a message is nothing but bytes.
 
 use super::super::coverage::Coverage;
 use crate::error::{Error, ErrorClass, Result};
 
-/// Bytes before the rows or marks.
-const HEAD: usize = 32;
+/// Bytes before the description.
+const HEAD: usize = 16;
+
+/// Bytes of a description before its rows or marks.
+const COUNTS: usize = 16;
 
 /// Bytes of a row.
 const ROW: usize = 16;
@@ -26,7 +32,7 @@ pub(super) struct Head {
 
 /// The largest message for a window of so many marks and bytes.
 pub(super) fn most(marks: usize, bytes: usize) -> usize {
-    HEAD + 8 * (marks / 64 + 2) + bytes
+    HEAD + COUNTS + 8 * (marks / 64 + 2) + bytes
 }
 
 /// Starts a message about the bytes that `marks` stand for.
@@ -37,7 +43,7 @@ pub(super) fn start(head: Head, marks: &Coverage) -> Vec<u8> {
         Some(rows) => [rows.len(), 0, 0, 0],
         None => [0, used.start, words.len(), 0],
     };
-    let mut message = Vec::with_capacity(HEAD + 8 * words.len());
+    let mut message = Vec::with_capacity(HEAD + COUNTS + 8 * words.len());
     message.extend_from_slice(&u64::from(head.window).to_le_bytes());
     message.extend_from_slice(&head.valid.to_le_bytes());
     let put = |message: &mut Vec<u8>, word: usize| {
@@ -51,17 +57,38 @@ pub(super) fn start(head: Head, marks: &Coverage) -> Vec<u8> {
     message
 }
 
-/// Adds what a message is about to `marks`, which are empty; returns its head and its bytes.
+/// What a message consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opened<'m> {
+    pub(super) head: Head,
+    pub(super) description: &'m [u8],
+    pub(super) bytes: &'m [u8],
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorClass::Intern, "a damaged message about a window")
+}
+
+/// Adds what a message is about to `marks`, which are empty; returns its parts.
 ///
 /// # Errors
 /// `Intern` if this is no such message, or one about marks that the window does not have.
-pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<(Head, &'m [u8])> {
-    let damaged = || Error::new(ErrorClass::Intern, "a damaged message about a window");
+pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<Opened<'m>> {
     let (head, rest) = message.split_at_checked(HEAD).ok_or_else(damaged)?;
     let long = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let [rows, first, words] = [16, 20, 24].map(|at| word(head, at));
     let window = u32::try_from(long(0)).map_err(|_| damaged())?;
     let head = Head { window, valid: long(8) };
+    let bytes = follow(rest, marks)?;
+    Ok(Opened { head, description: &rest[..rest.len() - bytes.len()], bytes })
+}
+
+/// Adds what a description stands for to `marks`, which are empty; returns what follows it.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn follow<'m>(description: &'m [u8], marks: &mut Coverage) -> Result<&'m [u8]> {
+    let (counts, rest) = description.split_at_checked(COUNTS).ok_or_else(damaged)?;
+    let [rows, first, words] = [0, 4, 8].map(|at| word(counts, at));
     let described = rows.checked_mul(ROW).zip(words.checked_mul(8)).map(|(r, w)| r + w);
     let described = described.and_then(|len| rest.split_at_checked(len));
     let (described, bytes) = described.ok_or_else(damaged)?;
@@ -74,7 +101,7 @@ pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<(Head,
         let words: Vec<u64> =
             words.map(|word| word.try_into().map_or(0, u64::from_le_bytes)).collect();
         marks.merge(first, &words);
-        return Ok((head, bytes));
+        return Ok(bytes);
     }
     for row in described.chunks_exact(ROW) {
         let [start, len, stride, count] = [0, 4, 8, 12].map(|at| word(row, at));
@@ -89,7 +116,7 @@ pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<(Head,
             (0..count).for_each(|row| marks.add(start + row * stride, len));
         }
     }
-    Ok((head, bytes))
+    Ok(bytes)
 }
 
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -132,8 +159,8 @@ mod tests {
     #[test]
     fn regular_runs_take_a_row_and_no_run_takes_nothing() {
         let regular: Vec<_> = (0..200).map(|i| (3 + 20 * i, 5)).collect();
-        assert_eq!(start(HEAD_OF, &marks(&regular)).len(), HEAD + ROW);
-        assert_eq!(start(HEAD_OF, &marks(&[])).len(), HEAD);
+        assert_eq!(start(HEAD_OF, &marks(&regular)).len(), HEAD + COUNTS + ROW);
+        assert_eq!(start(HEAD_OF, &marks(&[])).len(), HEAD + COUNTS);
     }
 
     #[test]
@@ -163,10 +190,13 @@ mod tests {
             prop_assert!(message.len() <= most(4096, 0));
             message.extend_from_slice(b"bytes");
             let mut told = Coverage::new(4096).expect("memory");
-            let (head, bytes) = open(&message, &mut told).expect("a whole message");
+            let Opened { head, description, bytes } = open(&message, &mut told).expect("whole");
             prop_assert_eq!((head, bytes), (HEAD_OF, &b"bytes"[..]));
             let runs = |marks: &Coverage| marks.runs(0).collect::<Vec<_>>();
             prop_assert_eq!(runs(&told), runs(&marks));
+            let mut again = Coverage::new(4096).expect("memory");
+            prop_assert_eq!(follow(description, &mut again), Ok(&b""[..]));
+            prop_assert_eq!(runs(&again), runs(&marks));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene, Way, read, write};
+use super::{Habits, Past, Request, Scene, Way, read, write};
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Facts, Outcome};
 use crate::error::{Error, ErrorClass};
@@ -47,6 +47,7 @@ impl Session {
             hints: &hints,
             counters: &self.counters,
             habits: &self.habits,
+            past: &Past::default(),
         };
         let rank = self.transport.rank();
         let mut data = [rank as u8 + 1; LEN];

@@ -115,6 +115,7 @@ async fn transfer(
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),
+        past: &crate::exchange::Past::default(),
     };
     // SAFETY: `data` is borrowed for the whole call.
     let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };

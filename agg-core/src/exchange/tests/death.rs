@@ -33,7 +33,7 @@ async fn die(transport: &dyn Transport, tags: &TagBlock, way: Way) {
     let kind = if way == Way::Write { 2 } else { 1 };
     let span = Extent::between(SHARED, FILE);
     let mine = Summary { span, bytes: 100, pieces: 10, kind, ..Summary::default() };
-    let Heard { meeting, .. } = hear(transport, tags, mine).await.expect("all live");
+    let Heard { meeting, .. } = hear(transport, tags, mine, None).await.expect("all live");
     transport.node().expect("memory").pretend_to_have_ended();
     // A process that has ended leaves nothing ready for the next call.
     std::mem::forget(meeting);
@@ -70,6 +70,7 @@ async fn survive(
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),
+        past: &crate::exchange::Past::default(),
     };
     let request = Ok(Request { view: &view, position: 0, memory: &memory });
     let outcome = match way {

@@ -2,7 +2,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene, read, write};
+use super::{Habits, Past, Request, Scene, read, write};
 use crate::datatype::Datatype;
 use crate::driver::Driver;
 use crate::hints::{Hints, Switch};
@@ -39,6 +39,7 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
+                past: &Past::default(),
             };
             let view = records(rank as u64, len, RANKS * len);
             let request = Request { view: &view, position: 0, memory: &memory };

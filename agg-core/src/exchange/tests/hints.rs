@@ -46,6 +46,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
+                past: &crate::exchange::Past::default(),
             };
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();

@@ -2,9 +2,9 @@
 
 use super::cases::{Case, Part, any_case, conflict};
 use super::disk::{Access, Disk};
-use super::{Way, counted_call};
+use super::{Opened, Way, call_next};
 use crate::plan::{self, Reason};
-use crate::report::{Counters, Totals};
+use crate::report::Totals;
 use crate::transport::threads::tests::run_on;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -67,10 +67,12 @@ fn totals(case: Case) -> Totals {
     let of_ranks = run_on(case.ranks(), |transport| {
         let (case, access) = (Arc::clone(&case), Arc::new(Access::new(&disk)));
         Box::pin(async move {
-            let counters = Counters::default();
-            let call = counted_call(case, access, transport, None, Way::Write, &counters);
+            let opened = Opened::new(&transport);
+            let tags = opened.tags.next();
+            let of_file = (&opened, &tags);
+            let call = call_next(&case, &access, &transport, None, Way::Write, of_file);
             assert_eq!(call.await.1, Ok(()));
-            counters.totals()
+            opened.counters.totals()
         })
     });
     let mut sum = Totals::default();

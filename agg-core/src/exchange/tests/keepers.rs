@@ -2,7 +2,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk, Seen};
-use super::{Habits, Request, Scene, write};
+use super::{Habits, Past, Request, Scene, write};
 use crate::datatype::Datatype;
 use crate::driver::{Driver, Facts};
 use crate::hints::Hints;
@@ -49,6 +49,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                     hints: &hints,
                     counters: &counters,
                     habits: &Habits::default(),
+                    past: &Past::default(),
                 };
                 let request = Ok(Request { view: &view, position: call * len, memory: &memory });
                 let outcome = write(scene, request, &tags.next()).await;

@@ -12,14 +12,15 @@ mod ingredients;
 mod keepers;
 mod neighbours;
 mod nodes;
+mod repeats;
 mod turns;
 
-use super::{Habits, Request, Scene, read, write};
+use super::{Habits, Past, Request, Scene, read, write};
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::hints::Switch;
 use crate::report::Counters;
-use crate::tags::Tags;
+use crate::tags::{TagBlock, Tags};
 use crate::transport::threads::tests::run_on;
 use crate::transport::{SharedLocks, ThreadTransport, Transport};
 use cases::{Case, Part, any_case, byte, cases, conflict, written};
@@ -53,7 +54,21 @@ enum Way {
     Write,
 }
 
-/// One rank's call: the outcome and its memory, with margins, afterwards.
+/// What a rank has of an open file between calls.
+struct Opened {
+    tags: Tags,
+    counters: Counters,
+    past: Past,
+}
+
+impl Opened {
+    fn new(transport: &ThreadTransport) -> Self {
+        let tags = Tags::new(transport.max_tag());
+        Self { tags, counters: Counters::default(), past: Past::default() }
+    }
+}
+
+/// One rank's first call: the outcome and its memory, with margins, afterwards.
 async fn call(
     case: Arc<Case>,
     access: Arc<Access>,
@@ -61,40 +76,42 @@ async fn call(
     atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
 ) -> (u64, Result<()>, Vec<u8>) {
-    counted_call(case, access, transport, atomic, way, &Counters::default()).await
+    let opened = Opened::new(&transport);
+    let tags = opened.tags.next();
+    call_next(&case, &access, &transport, atomic, way, (&opened, &tags)).await
 }
 
-/// The same; what it cost is added to `counters`.
-async fn counted_call(
-    case: Arc<Case>,
-    access: Arc<Access>,
-    transport: Arc<ThreadTransport>,
+/// As [`call`], after others.
+async fn call_next(
+    case: &Case,
+    access: &Access,
+    transport: &ThreadTransport,
     atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
-    counters: &Counters,
+    (opened, tags): (&Opened, &TagBlock),
 ) -> (u64, Result<()>, Vec<u8>) {
     let rank = transport.rank();
     let part = &case.parts[rank];
     let mut buffer = match way {
         Way::Read => canvas(part, |_| None),
-        Way::Write => own_data(&case, rank),
+        Way::Write => own_data(case, rank),
     };
     let memory = part.memory(&mut buffer[MARGIN..][..part.room()]);
     let scene = Scene {
-        transport: &*transport,
-        driver: &*access,
+        transport,
+        driver: access,
         atomic: atomic.as_deref(),
         aggregators: &case.aggregators,
         facts: &case.facts,
         hints: &case.hints,
-        counters,
+        counters: &opened.counters,
+        past: &opened.past,
         habits: &Habits::of_pieces(case.habits[rank]),
     };
     let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });
-    let tags = Tags::new(transport.max_tag()).next();
     let Outcome { bytes, result } = match way {
-        Way::Read => read(scene, request, &tags).await,
-        Way::Write => write(scene, request, &tags).await,
+        Way::Read => read(scene, request, tags).await,
+        Way::Write => write(scene, request, tags).await,
     };
     drop(memory);
     (bytes, result, buffer)

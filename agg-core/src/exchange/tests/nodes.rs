@@ -65,6 +65,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
+                past: &crate::exchange::Past::default(),
             };
             let view = in_turn(rank, ranks, 8);
             let wanted: Vec<u8> = (0..bytes).map(|at| byte(rank, at)).collect();
@@ -128,7 +129,8 @@ fn meetings_of(nodes: usize, ranks: usize) -> Vec<Vec<usize>> {
         Box::pin(async move {
             let tags = Tags::new(transport.max_tag()).next();
             let mine = Summary { kind: 2, ..Summary::default() };
-            let heard = hear(&*transport, &tags, mine).await.expect("all are in one operation");
+            let heard =
+                hear(&*transport, &tags, mine, None).await.expect("all are in one operation");
             let Heard { meeting, members, nodes, .. } = heard;
             let own = transport.nodes().beside(transport.rank()).count();
             assert_eq!((members.len(), nodes.len()), (own, transport.nodes().count()));
@@ -178,6 +180,7 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
+                past: &crate::exchange::Past::default(),
             };
             let view = in_turn(rank, hosts.len(), 2);
             let mut data: Vec<Vec<u8>> =
