@@ -27,10 +27,10 @@ fn all_plans_stand_in_the_table_and_in_the_json() {
     let outcome = &json["machines"][0]["patterns"][0]["outcomes"][1];
     assert_eq!((&outcome["ranks"], &outcome["nodes"]), (&1000.into(), &8.into()));
     let aggio = &outcome["plans"][0];
-    assert_eq!((&aggio["plan"], &aggio["requests"]), (&"aggio".into(), &508.into()));
-    // Nodes with 128 ranks have windows of 128 KiB: 508 of them, of which each of
-    // 8 nodes touches all but 7 at the ends; each is at home on one node.
-    assert_eq!(aggio["messages_between_nodes"], 8 * 501 - 508);
+    assert_eq!((&aggio["plan"], &aggio["requests"]), (&"aggio".into(), &64.into()));
+    // Windows are of 1 MiB, as pieces start at multiples of 1 KiB: 64 of them, each touched by all of
+    // 8 nodes but the last, where the file ends in the middle of a turn; each is at home on one.
+    assert_eq!(aggio["messages_between_nodes"], 8 * 64 - 4 - 64);
     let bytes = aggio["bytes_between_nodes"].as_u64().expect("a number");
     assert!((50 << 20..64 << 20).contains(&bytes), "{bytes}");
 }
