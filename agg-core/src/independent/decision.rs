@@ -51,6 +51,11 @@ pub fn piece_cost<D: Driver + ?Sized>(driver: &D) -> u64 {
     bytes.clamp(PIECE.0, PIECE.1)
 }
 
+/// Whether bytes of the file are sooner had as memory than moved by a call.
+pub fn has_pages_at_hand<D: Driver + ?Sized>(driver: &D) -> bool {
+    PAGES_AT_HAND.contains(&&*driver.facts().file_system)
+}
+
 /// The cost of reading a piece by a call of its own, in bytes of pages got for loading.
 pub fn loads_cost<D: Driver + ?Sized>(driver: &D) -> u64 {
     read_call(driver).saturating_mul(2).clamp(PIECE.0, PIECE.1)

@@ -2,6 +2,7 @@
 //! the driver has them as memory ([`Driver::in_place`]).
 
 use super::decision;
+use super::list::VECTOR_BYTES;
 use crate::Extent;
 use crate::copy::{Data, Part};
 use crate::driver::Driver;
@@ -26,16 +27,32 @@ impl<'a> Pieces<'a> {
     /// `None` if the view's pieces are too few, too long, or too far apart for what a request
     /// `costs` in bytes.
     fn of(data: Data<'a>, costs: u64) -> Option<Self> {
+        let all = Self::all(data)?;
+        let (view, len) = (data.view, data.memory.len());
+        let pieces = view.pieces(data.position, len);
+        let gap = all.span.len.saturating_sub(len) / pieces.saturating_sub(1).max(1);
+        let joins = decision::joins(gap, len / pieces.max(1), costs);
+        (joins && pieces >= decision::FEWEST_PIECES as u64).then_some(all)
+    }
+
+    /// `None` if the data is in one run in the file and in long ones in memory, or pages cost what
+    /// reading them does: from those pages it could be scattered without a copy on the way.
+    fn of_scattered<D: Driver + ?Sized>(driver: &D, data: Data<'a>) -> Option<Self> {
+        let all = Self::all(data)?;
+        let dense = all.span.len == data.memory.len() && all.span.len >= WINDOW;
+        let (_, run) = data.memory.cursor(0).run()?;
+        (dense && run < VECTOR_BYTES && decision::has_pages_at_hand(driver)).then_some(all)
+    }
+
+    /// `None` if there is no data or its order is not that of the file.
+    fn all(data: Data<'a>) -> Option<Self> {
         let (view, len) = (data.view, data.memory.len());
         let end = data.position.checked_add(len)?;
         if len == 0 || !view.is_aggregatable() {
             return None;
         }
-        let (span, pieces) = (view.span(data.position, len), view.pieces(data.position, len));
-        let gap = span.len.saturating_sub(len) / pieces.saturating_sub(1).max(1);
-        let joins = decision::joins(gap, len / pieces.max(1), costs);
-        let many = pieces >= decision::FEWEST_PIECES as u64;
-        (many && joins && i64::try_from(span.end()).is_ok()).then_some(Self { data, end, span })
+        let span = view.span(data.position, len);
+        i64::try_from(span.end()).is_ok().then_some(Self { data, end, span })
     }
 
     /// The part from data byte `position` of the view on; `None` if it lies thinly there, compared
@@ -62,7 +79,8 @@ pub(super) fn write<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &C
         // this call alone to store.
         unsafe { crate::copy::put(data, part, start) }
     };
-    let bytes = run(driver, data, costs, true, put, counters);
+    let Some(pieces) = Pieces::of(data, costs) else { return 0 };
+    let bytes = run(driver, &pieces, true, put, counters);
     Counters::add(&counters.bytes_written_out, bytes);
     bytes
 }
@@ -70,25 +88,26 @@ pub(super) fn write<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &C
 /// Reads from the first data byte on; returns how many bytes are there. The rest, and what the
 /// file's end means, is for requests.
 pub(super) fn read<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &Counters) -> u64 {
-    let costs = decision::loads_cost(driver);
+    let pieces = Pieces::of(data, decision::loads_cost(driver));
+    let pieces = pieces.or_else(|| Pieces::of_scattered(driver, data));
+    let Some(pieces) = pieces else { return 0 };
     let get: Copy = |data, part, start| {
         // SAFETY: the caller has all of the part's window at `start`.
         unsafe { crate::copy::get(data, part, start) }
     };
-    let bytes = run(driver, data, costs, false, get, counters);
+    let bytes = run(driver, &pieces, false, get, counters);
     Counters::add(&counters.bytes_read_out, bytes);
     bytes
 }
 
 fn run<D: Driver + ?Sized>(
     driver: &D,
-    data: Data<'_>,
-    costs: u64,
+    pieces: &Pieces<'_>,
     stores: bool,
     copy: Copy,
     counters: &Counters,
 ) -> u64 {
-    let Some(pieces) = Pieces::of(data, costs) else { return 0 };
+    let data = pieces.data;
     let requests = if stores { &counters.writes_out } else { &counters.reads_out };
     let start = counters.now();
     let mut position = data.position;

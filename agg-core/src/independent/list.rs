@@ -12,7 +12,10 @@ use std::io::{IoSlice, IoSliceMut};
 const MOST_VECTORS: usize = 1024;
 /// Pieces of memory at least so long are handed to the kernel one by one; shorter ones are copied
 /// together first.
-const VECTOR_BYTES: usize = 1024;
+pub(super) const VECTOR_BYTES: usize = 1024;
+/// Bytes that pass through the staging buffer at a time where requests are calls into this
+/// computer's kernel: so few that they stay in the processor's cache.
+const CACHED: usize = 256 << 10;
 /// Pieces after which one asks again whether requests take long.
 const FEW: usize = 16;
 /// Most pieces that are under way or wait for it: bounds the memory that remembers them.
@@ -25,6 +28,8 @@ pub(super) struct Transfer<'a, D: ?Sized> {
     pub(super) staging: Staging,
     pub(super) cursor: MemoryCursor,
     vectors: bool,
+    /// Most bytes of memory in pieces that one request moves.
+    staged: usize,
     /// File byte that the first byte of memory belongs to, if memory mirrors the file with its
     /// gaps; otherwise the pieces of file follow each other in memory.
     mirror: Option<u64>,
@@ -47,13 +52,18 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
     /// A transfer between all of `memory` and a file, with a buffer of at most `limit` bytes.
     pub(super) fn new(driver: &'a D, memory: &Memory, limit: u64, counters: &'a Counters) -> Self {
         let (direct_read, direct_write) = driver.direct();
+        let direct = direct_read || direct_write;
+        let staging = Staging::new(limit);
+        let local = driver.meter().is_some_and(|meter| meter.is_local());
+        let staged = if local && !direct { CACHED } else { usize::MAX };
         Self {
             driver,
             counters,
-            staging: Staging::new(limit),
+            staged: staged.min(staging.limit()),
+            staging,
             cursor: memory.cursor(0),
             // Transfers past the page cache want few, long, aligned requests.
-            vectors: !direct_read && !direct_write,
+            vectors: !direct,
             mirror: None,
             moved: 0,
             sieved: false,
@@ -176,7 +186,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
             return Ok(Route::Straight(address, len));
         }
         if len < VECTOR_BYTES || !self.vectors {
-            return Ok(Route::Staged(left.min(self.staging.limit())));
+            return Ok(Route::Staged(left.min(self.staged)));
         }
         let (mut places, mut rest) = (Vec::new(), left);
         while rest > 0 && places.len() < MOST_VECTORS {

@@ -23,6 +23,8 @@ pub(super) unsafe fn gather(base: *const u8, rows: Rows, destination: &mut [u8])
             16 => gather_fixed::<16>(first, rows.stride, destination),
             24 => gather_fixed::<24>(first, rows.stride, destination),
             32 => gather_fixed::<32>(first, rows.stride, destination),
+            64 => gather_fixed::<64>(first, rows.stride, destination),
+            128 => gather_fixed::<128>(first, rows.stride, destination),
             len => gather_any(first, rows.stride, len as usize, destination),
         }
     }
@@ -69,6 +71,8 @@ pub(super) unsafe fn scatter(base: *mut u8, rows: Rows, source: &[u8]) {
             16 => scatter_fixed::<16>(first, rows.stride, source),
             24 => scatter_fixed::<24>(first, rows.stride, source),
             32 => scatter_fixed::<32>(first, rows.stride, source),
+            64 => scatter_fixed::<64>(first, rows.stride, source),
+            128 => scatter_fixed::<128>(first, rows.stride, source),
             len => scatter_any(first, rows.stride, len as usize, source),
         }
     }
