@@ -115,6 +115,11 @@ impl Ahead {
     }
 }
 
+/// What a rank has moved already.
+pub(super) fn bytes(gone: &Option<Outcome>) -> u64 {
+    gone.as_ref().map_or(0, |outcome| outcome.bytes)
+}
+
 /// Whether ranks that bring this have nothing left to do.
 pub(super) fn is_over(all: &[Summary]) -> bool {
     let done = |rank: &Summary| rank.ahead == Ahead::Done || rank.bytes == 0;

@@ -39,8 +39,8 @@ impl Met<'_> {
         }
         let memory = Memory::nothing();
         let nothing = request.map(|request| Request { memory: &memory, ..request });
-        let outcome = self.rest(nothing, heard).await?;
-        Ok(Outcome { bytes, ..outcome })
+        let result = self.rest(nothing, heard).await.and_then(|outcome| outcome.result);
+        Ok(Outcome { bytes, result })
     }
 
     /// The call of a rank that has not begun.

@@ -138,7 +138,11 @@ async fn run(
     };
     let gone = ahead::go(scene, direction, &request, &mine).await;
     let mine = Summary { ahead: Ahead::with(gone.as_ref()), ..mine };
-    let heard = hear(scene.transport, tags, mine, kept).await?;
+    let heard = match hear(scene.transport, tags, mine, kept).await {
+        Ok(heard) => heard,
+        // What was moved ahead is moved, whatever the others do.
+        Err(error) => return Ok(Outcome { bytes: ahead::bytes(&gone), result: Err(error) }),
+    };
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,

@@ -156,6 +156,24 @@ fn wrong_arguments_of_one_rank_are_everybodys_error_and_counts_of_who_went_ahead
 }
 
 #[test]
+fn who_went_ahead_counts_its_bytes_although_another_rank_is_in_another_operation() {
+    let disk = Disk::new(vec![NOBODYS; 3 * LEN]);
+    let results = run(3, |transport| {
+        let disk = Arc::clone(&disk);
+        Box::pin(async move {
+            let mut session = Session::new(transport, &disk);
+            let reads = session.transport.rank() == 1;
+            session.habits = Habits::of_pieces(u64::from(!reads));
+            session.call(if reads { Way::Read } else { Way::Write }, 0, Some(LEN)).await
+        })
+    });
+    let bytes: Vec<u64> = results.iter().map(|outcome| outcome.bytes).collect();
+    assert_eq!(bytes, [LEN as u64, 0, LEN as u64]);
+    assert!(results.iter().all(|outcome| outcome.result.is_err()), "{results:?}");
+    assert_eq!(*disk.bytes(), [[1; LEN], [NOBODYS; LEN], [3; LEN]].concat());
+}
+
+#[test]
 fn an_error_of_a_rank_that_goes_ahead_is_everybodys() {
     let disk = Disk::new(vec![NOBODYS; 3 * LEN]);
     for ahead in [[1, 1, 1], [0, 1, 0], [1, 1, 0]] {
