@@ -118,6 +118,14 @@ impl Error {
         error
     }
 
+    /// Gives the operating system's code that a caller of system calls is to see, where none reported one.
+    pub fn with_errno(mut self, errno: i32) -> Self {
+        if self.0.errno == 0 {
+            self.0.errno = errno;
+        }
+        self
+    }
+
     /// Names the MPI function or engine step that failed.
     pub fn with_operation(mut self, operation: &str) -> Self {
         if self.0.operation.is_empty() {

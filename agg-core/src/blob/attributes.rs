@@ -1,0 +1,233 @@
+//! What `stat` shows of a logical file, and changes of it.
+
+use super::container::Container;
+use super::dir::{Dir, MANIFEST, log_id, log_name};
+use super::manifest::{Manifest, dir_mode, part_mode};
+use super::{Reader, failed};
+use crate::{Error, ErrorClass, Result};
+use std::fs::{File, FileTimes, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// What `stat` shows of a logical file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Bytes of the file.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Last access, as far as it was set.
+    pub atime: SystemTime,
+    /// Last change of the content.
+    pub mtime: SystemTime,
+    /// Last change of content or attributes.
+    pub ctime: SystemTime,
+    /// Generation of the manifest.
+    pub generation: u64,
+    /// Whether nobody wrote since the container was sealed.
+    pub sealed: bool,
+    /// A number that stays when the container is renamed.
+    pub inode: u64,
+    /// Units of 512 bytes that all parts together take.
+    pub blocks: u64,
+}
+
+impl Attributes {
+    /// Whether this process may write to the file, as the kernel would decide by mode and owner.
+    pub(crate) fn may_write(&self, path: &Path) -> Result<()> {
+        // SAFETY: these calls only return numbers of the process.
+        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        let bit = if uid == self.uid {
+            0o200
+        } else if gid == self.gid || in_groups(self.gid) {
+            0o020
+        } else {
+            0o002
+        };
+        if uid == 0 || self.mode & bit != 0 {
+            return Ok(());
+        }
+        let words = format!("mode {:o} does not let this process write", self.mode);
+        let path = path.display().to_string();
+        Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
+    }
+}
+
+fn in_groups(gid: u32) -> bool {
+    // SAFETY: with size 0 the call only counts.
+    let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
+    let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: the buffer has room for `count` groups.
+    let got = unsafe { libc::getgroups(count.max(0), groups.as_mut_ptr()) };
+    groups[..usize::try_from(got).unwrap_or(0)].contains(&gid)
+}
+
+fn time(seconds: i64, nanoseconds: i64) -> SystemTime {
+    let nanoseconds = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    };
+    base.and_then(|base| base.checked_add(nanoseconds)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Every part that belongs to the container, by name.
+pub(crate) fn parts(dir: &Dir) -> Result<Vec<String>> {
+    let mut names = dir.names()?;
+    names.retain(|name| {
+        let known = name == MANIFEST || name == super::dir::ORDER;
+        known || log_id(name).is_some() || name.starts_with("index.")
+    });
+    Ok(names)
+}
+
+impl Container {
+    /// What `stat` shows of the logical file.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest, or the logs of a container that is being written, cannot be read.
+    pub fn attributes(&self) -> Result<Attributes> {
+        let dir = &self.shared.dir;
+        let manifest = Manifest::load(dir)?;
+        let (mut blocks, mut sealed, mut newest) = (0, true, None);
+        let mut own = None;
+        for name in parts(dir)? {
+            let Some(stat) = dir.stat(&name)? else { continue };
+            blocks += u64::try_from(stat.st_blocks).unwrap_or(0);
+            if name == MANIFEST {
+                own = Some(stat);
+            } else if let Some(id) = log_id(&name) {
+                let length = manifest.log(id).map(|log| log.length);
+                sealed &= length == Some(stat.st_size as u64);
+                newest = newest.max(Some(time(stat.st_mtime, stat.st_mtime_nsec)));
+            }
+        }
+        let Some(own) = own else {
+            return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
+        };
+        let size = if sealed {
+            manifest.size
+        } else {
+            Reader::new(std::sync::Arc::clone(&self.shared))?.size()
+        };
+        let (atime, mtime) =
+            (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
+        Ok(Attributes {
+            size,
+            mode: manifest.mode,
+            uid: own.st_uid,
+            gid: own.st_gid,
+            atime,
+            mtime: newest.unwrap_or(mtime),
+            ctime: newest.unwrap_or(mtime).max(time(own.st_ctime, own.st_ctime_nsec)),
+            generation: manifest.generation,
+            sealed,
+            inode: inode(manifest.uuid),
+            blocks,
+        })
+    }
+
+    /// Sets the permission bits of the logical file and of all parts. No part has, at any time, a
+    /// permission that neither the old nor the new mode gives.
+    ///
+    /// # Errors
+    ///
+    /// If a part cannot be changed.
+    pub fn set_mode(&self, mode: u32) -> Result<()> {
+        let dir = &self.shared.dir;
+        let mut manifest = Manifest::load(dir)?;
+        let mode = mode & 0o7777;
+        if manifest.mode == mode {
+            return Ok(());
+        }
+        self.chmod(manifest.mode & mode)?;
+        manifest.mode = mode;
+        manifest.generation += 1;
+        self.replace(&manifest)?;
+        self.chmod(mode)
+    }
+
+    /// Replaces the manifest, whose times say when the file was accessed and, empty, written.
+    fn replace(&self, manifest: &Manifest) -> Result<()> {
+        let dir = &self.shared.dir;
+        let path = dir.path_of(MANIFEST);
+        let fail = |error: io::Error| failed("futimens", &error, &path);
+        let old = dir.part(MANIFEST, false)?.metadata().map_err(fail)?;
+        manifest.store(dir)?;
+        let times = FileTimes::new()
+            .set_accessed(old.accessed().map_err(fail)?)
+            .set_modified(old.modified().map_err(fail)?);
+        dir.part(MANIFEST, false)?.set_times(times).map_err(fail)
+    }
+
+    fn chmod(&self, mode: u32) -> Result<()> {
+        let dir = &self.shared.dir;
+        for name in parts(dir)? {
+            let fail = |error: io::Error| failed("fchmod", &error, &dir.path_of(&name));
+            let permissions = Permissions::from_mode(part_mode(mode));
+            dir.part(&name, false)?.set_permissions(permissions).map_err(fail)?;
+        }
+        let permissions = Permissions::from_mode(dir_mode(mode));
+        dir.file()
+            .set_permissions(permissions)
+            .map_err(|error| failed("fchmod", &error, dir.path()))
+    }
+
+    /// Changes the owner, the group, or both, of all parts.
+    ///
+    /// # Errors
+    ///
+    /// If a part cannot be changed.
+    pub fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
+        let dir = &self.shared.dir;
+        for name in parts(dir)? {
+            chown(&dir.part(&name, false)?, uid, gid, &dir.path_of(&name))?;
+        }
+        chown(dir.file(), uid, gid, dir.path())
+    }
+
+    /// Sets the times of the logical file; `None` leaves one as it is.
+    ///
+    /// # Errors
+    ///
+    /// If a part cannot be changed.
+    pub fn set_times(&self, atime: Option<SystemTime>, mtime: Option<SystemTime>) -> Result<()> {
+        let dir = &self.shared.dir;
+        let set = |name: &str, atime: Option<SystemTime>| {
+            let mut times = FileTimes::new();
+            times = atime.map_or(times, |time| times.set_accessed(time));
+            times = mtime.map_or(times, |time| times.set_modified(time));
+            let fail = |error: io::Error| failed("futimens", &error, &dir.path_of(name));
+            dir.part(name, false)?.set_times(times).map_err(fail)
+        };
+        set(MANIFEST, atime)?;
+        if mtime.is_some() {
+            dir.logs()?.into_iter().try_for_each(|id| set(&log_name(id), None))?;
+        }
+        Ok(())
+    }
+}
+
+/// A number for `st_ino` that copies nothing of the file system; 0 and 1 mean something to others.
+fn inode(uuid: u128) -> u64 {
+    ((uuid >> 64) as u64 ^ uuid as u64).max(2)
+}
+
+fn chown(file: &File, uid: Option<u32>, gid: Option<u32>, path: &Path) -> Result<()> {
+    let (uid, gid) = (uid.unwrap_or(u32::MAX), gid.unwrap_or(u32::MAX));
+    // SAFETY: the descriptor is open; u32::MAX leaves an id as it is.
+    if unsafe { libc::fchown(file.as_raw_fd(), uid, gid) } == 0 {
+        return Ok(());
+    }
+    Err(failed("fchown", &io::Error::last_os_error(), path))
+}

@@ -1,0 +1,175 @@
+//! An opened container, and how one is made.
+
+use super::dir::{Dir, MANIFEST, random};
+use super::manifest::{FORMAT, Manifest, dir_mode, part_mode};
+use super::read::Reader;
+use super::write::Writer;
+use super::{failed, names};
+use crate::{Error, ErrorClass, Result};
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How a container is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Create {
+    /// Permission bits of the logical file; the process's umask is taken off, as by `open`.
+    pub mode: u32,
+    /// Whether it is an error if there is something already.
+    pub exclusive: bool,
+    /// Whether every frame carries a checksum of its data.
+    pub data_crc: bool,
+}
+
+/// An opened container.
+#[derive(Debug)]
+pub struct Container {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What a container shares with its readers and writers.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) dir: Dir,
+    /// Whether this process made it: then it may write whatever the mode says, as after `open`.
+    made_here: bool,
+    /// Whether the manifest and the directory's own name are durable.
+    born: AtomicBool,
+}
+
+impl Shared {
+    /// Makes the container itself durable, once.
+    pub(crate) fn sync_birth(&self) -> Result<()> {
+        if self.born.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.dir.sync()?;
+        let parent = names::parent_of(self.dir.path());
+        Dir::open_following(&parent)?.sync()?;
+        self.born.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Whether `path` is a container: a directory, not a symlink to one, with a regular file of the
+/// manifest's name that begins as a manifest does.
+pub fn is_container(path: &Path) -> bool {
+    let is_dir = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
+    let begins = |dir: Dir| {
+        let mut bytes = [0; FORMAT.len() + 1];
+        let file = dir.part(MANIFEST, false).ok()?;
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        bytes.strip_suffix(b"\n").map(|line| line == FORMAT.as_bytes())
+    };
+    is_dir && Dir::open(path).ok().and_then(begins).unwrap_or(false)
+}
+
+impl Container {
+    /// Makes a container, or opens the one that is there unless `how` is exclusive.
+    ///
+    /// # Errors
+    ///
+    /// If `path` has something else, or cannot be made.
+    pub fn create(path: &Path, how: &Create) -> Result<Container> {
+        loop {
+            match std::fs::symlink_metadata(path) {
+                Ok(_) if how.exclusive => {
+                    return Err(failed(
+                        "create",
+                        &io::Error::from_raw_os_error(libc::EEXIST),
+                        path,
+                    ));
+                }
+                Ok(_) => match Self::open(path) {
+                    Err(error) if error.errno() == libc::ENOENT => {}
+                    other => return other,
+                },
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed("lstat", &error, path)),
+            }
+            match make(path, how) {
+                Err(error) if error.errno() == libc::EEXIST && !how.exclusive => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Opens a container.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if there is nothing, `EINVAL` if it is not a container.
+    pub fn open(path: &Path) -> Result<Container> {
+        let dir = Dir::open(path)?;
+        if !is_container(path) {
+            let words = "it is not a container: there is no manifest in it";
+            return Err(Error::new(ErrorClass::BadFile, words)
+                .with_errno(libc::EINVAL)
+                .with_path(&path.display().to_string()));
+        }
+        let shared = Shared { dir, made_here: false, born: AtomicBool::new(true) };
+        Ok(Container { shared: Arc::new(shared) })
+    }
+
+    /// A reader of what the container holds now.
+    ///
+    /// # Errors
+    ///
+    /// If a part is damaged or cannot be read.
+    pub fn reader(&self) -> Result<Reader> {
+        Reader::new(Arc::clone(&self.shared))
+    }
+
+    /// A writer with a log of its own.
+    ///
+    /// # Errors
+    ///
+    /// `EACCES` if the file's mode does not let this process write, or the parts are not as they should.
+    pub fn writer(&self) -> Result<Writer> {
+        if !self.shared.made_here {
+            self.attributes()?.may_write(self.shared.dir.path())?;
+        }
+        Writer::new(Arc::clone(&self.shared))
+    }
+
+    /// The path under which it was opened.
+    pub fn path(&self) -> &Path {
+        self.shared.dir.path()
+    }
+}
+
+/// Makes the directory under another name, fills it, and gives it its name in one step.
+fn make(path: &Path, how: &Create) -> Result<Container> {
+    let temporary = names::hidden_beside(path, random()?);
+    std::fs::create_dir(&temporary).map_err(|error| failed("mkdir", &error, path))?;
+    let made = fill(&temporary, how).and_then(|()| names::rename_new(&temporary, path));
+    if let Err(error) = made {
+        // The error of the attempt is what counts.
+        let _ = names::remove_tree(&temporary);
+        return Err(error);
+    }
+    let shared = Shared { dir: Dir::open(path)?, made_here: true, born: AtomicBool::new(false) };
+    Ok(Container { shared: Arc::new(shared) })
+}
+
+fn fill(temporary: &Path, how: &Create) -> Result<()> {
+    let dir = Dir::open(temporary)?;
+    let mode = granted(&dir, how.mode)?;
+    Manifest::new(mode, how.data_crc)?.store(&dir)?;
+    let order = dir.new_part(super::dir::ORDER, 0o600)?;
+    let fail = |error: io::Error| failed("fchmod", &error, temporary);
+    order.set_permissions(Permissions::from_mode(part_mode(mode))).map_err(fail)?;
+    dir.file().set_permissions(Permissions::from_mode(dir_mode(mode))).map_err(fail)
+}
+
+/// The permissions that a file made with `mode` gets here; the umask cannot be asked for.
+fn granted(dir: &Dir, mode: u32) -> Result<u32> {
+    let probe = "probe";
+    let fail = |error: io::Error| failed("fstat", &error, &dir.path_of(probe));
+    let facts = dir.new_part(probe, mode & 0o7777)?.metadata().map_err(fail)?;
+    dir.remove(probe)?;
+    Ok(facts.permissions().mode() & 0o7777)
+}

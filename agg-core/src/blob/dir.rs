@@ -1,0 +1,239 @@
+//! A container's directory: every part is opened relative to it, by plain names, through no symlink.
+
+use super::{damaged, failed};
+use crate::{Error, ErrorClass, Result};
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The manifest's name.
+pub(crate) const MANIFEST: &str = "aggio-manifest";
+/// The name of the file with the sequence counter.
+pub(crate) const ORDER: &str = "order";
+
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    file: File,
+    path: PathBuf,
+}
+
+/// The name of the log with this id.
+pub(crate) fn log_name(id: u64) -> String {
+    format!("{id:016x}.log")
+}
+
+/// The id of the log with this name.
+pub(crate) fn log_id(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 16)?;
+    let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    lower.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// A number nobody can guess.
+pub(crate) fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer has 8 bytes.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if n != 8 {
+        return Err(Error::os("getrandom", &io::Error::last_os_error()));
+    }
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// A path as the system calls want it.
+pub(crate) fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        let words = format!("file name {path:?} contains a zero byte");
+        Error::new(ErrorClass::BadFile, words).with_errno(libc::EINVAL)
+    })
+}
+
+fn c_name(name: &str) -> Result<CString> {
+    let plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
+    if !plain {
+        return Err(damaged(format!("{name:?} is not the name of a part of a container")));
+    }
+    CString::new(name).map_err(|_| damaged(format!("{name:?} contains a zero byte")))
+}
+
+/// `openat` that follows no symlink at the end and is closed by `exec`.
+fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOCTTY;
+    loop {
+        // SAFETY: the name ends with a zero byte.
+        let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, mode as libc::c_uint) };
+        if fd >= 0 {
+            // SAFETY: the descriptor is new and nobody else's.
+            return Ok(unsafe { File::from_raw_fd(fd) });
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+impl Dir {
+    /// Opens the directory `path`; a symlink is not followed.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let name = c_path(path)?;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let file = open_at(libc::AT_FDCWD, &name, flags, 0)
+            .map_err(|error| failed("open", &error, path))?;
+        Ok(Self { file, path: path.to_path_buf() })
+    }
+
+    /// Opens the directory `path` by whatever name.
+    pub(crate) fn open_following(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| failed("open", &error, path))?;
+        Ok(Self { file, path: path.to_path_buf() })
+    }
+
+    /// The path under which it was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory itself, for `fsync` and `fchmod`.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The path of a part, for messages.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens a part that exists; refuses everything but regular files.
+    pub(crate) fn part(&self, name: &str, writing: bool) -> Result<File> {
+        let access = if writing { libc::O_RDWR } else { libc::O_RDONLY };
+        let path = self.path_of(name);
+        // Without O_NONBLOCK a FIFO of this name would block for ever.
+        let file = open_at(self.fd(), &c_name(name)?, access | libc::O_NONBLOCK, 0)
+            .map_err(|error| failed("open", &error, &path))?;
+        let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
+        if !facts.is_file() {
+            return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
+        }
+        Ok(file)
+    }
+
+    /// Makes a part that must not exist.
+    pub(crate) fn new_part(&self, name: &str, mode: u32) -> Result<File> {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        open_at(self.fd(), &c_name(name)?, flags, mode)
+            .map_err(|error| failed("create", &error, &self.path_of(name)))
+    }
+
+    /// The length of a part, `None` if there is no regular file of that name.
+    pub(crate) fn length_of(&self, name: &str) -> Result<Option<u64>> {
+        let Some(stat) = self.stat(name)? else { return Ok(None) };
+        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        Ok(regular.then_some(stat.st_size as u64))
+    }
+
+    /// What the file system knows about a part itself, without following a symlink.
+    pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
+        let c = c_name(name)?;
+        // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        // SAFETY: the name ends with a zero byte and the buffer is a `stat`.
+        if unsafe { libc::fstatat(self.fd(), c.as_ptr(), &mut stat, flags) } == 0 {
+            return Ok(Some(stat));
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::ENOENT) {
+            return Ok(None);
+        }
+        Err(failed("stat", &error, &self.path_of(name)))
+    }
+
+    /// Gives a part another name, replacing what had it.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (a, b) = (c_name(from)?, c_name(to)?);
+        // SAFETY: both names end with a zero byte.
+        if unsafe { libc::renameat(self.fd(), a.as_ptr(), self.fd(), b.as_ptr()) } == 0 {
+            return Ok(());
+        }
+        Err(failed("rename", &io::Error::last_os_error(), &self.path_of(to)))
+    }
+
+    /// Removes a part; there may be none.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        let c = c_name(name)?;
+        // SAFETY: the name ends with a zero byte.
+        if unsafe { libc::unlinkat(self.fd(), c.as_ptr(), 0) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::ENOENT) {
+            return Ok(());
+        }
+        Err(failed("unlink", &error, &self.path_of(name)))
+    }
+
+    /// The names of all entries, sorted; names that are not UTF-8 cannot be parts and are left out.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        // The open directory itself, whatever has its path meanwhile.
+        let path = format!("/proc/self/fd/{}", self.fd());
+        let fail = |error: io::Error| failed("readdir", &error, &self.path);
+        let mut names = Vec::new();
+        let list = std::fs::read_dir(&path).or_else(|_| std::fs::read_dir(&self.path));
+        for entry in list.map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            names.extend(OsStr::to_str(&name).map(str::to_owned));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The ids of all logs, ascending.
+    pub(crate) fn logs(&self) -> Result<Vec<u64>> {
+        Ok(self.names()?.iter().filter_map(|name| log_id(name)).collect())
+    }
+
+    /// Makes names durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| failed("fsync", &error, &self.path))
+    }
+
+    fn fd(&self) -> libc::c_int {
+        self.file.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sixteen_small_hexadecimal_digits_name_a_log() {
+        assert_eq!(log_id(&log_name(0xabc)), Some(0xabc));
+        for name in ["abc.log", "0123456789ABCDEF.log", "+123456789abcdef.log", "0123456789abcdef"]
+        {
+            assert_eq!(log_id(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn symlinks_directories_and_pipes_are_no_parts() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::open(place.path()).unwrap();
+        std::fs::write(place.path().join("file"), b"x").unwrap();
+        std::os::unix::fs::symlink("file", place.path().join("link")).unwrap();
+        std::fs::create_dir(place.path().join("folder")).unwrap();
+        let pipe = c_path(&place.path().join("pipe")).unwrap();
+        // SAFETY: the path ends with a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        assert!(dir.part("file", false).is_ok());
+        for name in ["link", "folder", "pipe", "absent", "", ".", "..", "../x", "a/b"] {
+            assert!(dir.part(name, false).is_err(), "{name}");
+        }
+        assert_eq!(dir.length_of("link").unwrap(), None);
+    }
+}

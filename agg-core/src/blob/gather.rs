@@ -1,0 +1,92 @@
+//! Reads many parts of logs with few requests: sorted by place, and one request for parts that lie
+//! close together, frame headers between them included.
+
+use super::descriptors::Descriptors;
+use super::dir::Dir;
+use super::read::{read_failed, too_short};
+use crate::Result;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Bytes between two parts that are rather read than skipped.
+const GAP: usize = 1024;
+/// Parts and gaps of one request.
+const PARTS: usize = 512;
+
+/// Bytes of a log and where they go.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) id: u64,
+    pub(crate) place: u64,
+    pub(crate) into: &'a mut [u8],
+}
+
+/// Reads all of them.
+pub(crate) fn read(dir: &Dir, files: &Descriptors, mut wanted: Vec<Wanted<'_>>) -> Result<()> {
+    wanted.sort_unstable_by_key(|part| (part.id, part.place));
+    let together = |a: &Wanted<'_>, b: &Wanted<'_>| {
+        let end = a.place + a.into.len() as u64;
+        a.id == b.id && b.place >= end && b.place - end <= GAP as u64
+    };
+    for group in wanted.chunk_by_mut(together) {
+        let file = files.get(dir, group[0].id)?;
+        for some in group.chunks_mut(PARTS / 2) {
+            read_group(dir, &file, some)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads parts of one log that follow each other closely.
+fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
+    let (id, first) = (group[0].id, group[0].place);
+    let mut unused = [0_u8; GAP];
+    let mut vectors = Vec::with_capacity(group.len() * 2);
+    let mut end = first;
+    for part in group.iter_mut() {
+        let gap = (part.place - end) as usize;
+        if gap > 0 {
+            vectors.push(libc::iovec { iov_base: unused.as_mut_ptr().cast(), iov_len: gap });
+        }
+        let (iov_base, iov_len) = (part.into.as_mut_ptr().cast(), part.into.len());
+        vectors.push(libc::iovec { iov_base, iov_len });
+        end = part.place + part.into.len() as u64;
+    }
+    let mut place = first;
+    let mut rest = &mut vectors[..];
+    while place < end {
+        let (count, offset) = (rest.len() as libc::c_int, place as libc::off_t);
+        // SAFETY: every vector is a part of the caller's buffers, which are borrowed, or `unused`.
+        let n = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, offset) };
+        match n {
+            0 => return Err(too_short(dir, id, end)),
+            n if n > 0 => {
+                place += n as u64;
+                rest = advance(rest, n as usize);
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(read_failed(dir, id, &error));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The vectors without their first `n` bytes.
+pub(crate) fn advance(vectors: &mut [libc::iovec], mut n: usize) -> &mut [libc::iovec] {
+    let mut whole = 0;
+    while whole < vectors.len() && vectors[whole].iov_len <= n {
+        n -= vectors[whole].iov_len;
+        whole += 1;
+    }
+    let rest = &mut vectors[whole..];
+    if let Some(first) = rest.first_mut() {
+        first.iov_base = first.iov_base.wrapping_byte_add(n);
+        first.iov_len -= n;
+    }
+    rest
+}

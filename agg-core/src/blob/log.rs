@@ -1,0 +1,199 @@
+//! A writer's own log: frames are appended with one request each, and a frame that could not be
+//! stored as a whole is taken back.
+
+use super::dir::{Dir, log_name, random};
+use super::failed;
+use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
+use super::gather::advance;
+use super::manifest::part_mode;
+use crate::{Error, Result};
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+
+/// Vectors of one request, as the kernel limits them.
+const VECTORS: usize = 1024;
+
+/// The log, which exists from the first frame on.
+#[derive(Debug)]
+pub(crate) struct Log {
+    mode: u32,
+    data_crc: bool,
+    open: Option<Open>,
+    /// Logs that a failed write left with a torn end, and whose other frames are not durable yet.
+    torn: Vec<Open>,
+    /// The first failed `fdatasync`: the kernel forgets what it could not store.
+    lost: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    id: u64,
+    end: u64,
+    last_seq: u64,
+    synced: u64,
+    name_synced: bool,
+}
+
+/// What a frame says, without what the log adds.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) strips: &'a [Strip],
+    pub(crate) seq: u64,
+    pub(crate) last_seq: u64,
+}
+
+impl Log {
+    /// A log of a container whose logical file has this mode.
+    pub(crate) fn new(mode: u32, data_crc: bool) -> Self {
+        Self { mode, data_crc, open: None, torn: Vec::new(), lost: None }
+    }
+
+    /// Its id, if there is one yet.
+    pub(crate) fn id(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    fn opened(&mut self, dir: &Dir) -> Result<&mut Open> {
+        if self.open.is_none() {
+            self.open = Some(create(dir, self.mode)?);
+        }
+        self.open.as_mut().ok_or_else(|| super::damaged("no log is open"))
+    }
+
+    /// Appends one frame.
+    pub(crate) fn append(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
+        let data_crc = self.data_crc;
+        let open = self.opened(dir)?;
+        let crc = |sum: u32, part: &&[u8]| crc32c::crc32c_append(sum, part);
+        let frame = Frame {
+            kind: words.kind,
+            flags: if data_crc { 0 } else { NO_DATA_CRC },
+            strips: words.strips.to_vec(),
+            data_len: data.iter().map(|part| part.len() as u64).sum(),
+            data_crc: if data_crc { data.iter().fold(0, crc) } else { 0 },
+            seq: words.seq,
+            last_seq: words.last_seq,
+            log: open.id,
+            place: open.end,
+        };
+        let mut short = [0_u8; SHORT];
+        let mut long = Vec::new();
+        let head = if frame.strips.len() <= 1 {
+            &mut short[..HEADER + RUN * frame.strips.len()]
+        } else {
+            long.resize(frame.head_len() as usize, 0);
+            &mut long[..]
+        };
+        frame.encode_into(head);
+        if let Err(error) = write(&open.file, open.end, head, data) {
+            let error = failed("pwritev", &error, &dir.path_of(&log_name(open.id)));
+            self.take_back();
+            return Err(error);
+        }
+        open.end += frame.len();
+        open.last_seq = open.last_seq.max(words.last_seq);
+        Ok(())
+    }
+
+    /// Cuts the log back to its last whole frame. Where that fails, too, the log is left as it is, which
+    /// readers understand, and the next frame goes to another one.
+    fn take_back(&mut self) {
+        if let Some(open) = self.open.take() {
+            match open.file.set_len(open.end) {
+                Ok(()) => self.open = Some(open),
+                Err(_) => self.torn.push(open),
+            }
+        }
+    }
+
+    /// Makes everything appended so far durable, and says so in the log.
+    pub(crate) fn sync(&mut self, dir: &Dir) -> Result<()> {
+        if let Some(error) = &self.lost {
+            return Err(error.clone());
+        }
+        if let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) {
+            let seq = open.last_seq;
+            let words = Words { kind: Kind::Commit, strips: &[], seq, last_seq: seq };
+            self.append(dir, &words, &[])?;
+        }
+        for open in self.torn.iter_mut().chain(&mut self.open) {
+            if let Err(error) = open.sync(dir) {
+                self.lost = Some(error.clone());
+                return Err(error);
+            }
+        }
+        self.torn.clear();
+        Ok(())
+    }
+}
+
+impl Open {
+    fn sync(&mut self, dir: &Dir) -> Result<()> {
+        if self.synced == self.end {
+            return Ok(());
+        }
+        let path = dir.path_of(&log_name(self.id));
+        self.file.sync_data().map_err(|error| failed("fdatasync", &error, &path))?;
+        if !self.name_synced {
+            dir.sync()?;
+            self.name_synced = true;
+        }
+        self.synced = self.end;
+        Ok(())
+    }
+}
+
+fn create(dir: &Dir, mode: u32) -> Result<Open> {
+    loop {
+        let id = random()?;
+        let name = log_name(id);
+        let file = match dir.new_part(&name, 0o600) {
+            Err(error) if error.errno() == libc::EEXIST => continue,
+            other => other?,
+        };
+        file.set_permissions(Permissions::from_mode(part_mode(mode)))
+            .map_err(|error| failed("fchmod", &error, &dir.path_of(&name)))?;
+        return Ok(Open { file, id, end: 0, last_seq: 0, synced: 0, name_synced: false });
+    }
+}
+
+/// Writes all bytes, with one request unless the kernel takes fewer.
+fn write(file: &File, place: u64, head: &[u8], data: &[&[u8]]) -> io::Result<()> {
+    let vector = |part: &[u8]| libc::iovec {
+        iov_base: part.as_ptr().cast_mut().cast(),
+        iov_len: part.len(),
+    };
+    if let [only] = data {
+        return write_vectors(file, place, &mut [vector(head), vector(only)]);
+    }
+    let mut vectors: Vec<libc::iovec> =
+        std::iter::once(&head).chain(data).map(|p| vector(p)).collect();
+    write_vectors(file, place, &mut vectors)
+}
+
+fn write_vectors(file: &File, mut place: u64, vectors: &mut [libc::iovec]) -> io::Result<()> {
+    let mut rest = advance(vectors, 0);
+    while !rest.is_empty() {
+        let (count, offset) = (rest.len().min(VECTORS) as libc::c_int, place as libc::off_t);
+        // SAFETY: every vector is a slice that the caller borrows; the kernel only reads them.
+        let n = unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr(), count, offset) };
+        match n {
+            0 => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            n if n > 0 => {
+                place += n as u64;
+                rest = advance(rest, n as usize);
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}

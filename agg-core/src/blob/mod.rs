@@ -1,0 +1,48 @@
+//! Blob containers: a directory that stands for one file. Every writer appends to a log of its own,
+//! so many writers of small pieces need neither locks nor the file system's help; an index says
+//! which bytes of which log are which bytes of the file.
+//!
+//! `docs/FORMAT.md` describes the parts byte by byte.
+
+mod attributes;
+mod container;
+mod descriptors;
+mod dir;
+mod frame;
+mod gather;
+mod live;
+mod log;
+mod manifest;
+mod names;
+mod order;
+mod read;
+mod resolve;
+mod run;
+mod runs;
+mod scan;
+mod seal;
+mod spans;
+mod view;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use attributes::Attributes;
+pub use container::{Container, Create, is_container};
+pub use names::{remove, rename};
+pub use read::{Reader, Segment};
+pub use write::Writer;
+
+use crate::{Error, ErrorClass};
+use std::path::Path;
+
+/// The error for bytes that are not what they should be.
+fn damaged(words: impl Into<String>) -> Error {
+    Error::new(ErrorClass::Io, words).with_errno(libc::EIO)
+}
+
+/// The error that the operating system reported for `path`.
+fn failed(call: &str, error: &std::io::Error, path: &Path) -> Error {
+    Error::os(call, error).with_path(&path.display().to_string())
+}

@@ -1,0 +1,109 @@
+//! Containers by their names: removing and renaming them as files are.
+
+use super::dir::{Dir, c_path, random};
+use super::{damaged, failed, is_container};
+use crate::Result;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directory that has the name `path`.
+pub(crate) fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A name in the same directory that nobody else uses.
+pub(crate) fn hidden_beside(path: &Path, number: u64) -> PathBuf {
+    let mut name = OsString::from(".aggio-");
+    name.push(format!("{number:016x}"));
+    parent_of(path).join(name)
+}
+
+fn rename_with(from: &Path, to: &Path, flags: u32) -> io::Result<()> {
+    let c = |path: &Path| c_path(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
+    let (a, b) = (c(from)?, c(to)?);
+    let at = libc::AT_FDCWD;
+    // SAFETY: both paths end with a zero byte.
+    let result =
+        unsafe { libc::syscall(libc::SYS_renameat2, at, a.as_ptr(), at, b.as_ptr(), flags) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives `from` the name `to`, which nobody has.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> Result<()> {
+    let refused = |error: &io::Error| {
+        matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
+    };
+    match rename_with(from, to, libc::RENAME_NOREPLACE) {
+        Ok(()) => Ok(()),
+        // A directory replaces nothing but an empty directory, so `rename` is nearly as strict.
+        Err(error) if refused(&error) && std::fs::symlink_metadata(to).is_err() => {
+            std::fs::rename(from, to).map_err(|error| failed("rename", &error, to))
+        }
+        Err(error) if refused(&error) => {
+            Err(failed("rename", &io::Error::from_raw_os_error(libc::EEXIST), to))
+        }
+        Err(error) => Err(failed("renameat2", &error, to)),
+    }
+}
+
+/// Removes a container's directory: all files in it, and no directory below it.
+pub(crate) fn remove_tree(path: &Path) -> Result<()> {
+    let dir = Dir::open(path)?;
+    for name in dir.names()? {
+        dir.remove(&name)?;
+    }
+    std::fs::remove_dir(path).map_err(|error| failed("rmdir", &error, path))
+}
+
+/// Removes a container as `unlink` removes a file: it is gone at once, and then its parts are removed.
+///
+/// # Errors
+///
+/// If there is none, or it cannot be removed.
+pub fn remove(path: &Path) -> Result<()> {
+    Dir::open(path)?;
+    if !is_container(path) {
+        return Err(damaged("it is not a container").with_path(&path.display().to_string()));
+    }
+    let hidden = hidden_beside(path, random()?);
+    std::fs::rename(path, &hidden).map_err(|error| failed("rename", &error, path))?;
+    remove_tree(&hidden)
+}
+
+/// Gives a container another name, as `rename` does with a file: what has that name is replaced at once.
+///
+/// # Errors
+///
+/// If `from` is not a container, or `to` is a directory that is not a container.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    if !is_container(from) {
+        let missing = std::fs::symlink_metadata(from).is_err();
+        let errno = if missing { libc::ENOENT } else { libc::EINVAL };
+        return Err(failed("rename", &io::Error::from_raw_os_error(errno), from));
+    }
+    let Ok(facts) = std::fs::symlink_metadata(to) else { return rename_new(from, to) };
+    if is_same(from, &facts) {
+        return Ok(());
+    }
+    let is_blob = is_container(to);
+    if facts.is_dir() && !is_blob {
+        return Err(failed("rename", &io::Error::from_raw_os_error(libc::EISDIR), to));
+    }
+    rename_with(from, to, libc::RENAME_EXCHANGE)
+        .map_err(|error| failed("renameat2", &error, to))?;
+    // What was replaced has the old name now.
+    if is_blob {
+        return remove(from);
+    }
+    std::fs::remove_file(from).map_err(|error| failed("unlink", &error, from))
+}
+
+fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|own| (own.dev(), own.ino()) == (facts.dev(), facts.ino()))
+}

@@ -1,0 +1,127 @@
+//! Reading the logical file.
+
+use super::container::Shared;
+use super::descriptors::Descriptors;
+use super::dir::log_name;
+use super::view::View;
+use super::{damaged, failed, gather};
+use crate::{Extent, Result};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+/// Bytes of the logical file that lie together in a log, or are zeros that nobody wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Which bytes of the file.
+    pub logical: Extent,
+    /// The id of the log and the place of the first byte there; `None` for a hole.
+    pub source: Option<(u64, u64)>,
+}
+
+/// The logical file as it was when the reader was made or last refreshed.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    files: Descriptors,
+    view: RwLock<View>,
+}
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
+        let files = Descriptors::new();
+        let view = RwLock::new(View::load(&shared.dir, &files)?);
+        Ok(Self { shared, files, view })
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.view().size()
+    }
+
+    /// The generation of the manifest; it grows with every change of a container that nobody writes.
+    pub fn generation(&self) -> u64 {
+        self.view().manifest.generation
+    }
+
+    /// Whether nobody wrote since the container was sealed.
+    pub fn is_sealed(&self) -> bool {
+        self.view().is_sealed()
+    }
+
+    /// Reads bytes from `offset` on; fewer than asked for only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// If a log cannot be read or is not what the index says.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let (found, len) = {
+            let view = self.view();
+            let len = view.size().saturating_sub(offset).min(buffer.len() as u64);
+            let range = Extent::new(offset, len);
+            let found = view.find(range, &self.shared.dir, &self.files)?;
+            let with_id = |number: u32| view.logs[number as usize].id;
+            let found = found
+                .into_iter()
+                .map(|part| (part.extent, part.source.map(|(log, place)| (with_id(log), place))));
+            (found.collect::<Vec<_>>(), len as usize)
+        };
+        let mut wanted = Vec::with_capacity(found.len());
+        let mut rest = &mut buffer[..len];
+        for (extent, source) in found {
+            let (part, others) = rest.split_at_mut(extent.len as usize);
+            rest = others;
+            match source {
+                Some((id, place)) => wanted.push(gather::Wanted { id, place, into: part }),
+                None => part.fill(0),
+            }
+        }
+        gather::read(&self.shared.dir, &self.files, wanted)?;
+        Ok(len)
+    }
+
+    /// Where the bytes of `range` lie; only as far as the file goes.
+    ///
+    /// # Errors
+    ///
+    /// If order among overlapping pieces has to be looked up in a log that cannot be read.
+    pub fn segments(&self, range: Extent) -> Result<Vec<Segment>> {
+        let view = self.view();
+        let range = range.intersect(Extent::new(0, view.size()));
+        let found = view.find(range, &self.shared.dir, &self.files)?;
+        let segment = |part: super::resolve::Found| Segment {
+            logical: part.extent,
+            source: part.source.map(|(log, place)| (view.logs[log as usize].id, place)),
+        };
+        Ok(found.into_iter().map(segment).collect())
+    }
+
+    /// Takes in what was written since; says whether anything changed.
+    ///
+    /// # Errors
+    ///
+    /// If the container cannot be read any more. What was known stays.
+    pub fn refresh(&self) -> Result<bool> {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let dir = &self.shared.dir;
+        let manifest = super::manifest::Manifest::load(dir)?;
+        if manifest != view.manifest {
+            *view = View::load(dir, &self.files)?;
+            return Ok(true);
+        }
+        view.scan(dir, &self.files)
+    }
+
+    fn view(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error for a log that has fewer bytes than it should.
+pub(crate) fn too_short(dir: &super::dir::Dir, id: u64, place: u64) -> crate::Error {
+    let words = format!("the log ends before byte {place}, where the index says data is");
+    damaged(words).with_path(&dir.path_of(&log_name(id)).display().to_string())
+}
+
+/// The error of a read from a log.
+pub(crate) fn read_failed(dir: &super::dir::Dir, id: u64, error: &std::io::Error) -> crate::Error {
+    failed("preadv", error, &dir.path_of(&log_name(id)))
+}

@@ -1,0 +1,73 @@
+//! Sealing: whoever is the only one records what belongs to the container, so that readers need not
+//! look at every frame.
+
+use super::descriptors::Descriptors;
+use super::dir::Dir;
+use super::manifest::{Manifest, SealedLog, part_mode};
+use super::order::{Order, Word};
+use super::view::View;
+use crate::Result;
+use std::time::Duration;
+
+/// Joins those who write. Who comes first makes the shared words right, after a crash by sealing what
+/// the crash left.
+pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
+    let manifest = Manifest::load(dir)?;
+    let order = Order::open(dir, part_mode(manifest.mode), true)?;
+    loop {
+        if order.be_alone()? {
+            let manifest = seal(dir)?;
+            order.store(Word::Ready, 0)?;
+            let next = order.load(Word::Next)?.max(manifest.epoch);
+            // A counter that no file could have reached is not one.
+            let next = if next < super::frame::FILE_END / 2 { next } else { manifest.epoch };
+            order.store(Word::Next, next)?;
+            order.store(Word::Size, manifest.size)?;
+            order.store(Word::Truncations, 0)?;
+            order.store(Word::Ready, 1)?;
+            order.arrive()?;
+            return Ok(order);
+        }
+        order.arrive()?;
+        if order.load(Word::Ready)? == 1 {
+            return Ok(order);
+        }
+        // Whoever was alone died before the words were right.
+        order.leave()?;
+        std::thread::sleep(Duration::from_millis(1 + u64::from(std::process::id() % 7)));
+    }
+}
+
+/// Leaves those who write; who is the last seals.
+pub(crate) fn leave(dir: &Dir, order: &Order) -> Result<()> {
+    // Two who leave at the same time must not each see the other.
+    order.leave()?;
+    if !order.be_alone()? {
+        return Ok(());
+    }
+    let sealed = seal(dir);
+    order.leave()?;
+    sealed.map(drop)
+}
+
+/// Brings the manifest up to date; the caller is the only one who writes.
+pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
+    let files = Descriptors::new();
+    let view = View::load(dir, &files)?;
+    let told = view.is_sealed() && view.logs.len() == view.manifest.logs.len();
+    if told {
+        return Ok(view.manifest);
+    }
+    let mut manifest = view.manifest.clone();
+    manifest.generation += 1;
+    manifest.size = view.size();
+    manifest.epoch = view.next_seq;
+    manifest.logs = view
+        .logs
+        .iter()
+        .map(|log| SealedLog { id: log.id, length: log.scanned, frames: log.frames, crc: 0 })
+        .collect();
+    manifest.logs.sort_unstable_by_key(|log| log.id);
+    manifest.store(dir)?;
+    Ok(manifest)
+}

@@ -1,0 +1,239 @@
+//! Writing the logical file: every change becomes a frame in the writer's own log, in an order that
+//! the shared counter gives.
+
+use super::container::Shared;
+use super::frame::{FILE_END, Kind, Strip};
+use super::log::{Log, Words};
+use super::manifest::Manifest;
+use super::order::{Order, Word};
+use super::read::Reader;
+use super::seal;
+use crate::{Error, ErrorClass, Extent, Result};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Writes to a container. Every writer has a log of its own; what it wrote is seen by readers that are
+/// refreshed afterwards.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    order: Order,
+    log: Mutex<Log>,
+    /// Looks up the size where the shared word cannot be trusted.
+    reader: OnceLock<Reader>,
+    closed: bool,
+}
+
+fn beyond(offset: u64, len: u64) -> Error {
+    let words =
+        format!("{len} bytes from {offset} on end behind the last byte that a file can have");
+    Error::new(ErrorClass::NoSpace, words).with_errno(libc::EFBIG)
+}
+
+/// The range, if a file can have it.
+fn possible(offset: u64, len: u64) -> Result<Extent> {
+    let end = offset.checked_add(len).filter(|end| *end <= FILE_END);
+    end.map(|end| Extent::between(offset, end)).ok_or_else(|| beyond(offset, len))
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
+        let order = seal::arrive(&shared.dir)?;
+        let manifest = Manifest::load(&shared.dir)?;
+        let log = Mutex::new(Log::new(manifest.mode, manifest.data_crc));
+        Ok(Self { shared, order, log, reader: OnceLock::new(), closed: false })
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes all of `data` at `offset`; returns its length.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be stored as a whole; then nothing of it was written.
+    pub fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        let extent = possible(offset, data.len() as u64)?;
+        if !extent.is_empty() {
+            self.write_strips(&[Strip::one(extent)], 1, extent.end(), &[data])?;
+        }
+        Ok(data.len())
+    }
+
+    /// Writes many pieces as one frame; of pieces that overlap, the later one counts.
+    ///
+    /// # Errors
+    ///
+    /// If they could not all be stored; then nothing of them was written.
+    pub fn write_pieces(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
+        let mut strips: Vec<Strip> = Vec::new();
+        let mut data = Vec::with_capacity(pieces.len());
+        let mut end = 0;
+        for (offset, bytes) in pieces.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            let extent = possible(*offset, bytes.len() as u64)?;
+            end = end.max(extent.end());
+            data.push(*bytes);
+            if !strips.last_mut().is_some_and(|last| last.extend(extent)) {
+                strips.push(Strip::one(extent));
+            }
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.write_strips(&strips, data.len() as u64, end, &data)
+    }
+
+    /// Appends `data` to the file; no other writer's bytes come between. Returns where it went.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be stored as a whole; then nothing of it was written.
+    pub fn append(&self, data: &[u8]) -> Result<u64> {
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        let offset = self.settled_size()?;
+        let extent = possible(offset, data.len() as u64)?;
+        if !extent.is_empty() {
+            let seq = self.order.add(Word::Next, 1)?;
+            let strips = [Strip::one(extent)];
+            let words = Words { kind: Kind::Data, strips: &strips, seq, last_seq: seq };
+            log.append(&self.shared.dir, &words, &[data])?;
+            self.order.raise(Word::Size, extent.end())?;
+        }
+        Ok(offset)
+    }
+
+    fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
+        let truncations = {
+            let mut log = self.log();
+            let truncations = self.order.load(Word::Truncations)?;
+            let seq = self.order.add(Word::Next, pieces)?;
+            let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
+            log.append(&self.shared.dir, &words, data)?;
+            truncations
+        };
+        self.order.raise(Word::Size, end)?;
+        if truncations % 2 == 1 || self.order.load(Word::Truncations)? != truncations {
+            let _turn = self.order.turn()?;
+            self.count_size()?;
+        }
+        Ok(())
+    }
+
+    /// The size word, which a truncation that was killed may have left wrong.
+    fn settled_size(&self) -> Result<u64> {
+        if self.order.load(Word::Truncations)? % 2 == 1 {
+            return self.count_size();
+        }
+        self.order.load(Word::Size)
+    }
+
+    /// Sets the size word to what all logs say; the caller has the turn.
+    fn count_size(&self) -> Result<u64> {
+        let reader = match self.reader.get() {
+            Some(reader) => reader,
+            None => {
+                let new = Reader::new(Arc::clone(&self.shared))?;
+                self.reader.get_or_init(|| new)
+            }
+        };
+        reader.refresh()?;
+        let size = reader.size();
+        self.order.store(Word::Size, size)?;
+        let truncations = self.order.load(Word::Truncations)?;
+        if truncations % 2 == 1 {
+            self.order.store(Word::Truncations, truncations + 1)?;
+        }
+        Ok(size)
+    }
+
+    /// Sets the file's size; bytes behind it are gone, new ones are zeros.
+    ///
+    /// # Errors
+    ///
+    /// If no file can have this size, or it could not be stored.
+    pub fn set_size(&self, size: u64) -> Result<()> {
+        possible(0, size)?;
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        if self.order.load(Word::Truncations)? % 2 == 1 {
+            self.count_size()?;
+        }
+        self.order.add(Word::Truncations, 1)?;
+        let stored = self.event(&mut log, Kind::Truncate, Extent::new(size, 0));
+        if stored.is_ok() {
+            self.order.store(Word::Size, size)?;
+        }
+        self.order.add(Word::Truncations, 1)?;
+        stored
+    }
+
+    /// Makes the bytes of `range` zeros; the size stays.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be stored.
+    pub fn punch(&self, range: Extent) -> Result<()> {
+        let range = range.intersect(Extent::new(0, FILE_END));
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.event(&mut self.log(), Kind::Hole, range)
+    }
+
+    fn event(&self, log: &mut Log, kind: Kind, range: Extent) -> Result<()> {
+        let seq = self.order.add(Word::Next, 1)?;
+        let strips = [Strip { start: range.offset, length: range.len, stride: 0, count: 1 }];
+        let words = Words { kind, strips: &strips, seq, last_seq: seq };
+        log.append(&self.shared.dir, &words, &[])
+    }
+
+    /// The size of the logical file, with what all writers of this node have written.
+    ///
+    /// # Errors
+    ///
+    /// If it has to be looked up in the logs and they cannot be read.
+    pub fn size(&self) -> Result<u64> {
+        if self.order.load(Word::Truncations)? % 2 == 0 {
+            return self.order.load(Word::Size);
+        }
+        let _turn = self.order.turn()?;
+        self.settled_size()
+    }
+
+    /// The id of this writer's log, once it has one.
+    pub fn log_id(&self) -> Option<u64> {
+        self.log().id()
+    }
+
+    /// Makes durable what this writer wrote.
+    ///
+    /// # Errors
+    ///
+    /// If something could not be stored; then every later call fails as well, because the kernel
+    /// forgets what it could not store.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.sync_birth()?;
+        self.log().sync(&self.shared.dir)
+    }
+
+    /// Ends writing. The last writer seals the container: its index is merged and its manifest says
+    /// what belongs to it.
+    ///
+    /// # Errors
+    ///
+    /// If sealing failed. Nothing is lost then: readers find the frames in the logs.
+    pub fn close(mut self) -> Result<()> {
+        self.closed = true;
+        seal::leave(&self.shared.dir, &self.order)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.closed {
+            // Nobody asked for the result; without a seal readers scan the logs.
+            let _ = seal::leave(&self.shared.dir, &self.order);
+        }
+    }
+}
