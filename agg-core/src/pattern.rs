@@ -46,15 +46,7 @@ impl Pattern {
 
     /// The patterns of a list separated by commas; empty ones are left out.
     pub fn list(text: &str) -> Vec<Self> {
-        let (mut patterns, mut start) = (Vec::new(), 0);
-        for end in commas(text).into_iter().chain([text.len()]) {
-            let part = text[start..end].trim();
-            if !part.is_empty() {
-                patterns.push(Self::new(part));
-            }
-            start = (end + 1).min(text.len());
-        }
-        patterns
+        list_parts(text).into_iter().map(Self::new).collect()
     }
 
     /// Whether the pattern matches `path`, an absolute name.
@@ -160,6 +152,17 @@ fn set(text: &[char]) -> Option<(Token, usize)> {
         i += if is_range { 3 } else { 1 };
     }
     (i < text.len()).then_some((Token::Set { negated, ranges }, i + 1))
+}
+
+/// The parts of a list separated by commas, without the empty ones.
+pub(crate) fn list_parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for end in commas(text).into_iter().chain([text.len()]) {
+        parts.push(text[start..end].trim());
+        start = (end + 1).min(text.len());
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 /// Positions of the commas that separate, not those after a backslash or inside `[...]`.

@@ -6,6 +6,10 @@ use crate::log::Level;
 use crate::pattern::{self, Pattern};
 use crate::spelling;
 
+pub mod blobs;
+
+use blobs::BlobRule;
+
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -15,6 +19,8 @@ pub struct Settings {
     pub include: Vec<Pattern>,
     /// `AGGIO_EXCLUDE`: not these files.
     pub exclude: Vec<Pattern>,
+    /// `AGGIO_BLOB`: which new files become blob containers.
+    pub blobs: Vec<BlobRule>,
     /// `AGGIO_LOG`: which messages are written.
     pub log_level: Level,
     /// `AGGIO_LOG=level,all`: messages of every rank, not of rank 0 alone.
@@ -47,6 +53,7 @@ impl Default for Settings {
             on: true,
             include: Vec::new(),
             exclude: Vec::new(),
+            blobs: Vec::new(),
             log_level: Level::Warn,
             log_all: false,
             log_file: String::new(),
@@ -96,6 +103,9 @@ macro_rules! variables {
 variables! {
     /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
+    /// New files that match become blob containers: directories in which every writer appends to a log of
+    /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
+    AGGIO_BLOB: "PATTERN[:crc|:nocrc],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
         |s, text| { s.include = Pattern::list(text); true };

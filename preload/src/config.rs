@@ -36,6 +36,7 @@ fn read() -> Config {
         log::set_rank(rank);
     }
     let config = if settings.on {
+        agg_core::driver::blob::configure(&settings.blobs);
         let sources = Sources::read(&variable, &file, &mut complaints);
         Config { settings, sources }
     } else {

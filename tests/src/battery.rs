@@ -42,8 +42,22 @@ pub const PROGRAMS: &[(&str, u32)] = &[
 
 /// What went wrong, in full; `None` if the program was content.
 pub fn failure(source: &str, ranks: u32, mpi: &Mpi, library: Option<&Path>) -> Option<String> {
+    failure_with(source, ranks, mpi, library, &[])
+}
+
+/// As [`failure`], with environment variables and their values.
+pub fn failure_with(
+    source: &str,
+    ranks: u32,
+    mpi: &Mpi,
+    library: Option<&Path>,
+    variables: &[(&str, &str)],
+) -> Option<String> {
     let data = Directory::new();
-    let job = Job::new(&compile(source, mpi)).ranks(ranks).argument(data.path().join("data"));
+    let mut job = Job::new(&compile(source, mpi)).ranks(ranks).argument(data.path().join("data"));
+    for (name, value) in variables {
+        job = job.variable(name, value);
+    }
     let finished = job.preload(library).limit(Duration::from_secs(120)).run();
     let content = finished.stdout.lines().any(|line| line == "ok" || line.starts_with("ok:"));
     (!content || !finished.succeeded())

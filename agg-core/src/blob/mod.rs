@@ -29,6 +29,8 @@ mod write;
 mod tests;
 
 pub use attributes::Attributes;
+pub(crate) use dir::{MANIFEST, ORDER};
+
 pub use container::{Container, Create, is_container};
 pub use names::{remove, rename};
 pub use read::{Reader, Segment};

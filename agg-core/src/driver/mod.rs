@@ -1,5 +1,6 @@
 //! Storage: the table of functions that every kind of file system supplies.
 
+pub mod blob;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;

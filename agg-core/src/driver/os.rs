@@ -5,6 +5,8 @@ use crate::Extent;
 use std::ffi::{CStr, CString};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Most buffers that one vectored call accepts (`IOV_MAX` of Linux).
 pub(crate) const MAX_VECTORS: usize = 1024;
@@ -39,6 +41,19 @@ pub(super) fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawF
         let fd = call();
         if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(fd) }
     })
+}
+
+/// Opens the file that is there under `path`.
+pub(super) fn open_named(path: &Path, flags: i32) -> io::Result<RawFd> {
+    open(&CString::new(path.as_os_str().as_bytes())?, flags | libc::O_CLOEXEC, 0)
+}
+
+/// Whether the process' effective user may access `path` so (`R_OK`, `W_OK`).
+pub(super) fn may_access(path: &Path, mode: i32) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a terminated string; no memory is written.
+    let result = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) };
+    status(result)
 }
 
 /// Closes `fd`. Linux has released the descriptor also when a signal interrupted the call.

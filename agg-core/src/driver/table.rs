@@ -1,7 +1,9 @@
 //! The table of drivers, and which one a file name selects.
 
-use super::{Driver, Offer, OpenHow, fault, posix};
-use crate::Result;
+use super::{Driver, Offer, OpenHow, blob, fault, posix};
+use crate::blob::is_container;
+use crate::{Error, Result};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// One kind of storage.
@@ -20,6 +22,18 @@ pub struct Entry {
     pub defers: bool,
     /// Deletes a file by name, for the rank given.
     pub delete: fn(&str, usize) -> Result<()>,
+}
+
+impl Entry {
+    /// Whether names without a prefix are this driver's.
+    fn is_first(&self) -> bool {
+        self.name == DRIVERS[0].name
+    }
+
+    /// Whether the `error` of this driver for `path` is that a container is no ordinary file.
+    fn holds_container(&self, error: &Error, path: &str) -> bool {
+        self.is_first() && error.errno() == libc::EISDIR && is_container(Path::new(path))
+    }
 }
 
 /// All drivers; the first one also serves names without a prefix.
@@ -47,7 +61,19 @@ pub static DRIVERS: &[Entry] = &[
         defers: false,
         delete: fault::delete,
     },
+    Entry {
+        name: "blob",
+        prefixes: &["blob:"],
+        open: blob::open,
+        adopt: blob::adopt,
+        sees: posix::sees,
+        defers: true,
+        delete: blob::delete,
+    },
 ];
+
+const TEST: &Entry = &DRIVERS[1];
+const BLOB: &Entry = &DRIVERS[2];
 
 /// The driver that serves `name`, and the path behind a known prefix.
 ///
@@ -59,7 +85,7 @@ pub fn probe(name: &str, test: bool) -> (&'static Entry, &str) {
             return (entry, path);
         }
     }
-    (if test { &DRIVERS[1] } else { &DRIVERS[0] }, name)
+    (if test { TEST } else { &DRIVERS[0] }, name)
 }
 
 /// Whether `AGGIO_TEST_DRIVER=1` gives names without a prefix to the test driver; read once.
@@ -76,7 +102,13 @@ pub fn path_of(name: &str) -> &str {
 /// Opens the file that `how.path` names, with the driver that its prefix selects.
 pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     let (entry, path) = probe(&how.path, test_driver_by_default());
-    (entry.open)(&OpenHow { path: path.to_owned(), ..how.clone() })
+    let how = OpenHow { path: path.to_owned(), ..how.clone() };
+    if entry.is_first() && blob::is_wanted(&how) {
+        return (BLOB.open)(&how);
+    }
+    (entry.open)(&how).or_else(|error| {
+        if entry.holds_container(&error, path) { (BLOB.open)(&how) } else { Err(error) }
+    })
 }
 
 /// As [`open`]; where the permissions forbid a reading that is optional, without it.
@@ -123,7 +155,9 @@ pub fn is_in_sight(how: &OpenHow) -> bool {
 /// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
 pub fn delete(name: &str, rank: usize) -> Result<()> {
     let (entry, path) = probe(name, test_driver_by_default());
-    (entry.delete)(path, rank)
+    (entry.delete)(path, rank).or_else(|error| {
+        if entry.holds_container(&error, path) { (BLOB.delete)(path, rank) } else { Err(error) }
+    })
 }
 
 #[cfg(test)]

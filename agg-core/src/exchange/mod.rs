@@ -30,7 +30,7 @@ pub use past::Past;
 pub use request::Request;
 
 use crate::Extent;
-use crate::driver::{Driver, Facts, Outcome};
+use crate::driver::{Driver, Facts, Outcome, blob};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::hints::{Hints, Switch};
@@ -149,6 +149,7 @@ async fn run(
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
         together: ahead::are_together(scene.transport),
+        logs: scene.facts.file_system == blob::FILE_SYSTEM,
     };
     let decision = plan::decide(&heard.total, wishes);
     scene.habits.learn(direction, decision, &heard.total);

@@ -36,6 +36,8 @@ pub struct Wishes {
     /// All ranks are on one node, so they share the kernel's view of the file: requests of one rank
     /// do not take its parts away from another.
     pub together: bool,
+    /// The file is a blob container: each rank appends to a log of its own.
+    pub logs: bool,
 }
 
 /// How a collective call is carried out.
@@ -84,6 +86,9 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
     }
     if all.ranks == 1 {
         return say(Method::Independent, Reason::OneWithData);
+    }
+    if wishes.logs && wishes.writes && !wishes.atomic {
+        return say(Method::Independent, Reason::Logs);
     }
     by_cost(all, wishes)
 }
@@ -136,6 +141,7 @@ mod tests {
         writes: false,
         atomic: false,
         together: true,
+        logs: false,
     };
     const WRITE: Wishes = Wishes { writes: true, ..READ };
 
@@ -225,6 +231,18 @@ mod tests {
         };
         assert_eq!(decide(&all(1 << 20), READ).reason, Reason::Shared);
         assert_eq!(decide(&all(1 << 17), READ).reason, Reason::Cheap);
+    }
+
+    #[test]
+    fn writes_to_a_container_go_to_the_logs_of_their_ranks_unless_a_hint_or_atomic_mode_says_else()
+    {
+        let logs = Wishes { logs: true, ..WRITE };
+        let parts = in_turn(8, 1_000_000, 1 << 20);
+        assert_eq!(decide(&parts, logs).reason, Reason::Logs);
+        assert_eq!(decide(&parts, Wishes { writes: false, ..logs }).method, Method::TwoPhase);
+        assert_eq!(decide(&parts, Wishes { atomic: true, ..logs }).method, Method::TwoPhase);
+        let hinted = Wishes { buffering: Switch::Enable, ..logs };
+        assert_eq!(decide(&parts, hinted).method, Method::TwoPhase);
     }
 
     #[test]

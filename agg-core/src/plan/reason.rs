@@ -55,6 +55,8 @@ worded! {
         OnlyRank "no other rank";
         /// The others bring nothing.
         OneWithData "only one rank has data";
+        /// Nothing to join: each rank appends to its own log.
+        Logs "each rank has a log of the container";
         /// Aggregators make fewer requests.
         Interleaved "requests of ranks interleave";
         /// Aggregators make fewer requests.

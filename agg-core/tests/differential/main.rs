@@ -7,18 +7,30 @@ mod choices;
 mod oracle;
 mod program;
 mod run;
+mod store;
 mod types;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use store::Store;
 
 const CASES: u32 = 2000;
 
 #[test]
 fn random_programs_do_what_the_oracle_says() {
-    let cases = std::env::var("AGGIO_DIFF_CASES").ok().and_then(|n| n.parse().ok());
+    check(CASES, Store::Ordinary);
+}
+
+#[test]
+fn random_programs_on_a_blob_container_do_what_the_oracle_says() {
+    check(CASES / 4, Store::Container);
+}
+
+fn check(cases: u32, store: Store) {
+    let asked: Option<u32> =
+        std::env::var("AGGIO_DIFF_CASES").ok().and_then(|text| text.parse().ok());
     let config = Config {
-        cases: cases.unwrap_or(CASES),
+        cases: asked.map_or(cases, |asked| asked / (CASES / cases)),
         failure_persistence: None,
         max_shrink_iters: 4000,
         max_shrink_time: 300_000,
@@ -27,8 +39,9 @@ fn random_programs_do_what_the_oracle_says() {
     let numbers = |n| prop::collection::vec(any::<u16>(), 0..n);
     let strategy = (numbers(24), prop::collection::vec(numbers(120), 1..8));
     let outcome = TestRunner::new(config).run(&strategy, |(frame, steps)| {
-        let program = program::decode(&frame, &steps);
-        run::run(&program).map_err(|text| TestCaseError::fail(format!("{text}\n{program:?}")))
+        let program = store.suit(program::decode(&frame, &steps));
+        let result = run::run(&program, store);
+        result.map_err(|text| TestCaseError::fail(format!("{text}\n{program:?}")))
     });
     if let Err(failure) = outcome {
         panic!("{failure}");

@@ -2,6 +2,7 @@
 
 use crate::oracle::{BEFORE, Expected, FILL, Oracle, Told, pattern};
 use crate::program::{DataStep, Direction, Mistake, Mode, Op, Place, Program, Step, ViewRecipe};
+use crate::store::Store;
 use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
 use agg_core::driver::{Outcome, fault};
@@ -13,7 +14,7 @@ use agg_core::transport::{ThreadTransport, Transport};
 use agg_core::view::{Representation, View};
 use agg_core::{Error, ErrorClass};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
@@ -24,14 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const IMPATIENCE: Duration = Duration::from_secs(4);
 static HUNG: AtomicBool = AtomicBool::new(false);
 
-/// Runs `program` on a file of its own; `Err` says what was wrong.
-pub(crate) fn run(program: &Program) -> Result<(), String> {
+/// Runs `program` on a file of its own, kept as `store` says; `Err` says what was wrong.
+pub(crate) fn run(program: &Program, store: Store) -> Result<(), String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name =
         format!("differential-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = directory().join(name);
-    let result = watched(program, &path);
-    let _ = std::fs::remove_file(&path);
+    let result = watched(program, &path, store);
+    store.remove(&path);
     result
 }
 
@@ -41,9 +42,9 @@ fn directory() -> PathBuf {
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-fn watched(program: &Program, path: &std::path::Path) -> Result<(), String> {
+fn watched(program: &Program, path: &Path, store: Store) -> Result<(), String> {
     let mut oracle = Oracle::new(program);
-    std::fs::write(path, &oracle.file).map_err(|error| error.to_string())?;
+    store.write(path, &oracle.file)?;
     let told: Arc<Vec<Told>> = Arc::new(program.steps.iter().map(|s| oracle.step(s)).collect());
     let path = path.to_str().ok_or("the path is no text")?.to_owned();
     let _faults = match &program.faults {
@@ -80,7 +81,7 @@ fn watched(program: &Program, path: &std::path::Path) -> Result<(), String> {
             }
         }
     }
-    compare_file(&oracle, &std::fs::read(&path).map_err(|error| error.to_string())?)
+    compare_file(&oracle, &store.read(Path::new(&path))?)
 }
 
 fn compare_file(oracle: &Oracle, file: &[u8]) -> Result<(), String> {

@@ -44,6 +44,7 @@ fn wishes(setting: &Setting<'_>) -> Wishes {
         writes: setting.writes,
         atomic: false,
         together: setting.nodes == 1,
+        logs: false,
     }
 }
 

@@ -1,0 +1,296 @@
+//! Blob containers as files: each rank that writes appends to a log of its own.
+
+use super::descriptor::Descriptor;
+use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os};
+use crate::Extent;
+use crate::blob::{self, Container, Create, Reader, Writer};
+use crate::error::{Error, ErrorClass, Result};
+use crate::independent::Strategy;
+use crate::memory::Memory;
+use crate::report::Counters;
+use crate::settings::blobs::BlobRule;
+use crate::transport::LockGuard;
+use crate::view::View;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Name of the file system in the facts of a container: plans leave writes to it to their ranks.
+pub const FILE_SYSTEM: &str = "blob";
+
+/// Bytes of scattered data that become one frame of the log.
+const FRAME: usize = 4 << 20;
+/// Pieces that become one frame of the log.
+const FRAME_PIECES: usize = 64 << 10;
+
+static RULES: OnceLock<Vec<BlobRule>> = OnceLock::new();
+
+/// Says which new files become containers; the first call in a process holds.
+pub fn configure(rules: &[BlobRule]) {
+    let _ = RULES.set(rules.to_vec());
+}
+
+/// The rule for a new file `path`.
+fn rule(path: &str) -> Option<&'static BlobRule> {
+    BlobRule::of(RULES.get()?, path)
+}
+
+/// Whether opening `how` makes a new container.
+pub(super) fn is_wanted(how: &OpenHow) -> bool {
+    (how.create || how.exclusive) && rule(&how.path).is_some() && !Path::new(&how.path).exists()
+}
+
+/// Opens or creates the container that `how` names.
+pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    let path = Path::new(&how.path);
+    let creates = how.create || how.exclusive;
+    let container = if creates {
+        let create = Create {
+            mode: how.permissions.unwrap_or(0o666),
+            exclusive: how.exclusive,
+            data_crc: rule(&how.path).is_none_or(|rule| rule.data_crc),
+        };
+        Container::create(path, &create)
+    } else {
+        Container::open(path)
+    };
+    let container = container.map_err(|error| error.with_path(&how.path))?;
+    may(path, how)?;
+    let (reader, writer, locks) = (RwLock::default(), RwLock::default(), OnceLock::new());
+    Ok(Box::new(BlobFile { container, how: how.clone(), reader, writer, locks }))
+}
+
+/// Refuses what the permissions of the logical file, which its manifest has, do not allow.
+fn may(path: &Path, how: &OpenHow) -> Result<()> {
+    let mode = if how.read { libc::R_OK } else { 0 } | if how.write { libc::W_OK } else { 0 };
+    os::may_access(&path.join(blob::MANIFEST), mode)
+        .map_err(|error| Error::os("open", &error).with_path(&how.path))
+}
+
+/// Containers are opened by name: nobody offers one.
+pub(super) fn adopt(how: &OpenHow, _: Offer) -> Result<Box<dyn Driver>> {
+    open(how)
+}
+
+/// Removes the container `path`.
+pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
+    blob::remove(Path::new(path)).map_err(|error| error.with_path(path))
+}
+
+/// An open container.
+#[derive(Debug)]
+struct BlobFile {
+    container: Container,
+    how: OpenHow,
+    /// Had at the first read.
+    reader: RwLock<Option<Reader>>,
+    /// Had at the first write: a rank that writes nothing leaves no log.
+    writer: RwLock<Option<Writer>>,
+    /// The file that the locks of atomic mode are taken on, behind all that others lock there.
+    locks: OnceLock<Arc<Descriptor>>,
+}
+
+impl BlobFile {
+    fn read<T>(&self, act: impl FnOnce(&Reader) -> Result<T>) -> Result<T> {
+        if !self.how.read {
+            return Err(Error::os("read", &io::Error::from_raw_os_error(libc::EBADF)));
+        }
+        with(
+            &self.reader,
+            || self.container.reader(),
+            |reader| {
+                // Other ranks may have written since.
+                reader.refresh()?;
+                act(reader)
+            },
+        )
+    }
+
+    fn write<T>(&self, act: impl FnOnce(&Writer) -> Result<T>) -> Result<T> {
+        if !self.how.write {
+            return Err(Error::os("write", &io::Error::from_raw_os_error(libc::EBADF)));
+        }
+        with(&self.writer, || self.container.writer(), act)
+    }
+}
+
+/// Lets `act` use what `slot` holds, which `make` makes at the first need.
+fn with<R, T>(
+    slot: &RwLock<Option<R>>,
+    make: impl FnOnce() -> Result<R>,
+    act: impl FnOnce(&R) -> Result<T>,
+) -> Result<T> {
+    if let Some(made) = &*slot.read().unwrap_or_else(PoisonError::into_inner) {
+        return act(made);
+    }
+    let mut empty = slot.write().unwrap_or_else(PoisonError::into_inner);
+    if empty.is_none() {
+        *empty = Some(make()?);
+    }
+    drop(empty);
+    let lost = || Error::new(ErrorClass::File, "the file has been closed");
+    act(slot.read().unwrap_or_else(PoisonError::into_inner).as_ref().ok_or_else(lost)?)
+}
+
+/// For one attempt: the number by which the system tells of the error.
+fn attempt(error: &Error) -> io::Error {
+    let errno = if error.errno() == 0 { libc::EIO } else { error.errno() };
+    io::Error::from_raw_os_error(errno)
+}
+
+impl Driver for BlobFile {
+    fn name(&self) -> &'static str {
+        "blob"
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read(|reader| reader.read_at(buffer, offset)).map_err(|error| attempt(&error))
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.write(|writer| writer.write_at(buffer, offset)).map_err(|error| attempt(&error))
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let (mut pieces, mut at) = (Vec::with_capacity(buffers.len()), offset);
+        for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+            pieces.push((at, &**buffer));
+            at += buffer.len() as u64;
+        }
+        self.write(|writer| writer.write_pieces(&pieces)).map_err(|error| attempt(&error))?;
+        usize::try_from(at - offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+    }
+
+    /// Pieces of file become a frame with many runs, however small they are.
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        _: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        let mut frames =
+            Frames { file: self, counters, data: Vec::new(), pieces: Vec::new(), bytes: 0 };
+        let result = frames.write(view, pos, memory);
+        Outcome { bytes: frames.bytes, result }
+    }
+
+    fn size(&self) -> Result<u64> {
+        match &*self.writer.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(writer) => writer.size(),
+            None => with(
+                &self.reader,
+                || self.container.reader(),
+                |reader| {
+                    reader.refresh()?;
+                    Ok(reader.size())
+                },
+            ),
+        }
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        generic::check_range(size, 0)?;
+        self.write(|writer| writer.set_size(size))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let writer = self.writer.read().unwrap_or_else(PoisonError::into_inner);
+        writer.as_ref().map_or(Ok(()), Writer::sync)
+    }
+
+    fn close(&self) -> Result<()> {
+        drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();
+        writer.map_or(Ok(()), Writer::close)
+    }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        let descriptor = match self.locks.get() {
+            Some(descriptor) => descriptor,
+            None => {
+                let made =
+                    os::open_named(&Path::new(&self.how.path).join(blob::ORDER), libc::O_RDWR)
+                        .map_err(|error| Error::os("open", &error))?;
+                self.locks.get_or_init(|| Arc::new(Descriptor::new(made)))
+            }
+        };
+        locks::try_lock(descriptor, extent, exclusive)
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            block_size: 1,
+            striping_unit: 0,
+            striping_factor: 0,
+            file_system: FILE_SYSTEM.to_owned(),
+        }
+    }
+}
+
+/// Scattered data on its way into frames.
+struct Frames<'a> {
+    file: &'a BlobFile,
+    counters: &'a Counters,
+    data: Vec<u8>,
+    /// File ranges of the data, in its order.
+    pieces: Vec<Extent>,
+    /// Bytes stored.
+    bytes: u64,
+}
+
+impl Frames<'_> {
+    fn write(&mut self, view: &View, pos: u64, memory: &Memory) -> Result<()> {
+        let (len, mut cursor) = (memory.len(), memory.cursor(0));
+        let mut placed = 0;
+        for extent in view.extents(pos, len) {
+            generic::check_range(extent.offset, extent.len)?;
+            let mut rest = extent;
+            while rest.len > 0 {
+                let room = (FRAME - self.data.len()) as u64;
+                let part = Extent::new(rest.offset, rest.len.min(room));
+                let start = self.data.len();
+                self.data.resize(start + part.len as usize, 0);
+                cursor.gather(&mut self.data[start..]);
+                self.pieces.push(part);
+                rest = Extent::new(part.end(), rest.len - part.len);
+                if self.data.len() == FRAME || self.pieces.len() == FRAME_PIECES {
+                    self.flush()?;
+                }
+            }
+            placed += extent.len;
+        }
+        self.flush()?;
+        if placed < len {
+            let missing = Extent::new(pos.saturating_add(placed), len - placed);
+            let why = "the file view ends before the data does";
+            return Err(Error::new(ErrorClass::Arg, why).with_extent(missing));
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered as one frame.
+    fn flush(&mut self) -> Result<()> {
+        let Some(first) = self.pieces.first() else { return Ok(()) };
+        let span = Extent::between(first.offset, self.pieces.last().map_or(0, |last| last.end()));
+        let (mut rest, mut pieces) = (&*self.data, Vec::with_capacity(self.pieces.len()));
+        for piece in &self.pieces {
+            let (data, behind) = rest.split_at(piece.len as usize);
+            pieces.push((piece.offset, data));
+            rest = behind;
+        }
+        let start = self.counters.now();
+        let result = self.file.write(|writer| writer.write_pieces(&pieces));
+        Counters::add(&self.counters.writes_out, 1);
+        if self.counters.is_timed() {
+            Counters::add_since(&self.counters.nanoseconds_out, start);
+        }
+        result.map_err(|error| error.with_extent(span))?;
+        self.bytes += self.data.len() as u64;
+        Counters::add(&self.counters.bytes_written_out, self.data.len() as u64);
+        self.data.clear();
+        self.pieces.clear();
+        Ok(())
+    }
+}
