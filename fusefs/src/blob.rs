@@ -1,6 +1,7 @@
 //! A container that is open here: one reader for all who read it, one log for all who write it.
 
 use crate::held;
+use crate::view::TTL;
 use agg_core::Extent;
 use agg_core::blob::{Attributes, Container, Reader, Writer};
 use agg_core::log::Level;
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Where a container lies whose name was removed while it was open.
 pub(crate) struct Removed {
@@ -23,6 +25,8 @@ pub(crate) struct Blob {
     reader: Reader,
     writer: RwLock<Option<Writer>>,
     uses: Mutex<Uses>,
+    /// When the reader was refreshed.
+    looked: Mutex<Instant>,
     /// The container's path may go through this descriptor.
     _home: Option<Arc<OwnedFd>>,
 }
@@ -71,6 +75,7 @@ impl Blob {
             reader,
             writer: RwLock::default(),
             uses: Mutex::default(),
+            looked: Mutex::new(Instant::now()),
             _home: home,
         })
     }
@@ -104,10 +109,20 @@ impl Blob {
         Ok(&self.reader)
     }
 
+    /// What is sealed is looked at as often as the kernel asks for attributes, all else every time.
     fn catch_up(&self) -> Result<()> {
-        if !self.reader.is_sealed() || self.writer.read().is_some() {
-            self.told(self.reader.refresh())?;
+        let is_fresh = self.looked.lock().elapsed() < TTL;
+        if is_fresh && self.reader.is_sealed() && self.writer.read().is_none() {
+            return Ok(());
         }
+        self.refresh()
+    }
+
+    /// Takes in everything that was written until now.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        let now = Instant::now();
+        self.told(self.reader.refresh())?;
+        *self.looked.lock() = now;
         Ok(())
     }
 

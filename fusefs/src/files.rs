@@ -237,6 +237,7 @@ impl View {
 
 /// The state of a container, if its next state has another number.
 fn stamp(blob: &Blob) -> Result<Option<Stamp>> {
+    blob.refresh()?;
     let reader = blob.caught_up()?;
     let found = blob.attributes()?;
     let time = found.mtime.duration_since(UNIX_EPOCH).unwrap_or_default();

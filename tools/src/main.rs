@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+mod containers;
 mod doctor;
+mod document;
 mod elf;
 mod hints;
 mod library;
@@ -39,10 +41,31 @@ enum Command {
     Mount(mount::Arguments),
     /// End a mount, also one whose process is gone
     Umount(umount::Arguments),
+    /// List a directory; containers are files in it
+    Ls(containers::ls::Arguments),
+    /// What is known about containers and files
+    Stat(containers::stat::Arguments),
+    /// Write the bytes of containers and files to standard output
+    Cat(containers::cat::Arguments),
+    /// Make an ordinary file of a container
+    Merge(containers::merge::Arguments),
+    /// Make a container of an ordinary file
+    Split(containers::split::Arguments),
+    /// Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged
+    Fsck(containers::fsck::Arguments),
+    /// Seal a container that nobody writes, and tell what it consists of
+    Index(containers::index::Arguments),
+    /// Finish what killed processes had begun
+    Recover(containers::recover::Arguments),
     /// Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded
     Run(run::Arguments),
     /// What works here, what does not, and what helps
     Doctor(doctor::Arguments),
+    /// Completions for a shell
+    Completions(document::Completions),
+    /// The manual page of a command
+    #[command(hide = true)]
+    Manual(document::Manual),
 }
 
 /// What a command has to say.
@@ -61,16 +84,32 @@ impl Answer {
     }
 }
 
+impl Command {
+    fn run(self) -> Answer {
+        match self {
+            Command::Hints(arguments) => arguments.run(),
+            Command::Env(arguments) => arguments.run(),
+            Command::Simulate(arguments) => arguments.run(),
+            Command::Mount(arguments) => arguments.run(),
+            Command::Umount(arguments) => arguments.run(),
+            Command::Ls(arguments) => arguments.run(),
+            Command::Stat(arguments) => arguments.run(),
+            Command::Cat(arguments) => arguments.run(),
+            Command::Merge(arguments) => arguments.run(),
+            Command::Split(arguments) => arguments.run(),
+            Command::Fsck(arguments) => arguments.run(),
+            Command::Index(arguments) => arguments.run(),
+            Command::Recover(arguments) => arguments.run(),
+            Command::Run(arguments) => arguments.run(),
+            Command::Doctor(arguments) => arguments.run(),
+            Command::Completions(arguments) => arguments.run(),
+            Command::Manual(arguments) => arguments.run(),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let answer = match Arguments::parse().command {
-        Command::Hints(arguments) => arguments.run(),
-        Command::Env(arguments) => arguments.run(),
-        Command::Simulate(arguments) => arguments.run(),
-        Command::Mount(arguments) => arguments.run(),
-        Command::Umount(arguments) => arguments.run(),
-        Command::Run(arguments) => arguments.run(),
-        Command::Doctor(arguments) => arguments.run(),
-    };
+    let answer = Arguments::parse().command.run();
     for finding in &answer.findings {
         // Without standard error there is nobody to tell.
         let _ = writeln!(io::stderr(), "aggio: {finding}");
