@@ -166,7 +166,7 @@ pub(crate) fn list_parts(text: &str) -> Vec<&str> {
 }
 
 /// Positions of the commas that separate, not those after a backslash or inside `[...]`.
-fn commas(text: &str) -> Vec<usize> {
+pub(crate) fn commas(text: &str) -> Vec<usize> {
     let chars: Vec<(usize, char)> = text.char_indices().collect();
     let plain: Vec<char> = chars.iter().map(|(_, c)| *c).collect();
     let (mut found, mut i) = (Vec::new(), 0);

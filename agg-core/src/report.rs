@@ -270,7 +270,8 @@ fn object<T: AsRef<str>>(counts: Vec<(T, u64)>) -> String {
 }
 
 /// `text` as a JSON string.
-fn quoted(text: &str) -> String {
+/// `text` as a JSON string.
+pub fn quoted(text: &str) -> String {
     let mut json = String::from("\"");
     for c in text.chars() {
         match c {

@@ -4,6 +4,7 @@ use crate::complaint::Complaints;
 use crate::hints::yes_or_no;
 use crate::log::Level;
 use crate::pattern::{self, Pattern};
+use crate::rules::Rule;
 use crate::spelling;
 
 pub mod blobs;
@@ -27,6 +28,10 @@ pub struct Settings {
     pub log_all: bool,
     /// `AGGIO_LOG_FILE`: where messages go; standard error if empty.
     pub log_file: String,
+    /// `AGGIO_POSIX`: which files of ordinary programs are served, and how.
+    pub posix: Vec<Rule>,
+    /// `AGGIO_SPOOL`: the directory of what is written and not yet in its file.
+    pub spool: String,
     /// `AGGIO_REPORT`: what is told about a file when it is closed.
     pub report: Report,
     /// `AGGIO_STRICT`: whether a bad setting or hint ends the program at its start.
@@ -57,6 +62,8 @@ impl Default for Settings {
             log_level: Level::Warn,
             log_all: false,
             log_file: String::new(),
+            posix: Vec::new(),
+            spool: crate::spool::DIRECTORY.into(),
             report: Report::Off,
             strict: false,
             display_hints: false,
@@ -123,6 +130,13 @@ variables! {
     /// `%p` for the process id, `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
         |s, text| { text.clone_into(&mut s.log_file); true };
+    /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and what is
+    /// promised for them: `posix`, `causal` or `close`. The first rule that names a file counts.
+    AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
+    /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a program
+    /// that was killed, `aggio recover` finds them there. A directory in memory.
+    AGGIO_SPOOL: "a directory" = "/dev/shm",
+        set_spool;
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
@@ -245,6 +259,17 @@ fn set_report(settings: &mut Settings, text: &str) -> bool {
     true
 }
 
+fn set_posix(settings: &mut Settings, text: &str) -> bool {
+    Rule::list(text).map(|rules| settings.posix = rules).is_some()
+}
+
+fn set_spool(settings: &mut Settings, text: &str) -> bool {
+    if text.starts_with('/') {
+        text.clone_into(&mut settings.spool);
+    }
+    text.starts_with('/')
+}
+
 fn set_log(settings: &mut Settings, text: &str) -> bool {
     let (mut level, mut all) = (settings.log_level, false);
     for word in text.split(',').map(str::trim) {
@@ -314,6 +339,16 @@ mod tests {
         assert!(
             complaints[1].contains("AGGIO_REPORT=\"maybe\" is ignored; accepted: off, on or json")
         );
+    }
+
+    #[test]
+    fn rules_for_ordinary_programs_are_all_taken_or_none() {
+        let (settings, complaints) = read(&[("AGGIO_POSIX", "*.out:close"), ("AGGIO_SPOOL", "/x")]);
+        assert!(complaints.is_empty() && settings.posix.len() == 1 && settings.spool == "/x");
+        let (settings, complaints) = read(&[("AGGIO_POSIX", "*:close,*.nc:job")]);
+        assert!(settings.posix.is_empty() && complaints.len() == 1, "{complaints:?}");
+        let (settings, complaints) = read(&[("AGGIO_SPOOL", "here")]);
+        assert!(settings.spool == "/dev/shm" && complaints.len() == 1, "{complaints:?}");
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod manage;
 mod mpi;
 mod open;
 mod pointer;
+mod posix;
 mod process;
 mod progress;
 mod requests;

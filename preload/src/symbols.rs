@@ -20,8 +20,8 @@ use crate::entry::{
 use crate::requests::{blocking, hooks, inquiry};
 use crate::resolve::Symbol;
 use crate::{
-    close, data, datarep, delete, errhandler, errors, fortran, manage, mpi, open, pointer, process,
-    requests, split, view,
+    close, data, datarep, delete, errhandler, errors, fortran, manage, mpi, open, pointer, posix,
+    process, requests, split, view,
 };
 use libc::{c_char, c_int};
 
@@ -79,6 +79,8 @@ macro_rules! row {
                     Access::Invalid => errors::invalid_handle(stringify!($name)),
                     Access::Ours($target) => {
                         let _errno = KeepErrno::new();
+                        posix::before_mpi(stringify!($name));
+                        let _inside = posix::Inside::enter();
                         $(let $arg = Argument::take($arg, $target.abi);)*
                         // SAFETY: the caller promises what MPI demands of these arguments.
                         let result = unsafe { $body };
@@ -102,6 +104,8 @@ macro_rules! row {
                     return unsafe { forward::$name($($arg),*) };
                 };
                 let _errno = KeepErrno::new();
+                posix::before_mpi(stringify!($name));
+                let _inside = posix::Inside::enter();
                 let $target = abi;
                 let _ = $target;
                 $(let $arg = Argument::take($arg, abi);)*

@@ -27,13 +27,17 @@ impl Arguments {
     pub(crate) fn run(&self) -> Answer {
         if self.markdown || self.man {
             let text = if self.man { man::hints() } else { markdown::hints() };
-            return Answer { text, findings: Vec::new() };
+            return Answer { text, findings: Vec::new(), status: None };
         }
         let mut complaints = Complaints::default();
         let sources = Sources::of_process(&mut complaints);
         let hints = Hints::resolve(&sources, &self.file, &[], &mut complaints);
         let text = if self.json { as_json(&hints) } else { as_table(&hints) };
-        Answer { text, findings: complaints.0.iter().map(ToString::to_string).collect() }
+        Answer {
+            text,
+            findings: complaints.0.iter().map(ToString::to_string).collect(),
+            status: None,
+        }
     }
 }
 

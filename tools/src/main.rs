@@ -1,18 +1,27 @@
-//! `aggio`: explains the hints and settings that `libaggio.so` obeys, and simulates its planner.
+//! `aggio`: mounts and manages containers, explains the hints and settings that `libaggio.so` obeys, and simulates its
+//! planner.
 
 #![forbid(unsafe_code)]
 
+mod containers;
+mod doctor;
+mod document;
+mod elf;
 mod hints;
+mod library;
 mod man;
 mod markdown;
+mod mount;
+mod run;
 mod simulate;
 mod switches;
+mod umount;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Hints, settings and simulation of aggio, the MPI-IO that LD_PRELOAD=libaggio.so puts under any MPI program.
+/// Containers, mounts, hints, settings and simulation of aggio, which LD_PRELOAD=libaggio.so puts under any program.
 #[derive(Parser)]
 #[command(name = "aggio", version)]
 struct Arguments {
@@ -28,29 +37,86 @@ enum Command {
     Env(switches::Arguments),
     /// What collective calls of many ranks would cost on a machine that is described
     Simulate(simulate::Arguments),
+    /// Show a directory with its containers as ordinary files
+    Mount(mount::Arguments),
+    /// End a mount, also one whose process is gone
+    Umount(umount::Arguments),
+    /// List a directory; containers are files in it
+    Ls(containers::ls::Arguments),
+    /// What is known about containers and files
+    Stat(containers::stat::Arguments),
+    /// Write the bytes of containers and files to standard output
+    Cat(containers::cat::Arguments),
+    /// Make an ordinary file of a container
+    Merge(containers::merge::Arguments),
+    /// Make a container of an ordinary file
+    Split(containers::split::Arguments),
+    /// Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged
+    Fsck(containers::fsck::Arguments),
+    /// Seal a container that nobody writes, and tell what it consists of
+    Index(containers::index::Arguments),
+    /// Finish what killed processes had begun
+    Recover(containers::recover::Arguments),
+    /// Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded
+    Run(run::Arguments),
+    /// What works here, what does not, and what helps
+    Doctor(doctor::Arguments),
+    /// Completions for a shell
+    Completions(document::Completions),
+    /// The manual page of a command
+    #[command(hide = true)]
+    Manual(document::Manual),
 }
 
 /// What a command has to say.
+#[derive(Default)]
 struct Answer {
     text: String,
-    /// What is wrong with the environment, for standard error.
+    /// What is wrong, for standard error.
     findings: Vec<String>,
+    /// The exit status, if it is not the one that findings make.
+    status: Option<u8>,
+}
+
+impl Answer {
+    fn failed(finding: String) -> Self {
+        Answer { findings: vec![finding], ..Answer::default() }
+    }
+}
+
+impl Command {
+    fn run(self) -> Answer {
+        match self {
+            Command::Hints(arguments) => arguments.run(),
+            Command::Env(arguments) => arguments.run(),
+            Command::Simulate(arguments) => arguments.run(),
+            Command::Mount(arguments) => arguments.run(),
+            Command::Umount(arguments) => arguments.run(),
+            Command::Ls(arguments) => arguments.run(),
+            Command::Stat(arguments) => arguments.run(),
+            Command::Cat(arguments) => arguments.run(),
+            Command::Merge(arguments) => arguments.run(),
+            Command::Split(arguments) => arguments.run(),
+            Command::Fsck(arguments) => arguments.run(),
+            Command::Index(arguments) => arguments.run(),
+            Command::Recover(arguments) => arguments.run(),
+            Command::Run(arguments) => arguments.run(),
+            Command::Doctor(arguments) => arguments.run(),
+            Command::Completions(arguments) => arguments.run(),
+            Command::Manual(arguments) => arguments.run(),
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let answer = match Arguments::parse().command {
-        Command::Hints(arguments) => arguments.run(),
-        Command::Env(arguments) => arguments.run(),
-        Command::Simulate(arguments) => arguments.run(),
-    };
+    let answer = Arguments::parse().command.run();
     for finding in &answer.findings {
         // Without standard error there is nobody to tell.
         let _ = writeln!(io::stderr(), "aggio: {finding}");
     }
     match io::stdout().write_all(answer.text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(5),
-        _ if answer.findings.is_empty() => ExitCode::SUCCESS,
-        _ => ExitCode::from(1),
+        _ => ExitCode::from(answer.status.unwrap_or(u8::from(!answer.findings.is_empty()))),
     }
 }
 

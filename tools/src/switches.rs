@@ -21,13 +21,17 @@ impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
         if self.markdown {
-            return Answer { text: markdown::switches(), findings: Vec::new() };
+            return Answer { text: markdown::switches(), findings: Vec::new(), status: None };
         }
         let mut complaints = Complaints::default();
         Settings::of_process(&mut complaints);
         Sources::of_process(&mut complaints);
         let text = if self.json { as_json() } else { as_table() };
-        Answer { text, findings: complaints.0.iter().map(ToString::to_string).collect() }
+        Answer {
+            text,
+            findings: complaints.0.iter().map(ToString::to_string).collect(),
+            status: None,
+        }
     }
 }
 

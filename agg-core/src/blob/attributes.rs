@@ -97,6 +97,15 @@ impl Container {
     ///
     /// If the manifest, or the logs of a container that is being written, cannot be read.
     pub fn attributes(&self) -> Result<Attributes> {
+        self.attributes_with(|| Ok(Reader::new(std::sync::Arc::clone(&self.shared))?.size()))
+    }
+
+    /// As [`Container::attributes`], for who has a reader that knows the size of what is not sealed.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest cannot be read, or the size cannot be told.
+    pub fn attributes_with(&self, size: impl FnOnce() -> Result<u64>) -> Result<Attributes> {
         let dir = &self.shared.dir;
         let manifest = Manifest::load(dir)?;
         let (mut blocks, mut sealed, mut newest) = (0, true, None);
@@ -115,11 +124,7 @@ impl Container {
         let Some(own) = own else {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
-        let size = if sealed {
-            manifest.size
-        } else {
-            Reader::new(std::sync::Arc::clone(&self.shared))?.size()
-        };
+        let size = if sealed { manifest.size } else { size()? };
         let (atime, mtime) =
             (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
         Ok(Attributes {

@@ -121,14 +121,18 @@ struct Outcome {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        self.answer().unwrap_or_else(|why| Answer { text: String::new(), findings: vec![why] })
+        self.answer().unwrap_or_else(|why| Answer {
+            text: String::new(),
+            findings: vec![why],
+            status: None,
+        })
     }
 
     fn answer(&self) -> Result<Answer, String> {
         if self.man {
             let command = Arguments::augment_args(clap::Command::new("simulate"));
             let text = man::simulate(&command, Machine::PROPERTIES);
-            return Ok(Answer { text, findings: Vec::new() });
+            return Ok(Answer { text, findings: Vec::new(), status: None });
         }
         let machines: Vec<Machine> =
             self.machine.iter().map(|name| self.machine(name)).collect::<Result<_, _>>()?;
@@ -143,7 +147,7 @@ impl Arguments {
             (_, true) => show::markdown(self.read, &results),
             _ => show::table(&results),
         };
-        Ok(Answer { text, findings: Vec::new() })
+        Ok(Answer { text, findings: Vec::new(), status: None })
     }
 
     fn simulate_all(

@@ -1,0 +1,74 @@
+//! What a spool file looks like: a head, then slots of one size, each the dirty pieces of one file.
+//!
+//! The file is memory that a process shares with whoever comes after it, on the same machine: numbers
+//! are in the machine's order. Every store leaves it whole: a piece counts when `count` says so.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The first bytes of a spool file.
+pub const MAGIC: u64 = u64::from_ne_bytes(*b"aggspool");
+/// The form described here.
+pub const VERSION: u32 = 1;
+/// Bytes before the first slot.
+pub const HEAD: usize = 4096;
+/// Longest name of a file, with its final zero.
+pub const PATH: usize = 4096;
+/// Most pieces of one slot.
+pub const PIECES: usize = 500;
+/// Bytes of a slot before its data.
+pub const SLOT_HEAD: usize = 20480;
+/// Bytes of data in a slot.
+pub const SLOT_DATA: usize = 256 * 1024;
+/// Bytes of a slot.
+pub const SLOT: usize = SLOT_HEAD + SLOT_DATA;
+
+/// The head of a spool file.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Head {
+    /// [`MAGIC`], written last.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// The process that writes it.
+    pub pid: AtomicU32,
+    /// When that process started, in clock ticks since boot.
+    pub started: AtomicU64,
+    /// Bytes of a slot.
+    pub slot: AtomicU64,
+}
+
+/// A run of dirty bytes.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Piece {
+    /// Where it belongs in the file.
+    pub offset: AtomicU64,
+    /// Its length.
+    pub len: AtomicU64,
+    /// Where it begins in the data of the slot.
+    pub place: AtomicU64,
+}
+
+/// The head of a slot.
+#[derive(Debug)]
+#[repr(C)]
+pub struct SlotHead {
+    /// Whether the slot belongs to a file; 0 or 1.
+    pub used: AtomicU32,
+    /// How many pieces count.
+    pub count: AtomicU32,
+    /// Device of the file.
+    pub device: AtomicU64,
+    /// Inode of the file.
+    pub inode: AtomicU64,
+    /// Length of its name.
+    pub path_len: AtomicU64,
+    /// Its name, absolute.
+    pub path: [u8; PATH],
+    /// The pieces; of two that overlap, the later holds.
+    pub pieces: [Piece; PIECES],
+}
+
+const _: () = assert!(size_of::<SlotHead>() <= SLOT_HEAD && size_of::<Head>() <= HEAD);
+const _: () = assert!(SLOT.is_multiple_of(4096));

@@ -1,0 +1,45 @@
+//! The spool: bytes that a program has written and that are not yet in their file.
+//!
+//! A process that keeps small writes back keeps them in a mapped file of memory, which outlives it.
+//! Whoever is killed leaves it behind; [`recover`] puts the bytes where they belong.
+
+pub mod layout;
+mod own;
+mod recover;
+
+pub use own::{Slot, Spool};
+pub use recover::{Recovered, recover};
+
+use std::path::Path;
+
+/// Where spool files are if `AGGIO_SPOOL` does not say otherwise.
+pub const DIRECTORY: &str = "/dev/shm";
+
+/// The beginning of the names of all spool files of user `uid`.
+pub fn prefix(uid: u32) -> String {
+    format!("aggio-spool-{uid}-")
+}
+
+/// When process `pid` started, in clock ticks since boot; `None` if there is no such process.
+pub fn started(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may hold anything.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let text = std::str::from_utf8(stat.get(end + 2..)?).ok()?;
+    text.split(' ').nth(19)?.parse().ok()
+}
+
+/// Takes the lock that says that the owner lives; whether it was free.
+fn lock(file: &std::fs::File) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: all bits zero are a lock record.
+    let mut record: libc::flock = unsafe { std::mem::zeroed() };
+    record.l_type = libc::F_WRLCK as libc::c_short;
+    // SAFETY: the descriptor is open and the record outlives the call.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut record) == 0 }
+}
+
+/// Whether `path` is a name for a spool file of user `uid`.
+fn is_spool(path: &Path, uid: u32) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(&prefix(uid)))
+}

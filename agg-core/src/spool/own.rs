@@ -1,0 +1,210 @@
+//! The spool file of this process.
+
+use super::layout::{
+    HEAD, Head, MAGIC, PATH, PIECES, Piece, SLOT, SLOT_DATA, SLOT_HEAD, SlotHead, VERSION,
+};
+use crate::Error;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+/// A spool file of this process; it has a name until it is removed.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+    path: PathBuf,
+    slots: usize,
+    free: Vec<Slot>,
+}
+
+/// Room for the dirty bytes of one file. A copy is the same room.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    start: NonNull<u8>,
+}
+
+// SAFETY: the memory is mapped for the life of the process; who uses it when is the owner's affair.
+unsafe impl Send for Slot {}
+
+impl Spool {
+    /// Makes the spool file of this process in `directory`, its descriptor out of the program's way.
+    ///
+    /// # Errors
+    /// If it cannot be made, locked or given room.
+    pub fn create(directory: &Path) -> crate::Result<Self> {
+        // SAFETY: asks for numbers only.
+        let (uid, pid) = unsafe { (libc::geteuid(), libc::getpid()) };
+        let name = format!("{}{pid}-{:016x}", super::prefix(uid), random());
+        let path = directory.join(name);
+        let failed = |error| Error::os("spool", &error).with_path(&path.display().to_string());
+        let mut how = File::options();
+        how.read(true).write(true).create_new(true).mode(0o600);
+        let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
+        let file = out_of_the_way(file.map_err(failed)?);
+        let spool = Self { file, path: path.clone(), slots: 0, free: Vec::new() };
+        let made = if super::lock(&spool.file) { spool.begin() } else { Err(last()) };
+        if let Err(error) = made {
+            spool.remove();
+            return Err(failed(error));
+        }
+        Ok(spool)
+    }
+
+    /// Writes the head; the magic number last.
+    fn begin(&self) -> std::io::Result<()> {
+        let pid = std::process::id();
+        let start = map(&self.file, 0, HEAD)?;
+        // SAFETY: the mapping is as large as a head and lives until it is unmapped below.
+        unsafe {
+            let head = start.cast::<Head>().as_ref();
+            head.version.store(VERSION, Relaxed);
+            head.pid.store(pid, Relaxed);
+            head.started.store(super::started(pid).unwrap_or(0), Relaxed);
+            head.slot.store(SLOT as u64, Relaxed);
+            head.magic.store(MAGIC, Release);
+            libc::munmap(start.as_ptr().cast(), HEAD);
+        }
+        Ok(())
+    }
+
+    /// The descriptor, which the program must not close.
+    pub fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Room for the file `path`, whose device and inode are given.
+    ///
+    /// # Errors
+    /// If there is no memory for it, or the name is too long to be kept.
+    pub fn slot(&mut self, path: &[u8], device: u64, inode: u64) -> std::io::Result<Slot> {
+        if path.len() >= PATH || path.first() != Some(&b'/') {
+            return Err(std::io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let start = map(&self.file, HEAD + self.slots * SLOT, SLOT)?;
+                self.slots += 1;
+                Slot { start }
+            }
+        };
+        slot.begin(path, device, inode);
+        Ok(slot)
+    }
+
+    /// Takes back a slot whose bytes are in their file.
+    pub fn give_back(&mut self, slot: Slot) {
+        slot.head().count.store(0, Release);
+        slot.head().used.store(0, Release);
+        self.free.push(slot);
+    }
+
+    /// Removes the name, at the end of the process. Whether bytes are still in it is asked before.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// The name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Slot {
+    fn begin(self, path: &[u8], device: u64, inode: u64) {
+        let head = self.head();
+        head.used.store(0, Release);
+        head.count.store(0, Release);
+        head.device.store(device, Relaxed);
+        head.inode.store(inode, Relaxed);
+        head.path_len.store(path.len() as u64, Relaxed);
+        // SAFETY: the slot is this process' alone, and the name is shorter than its place.
+        unsafe {
+            let place = self.start.as_ptr().add(std::mem::offset_of!(SlotHead, path));
+            std::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
+        }
+        head.used.store(1, Release);
+    }
+
+    /// Its head.
+    #[inline]
+    pub fn head(&self) -> &'static SlotHead {
+        // SAFETY: slots are mapped for the life of the process, and all fields that change are atomic.
+        unsafe { self.start.cast::<SlotHead>().as_ref() }
+    }
+
+    /// The place of its data, [`SLOT_DATA`] bytes.
+    #[inline]
+    pub fn data(&self) -> *mut u8 {
+        // SAFETY: the mapping is `SLOT` bytes long.
+        unsafe { self.start.as_ptr().add(SLOT_HEAD) }
+    }
+
+    /// Its piece number `index`.
+    #[inline]
+    pub fn piece(&self, index: usize) -> &'static Piece {
+        &self.head().pieces[index]
+    }
+
+    /// Adds a piece whose bytes are in place already.
+    #[inline]
+    pub fn push(&self, index: usize, offset: u64, len: usize, place: usize) {
+        debug_assert!(index < PIECES && place + len <= SLOT_DATA);
+        let piece = self.piece(index);
+        piece.offset.store(offset, Relaxed);
+        piece.len.store(len as u64, Relaxed);
+        piece.place.store(place as u64, Relaxed);
+        self.head().count.store(index as u32 + 1, Release);
+    }
+}
+
+/// Memory of the file, with room: nothing in it can fail later for want of space.
+fn map(file: &File, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
+    let place = offset as libc::off_t;
+    // SAFETY: the descriptor is open; the mapping is new memory.
+    unsafe {
+        if libc::fallocate(file.as_raw_fd(), 0, place, len as libc::off_t) != 0 {
+            return Err(last());
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        let start =
+            libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), place);
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(start),
+            _ => Err(last()),
+        }
+    }
+}
+
+/// The same file under a high number, where no program looks for one.
+fn out_of_the_way(file: File) -> File {
+    // SAFETY: all bits zero are a limit.
+    let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: the record outlives the call.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let high = if known { limit.rlim_cur.saturating_sub(16).min(60_000) } else { 200 };
+    // SAFETY: the descriptor is open; the new one belongs to the new `File` alone.
+    unsafe {
+        let moved = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, high as libc::c_int);
+        if moved < 0 { file } else { File::from_raw_fd(moved) }
+    }
+}
+
+fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the pointer and length describe `bytes`.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 8, libc::GRND_NONBLOCK) };
+    if got == 8 {
+        return u64::from_ne_bytes(bytes);
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| u64::from(now.subsec_nanos()) ^ now.as_secs().rotate_left(32))
+}
+
+fn last() -> std::io::Error {
+    std::io::Error::last_os_error()
+}

@@ -1,0 +1,191 @@
+//! Putting into their files what killed processes left in their spool files.
+
+use super::layout::{
+    HEAD, Head, MAGIC, PATH, PIECES, Piece, SLOT, SLOT_DATA, SLOT_HEAD, SlotHead, VERSION,
+};
+use super::{is_spool, lock, started};
+use crate::{Error, ErrorClass, Extent, Result};
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What was done about one file that a killed process had not finished writing.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The spool file.
+    pub spool: PathBuf,
+    /// The file whose bytes were in it.
+    pub path: PathBuf,
+    /// Bytes that were written to the file.
+    pub bytes: u64,
+    /// Why they were not; then they are still in the spool file.
+    pub error: Option<Error>,
+}
+
+/// Finishes the writes of killed processes of this user: puts every acknowledged byte that is in a
+/// spool file in `directory` and whose owner is dead into its file, and removes the spool file.
+///
+/// Spool files of living processes are left alone, and so is one in which a write failed.
+///
+/// # Errors
+/// If the directory cannot be listed. What fails in a spool file is told in the list.
+pub fn recover(directory: &Path) -> Result<Vec<Recovered>> {
+    // SAFETY: asks for a number.
+    let uid = unsafe { libc::geteuid() };
+    let failed = |error| Error::os("readdir", &error).with_path(&directory.display().to_string());
+    let mut done = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if is_spool(&path, uid)
+            && let Some(file) = open_abandoned(&path, uid)
+        {
+            finish(&file, &path, &mut done);
+        }
+    }
+    Ok(done)
+}
+
+/// The spool file at `path`, locked, if its owner is dead.
+fn open_abandoned(path: &Path, uid: u32) -> Option<File> {
+    let mut how = File::options();
+    how.read(true).write(true);
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = how.custom_flags(flags).open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    if !facts.is_file() || facts.uid() != uid || facts.mode() & 0o077 != 0 || !lock(&file) {
+        return None;
+    }
+    let mut head = [0; HEAD];
+    if file.read_exact_at(&mut head, 0).is_err() {
+        // Its owner died, or is about to write the head.
+        return (facts.len() == 0 && is_old(&facts)).then_some(file);
+    }
+    let pid = word32(&head, offset_of!(Head, pid));
+    let alive = started(pid).is_some_and(|at| at == word(&head, offset_of!(Head, started)));
+    (!alive && word(&head, offset_of!(Head, magic)) == MAGIC).then_some(file)
+}
+
+/// Whether nobody can be in the middle of making it.
+fn is_old(facts: &std::fs::Metadata) -> bool {
+    facts.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > 60)
+}
+
+/// Writes what is in the spool file, and removes it if nothing failed.
+fn finish(file: &File, spool: &Path, done: &mut Vec<Recovered>) {
+    let before = done.len();
+    let mut told = |path: PathBuf, bytes, error: Option<Error>| {
+        done.push(Recovered { spool: spool.to_path_buf(), path, bytes, error });
+    };
+    if let Err(error) = each_slot(file, &mut |head, data| {
+        let path = path_of(head);
+        match store(file, head, data, &path) {
+            Ok(0) => {}
+            Ok(bytes) => told(path, bytes, None),
+            Err(error) => told(path, 0, Some(error)),
+        }
+    }) {
+        told(spool.to_path_buf(), 0, Some(error.with_path(&spool.display().to_string())));
+    }
+    if done[before..].iter().all(|one| one.error.is_none()) {
+        let _ = std::fs::remove_file(spool);
+    }
+}
+
+/// Calls `with` with the head of every slot in use and the place of its data.
+fn each_slot(file: &File, with: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
+    let mut head = vec![0; SLOT_HEAD];
+    let failed = |error| Error::os("read", &error);
+    let len = file.metadata().map_err(failed)?.len();
+    if len == 0 {
+        return Ok(());
+    }
+    file.read_exact_at(&mut head[..HEAD], 0).map_err(failed)?;
+    let (version, slot) =
+        (word32(&head, offset_of!(Head, version)), word(&head, offset_of!(Head, slot)));
+    if version != VERSION || slot != SLOT as u64 {
+        let text = format!("version {version} with slots of {slot} bytes is not known here");
+        return Err(Error::new(ErrorClass::UnsupportedOperation, text));
+    }
+    let mut place = HEAD as u64;
+    while place + SLOT as u64 <= len {
+        file.read_exact_at(&mut head, place).map_err(failed)?;
+        if word32(&head, offset_of!(SlotHead, used)) == 1 {
+            with(&head, place + SLOT_HEAD as u64);
+        }
+        place += SLOT as u64;
+    }
+    Ok(())
+}
+
+/// Writes the pieces of one slot; how many bytes.
+fn store(spool: &File, head: &[u8], data: u64, path: &Path) -> Result<u64> {
+    let count = word32(head, offset_of!(SlotHead, count)) as usize;
+    if count == 0 {
+        return Ok(0);
+    }
+    let named = |error: Error| error.with_path(&path.display().to_string());
+    let target = open_target(head, path).map_err(named)?;
+    let mut bytes = 0;
+    for index in 0..count {
+        let (extent, place) = piece(head, index).map_err(named)?;
+        let mut run = vec![0; extent.len as usize];
+        let read = spool.read_exact_at(&mut run, data + place);
+        let written = read.and_then(|()| target.write_all_at(&run, extent.offset));
+        written.map_err(|error| named(Error::os("pwrite", &error).with_extent(extent)))?;
+        bytes += extent.len;
+    }
+    Ok(bytes)
+}
+
+/// The file whose bytes they are: of the same name, and the same inode still.
+fn open_target(head: &[u8], path: &Path) -> Result<File> {
+    let mut how = File::options();
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = how.write(true).custom_flags(flags).open(path);
+    let file = file.map_err(|error| Error::os("open", &error))?;
+    let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
+    let (device, inode) =
+        (word(head, offset_of!(SlotHead, device)), word(head, offset_of!(SlotHead, inode)));
+    if !facts.is_file() || facts.dev() != device || facts.ino() != inode {
+        let text = "another file has the name of the one that was written";
+        return Err(Error::new(ErrorClass::NoSuchFile, text));
+    }
+    Ok(file)
+}
+
+/// Piece `index`: where it belongs, and where it is in the data.
+fn piece(head: &[u8], index: usize) -> Result<(Extent, u64)> {
+    let damaged = |text: String| Error::new(ErrorClass::Io, text);
+    if index >= PIECES {
+        return Err(damaged(format!("the spool file has piece {index} of at most {PIECES}")));
+    }
+    let at = offset_of!(SlotHead, pieces) + index * size_of::<Piece>();
+    let field = |offset| word(head, at + offset);
+    let (offset, len) = (field(offset_of!(Piece, offset)), field(offset_of!(Piece, len)));
+    let place = field(offset_of!(Piece, place));
+    let inside = place.checked_add(len).is_some_and(|end| end <= SLOT_DATA as u64);
+    if !inside || offset.checked_add(len).is_none_or(|end| i64::try_from(end).is_err()) {
+        return Err(damaged(format!("piece {index} of the spool file: {len} bytes at {place}")));
+    }
+    Ok((Extent::new(offset, len), place))
+}
+
+fn path_of(head: &[u8]) -> PathBuf {
+    let len = (word(head, offset_of!(SlotHead, path_len)) as usize).min(PATH);
+    let start = offset_of!(SlotHead, path);
+    PathBuf::from(std::ffi::OsStr::from_bytes(&head[start..start + len]))
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut value = [0; 8];
+    value.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(value)
+}
+
+fn word32(bytes: &[u8], at: usize) -> u32 {
+    let mut value = [0; 4];
+    value.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(value)
+}

@@ -1,0 +1,224 @@
+//! A container that is open here: one reader for all who read it, one log for all who write it.
+
+use crate::held;
+use crate::view::TTL;
+use agg_core::Extent;
+use agg_core::blob::{Attributes, Container, Reader, Writer};
+use agg_core::log::Level;
+use parking_lot::{Mutex, RwLock};
+use std::ffi::OsString;
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Where a container lies whose name was removed while it was open.
+pub(crate) struct Removed {
+    pub(crate) directory: Arc<OwnedFd>,
+    pub(crate) name: OsString,
+}
+
+/// An open container.
+pub(crate) struct Blob {
+    fd: Arc<OwnedFd>,
+    container: Container,
+    reader: Reader,
+    writer: RwLock<Option<Writer>>,
+    uses: Mutex<Uses>,
+    /// When the reader was refreshed.
+    looked: Mutex<Instant>,
+    /// The container's path may go through this descriptor.
+    _home: Option<Arc<OwnedFd>>,
+}
+
+#[derive(Default)]
+struct Uses {
+    opens: usize,
+    writers: usize,
+    removed: Option<Removed>,
+}
+
+/// The error of the system in an error of a container, which is told where it is more than a refusal.
+pub(crate) fn error(fd: &OwnedFd, why: &agg_core::Error) -> Error {
+    let errno = match why.errno() {
+        0 => rustix::io::Errno::IO.raw_os_error(),
+        errno => errno,
+    };
+    if errno == rustix::io::Errno::IO.raw_os_error() {
+        agg_core::log::once(Level::Error, &format!("{}: {why}", held::name(fd)));
+    }
+    Error::from_raw_os_error(errno)
+}
+
+/// The attributes of a container that need not be open.
+pub(crate) fn attributes(fd: &OwnedFd) -> Result<Attributes> {
+    let container = Container::open(&held::directory(fd)).map_err(|why| error(fd, &why))?;
+    container.attributes().map_err(|why| error(fd, &why))
+}
+
+impl Blob {
+    pub(crate) fn open(fd: Arc<OwnedFd>) -> Result<Self> {
+        let container = Container::open(&held::directory(&fd)).map_err(|why| error(&fd, &why))?;
+        Self::of(fd, container, None)
+    }
+
+    /// A container that was made just now, in a directory by whose descriptor it knows its place.
+    pub(crate) fn made(fd: Arc<OwnedFd>, container: Container, home: Arc<OwnedFd>) -> Result<Self> {
+        Self::of(fd, container, Some(home))
+    }
+
+    fn of(fd: Arc<OwnedFd>, container: Container, home: Option<Arc<OwnedFd>>) -> Result<Self> {
+        let reader = container.reader().map_err(|why| error(&fd, &why))?;
+        Ok(Blob {
+            fd,
+            container,
+            reader,
+            writer: RwLock::default(),
+            uses: Mutex::default(),
+            looked: Mutex::new(Instant::now()),
+            _home: home,
+        })
+    }
+
+    fn told<T>(&self, result: agg_core::Result<T>) -> Result<T> {
+        result.map_err(|why| error(&self.fd, &why))
+    }
+
+    /// Attributes with everything that was written until now.
+    pub(crate) fn attributes(&self) -> Result<Attributes> {
+        let size = || {
+            self.reader.refresh()?;
+            Ok(self.reader.size())
+        };
+        self.told(self.container.attributes_with(size))
+    }
+
+    pub(crate) fn container(&self) -> &Container {
+        &self.container
+    }
+
+    /// Fills the buffer from `offset` on; less only at the end of the file.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.catch_up()?;
+        self.told(self.reader.read_at(buffer, offset))
+    }
+
+    /// A reader that knows everything that was written until now.
+    pub(crate) fn caught_up(&self) -> Result<&Reader> {
+        self.catch_up()?;
+        Ok(&self.reader)
+    }
+
+    /// What is sealed is looked at as often as the kernel asks for attributes, all else every time.
+    fn catch_up(&self) -> Result<()> {
+        let is_fresh = self.looked.lock().elapsed() < TTL;
+        if is_fresh && self.reader.is_sealed() && self.writer.read().is_none() {
+            return Ok(());
+        }
+        self.refresh()
+    }
+
+    /// Takes in everything that was written until now.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        let now = Instant::now();
+        self.told(self.reader.refresh())?;
+        *self.looked.lock() = now;
+        Ok(())
+    }
+
+    /// Somebody opens it. The log is made by the first who writes.
+    pub(crate) fn begin(&self, writes: bool) -> Result<()> {
+        let mut uses = self.uses.lock();
+        if writes {
+            let mut writer = self.writer.write();
+            if writer.is_none() {
+                *writer = Some(self.told(self.container.writer())?);
+            }
+            uses.writers += 1;
+        }
+        uses.opens += 1;
+        Ok(())
+    }
+
+    /// Somebody closes it; whether nobody has it open any more. The last who wrote seals it.
+    pub(crate) fn end(&self, writes: bool) -> (bool, Result<()>) {
+        let mut uses = self.uses.lock();
+        uses.opens = uses.opens.saturating_sub(1);
+        let mut result = Ok(());
+        if writes {
+            uses.writers = uses.writers.saturating_sub(1);
+            if uses.writers == 0 {
+                result = self.close_writer();
+            }
+        }
+        (uses.opens == 0, result)
+    }
+
+    /// Closes the log, also when the file system ends before all files were closed.
+    pub(crate) fn close_writer(&self) -> Result<()> {
+        match self.writer.write().take() {
+            Some(writer) => self.told(writer.close()),
+            None => Ok(()),
+        }
+    }
+
+    /// Does something with the log, for which one is made if nobody has it open for writing.
+    pub(crate) fn write<T>(&self, act: impl FnOnce(&Writer) -> agg_core::Result<T>) -> Result<T> {
+        if let Some(writer) = &*self.writer.read() {
+            return self.told(act(writer));
+        }
+        let writer = self.told(self.container.writer())?;
+        let result = act(&writer);
+        let closed = writer.close();
+        let value = self.told(result)?;
+        self.told(closed)?;
+        Ok(value)
+    }
+
+    /// The name goes away; whether the container must stay until it is closed.
+    pub(crate) fn remove_later(&self, place: Removed) -> Option<Removed> {
+        let mut uses = self.uses.lock();
+        if uses.opens == 0 {
+            return Some(place);
+        }
+        uses.removed = Some(place);
+        None
+    }
+
+    /// What is to be removed now that nobody has it open.
+    pub(crate) fn take_removed(&self) -> Option<Removed> {
+        self.uses.lock().removed.take()
+    }
+
+    /// Whether nobody has it open.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.uses.lock().opens == 0
+    }
+
+    /// The name that a user knows it by.
+    pub(crate) fn name(&self) -> String {
+        held::name(&self.fd)
+    }
+
+    /// The next place from `start` on that has data, or that has none.
+    pub(crate) fn seek(&self, start: u64, data: bool) -> Result<u64> {
+        let reader = self.caught_up()?;
+        let size = reader.size();
+        if start >= size {
+            return Err(rustix::io::Errno::NXIO.into());
+        }
+        let (mut place, mut window) = (start, 1 << 20);
+        while place < size {
+            let range = Extent::new(place, window.min(size - place));
+            for segment in self.told(reader.segments(range))? {
+                if segment.source.is_some() == data && segment.logical.len > 0 {
+                    return Ok(segment.logical.offset.max(start));
+                }
+            }
+            place += range.len;
+            window = (window * 2).min(1 << 30);
+        }
+        // The end of the file counts as a hole.
+        if data { Err(rustix::io::Errno::NXIO.into()) } else { Ok(size) }
+    }
+}

@@ -1,0 +1,148 @@
+//! Listing directories.
+
+use crate::attributes;
+use crate::view::{View, hidden};
+use fuser::{FileHandle, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use parking_lot::Mutex;
+use rustix::fs::{Dir, Mode, OFlags};
+use std::ffi::{OsStr, OsString};
+use std::io::Result;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An entry of a directory.
+#[derive(Clone)]
+struct Entry {
+    number: u64,
+    kind: FileType,
+    name: OsString,
+}
+
+/// The entries as they were when the program began to read.
+pub(crate) struct Listing {
+    id: u64,
+    entries: Mutex<Option<Arc<Vec<Entry>>>>,
+}
+
+fn kind(of: rustix::fs::FileType) -> FileType {
+    attributes::kind(of.as_raw_mode())
+}
+
+impl View {
+    pub(crate) fn open_directory(&self, id: u64) -> Result<Listing> {
+        self.tree.get(id)?;
+        Ok(Listing { id, entries: Mutex::new(None) })
+    }
+
+    /// The entries; read anew when the program starts from the beginning.
+    fn entries(&self, listing: &Listing, offset: u64) -> Result<Arc<Vec<Entry>>> {
+        let mut entries = listing.entries.lock();
+        if let Some(entries) = entries.as_ref().filter(|_| offset > 0) {
+            return Ok(Arc::clone(entries));
+        }
+        let fresh = Arc::new(self.read_entries(listing.id)?);
+        *entries = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+
+    fn read_entries(&self, id: u64) -> Result<Vec<Entry>> {
+        let known = self.tree.get(id)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(&*known.fd, ".", flags, Mode::empty())?;
+        let dot = |name: &str| Entry { number: id, kind: FileType::Directory, name: name.into() };
+        let mut entries = vec![dot("."), dot("..")];
+        for entry in Dir::read_from(&directory)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." || hidden(name) {
+                continue;
+            }
+            let found = self.kind_of_entry(&known.fd, name, entry.file_type());
+            // What vanished meanwhile is not there.
+            let Some(kind) = found else { continue };
+            entries.push(Entry { number: entry.ino().max(2), kind, name: name.to_owned() });
+        }
+        Ok(entries)
+    }
+
+    fn kind_of_entry(
+        &self,
+        directory: &OwnedFd,
+        name: &OsStr,
+        told: rustix::fs::FileType,
+    ) -> Option<FileType> {
+        use rustix::fs::FileType as Told;
+        if !matches!(told, Told::Directory | Told::Unknown) {
+            return Some(kind(told));
+        }
+        let seen = self.see(directory, name).ok()?;
+        Some(if seen.container {
+            FileType::RegularFile
+        } else {
+            attributes::kind(seen.stat.st_mode)
+        })
+    }
+
+    pub(crate) fn list(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectory,
+    ) -> Result<()> {
+        let open = self.handles.get(handle)?;
+        let entries = self.entries(open.listing()?, offset)?;
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (index, entry) in entries.iter().enumerate().skip(skip) {
+            let next = index as u64 + 1;
+            if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn list_with_attributes(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<()> {
+        let open = self.handles.get(handle)?;
+        let listing = open.listing()?;
+        let entries = self.entries(listing, offset)?;
+        let directory = self.tree.get(listing.id)?;
+        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (index, entry) in entries.iter().enumerate().skip(skip) {
+            let next = index as u64 + 1;
+            let is_dot = entry.name == "." || entry.name == "..";
+            let (shown, ttl) = if is_dot {
+                // The kernel counts no look-up for these two.
+                let stat = rustix::fs::fstat(&*directory.fd)?;
+                (attributes::of_plain(&stat, listing.id), Duration::ZERO)
+            } else {
+                match self.entry_in_listing(listing.id, &entry.name) {
+                    Ok(shown) => (shown.attributes, shown.ttl),
+                    Err(_) => continue,
+                }
+            };
+            if reply.add(shown.ino, next, &entry.name, &ttl, &shown, Generation(0)) {
+                if !is_dot {
+                    self.forget(shown.ino.0, 1);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl crate::handles::Open {
+    fn listing(&self) -> Result<&Listing> {
+        match self {
+            crate::handles::Open::Directory(listing) => Ok(listing),
+            _ => Err(rustix::io::Errno::NOTDIR.into()),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Opening, closing, reading and writing.
+
+use crate::blob::Blob;
+use crate::handles::Open;
+use crate::held;
+use crate::tree::{Known, Stamp};
+use crate::view::View;
+use agg_core::Extent;
+use agg_core::log::Level;
+use fuser::{BackingId, FileHandle, FopenFlags};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// How a file was opened, for the kernel.
+pub(crate) struct Opened {
+    pub(crate) handle: FileHandle,
+    pub(crate) flags: FopenFlags,
+    pub(crate) backing: Option<Arc<BackingId>>,
+}
+
+/// Whether these flags of `open` allow writing.
+pub(crate) fn writes(flags: i32) -> bool {
+    OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE != OFlags::RDONLY
+}
+
+fn appends(flags: i32) -> bool {
+    OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::APPEND)
+}
+
+/// Opens a file that is held. What asks for more than bytes stays with the kernel above us.
+pub(crate) fn reopen(fd: &OwnedFd, flags: i32) -> Result<File> {
+    let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
+    let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    Ok(File::from(rustix::fs::open(held::path(fd), flags, Mode::empty())?))
+}
+
+impl View {
+    pub(crate) fn open(
+        &self,
+        id: u64,
+        flags: i32,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<Opened> {
+        if writes(flags) && !self.options.write {
+            return Err(ErrorKind::ReadOnlyFilesystem.into());
+        }
+        let known = self.tree.get(id)?;
+        if known.container {
+            return self.open_container(id, &known, flags);
+        }
+        self.open_plain(id, reopen(&known.fd, flags)?, register)
+    }
+
+    pub(crate) fn open_plain(
+        &self,
+        id: u64,
+        file: File,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<Opened> {
+        let stat = rustix::fs::fstat(&file)?;
+        let kept = self.tree.has_kept(id, View::stamp_of_plain(&stat));
+        let backing = self.passthrough.begin(id, || register(&file));
+        let flags = match &backing {
+            None if kept => FopenFlags::FOPEN_KEEP_CACHE,
+            _ => FopenFlags::empty(),
+        };
+        let open = Open::Plain { file, id };
+        Ok(Opened { handle: self.handles.insert(open), flags, backing })
+    }
+
+    pub(crate) fn open_container(&self, id: u64, known: &Known, flags: i32) -> Result<Opened> {
+        let blob = {
+            let mut blobs = self.blobs.lock();
+            match blobs.get(&id) {
+                Some(blob) => Arc::clone(blob),
+                None => {
+                    let blob = Arc::new(Blob::open(Arc::clone(&known.fd))?);
+                    blobs.insert(id, Arc::clone(&blob));
+                    blob
+                }
+            }
+        };
+        let begun = self.begin(id, &blob, flags);
+        if begun.is_err() {
+            // Somebody else may have it open.
+            self.let_go_of_blob(id, &blob);
+        }
+        begun
+    }
+
+    pub(crate) fn begin(&self, id: u64, blob: &Arc<Blob>, flags: i32) -> Result<Opened> {
+        let kept = self.tree.has_kept(id, stamp(blob)?) && !writes(flags);
+        blob.begin(writes(flags))?;
+        let flags_of_open = if appends(flags) && writes(flags) {
+            // Where an append goes is known when it is carried out: nothing of it may be remembered.
+            FopenFlags::FOPEN_DIRECT_IO
+        } else if kept {
+            FopenFlags::FOPEN_KEEP_CACHE
+        } else {
+            FopenFlags::empty()
+        };
+        let open = Open::Blob { blob: Arc::clone(blob), id, writes: writes(flags) };
+        Ok(Opened { handle: self.handles.insert(open), flags: flags_of_open, backing: None })
+    }
+
+    pub(crate) fn let_go_of_blob(&self, id: u64, blob: &Arc<Blob>) {
+        let mut blobs = self.blobs.lock();
+        if blob.is_unused() && blobs.get(&id).is_some_and(|open| Arc::ptr_eq(open, blob)) {
+            blobs.remove(&id);
+        }
+    }
+
+    /// A handle is closed for good.
+    pub(crate) fn close(&self, handle: FileHandle) {
+        if let Some(open) = self.handles.remove(handle) {
+            self.end(&open);
+        }
+    }
+
+    pub(crate) fn end(&self, open: &Open) {
+        match open {
+            Open::Plain { id, .. } => self.passthrough.end(*id),
+            Open::Directory(_) => {}
+            Open::Blob { blob, id, writes } => {
+                let (unused, result) = blob.end(*writes);
+                if let Err(why) = result {
+                    agg_core::log!(Level::Error, "{}: not sealed: {why}", blob.name());
+                }
+                if unused {
+                    self.let_go_of_blob(*id, blob);
+                    self.remove_if_last(blob);
+                }
+            }
+        }
+    }
+
+    /// Ends what is still open when the file system ends.
+    pub(crate) fn end_all(&self) {
+        for open in self.handles.drain() {
+            self.end(&open);
+        }
+    }
+
+    /// Reads into `buffer`: how many bytes, less than asked for only at the end of the file.
+    pub(crate) fn read(&self, handle: FileHandle, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        match &*self.handles.get(handle)? {
+            Open::Blob { blob, .. } => blob.read(buffer, offset),
+            Open::Plain { file, .. } => read_fully(file, buffer, offset),
+            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    /// Writes all of `data`. `append` says to write at the end, wherever that is.
+    pub(crate) fn write(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        append: bool,
+    ) -> Result<()> {
+        match &*self.handles.get(handle)? {
+            Open::Blob { blob, .. } if append => blob.write(|log| log.append(data)).map(|_| ()),
+            Open::Blob { blob, .. } => blob.write(|log| log.write_at(data, offset)).map(|_| ()),
+            Open::Plain { file, .. } if append => append_fully(file, data),
+            Open::Plain { file, .. } => file.write_all_at(data, offset),
+            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    /// A program without privileges writes: the file runs with nobody's rights but its caller's from now on.
+    pub(crate) fn drop_privileges(&self, handle: FileHandle) -> Result<()> {
+        if let Open::Plain { file, .. } = &*self.handles.get(handle)? {
+            let mode = rustix::fs::fstat(file)?.st_mode;
+            let group = if mode & 0o010 != 0 { 0o2000 } else { 0 };
+            let dropped = mode & (0o4000 | group);
+            if dropped != 0 {
+                rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o7777 & !dropped))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn sync(&self, handle: FileHandle, data_only: bool) -> Result<()> {
+        match &*self.handles.get(handle)? {
+            Open::Blob { blob, writes: true, .. } => blob.write(|log| log.sync()),
+            Open::Blob { .. } | Open::Directory(_) => Ok(()),
+            Open::Plain { file, .. } if data_only => file.sync_data(),
+            Open::Plain { file, .. } => file.sync_all(),
+        }
+    }
+
+    pub(crate) fn sync_directory(&self, id: u64) -> Result<()> {
+        let known = self.tree.get(id)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(&*known.fd, ".", flags, Mode::empty())?;
+        Ok(rustix::fs::fsync(&directory)?)
+    }
+
+    pub(crate) fn allocate(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+    ) -> Result<()> {
+        let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        match &*self.handles.get(handle)? {
+            Open::Plain { file, .. } => Ok(rustix::fs::fallocate(file, mode, offset, length)?),
+            Open::Blob { blob, .. } => punch(blob, mode, Extent::new(offset, length)),
+            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    pub(crate) fn seek(&self, handle: FileHandle, offset: i64, whence: i32) -> Result<i64> {
+        let start = u64::try_from(offset).map_err(|_| Error::from(rustix::io::Errno::NXIO))?;
+        let data = match whence {
+            3 => true,
+            4 => false,
+            _ => return Err(rustix::io::Errno::INVAL.into()),
+        };
+        let place = match &*self.handles.get(handle)? {
+            Open::Plain { file, .. } => {
+                let to = if data { SeekFrom::Data(start) } else { SeekFrom::Hole(start) };
+                rustix::fs::seek(file, to)?
+            }
+            Open::Blob { blob, .. } => blob.seek(start, data)?,
+            Open::Directory(_) => return Err(ErrorKind::IsADirectory.into()),
+        };
+        i64::try_from(place).map_err(|_| rustix::io::Errno::OVERFLOW.into())
+    }
+}
+
+/// The state of a container, if its next state has another number.
+fn stamp(blob: &Blob) -> Result<Option<Stamp>> {
+    blob.refresh()?;
+    let reader = blob.caught_up()?;
+    let found = blob.attributes()?;
+    let time = found.mtime.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(0);
+    let modified = (seconds, u64::from(time.subsec_nanos()));
+    let stamp = Stamp { version: reader.generation(), size: found.size, modified };
+    Ok((reader.is_sealed() && found.sealed).then_some(stamp))
+}
+
+fn punch(blob: &Blob, mode: FallocateFlags, range: Extent) -> Result<()> {
+    let keeps = mode.contains(FallocateFlags::KEEP_SIZE);
+    let what = mode - FallocateFlags::KEEP_SIZE;
+    let is_hole = what == FallocateFlags::PUNCH_HOLE && keeps;
+    if !is_hole && what != FallocateFlags::ZERO_RANGE {
+        // A log cannot promise room for bytes that are to be written later.
+        return Err(rustix::io::Errno::OPNOTSUPP.into());
+    }
+    blob.write(|log| {
+        log.punch(range)?;
+        let end = range.offset.saturating_add(range.len);
+        if !keeps && end > log.size()? { log.set_size(end) } else { Ok(()) }
+    })
+}
+
+fn read_fully(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Writes at the end of a plain file, whoever else does so.
+fn append_fully(file: &File, mut data: &[u8]) -> Result<()> {
+    use rustix::io::{ReadWriteFlags, pwritev2};
+    while !data.is_empty() {
+        let pieces = [std::io::IoSlice::new(data)];
+        match pwritev2(file, &pieces, 0, ReadWriteFlags::APPEND) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => data = data.get(count..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! A directory, shown at a mount point with its containers as ordinary files.
+//!
+//! ```text
+//! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      what is under a name
+//!                                      files.rs, passthrough.rs   open, read, write, close
+//!                                      names.rs, change.rs, xattr.rs
+//!             tree.rs: the files that the kernel knows    blob.rs: an open container -> agg_core::blob
+//! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
+//! ```
+//!
+//! Files of the backing directory are reached by descriptors, never by paths that somebody could change meanwhile, and
+//! no symbolic link is followed here: links are shown, and the kernel follows them for the program that asks.
+
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod blob;
+mod change;
+mod directory;
+mod files;
+mod filesystem;
+mod handles;
+mod held;
+pub mod mounts;
+mod names;
+mod passthrough;
+mod session;
+mod tree;
+mod view;
+mod xattr;
+
+pub use session::{Mount, ends};
+pub use view::{NewFiles, Options};

@@ -1,0 +1,313 @@
+//! Making, removing and renaming files.
+
+use crate::blob::{self, Blob, Removed};
+use crate::files::Opened;
+use crate::held;
+use crate::tree::{ROOT, Seen, check_name, mix, open_name};
+use crate::view::{NewFiles, Shown, UNNAMED, View, hidden, is_directory};
+use agg_core::blob::{Container, Create};
+use agg_core::log::Level;
+use fuser::{BackingId, RenameFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags as Flags, Uid};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Who makes a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Maker {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A directory and a name in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) parent: u64,
+    pub(crate) name: &'a OsStr,
+}
+
+fn refused(errno: rustix::io::Errno) -> Error {
+    errno.into()
+}
+
+/// The same path with a name in the directory of a descriptor.
+fn child(directory: &OwnedFd, name: &OsStr) -> std::path::PathBuf {
+    held::path(directory).join(name)
+}
+
+/// A name that no other file has.
+fn unused_name() -> OsString {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let time = now.map_or(0, |now| now.as_nanos() as u64);
+    let number = mix(time ^ mix(u64::from(std::process::id())))
+        .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    format!("{UNNAMED}{number:016x}").into()
+}
+
+impl View {
+    /// The directory in which `place` lies, if it may be changed there.
+    fn directory_of(&self, place: Place<'_>) -> Result<Arc<OwnedFd>> {
+        if !self.options.write {
+            return Err(ErrorKind::ReadOnlyFilesystem.into());
+        }
+        check_name(place.name)?;
+        if hidden(place.name) {
+            return Err(refused(rustix::io::Errno::PERM));
+        }
+        Ok(self.tree.get(place.parent)?.fd)
+    }
+
+    /// Gives a new file to whom it belongs where this process may make files for others.
+    fn hand_over(&self, directory: &OwnedFd, name: &OsStr, maker: Maker) -> Result<()> {
+        let me = rustix::process::geteuid();
+        if !me.is_root() || maker.uid == me.as_raw() {
+            return Ok(());
+        }
+        let parent = rustix::fs::fstat(directory)?;
+        let keeps_group = parent.st_mode & 0o2000 != 0;
+        let group = (!keeps_group).then(|| Gid::from_raw(maker.gid));
+        let owner = Some(Uid::from_raw(maker.uid));
+        let seen = self.see(directory, name)?;
+        if seen.container {
+            let container = Container::open(&held::directory(&seen.fd))
+                .map_err(|why| blob::error(&seen.fd, &why))?;
+            return container
+                .set_owner(owner.map(Uid::as_raw), group.map(Gid::as_raw))
+                .map_err(|why| blob::error(&seen.fd, &why));
+        }
+        Ok(rustix::fs::chownat(directory, name, owner, group, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    fn made(&self, directory: &OwnedFd, place: Place<'_>, maker: Maker) -> Result<Shown> {
+        self.hand_over(directory, place.name, maker)?;
+        self.entry(place.parent, place.name)
+    }
+
+    /// Makes a file and opens it.
+    pub(crate) fn create(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+        maker: Maker,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<(Shown, Opened)> {
+        let directory = self.directory_of(place)?;
+        if self.options.new_files == NewFiles::Container {
+            let container = self.make_container(&directory, place.name, mode)?;
+            let found = self.made(&directory, place, maker)?;
+            let known = self.tree.get(found.id())?;
+            let blob = Arc::new(Blob::made(known.fd, container, directory)?);
+            self.blobs.lock().insert(found.id(), Arc::clone(&blob));
+            let begun = self.begin(found.id(), &blob, flags);
+            if begun.is_err() {
+                self.let_go_of_blob(found.id(), &blob);
+            }
+            return Ok((found, begun?));
+        }
+        // Who makes a file may write it, whatever mode it gets. The flags decide again above us.
+        let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
+        let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
+        let mode = Mode::from_raw_mode(mode & 0o7777);
+        let file = File::from(rustix::fs::openat(&*directory, place.name, how, mode)?);
+        // The mask of this process is narrow, so that nothing is ever wider than it should be.
+        rustix::fs::fchmod(&file, mode)?;
+        let found = self.made(&directory, place, maker)?;
+        let opened = self.open_plain(found.id(), file, register)?;
+        Ok((found, opened))
+    }
+
+    fn make_container(&self, directory: &OwnedFd, name: &OsStr, mode: u32) -> Result<Container> {
+        let how = Create { mode: mode & 0o7777, exclusive: true, data_crc: true };
+        let told = |why: agg_core::Error| blob::error(directory, &why);
+        let container = Container::create(&child(directory, name), &how).map_err(told)?;
+        container.set_mode(mode & 0o7777).map_err(told)?;
+        Ok(container)
+    }
+
+    /// Makes a file without opening it.
+    pub(crate) fn make_node(&self, place: Place<'_>, mode: u32, maker: Maker) -> Result<Shown> {
+        use rustix::fs::FileType;
+        let directory = self.directory_of(place)?;
+        let kind = FileType::from_raw_mode(mode);
+        match kind {
+            FileType::RegularFile if self.options.new_files == NewFiles::Container => {
+                self.make_container(&directory, place.name, mode)?;
+            }
+            FileType::RegularFile | FileType::Fifo | FileType::Socket => {
+                let bits = Mode::from_raw_mode(mode & 0o7777);
+                rustix::fs::mknodat(&*directory, place.name, kind, bits, 0)?;
+                widen(&directory, place.name, bits)?;
+            }
+            _ => return Err(refused(rustix::io::Errno::PERM)),
+        }
+        self.made(&directory, place, maker)
+    }
+
+    pub(crate) fn make_directory(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        maker: Maker,
+    ) -> Result<Shown> {
+        let directory = self.directory_of(place)?;
+        let bits = Mode::from_raw_mode(mode & 0o7777);
+        rustix::fs::mkdirat(&*directory, place.name, bits)?;
+        widen(&directory, place.name, bits)?;
+        self.made(&directory, place, maker)
+    }
+
+    pub(crate) fn make_symlink(
+        &self,
+        place: Place<'_>,
+        target: &Path,
+        maker: Maker,
+    ) -> Result<Shown> {
+        let directory = self.directory_of(place)?;
+        rustix::fs::symlinkat(target, &*directory, place.name)?;
+        self.made(&directory, place, maker)
+    }
+
+    pub(crate) fn read_symlink(&self, id: u64) -> Result<Vec<u8>> {
+        let known = self.tree.get(id)?;
+        Ok(rustix::fs::readlinkat(&*known.fd, "", Vec::new())?.into_bytes())
+    }
+
+    pub(crate) fn make_link(&self, id: u64, place: Place<'_>) -> Result<Shown> {
+        let directory = self.directory_of(place)?;
+        let known = self.tree.get(id)?;
+        if known.container {
+            // A container is a directory, and directories have one name.
+            return Err(refused(rustix::io::Errno::PERM));
+        }
+        let old = held::path(&known.fd);
+        rustix::fs::linkat(rustix::fs::CWD, old, &*directory, place.name, AtFlags::SYMLINK_FOLLOW)?;
+        self.entry(place.parent, place.name)
+    }
+
+    pub(crate) fn remove(&self, place: Place<'_>, wants_directory: bool) -> Result<()> {
+        let directory = self.directory_of(place)?;
+        let seen = self.see(&directory, place.name)?;
+        if !wants_directory && seen.container {
+            return self.remove_container(&directory, place.name, &seen);
+        }
+        if wants_directory && seen.container {
+            return Err(refused(rustix::io::Errno::NOTDIR));
+        }
+        self.tree.pin(&directory, place.name);
+        let flags = if wants_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        Ok(rustix::fs::unlinkat(&*directory, place.name, flags)?)
+    }
+
+    /// Takes the name away at once; the data go when nobody has it open any more.
+    fn remove_container(&self, directory: &Arc<OwnedFd>, name: &OsStr, seen: &Seen) -> Result<()> {
+        let root = self.tree.get(ROOT)?.fd;
+        let aside = unused_name();
+        self.tree.pin(directory, name);
+        let to_root =
+            rustix::fs::renameat_with(&**directory, name, &*root, &aside, Flags::NOREPLACE);
+        let home = match to_root {
+            Ok(()) => root,
+            Err(_) => {
+                rustix::fs::renameat(&**directory, name, &**directory, &aside)?;
+                Arc::clone(directory)
+            }
+        };
+        let place = Removed { directory: home, name: aside };
+        let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
+        let now = match open {
+            Some(blob) => blob.remove_later(place),
+            None => Some(place),
+        };
+        now.map_or(Ok(()), |place| remove_data(&place))
+    }
+
+    /// A container was closed by its last user: removes it if its name is gone.
+    pub(crate) fn remove_if_last(&self, blob: &Blob) {
+        if !blob.is_unused() {
+            return;
+        }
+        if let Some(place) = blob.take_removed()
+            && let Err(why) = remove_data(&place)
+        {
+            agg_core::log!(Level::Error, "{}: not removed: {why}", blob.name());
+        }
+    }
+
+    pub(crate) fn rename(&self, from: Place<'_>, to: Place<'_>, flags: RenameFlags) -> Result<()> {
+        let (old, new) = (self.directory_of(from)?, self.directory_of(to)?);
+        let flags = Flags::from_bits_retain(flags.bits());
+        if flags.contains(Flags::WHITEOUT) {
+            return Err(refused(rustix::io::Errno::INVAL));
+        }
+        let moved = self.see(&old, from.name)?;
+        let replaced = match self.see(&new, to.name) {
+            Ok(seen) => Some(seen),
+            Err(why) if why.kind() == ErrorKind::NotFound => None,
+            Err(why) => return Err(why),
+        };
+        let simple = |replaced: &Seen| !replaced.container && !moved.container;
+        match &replaced {
+            Some(target) if flags.is_empty() && target.identity() == moved.identity() => {
+                return Ok(());
+            }
+            Some(target) if flags.is_empty() && !simple(target) => {
+                self.replace(&old, from, &new, to, target, &moved)?;
+            }
+            _ => {
+                if replaced.is_some() && flags.is_empty() {
+                    self.tree.pin(&new, to.name);
+                }
+                rustix::fs::renameat_with(&*old, from.name, &*new, to.name, flags)?;
+            }
+        }
+        self.tree.renamed(moved.identity(), to.parent, to.name);
+        if let Some(target) = replaced.filter(|_| flags.contains(Flags::EXCHANGE)) {
+            self.tree.renamed(target.identity(), from.parent, from.name);
+        }
+        Ok(())
+    }
+
+    /// Renames over a container, or a container over a file: `to` always has one of both.
+    fn replace(
+        &self,
+        old: &Arc<OwnedFd>,
+        from: Place<'_>,
+        new: &Arc<OwnedFd>,
+        to: Place<'_>,
+        target: &Seen,
+        moved: &Seen,
+    ) -> Result<()> {
+        let is_folder = |seen: &Seen| is_directory(&seen.stat) && !seen.container;
+        match (is_folder(moved), is_folder(target)) {
+            (false, true) => return Err(ErrorKind::IsADirectory.into()),
+            (true, false) => return Err(ErrorKind::NotADirectory.into()),
+            _ => {}
+        }
+        self.tree.pin(new, to.name);
+        rustix::fs::renameat_with(&**old, from.name, &**new, to.name, Flags::EXCHANGE)?;
+        if target.container {
+            return self.remove_container(old, from.name, target);
+        }
+        Ok(rustix::fs::unlinkat(&**old, from.name, AtFlags::empty())?)
+    }
+}
+
+/// Gives a file that was made under a narrow mask the mode that was asked for; what it has inherited stays.
+fn widen(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<()> {
+    let file = open_name(directory, name)?;
+    let inherited = rustix::fs::fstat(&file)?.st_mode & 0o2000;
+    let mode = mode | Mode::from_raw_mode(inherited);
+    Ok(rustix::fs::chmod(held::path(&file), mode)?)
+}
+
+fn remove_data(place: &Removed) -> Result<()> {
+    agg_core::blob::remove(&child(&place.directory, &place.name))
+        .map_err(|why| blob::error(&place.directory, &why))
+}

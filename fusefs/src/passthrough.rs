@@ -1,0 +1,74 @@
+//! Plain files that the kernel reads and writes by itself, without asking here again.
+//!
+//! The kernel wants one backing file for all who have a file open, and no mixture: whether a file passes through is
+//! decided when nobody has it open, and holds until the last one closes it.
+
+use agg_core::log::Level;
+use fuser::BackingId;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::io::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+struct Decision {
+    opens: usize,
+    backing: Option<Arc<BackingId>>,
+}
+
+/// Which open files pass through.
+pub(crate) struct Passthrough {
+    wanted: AtomicBool,
+    open: Mutex<HashMap<u64, Decision>>,
+}
+
+impl Passthrough {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Passthrough { wanted: AtomicBool::new(wanted), open: Mutex::default() }
+    }
+
+    /// The kernel cannot do it.
+    pub(crate) fn give_up(&self) {
+        self.wanted.store(false, Ordering::Relaxed);
+    }
+
+    /// A file is opened: its backing file, made by `register` if it is the first.
+    pub(crate) fn begin(
+        &self,
+        id: u64,
+        register: impl FnOnce() -> Result<BackingId>,
+    ) -> Option<Arc<BackingId>> {
+        let mut open = self.open.lock();
+        let decision = open.entry(id).or_insert_with(|| Decision {
+            opens: 0,
+            backing: self.register(register).map(Arc::new),
+        });
+        decision.opens += 1;
+        decision.backing.clone()
+    }
+
+    fn register(&self, register: impl FnOnce() -> Result<BackingId>) -> Option<BackingId> {
+        if !self.wanted.load(Ordering::Relaxed) {
+            return None;
+        }
+        match register() {
+            Ok(backing) => Some(backing),
+            Err(why) => {
+                let words = format!("files are read and written without passthrough: {why}");
+                agg_core::log::once(Level::Info, &words);
+                None
+            }
+        }
+    }
+
+    /// A file is closed.
+    pub(crate) fn end(&self, id: u64) {
+        let mut open = self.open.lock();
+        if let Some(decision) = open.get_mut(&id) {
+            decision.opens = decision.opens.saturating_sub(1);
+            if decision.opens == 0 {
+                open.remove(&id);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The view: what is found under a name, and its attributes.
+
+use crate::attributes;
+use crate::blob::{self, Blob};
+use crate::handles::{Handles, Open};
+use crate::passthrough::Passthrough;
+use crate::tree::{Known, Seen, Stamp, Tree, mix, open_name};
+use agg_core::blob::{Attributes, is_container};
+use fuser::{FileAttr, FileHandle};
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, FileType, Stat};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the kernel may believe names and attributes: others change the backing directory, too.
+pub(crate) const TTL: Duration = Duration::from_secs(1);
+
+/// What containers are called that are being made or removed; 16 digits follow.
+pub(crate) const UNNAMED: &str = ".aggio-";
+
+/// A file as it is told to the kernel.
+pub(crate) struct Shown {
+    pub(crate) attributes: FileAttr,
+    /// How long that may be believed.
+    pub(crate) ttl: Duration,
+}
+
+impl Shown {
+    fn plain(stat: &Stat, id: u64) -> Self {
+        Shown { attributes: attributes::of_plain(stat, id), ttl: TTL }
+    }
+
+    /// Of a container that is being written nothing is believed.
+    fn container(found: &Attributes, id: u64) -> Self {
+        let ttl = if found.sealed { TTL } else { Duration::ZERO };
+        Shown { attributes: attributes::of_container(found, id), ttl }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.attributes.ino.0
+    }
+}
+
+/// What new files become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NewFiles {
+    /// Files as they are.
+    #[default]
+    Plain,
+    /// Containers.
+    Container,
+}
+
+/// What is shown, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory that is shown.
+    pub backend: PathBuf,
+    /// Where it is shown.
+    pub point: PathBuf,
+    /// Whether it may be changed.
+    pub write: bool,
+    /// Whether other users may use it.
+    pub allow_other: bool,
+    /// What files become that are made here.
+    pub new_files: NewFiles,
+    /// Whether the kernel reads and writes plain files by itself where it can.
+    pub passthrough: bool,
+}
+
+/// A backing directory, shown.
+pub(crate) struct View {
+    pub(crate) tree: Tree,
+    pub(crate) handles: Handles,
+    pub(crate) blobs: Mutex<HashMap<u64, Arc<Blob>>>,
+    pub(crate) passthrough: Passthrough,
+    pub(crate) options: Options,
+}
+
+/// Whether a name is not shown.
+pub(crate) fn hidden(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(UNNAMED.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+impl View {
+    pub(crate) fn new(options: Options, most_held: usize) -> Result<Self> {
+        Ok(View {
+            tree: Tree::new(&options.backend, most_held)?,
+            handles: Handles::default(),
+            blobs: Mutex::default(),
+            passthrough: Passthrough::new(options.passthrough),
+            options,
+        })
+    }
+
+    /// What a name stands for in the backing directory.
+    pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
+        if hidden(name) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let fd = Arc::new(open_name(directory, name)?);
+        let stat = rustix::fs::fstat(&*fd)?;
+        let container = is_directory(&stat) && has_manifest(&fd);
+        Ok(Seen { fd, stat, container })
+    }
+
+    /// Finds a file by name; the kernel knows it from now on.
+    pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
+        let directory = self.tree.get(parent)?;
+        let seen = self.see(&directory.fd, name)?;
+        if !seen.container {
+            let id = self.tree.remember(parent, name, &seen, self.tree.wanted(&seen.stat));
+            return Ok(Shown::plain(&seen.stat, id));
+        }
+        let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
+        let found = match open {
+            Some(blob) => blob.attributes()?,
+            None => blob::attributes(&seen.fd)?,
+        };
+        let id = self.tree.remember(parent, name, &seen, found.inode >> 2 | 1 << 62);
+        Ok(Shown::container(&found, id))
+    }
+
+    /// As [`View::entry`]; a listing shows also what cannot be read.
+    pub(crate) fn entry_in_listing(&self, parent: u64, name: &OsStr) -> Result<Shown> {
+        let why = match self.entry(parent, name) {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        let directory = self.tree.get(parent)?;
+        let seen = self.see(&directory.fd, name)?;
+        if !seen.container {
+            return Err(why);
+        }
+        let wanted = mix(seen.stat.st_ino ^ mix(seen.stat.st_dev)) >> 2 | 1 << 62;
+        let id = self.tree.remember(parent, name, &seen, wanted);
+        Ok(Shown { attributes: attributes::of_broken(&seen.stat, id), ttl: Duration::ZERO })
+    }
+
+    pub(crate) fn forget(&self, id: u64, lookups: u64) {
+        self.tree.forget(id, lookups);
+    }
+
+    /// The container of this number if it is open.
+    pub(crate) fn open_blob(&self, id: u64) -> Option<Arc<Blob>> {
+        self.blobs.lock().get(&id).cloned()
+    }
+
+    /// The container of this number; opened if it is not.
+    pub(crate) fn blob(&self, id: u64, known: &Known) -> Result<Arc<Blob>> {
+        match self.open_blob(id) {
+            Some(blob) => Ok(blob),
+            None => Ok(Arc::new(Blob::open(Arc::clone(&known.fd))?)),
+        }
+    }
+
+    pub(crate) fn attributes(&self, id: u64) -> Result<Shown> {
+        let known = self.tree.get(id)?;
+        if !known.container {
+            return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id));
+        }
+        let found = match self.open_blob(id) {
+            Some(blob) => blob.attributes()?,
+            None => blob::attributes(&known.fd)?,
+        };
+        Ok(Shown::container(&found, id))
+    }
+
+    /// Attributes of a file of which a handle is at hand.
+    pub(crate) fn attributes_of(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
+        let open = handle.and_then(|handle| self.handles.get(handle).ok());
+        match open.as_deref() {
+            Some(Open::Blob { blob, .. }) => Ok(Shown::container(&blob.attributes()?, id)),
+            Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),
+            _ => self.attributes(id),
+        }
+    }
+
+    /// The state of a plain file, if it can be told from any later one by its times.
+    pub(crate) fn stamp_of_plain(stat: &Stat) -> Option<Stamp> {
+        let stamp = Stamp {
+            version: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+        };
+        Self::is_old(stat.st_mtime).then_some(stamp)
+    }
+
+    /// Clocks of file systems are coarse: two changes in quick succession may have one time.
+    pub(crate) fn is_old(seconds: i64) -> bool {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        now.saturating_sub(seconds) > 1
+    }
+}
+
+/// Whether this is a directory.
+pub(crate) fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
+
+/// Whether a directory is a container. The first look is cheap and decides for most.
+fn has_manifest(directory: &Arc<OwnedFd>) -> bool {
+    let found = rustix::fs::statat(&**directory, "aggio-manifest", AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok() && is_container(&crate::held::directory(directory))
+}

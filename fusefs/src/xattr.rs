@@ -1,0 +1,114 @@
+//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a container.
+
+use crate::blob;
+use crate::held;
+use crate::tree::{Known, ROOT};
+use crate::view::View;
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Result};
+use std::os::unix::ffi::OsStrExt;
+
+/// What begins with this is told by aggio and cannot be set.
+const OURS: &str = "user.aggio.";
+/// Names of what is told of a container.
+const OF_CONTAINER: [&str; 5] = ["kind", "generation", "sealed", "size", "directory"];
+/// Names of what is told of the root: who serves it, and what.
+const OF_ROOT: [&str; 3] = ["backend", "pid", "version"];
+/// The longest value or list that the system allows.
+const MOST: usize = 1 << 16;
+
+impl View {
+    fn own_value(&self, id: u64, known: &Known, name: &str) -> Result<Vec<u8>> {
+        if id == ROOT {
+            return match name {
+                "backend" => Ok(self.options.backend.as_os_str().as_bytes().to_vec()),
+                "pid" => Ok(std::process::id().to_string().into_bytes()),
+                "version" => Ok(env!("CARGO_PKG_VERSION").into()),
+                _ => Err(Errno::NODATA.into()),
+            };
+        }
+        if !known.container || !OF_CONTAINER.contains(&name) {
+            return Err(Errno::NODATA.into());
+        }
+        let found = match self.open_blob(id) {
+            Some(blob) => blob.attributes()?,
+            None => blob::attributes(&known.fd)?,
+        };
+        let text = match name {
+            "kind" => "blob".into(),
+            "generation" => found.generation.to_string(),
+            "sealed" => u8::from(found.sealed).to_string(),
+            "size" => found.size.to_string(),
+            _ => held::name(&known.fd),
+        };
+        Ok(text.into_bytes())
+    }
+
+    fn own_names(id: u64, known: &Known) -> &'static [&'static str] {
+        match known.container {
+            true => &OF_CONTAINER,
+            false if id == ROOT => &OF_ROOT,
+            false => &[],
+        }
+    }
+
+    /// The value of an attribute.
+    pub(crate) fn value(&self, id: u64, name: &OsStr) -> Result<Vec<u8>> {
+        let known = self.tree.get(id)?;
+        if let Some(ours) = name.to_str().and_then(|name| name.strip_prefix(OURS)) {
+            return self.own_value(id, &known, ours);
+        }
+        if known.container && name.as_bytes().starts_with(b"system.") {
+            // Access lists of the directory are not those of the file.
+            return Err(Errno::NODATA.into());
+        }
+        let mut value = vec![0; MOST];
+        let size = rustix::fs::getxattr(held::path(&known.fd), name, value.as_mut_slice())?;
+        value.truncate(size);
+        Ok(value)
+    }
+
+    /// All names, each with a zero byte behind it.
+    pub(crate) fn names(&self, id: u64) -> Result<Vec<u8>> {
+        let known = self.tree.get(id)?;
+        let mut names = vec![0; MOST];
+        let size = match rustix::fs::listxattr(held::path(&known.fd), names.as_mut_slice()) {
+            Ok(size) => size,
+            Err(Errno::OPNOTSUPP) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        names.truncate(size);
+        for name in Self::own_names(id, &known) {
+            names.extend_from_slice(format!("{OURS}{name}\0").as_bytes());
+        }
+        Ok(names)
+    }
+
+    /// The file whose attribute may be changed.
+    fn changed(&self, id: u64, name: &OsStr) -> Result<Known> {
+        if !self.options.write {
+            return Err(ErrorKind::ReadOnlyFilesystem.into());
+        }
+        let known = self.tree.get(id)?;
+        if name.as_bytes().starts_with(OURS.as_bytes()) {
+            return Err(Errno::PERM.into());
+        }
+        if known.container && name.as_bytes().starts_with(b"system.") {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        Ok(known)
+    }
+
+    pub(crate) fn set_value(&self, id: u64, name: &OsStr, value: &[u8], flags: i32) -> Result<()> {
+        let known = self.changed(id, name)?;
+        let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
+        Ok(rustix::fs::setxattr(held::path(&known.fd), name, value, flags)?)
+    }
+
+    pub(crate) fn remove_value(&self, id: u64, name: &OsStr) -> Result<()> {
+        let known = self.changed(id, name)?;
+        Ok(rustix::fs::removexattr(held::path(&known.fd), name)?)
+    }
+}

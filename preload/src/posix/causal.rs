@@ -1,0 +1,33 @@
+//! What a process may tell others must not come before the bytes it speaks of.
+
+use super::reason::Reason;
+use super::{settle, state};
+use libc::c_int;
+
+/// Before a call of MPI: those on files see all bytes of this process, and others may tell of files
+/// whose mode is causal.
+#[inline]
+pub fn before_mpi(function: &str) {
+    if !state::any_dirty() {
+        return;
+    }
+    let on_files = function.starts_with("MPI_File");
+    let about_the_end = matches!(function, "MPI_Finalize" | "MPI_Abort" | "MPI_Init");
+    if on_files || about_the_end {
+        settle::all();
+    } else {
+        settle::causal();
+    }
+}
+
+/// Before a call that writes to `fd` in a way of its own.
+pub fn before_telling(fd: c_int) {
+    settle::causal();
+    settle::settle(fd, None);
+}
+
+/// Before the C library writes to `fd` at the kernel's position.
+pub fn before_printing(fd: c_int) {
+    settle::causal();
+    settle::settle(fd, Some(Reason::Formatted));
+}

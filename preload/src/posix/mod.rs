@@ -1,0 +1,41 @@
+//! Calls of ordinary programs: `open`, `write`, `fopen`, ... on files that a rule of `AGGIO_POSIX` names.
+//!
+//! ```text
+//! symbols       the table of interposed functions, one row each
+//! state         is there anything to do in this process? inside aggio?
+//! descriptors   which description a descriptor belongs to
+//! files         descriptions (shared by dup) and the files that they are open on
+//! dirty         bytes that were written and are not in the kernel yet
+//! spool         the memory that holds them, which outlives the process
+//! settle        what must happen before anybody else looks
+//! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
+//! ```
+//!
+//! Descriptors are the kernel's own, always. A description has a position of ours only while small
+//! writes to it are kept back; whatever is not understood first puts the bytes and the position into
+//! the kernel and then goes there itself.
+
+mod causal;
+mod data;
+mod descriptors;
+mod dirty;
+mod duplicate;
+mod errno;
+mod files;
+mod foreign;
+mod lock;
+mod manage;
+mod open;
+mod process;
+mod reason;
+mod report;
+mod settle;
+mod spawn;
+mod spool;
+mod state;
+mod stdio;
+mod symbols;
+mod system;
+
+pub use causal::before_mpi;
+pub use state::Inside;

@@ -1,0 +1,141 @@
+//! Child processes, other programs in this process, and its end.
+
+use super::files::{self, File};
+use super::reason::Reason;
+use super::symbols::next;
+use super::{descriptors, report, settle, spool, state};
+use libc::c_int;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The list of files is held across `fork`.
+static HOLDING: AtomicBool = AtomicBool::new(false);
+
+/// Has the C library call us around every `fork`.
+pub fn listen_for_fork() {
+    // SAFETY: the functions live as long as the process.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+}
+
+/// Before `fork`: the child shares positions with the parent, so both are the kernel's from now on.
+pub extern "C" fn before_fork() {
+    if !state::active() {
+        return;
+    }
+    let Some(registry) = files::hold_registry() else { return };
+    HOLDING.store(true, Relaxed);
+    for file in &registry.files {
+        let Some(guard) = file.lock() else { continue };
+        // SAFETY: the lock is held.
+        let held = unsafe { file.held() };
+        settle::make_native(file, held, Reason::Fork);
+        // The lock is given back on both sides.
+        std::mem::forget(guard);
+    }
+}
+
+/// After `fork`, in the parent.
+pub extern "C" fn after_fork() {
+    if !state::active() || !HOLDING.swap(false, Relaxed) {
+        return;
+    }
+    files::with_held_registry(|registry| {
+        registry.files.iter().for_each(|file| files::release(file))
+    });
+    files::release_registry();
+}
+
+/// After `fork`, in the child: the spool is the parent's.
+pub extern "C" fn in_child() {
+    if state::active() {
+        after_fork();
+        state::forget_owner();
+        spool::disown();
+    }
+}
+
+/// `_Fork`, which calls nobody.
+pub fn bare_fork() -> libc::pid_t {
+    before_fork();
+    // SAFETY: nothing is passed.
+    let child = unsafe { next::_Fork() };
+    if child == 0 {
+        in_child()
+    } else {
+        after_fork()
+    }
+    child
+}
+
+/// Before `vfork` and `clone`: a child that shares memory, but not descriptors.
+pub extern "C" fn before_vfork() {
+    if state::active() && !state::is_guest() {
+        state::own_table();
+        settle::each(|file, held| settle::make_native(file, held, Reason::Vfork));
+    }
+}
+
+/// Before another program starts, in this process or in a child that does not run ours: everything is
+/// in the kernel, and what it inherits is the kernel's affair.
+pub fn before_program(reason: Reason) {
+    if state::is_guest() {
+        return;
+    }
+    settle::all();
+    for fd in descriptors::all() {
+        // SAFETY: plain numbers.
+        let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
+        if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+            settle::demote(fd, reason);
+        }
+    }
+}
+
+/// Before `exec`: this process becomes another program, if it can.
+pub extern "C" fn before_exec() {
+    if state::active() && !state::is_guest() {
+        settle::each(|file, held| settle::make_native(file, held, Reason::Inherited));
+        if !state::any_dirty() {
+            spool::remove();
+        }
+    }
+}
+
+/// At the end of the process: all bytes are in the kernel, and nothing is kept back any more.
+pub fn at_exit() {
+    if state::is_guest() {
+        return;
+    }
+    state::end();
+    settle::each(finish);
+    if !state::any_dirty() {
+        spool::remove();
+    }
+}
+
+fn finish(file: &'static File, held: &mut files::Held) {
+    settle::drain_quietly(file, held);
+    for fd in descriptors::all() {
+        if let Some(description) = descriptors::get(fd)
+            && description.file().is_some_and(|other| std::ptr::eq(other, file))
+        {
+            settle::sync_position(description);
+        }
+    }
+    if held.count > 0 {
+        super::dirty::lose(file, held, held.error);
+    }
+    settle::give_back(held);
+    if !std::mem::replace(&mut held.told, true) {
+        report::tell(held);
+    }
+}
+
+/// `_exit` and `_Exit`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn exit_now(code: c_int) -> c_int {
+    at_exit();
+    // SAFETY: the caller's argument, passed on.
+    unsafe { next::_exit(code) }
+}

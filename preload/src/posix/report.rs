@@ -1,0 +1,79 @@
+//! The line of `AGGIO_REPORT` about a file that a program used without MPI.
+
+use super::files::{Counts, Held};
+use super::reason::Reason;
+use super::state::Inside;
+use crate::config;
+use agg_core::log;
+use agg_core::rules::Mode;
+use agg_core::settings::Report;
+
+/// Tells what happened to a file that is closed now.
+pub fn tell(held: &Held) {
+    let _inside = Inside::enter();
+    let path = String::from_utf8_lossy(&held.path);
+    match config::get().settings.report {
+        Report::Off => {}
+        Report::Line => log::report(format_args!("{}", line(&path, held.mode, &held.counts))),
+        Report::Json => log::report(format_args!("{}", json(&path, held.mode, &held.counts))),
+    }
+}
+
+fn reasons(counts: &Counts) -> impl Iterator<Item = (&'static str, u64)> {
+    Reason::TEXTS.into_iter().zip(counts.reasons).filter(|(_, count)| *count > 0)
+}
+
+fn line(path: &str, mode: Mode, counts: &Counts) -> String {
+    let Counts { kept, kept_bytes, drains, lost, .. } = counts;
+    let mut line = format!(
+        "report: {path}: without MPI, mode {}; {kept} writes kept back, {kept_bytes} bytes, \
+         stored by {drains} requests",
+        mode.name()
+    );
+    if *lost > 0 {
+        line += &format!("; {lost} bytes LOST");
+    }
+    for (reason, count) in reasons(counts) {
+        line += &format!("; left to the kernel: {reason} ({count})");
+    }
+    line
+}
+
+fn json(path: &str, mode: Mode, counts: &Counts) -> String {
+    let Counts { kept, kept_bytes, drains, lost, .. } = counts;
+    let reasons: Vec<String> =
+        reasons(counts).map(|(reason, count)| format!("\"{reason}\":{count}")).collect();
+    format!(
+        "{{\"aggio_posix_report\":1,\"file\":{},\"mode\":\"{}\",\"kept_writes\":{kept},\
+         \"kept_bytes\":{kept_bytes},\"requests\":{drains},\"lost_bytes\":{lost},\
+         \"left_to_the_kernel\":{{{}}}}}",
+        agg_core::report::quoted(path),
+        mode.name(),
+        reasons.join(",")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Counts {
+        let mut counts = Counts { kept: 7, kept_bytes: 70, drains: 2, ..Counts::default() };
+        counts.reasons[Reason::Mapped as usize] = 1;
+        counts
+    }
+
+    #[test]
+    fn the_line_tells_writes_requests_and_why_the_kernel_did_the_rest() {
+        let text = line("/d/o", Mode::Close, &counts());
+        assert!(text.contains("7 writes kept back, 70 bytes, stored by 2 requests"), "{text}");
+        assert!(text.ends_with("left to the kernel: mapped into memory (1)"), "{text}");
+    }
+
+    #[test]
+    fn the_json_line_quotes_the_name() {
+        let text = json("/d/\"o\"", Mode::Causal, &counts());
+        assert!(text.contains(r#""file":"/d/\"o\"","mode":"causal","kept_writes":7"#), "{text}");
+        assert!(text.ends_with(r#""left_to_the_kernel":{"mapped into memory":1}}"#), "{text}");
+    }
+}

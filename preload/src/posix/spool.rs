@@ -1,0 +1,109 @@
+//! The spool file of this process, made when the first small write is kept back.
+
+use super::errno::Keep;
+use super::lock::Lock;
+use super::state::Inside;
+use crate::config;
+use agg_core::log::{self, Level};
+use agg_core::spool::{self, Slot, Spool};
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+
+struct Own {
+    lock: Lock,
+    spool: UnsafeCell<Option<Spool>>,
+}
+// SAFETY: the spool is only touched with the lock.
+unsafe impl Sync for Own {}
+
+static OWN: Own = Own { lock: Lock::new(), spool: UnsafeCell::new(None) };
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+
+fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
+    let _guard = OWN.lock.lock()?;
+    // SAFETY: the lock is held.
+    Some(work(unsafe { &mut *OWN.spool.get() }))
+}
+
+/// Room for the file of this name, device and inode; `None`, after a word to the user, if there is
+/// none.
+pub fn slot(path: &[u8], identity: [u64; 2]) -> Option<Slot> {
+    let (_inside, _errno) = (Inside::enter(), Keep::new());
+    with(|own| {
+        if own.is_none() {
+            match Spool::create(Path::new(&config::get().settings.spool)) {
+                Ok(spool) => {
+                    DESCRIPTOR.store(spool.descriptor(), Relaxed);
+                    *own = Some(spool);
+                }
+                Err(error) => complain(&error.to_string()),
+            }
+        }
+        let slot = own.as_mut()?.slot(path, identity[0], identity[1]);
+        slot.map_err(|error| complain(&error.to_string())).ok()
+    })?
+}
+
+fn complain(what: &str) {
+    let text = format!("small writes to files of AGGIO_POSIX are not kept back: {what}");
+    log::once(Level::Warn, &text);
+}
+
+/// Gives back a slot whose bytes are in their file.
+pub fn give_back(slot: Slot) {
+    with(|own| {
+        if let Some(own) = own {
+            own.give_back(slot);
+        }
+    });
+}
+
+/// Whether `fd` is the spool's, which the program knows nothing of.
+#[inline]
+pub fn is_descriptor(fd: c_int) -> bool {
+    fd >= 0 && fd == DESCRIPTOR.load(Relaxed)
+}
+
+/// The spool's descriptor, if there is one.
+pub fn descriptor() -> Option<c_int> {
+    Some(DESCRIPTOR.load(Relaxed)).filter(|fd| *fd >= 0)
+}
+
+/// Removes the spool file; no byte is in it any more.
+pub fn remove() {
+    let (_inside, _errno) = (Inside::enter(), Keep::new());
+    with(|own| {
+        if let Some(spool) = own.take() {
+            spool.remove();
+            DESCRIPTOR.store(-1, Relaxed);
+        }
+    });
+}
+
+/// In a child process: the spool is the parent's.
+pub fn disown() {
+    let _inside = Inside::enter();
+    with(|own| {
+        DESCRIPTOR.store(-1, Relaxed);
+        drop(own.take());
+    });
+}
+
+/// Finishes what killed processes of this user have left.
+pub fn recover() {
+    let directory = Path::new(&config::get().settings.spool);
+    for one in spool::recover(directory).unwrap_or_default() {
+        let (path, bytes) = (one.path.display(), one.bytes);
+        match one.error {
+            None => {
+                agg_core::log!(Level::Info, "{path}: {bytes} bytes of a killed process written");
+            }
+            Some(error) => {
+                let text = format!("{}: left in {}", error, one.spool.display());
+                log::once(Level::Error, &text);
+            }
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The table of all interposed functions of the C library; everything else about them is derived
+//! from it.
+//!
+//! One row is: kind, names, arguments, result, and what is done when there is something to do. Names
+//! of one row have the same meaning and the same arguments, as on all machines with 64-bit `off_t`.
+//! Each name becomes an exported function and a way to the next one (`next::name`), and one line of
+//! [`aggio_interposed_posix`]. The kind says when there is something to do; otherwise the call goes on:
+//!
+//! * `fd`: the first argument is a descriptor of ours,
+//! * `out`: that, or something of mode causal is kept back,
+//! * `any`: there are rules,
+//! * `path`: there are rules; everything that is kept back is written out, then the call goes on.
+
+use super::errno;
+use super::reason::Reason;
+use super::{
+    causal, data, descriptors, duplicate, foreign, manage, open, process, settle, spawn, state,
+    stdio,
+};
+use libc::{
+    FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
+    ssize_t,
+};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The next function of a name, behind this library.
+pub struct Slot {
+    name: &'static str,
+    address: AtomicUsize,
+}
+
+impl Slot {
+    const fn new(name: &'static str) -> Self {
+        Self { name, address: AtomicUsize::new(0) }
+    }
+
+    /// Its address; 0 if there is none.
+    #[inline(always)]
+    fn get(&self) -> usize {
+        match self.address.load(Relaxed) {
+            0 => self.look(),
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn look(&self) -> usize {
+        let found = find(self.name);
+        self.address.store(found, Relaxed);
+        found
+    }
+}
+
+/// The address of the next function of `name`, which ends with a zero byte; 0 if there is none.
+pub fn find(name: &'static str) -> usize {
+    let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { return 0 };
+    // SAFETY: the name is a C string; a library that is loaded is not loaded again.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if !next.is_null() {
+            return next as usize;
+        }
+        let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if library.is_null() { 0 } else { libc::dlsym(library, name.as_ptr()) as usize }
+    }
+}
+
+/// What a call returns when there is no next function.
+trait Missing {
+    fn missing() -> Self;
+}
+
+macro_rules! missing {
+    ($($ty:ty),*) => { $(impl Missing for $ty {
+        #[cold]
+        fn missing() -> Self {
+            errno::fail(libc::ENOSYS) as $ty
+        }
+    })* };
+}
+missing!(c_int, i64, isize);
+
+impl<T> Missing for *mut T {
+    #[cold]
+    fn missing() -> Self {
+        errno::set(libc::ENOSYS);
+        std::ptr::null_mut()
+    }
+}
+
+impl Missing for () {
+    #[cold]
+    fn missing() {}
+}
+
+macro_rules! table {
+    ($($kind:ident [$first:ident $($name:ident)*] $arguments:tt -> $ret:ty = $body:tt;)*) => {
+        /// The names of all interposed functions of the C library, one a line.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub extern "C" fn aggio_interposed_posix() -> *const c_char {
+            const LEN: usize = spawn::NAMES.len() + TABLE.len() + 1;
+            static NAMES: [u8; LEN] = joined();
+            NAMES.as_ptr().cast()
+        }
+
+        const TABLE: &str = concat!(
+            $(stringify!($first), "\n", $(stringify!($name), "\n",)*)*
+        );
+
+        $(row! { $kind $first $arguments [$ret] $body } $(row! { $kind $name $arguments [$ret] $body })*)*
+
+        /// The next functions; called with the arguments of the interposed ones.
+        #[allow(non_snake_case, dead_code, reason = "the names are the C library's")]
+        pub mod next {
+            use super::*;
+            $(next! { $first $arguments [$ret] } $(next! { $name $arguments [$ret] })*)*
+
+            /// Where they are.
+            #[allow(non_upper_case_globals, reason = "the names are the C library's")]
+            pub mod slots {
+                use super::Slot;
+                $(
+                    pub static $first: Slot = Slot::new(concat!(stringify!($first), "\0"));
+                    $(pub static $name: Slot = Slot::new(concat!(stringify!($name), "\0"));)*
+                )*
+            }
+        }
+
+        /// Looks all next functions up.
+        pub fn resolve() {
+            let _errno = errno::Keep::new();
+            $(next::slots::$first.get(); $(next::slots::$name.get();)*)*
+        }
+    };
+}
+
+macro_rules! row {
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {}) => {
+        row! { any $name ($($arg: $ty),*) [$ret] {{
+            settle::all();
+            next::$name($($arg),*)
+        }} }
+    };
+    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* }) => {
+        const _: () = {
+            // SAFETY: the signature is the one that the C library has for this name.
+            #[cfg_attr(not(test), unsafe(export_name = stringify!($name)))]
+            #[cfg_attr(test, allow(dead_code, reason = "nobody is interposed in tests"))]
+            unsafe extern "C" fn hook($($arg: $ty),*) -> $ret {
+                if !state::active() || idle!($kind $($arg),*) {
+                    // SAFETY: the caller's arguments, passed on.
+                    return unsafe { next::$name($($arg),*) };
+                }
+                // SAFETY: the caller promises what the C library demands of these arguments.
+                #[allow(unused_unsafe, reason = "not every row needs it")]
+                unsafe { $($body)* }
+            }
+        };
+    };
+}
+
+/// Whether there is nothing to do.
+macro_rules! idle {
+    (any $($arg:ident),*) => {
+        false
+    };
+    (fd $fd:ident $(, $arg:ident)*) => {
+        !descriptors::has($fd)
+    };
+    (out $fd:ident $(, $arg:ident)*) => {
+        !descriptors::has($fd) && state::CAUSAL.load(Relaxed) == 0
+    };
+}
+
+macro_rules! next {
+    ($name:ident ($($arg:ident: $ty:ty),*) [$ret:ty]) => {
+        /// Calls the next function of this name.
+        ///
+        /// # Safety
+        /// The arguments are what it demands of them.
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments, reason = "the C library's signature")]
+        pub unsafe fn $name($($arg: $ty),*) -> $ret {
+            match slots::$name.get() {
+                0 => Missing::missing(),
+                // SAFETY: the next function has the signature that the C library declares.
+                address => unsafe {
+                    let next: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(address);
+                    next($($arg),*)
+                },
+            }
+        }
+    };
+}
+
+/// Two lists and a final zero.
+const fn joined<const LEN: usize>() -> [u8; LEN] {
+    let (one, two) = (TABLE.as_bytes(), spawn::NAMES.as_bytes());
+    let mut all = [0; LEN];
+    let mut index = 0;
+    while index < one.len() + two.len() {
+        all[index] = if index < one.len() { one[index] } else { two[index - one.len()] };
+        index += 1;
+    }
+    all
+}
+
+/// Memory of a type that only travels through.
+type Any = *mut c_void;
+/// A name of a file.
+type Path = *const c_char;
+
+table! {
+    // Opening and closing.
+    any [open open64 __open __open64] (path: Path, flags: c_int, mode: mode_t) -> c_int
+        = { settle::all(); open::adopt(next::open64(path, flags, mode)) };
+    any [__open_2 __open64_2] (path: Path, flags: c_int) -> c_int
+        = { settle::all(); open::adopt(next::__open64_2(path, flags)) };
+    any [openat openat64] (at: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
+        = { settle::all(); open::adopt(next::openat64(at, path, flags, mode)) };
+    any [__openat_2 __openat64_2] (at: c_int, path: Path, flags: c_int) -> c_int
+        = { settle::all(); open::adopt(next::__openat64_2(at, path, flags)) };
+    any [creat creat64] (path: Path, mode: mode_t) -> c_int
+        = { settle::all(); open::adopt(next::creat64(path, mode)) };
+    any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
+        = { settle::all(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
+    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::adopt(next::mkstemp64(name)) };
+    any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
+        = { open::adopt(next::mkostemp64(name, flags)) };
+    any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
+        = { open::adopt(next::mkstemps64(name, suffix)) };
+    any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
+        = { open::adopt(next::mkostemps64(name, suffix, flags)) };
+    any [close __close] (fd: c_int) -> c_int = { open::close(fd) };
+    any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
+        = { open::close_range(first, last, flags) };
+    any [closefrom] (first: c_int) -> () = { foreign::close_from(first) };
+
+    // Descriptors of one description.
+    fd [dup] (fd: c_int) -> c_int = { duplicate::duplicate(fd, || next::dup(fd)) };
+    any [dup2 __dup2] (old: c_int, new: c_int) -> c_int
+        = { duplicate::replace(old, new, || next::dup2(old, new)) };
+    any [dup3] (old: c_int, new: c_int, flags: c_int) -> c_int
+        = { duplicate::replace(old, new, || next::dup3(old, new, flags)) };
+    fd [fcntl fcntl64 __fcntl] (fd: c_int, command: c_int, argument: usize) -> c_int
+        = { duplicate::control(fd, command, argument) };
+
+    // Reading.
+    fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
+        = { data::read_at_position(fd, |position| match position {
+            Some(position) => next::pread64(fd, data, len, position as i64),
+            None => next::read(fd, data, len),
+        }) };
+    fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
+        = { data::read_at_position(fd, |position| match position {
+            Some(position) => next::__pread64_chk(fd, data, len, position as i64, room),
+            None => next::__read_chk(fd, data, len, room),
+        }) };
+    fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
+        = { data::read_at_position(fd, |position| match position {
+            Some(position) => next::preadv64(fd, vectors, count, position as i64),
+            None => next::readv(fd, vectors, count),
+        }) };
+    fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
+        = { data::read_at_offset(fd, || next::pread64(fd, data, len, offset)) };
+    fd [__pread_chk __pread64_chk] (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
+        = { data::read_at_offset(fd, || next::__pread64_chk(fd, data, len, offset, room)) };
+    fd [preadv preadv64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
+        = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) };
+    fd [preadv2 preadv64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
+        = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) };
+
+    // Writing.
+    out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
+        = { data::write(fd, data, len) };
+    out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
+        = { data::writev(fd, vectors, count) };
+    out [pwrite pwrite64 __pwrite64] (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
+        = { data::pwrite(fd, data, len, offset) };
+    out [pwritev pwritev64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
+        = { data::pwritev(fd, vectors, count, offset) };
+    out [pwritev2 pwritev64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
+        = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) };
+    out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
+        = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) };
+    out [__vdprintf_chk] (fd: c_int, flag: c_int, format: *const c_char, arguments: Any) -> c_int
+        = { causal::before_printing(fd); next::__vdprintf_chk(fd, flag, format, arguments) };
+
+    // Positions, sizes, facts.
+    fd [lseek lseek64 __lseek] (fd: c_int, offset: off64_t, whence: c_int) -> off64_t
+        = { data::seek(fd, offset, whence) };
+    fd [fstat fstat64] (fd: c_int, facts: Any) -> c_int
+        = { manage::drained(fd, || next::fstat64(fd, facts)) };
+    any [__fxstat __fxstat64] (version: c_int, fd: c_int, facts: Any) -> c_int
+        = { manage::drained(fd, || next::__fxstat64(version, fd, facts)) };
+    fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
+        = { manage::drained(fd, || next::ftruncate64(fd, len)) };
+    fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
+        = { manage::drained(fd, || next::fallocate64(fd, mode, offset, len)) };
+    fd [posix_fallocate posix_fallocate64] (fd: c_int, offset: off64_t, len: off64_t) -> c_int
+        = { manage::drained_number(fd, || next::posix_fallocate64(fd, offset, len)) };
+    fd [posix_fadvise posix_fadvise64] (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
+        = { manage::drained_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) };
+    fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
+        = { manage::drained(fd, || next::readahead(fd, offset, count) as c_int) as ssize_t };
+    fd [fsync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fsync(fd)) };
+    fd [fdatasync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fdatasync(fd)) };
+    fd [sync_file_range] (fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int
+        = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) };
+    path [syncfs] (fd: c_int) -> c_int = {};
+    path [sync] () -> () = {};
+    fd [flock] (fd: c_int, operation: c_int) -> c_int
+        = { manage::drained(fd, || next::flock(fd, operation)) };
+    fd [lockf lockf64] (fd: c_int, command: c_int, len: off64_t) -> c_int
+        = { settle::settle(fd, None); next::lockf64(fd, command, len) };
+    fd [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int
+        = { manage::ioctl(fd, request, argument) };
+    fd [fchmod] (fd: c_int, mode: mode_t) -> c_int
+        = { manage::drained(fd, || next::fchmod(fd, mode)) };
+    fd [fchown] (fd: c_int, user: c_uint, group: c_uint) -> c_int
+        = { manage::drained(fd, || next::fchown(fd, user, group)) };
+    fd [futimens] (fd: c_int, times: Any) -> c_int
+        = { manage::drained(fd, || next::futimens(fd, times)) };
+    fd [futimes] (fd: c_int, times: Any) -> c_int
+        = { manage::drained(fd, || next::futimes(fd, times)) };
+    fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
+        = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) };
+
+    // Memory, and bytes that the kernel moves.
+    any [mmap mmap64] (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t) -> Any
+        = { manage::map(address, len, protection, flags, fd, offset) };
+    any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
+        = { manage::between(from, to, || next::sendfile64(to, from, offset, len)) };
+    any [copy_file_range] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
+        = { manage::between(from, to, || next::copy_file_range(from, at, to, there, len, flags)) };
+    any [splice] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
+        = { manage::between(from, to, || next::splice(from, at, to, there, len, flags)) };
+    any [aio_read aio_read64] (block: *mut c_int) -> c_int
+        = { foreign::before_asynchronous(block); next::aio_read64(block) };
+    any [aio_write aio_write64] (block: *mut c_int) -> c_int
+        = { foreign::before_asynchronous(block); next::aio_write64(block) };
+    any [aio_fsync aio_fsync64] (operation: c_int, block: *mut c_int) -> c_int
+        = { foreign::before_asynchronous(block); next::aio_fsync64(operation, block) };
+    any [lio_listio lio_listio64] (mode: c_int, list: *const *mut c_int, count: c_int, event: Any) -> c_int
+        = { foreign::before_list(list, count); next::lio_listio64(mode, list, count, event) };
+    any [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long
+        = { foreign::system_call(number, [a, b, c, d, e, f]) };
+
+    // Names.
+    path [stat stat64] (path: Path, facts: Any) -> c_int = {};
+    path [lstat lstat64] (path: Path, facts: Any) -> c_int = {};
+    path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {};
+    path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {};
+    path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {};
+    path [__fxstatat __fxstatat64] (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
+        = {};
+    path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {};
+    path [truncate truncate64] (path: Path, len: off64_t) -> c_int = {};
+    any [rename] (from: Path, to: Path) -> c_int
+        = { settle::before_rename(); next::rename(from, to) };
+    any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
+        = { settle::before_rename(); next::renameat(at, from, there, to) };
+    any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
+        = { settle::before_rename(); next::renameat2(at, from, there, to, flags) };
+    any [unlink] (path: Path) -> c_int = { settle::before_rename(); next::unlink(path) };
+    any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
+        = { settle::before_rename(); next::unlinkat(at, path, flags) };
+    any [remove] (path: Path) -> c_int = { settle::before_rename(); next::remove(path) };
+    path [link] (from: Path, to: Path) -> c_int = {};
+    path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {};
+    path [chmod] (path: Path, mode: mode_t) -> c_int = {};
+    path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {};
+    path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int = {};
+    path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int = {};
+    path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {};
+    path [utime] (path: Path, times: Any) -> c_int = {};
+    path [utimes] (path: Path, times: Any) -> c_int = {};
+    path [lutimes] (path: Path, times: Any) -> c_int = {};
+    path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {};
+    path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {};
+    path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {};
+    any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };
+
+    // Processes.
+    any [_Fork] () -> pid_t = { process::bare_fork() };
+    any [execve] (path: Path, arguments: Any, environment: Any) -> c_int
+        = { process::before_exec(); next::execve(path, arguments, environment) };
+    any [execv] (path: Path, arguments: Any) -> c_int
+        = { process::before_exec(); next::execv(path, arguments) };
+    any [execvp] (path: Path, arguments: Any) -> c_int
+        = { process::before_exec(); next::execvp(path, arguments) };
+    any [execvpe] (path: Path, arguments: Any, environment: Any) -> c_int
+        = { process::before_exec(); next::execvpe(path, arguments, environment) };
+    any [fexecve] (fd: c_int, arguments: Any, environment: Any) -> c_int
+        = { process::before_exec(); next::fexecve(fd, arguments, environment) };
+    any [execveat] (at: c_int, path: Path, arguments: Any, environment: Any, flags: c_int) -> c_int
+        = { process::before_exec(); next::execveat(at, path, arguments, environment, flags) };
+    any [posix_spawn] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, environment: Any) -> c_int
+        = {
+            process::before_program(Reason::Spawn);
+            next::posix_spawn(pid, path, actions, attributes, arguments, environment)
+        };
+    any [posix_spawnp] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, environment: Any) -> c_int
+        = {
+            process::before_program(Reason::Spawn);
+            next::posix_spawnp(pid, path, actions, attributes, arguments, environment)
+        };
+    any [posix_spawn_file_actions_adddup2] (actions: Any, fd: c_int, new: c_int) -> c_int
+        = {
+            settle::demote(fd, Reason::Spawn);
+            next::posix_spawn_file_actions_adddup2(actions, fd, new)
+        };
+    any [system] (command: *const c_char) -> c_int
+        = { process::before_program(Reason::Spawn); next::system(command) };
+    any [popen] (command: *const c_char, mode: *const c_char) -> *mut FILE
+        = { process::before_program(Reason::Spawn); next::popen(command, mode) };
+    any [_exit _Exit] (code: c_int) -> c_int = { process::exit_now(code) };
+    any [quick_exit] (code: c_int) -> c_int = { process::at_exit(); next::quick_exit(code) };
+    any [abort] () -> c_int = { process::at_exit(); next::abort() };
+
+    // Streams.
+    any [fopen fopen64] (path: Path, mode: *const c_char) -> *mut FILE = { stdio::open(path, mode) };
+    any [freopen freopen64] (path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE
+        = { stdio::reopen(path, mode, stream) };
+    fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) };
+    any [fopencookie] (cookie: Any, mode: *const c_char, functions: stdio::Functions) -> *mut FILE
+        = { next::fopencookie(cookie, mode, functions) };
+
+    // What others hear.
+    any [sendmsg] (socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t
+        = { foreign::before_message(message); next::sendmsg(socket, message, flags) };
+    any [sendmmsg] (socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int
+        = { foreign::before_messages(messages, count); next::sendmmsg(socket, messages, count, flags) };
+    any [send] (socket: c_int, data: Any, len: size_t, flags: c_int) -> ssize_t
+        = { settle::causal(); next::send(socket, data, len, flags) };
+    any [sendto] (socket: c_int, data: Any, len: size_t, flags: c_int, to: Any, room: c_uint) -> ssize_t
+        = { settle::causal(); next::sendto(socket, data, len, flags, to, room) };
+    any [vmsplice] (fd: c_int, vectors: *const iovec, count: size_t, flags: c_uint) -> ssize_t
+        = { settle::causal(); next::vmsplice(fd, vectors, count, flags) };
+    any [kill] (process: pid_t, signal: c_int) -> c_int
+        = { settle::all(); next::kill(process, signal) };
+    any [killpg] (group: pid_t, signal: c_int) -> c_int
+        = { settle::all(); next::killpg(group, signal) };
+    any [raise] (signal: c_int) -> c_int = { settle::all(); next::raise(signal) };
+    any [sigqueue] (process: pid_t, signal: c_int, value: usize) -> c_int
+        = { settle::causal(); next::sigqueue(process, signal, value) };
+    any [sem_post] (semaphore: Any) -> c_int = { settle::causal(); next::sem_post(semaphore) };
+    any [semop] (set: c_int, operations: Any, count: size_t) -> c_int
+        = { settle::causal(); next::semop(set, operations, count) };
+    any [msgsnd] (queue: c_int, message: Any, len: size_t, flags: c_int) -> c_int
+        = { settle::causal(); next::msgsnd(queue, message, len, flags) };
+    any [mq_send] (queue: c_int, data: Any, len: size_t, priority: c_uint) -> c_int
+        = { settle::causal(); next::mq_send(queue, data, len, priority) };
+    any [eventfd_write] (fd: c_int, value: u64) -> c_int
+        = { settle::causal(); next::eventfd_write(fd, value) };
+}

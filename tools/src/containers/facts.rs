@@ -1,0 +1,126 @@
+//! What is known about a path: a container, or a file as it is.
+
+use super::at;
+use agg_core::blob::{Container, is_container};
+use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A file, or what looks like one.
+pub(super) struct Facts {
+    pub(super) path: PathBuf,
+    pub(super) kind: &'static str,
+    pub(super) size: u64,
+    pub(super) mode: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) modified: SystemTime,
+    /// Bytes that it takes in the file system.
+    pub(super) stored: u64,
+    pub(super) blob: Option<Blob>,
+}
+
+/// What only a container has.
+pub(super) struct Blob {
+    pub(super) generation: u64,
+    pub(super) sealed: bool,
+    pub(super) logs: usize,
+}
+
+impl Facts {
+    /// What is at `path`; a symbolic link is itself.
+    pub(super) fn of(path: &Path) -> Result<Self, String> {
+        let found = std::fs::symlink_metadata(path).map_err(|why| at(path, why))?;
+        if found.is_dir() && is_container(path) {
+            return Self::of_container(path);
+        }
+        let kind = match found.file_type() {
+            kind if kind.is_dir() => "directory",
+            kind if kind.is_file() => "file",
+            kind if kind.is_symlink() => "link",
+            _ => "special",
+        };
+        Ok(Facts {
+            path: path.into(),
+            kind,
+            size: found.len(),
+            mode: found.mode() & 0o7777,
+            uid: found.uid(),
+            gid: found.gid(),
+            modified: found.modified().unwrap_or(UNIX_EPOCH),
+            stored: found.blocks() * 512,
+            blob: None,
+        })
+    }
+
+    fn of_container(path: &Path) -> Result<Self, String> {
+        let container = Container::open(path).map_err(|why| at(path, why))?;
+        let found = container.attributes().map_err(|why| at(path, why))?;
+        let names = std::fs::read_dir(path).map_err(|why| at(path, why))?;
+        let is_log =
+            |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|end| end == "log");
+        let logs = names.flatten().filter(|entry| is_log(&entry.file_name())).count();
+        let blob = Blob { generation: found.generation, sealed: found.sealed, logs };
+        Ok(Facts {
+            path: path.into(),
+            kind: "container",
+            size: found.size,
+            mode: found.mode,
+            uid: found.uid,
+            gid: found.gid,
+            modified: found.mtime,
+            stored: found.blocks * 512,
+            blob: Some(blob),
+        })
+    }
+
+    /// Seconds since 1970.
+    fn seconds(&self) -> f64 {
+        match self.modified.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_secs_f64(),
+            Err(before) => -before.duration().as_secs_f64(),
+        }
+    }
+
+    pub(super) fn as_json(&self) -> Value {
+        let mut object = json!({
+            "path": self.path.display().to_string(),
+            "kind": self.kind,
+            "size": self.size,
+            "mode": format!("{:04o}", self.mode),
+            "uid": self.uid,
+            "gid": self.gid,
+            "mtime": self.seconds(),
+            "stored": self.stored,
+        });
+        if let (Some(blob), Some(map)) = (&self.blob, object.as_object_mut()) {
+            map.insert("generation".into(), blob.generation.into());
+            map.insert("sealed".into(), blob.sealed.into());
+            map.insert("logs".into(), blob.logs.into());
+        }
+        object
+    }
+
+    /// The mode as `ls` writes it.
+    pub(super) fn mode_in_letters(&self) -> String {
+        let first = match self.kind {
+            "directory" => 'd',
+            "link" => 'l',
+            "container" => 'c',
+            "special" => 's',
+            _ => '-',
+        };
+        let bits = (0..9).map(|bit| {
+            let letter = ['r', 'w', 'x'][bit % 3];
+            if self.mode & (0o400 >> bit) != 0 { letter } else { '-' }
+        });
+        std::iter::once(first).chain(bits).collect()
+    }
+}
+
+/// Facts as a document.
+pub(super) fn document(files: &[Facts]) -> String {
+    let files: Vec<Value> = files.iter().map(Facts::as_json).collect();
+    format!("{:#}\n", json!({ "schema": 1, "files": files }))
+}

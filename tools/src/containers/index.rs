@@ -1,0 +1,113 @@
+//! `aggio index`: brings a container up to date for readers, and tells what it consists of.
+
+use super::at;
+use crate::Answer;
+use agg_core::Extent;
+use agg_core::blob::Container;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file that are looked at in one step.
+const WINDOW: u64 = 1 << 30;
+
+/// Arguments of `aggio index`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Containers
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Change nothing: only tell
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a container consists of.
+struct Told {
+    size: u64,
+    generation: u64,
+    sealed: bool,
+    pieces: u64,
+    holes: u64,
+    bytes_in_holes: u64,
+}
+
+impl Arguments {
+    /// The answer to the command.
+    pub(crate) fn run(&self) -> Answer {
+        let mut answer = Answer::default();
+        let mut objects = Vec::new();
+        for path in &self.paths {
+            match self.tell(path) {
+                Err(why) => answer.findings.push(format!("index: {why}")),
+                Ok(told) if self.json => objects.push(object(path, &told)),
+                Ok(told) => answer.text.push_str(&line(path, &told)),
+            }
+        }
+        if self.json {
+            answer.text = format!("{:#}\n", json!({ "schema": 1, "containers": objects }));
+        }
+        answer
+    }
+
+    fn tell(&self, path: &Path) -> Result<Told, String> {
+        let told = |why: agg_core::Error| at(path, why);
+        let container = Container::open(path).map_err(told)?;
+        if !self.dry_run {
+            // Whoever closes last seals; while others write this changes nothing.
+            container.writer().and_then(agg_core::blob::Writer::close).map_err(told)?;
+        }
+        let reader = container.reader().map_err(told)?;
+        let size = reader.size();
+        let mut found = Told {
+            size,
+            generation: reader.generation(),
+            sealed: reader.is_sealed(),
+            pieces: 0,
+            holes: 0,
+            bytes_in_holes: 0,
+        };
+        let mut place = 0;
+        while place < size {
+            let range = Extent::new(place, WINDOW.min(size - place));
+            for segment in reader.segments(range).map_err(told)? {
+                match segment.source {
+                    Some(_) => found.pieces += 1,
+                    None => {
+                        found.holes += 1;
+                        found.bytes_in_holes += segment.logical.len;
+                    }
+                }
+            }
+            place += range.len;
+        }
+        Ok(found)
+    }
+}
+
+fn line(path: &Path, told: &Told) -> String {
+    let state = if told.sealed { "sealed" } else { "not sealed: somebody is writing" };
+    format!(
+        "{}: {} bytes, generation {}, {state}; {} pieces, {} holes of {} bytes\n",
+        path.display(),
+        told.size,
+        told.generation,
+        told.pieces,
+        told.holes,
+        told.bytes_in_holes
+    )
+}
+
+fn object(path: &Path, told: &Told) -> serde_json::Value {
+    json!({
+        "path": path.display().to_string(),
+        "size": told.size,
+        "generation": told.generation,
+        "sealed": told.sealed,
+        "pieces": told.pieces,
+        "holes": told.holes,
+        "bytes_in_holes": told.bytes_in_holes,
+    })
+}

@@ -1,0 +1,58 @@
+//! Manual pages and completions of shells, made from the definition of the commands.
+
+use crate::Answer;
+use clap::CommandFactory;
+
+/// Arguments of `aggio completions`.
+#[derive(clap::Args)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    /// The answer to the command.
+    pub(crate) fn run(&self) -> Answer {
+        let mut bytes = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::Arguments::command(), "aggio", &mut bytes);
+        Answer { text: String::from_utf8_lossy(&bytes).into_owned(), ..Answer::default() }
+    }
+}
+
+/// Arguments of `aggio manual`.
+#[derive(clap::Args)]
+pub(crate) struct Manual {
+    /// A command; without it the page of aggio itself
+    command: Option<String>,
+}
+
+impl Manual {
+    /// The answer to the command.
+    pub(crate) fn run(&self) -> Answer {
+        match self.page() {
+            Ok(text) => Answer { text, ..Answer::default() },
+            Err(why) => Answer::failed(format!("manual: {why}")),
+        }
+    }
+
+    fn page(&self) -> Result<String, String> {
+        let mut aggio = crate::Arguments::command();
+        aggio.build();
+        let command = match &self.command {
+            None => aggio,
+            Some(name) => {
+                aggio.find_subcommand(name).ok_or_else(|| format!("{name}: no command"))?.clone()
+            }
+        };
+        let title = command.get_display_name().unwrap_or("aggio").to_ascii_uppercase();
+        let page = clap_mangen::Man::new(command)
+            .title(title)
+            .section("1")
+            .date("")
+            .source("aggio")
+            .manual("aggio manual");
+        let mut bytes = Vec::new();
+        page.render(&mut bytes).map_err(|why| why.to_string())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
