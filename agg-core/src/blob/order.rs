@@ -24,6 +24,8 @@ pub(crate) enum Word {
     Truncations = 2,
     /// 1 while the other words are right.
     Ready = 3,
+    /// Frames that were completely written: grows with each, before the writer is told.
+    Done = 4,
 }
 
 /// Bytes of the file.
@@ -102,6 +104,15 @@ impl Order {
             file.set_len(BYTES as u64).map_err(|error| fail("ftruncate", error))?;
         }
         let mapping = if map { Mapping::new(&file).ok() } else { None };
+        Ok(Self { file, path, mapping })
+    }
+
+    /// Opens the file of `dir`, which is there, to look at its words.
+    pub(crate) fn watch(dir: &Dir) -> Result<Self> {
+        let file = dir.part(ORDER, true)?;
+        let path = dir.path_of(ORDER);
+        let len = file.metadata().map_err(|error| failed("fstat", &error, &path))?.len();
+        let mapping = Mapping::new(&file).ok().filter(|_| len >= BYTES as u64);
         Ok(Self { file, path, mapping })
     }
 

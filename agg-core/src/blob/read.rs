@@ -3,10 +3,12 @@
 use super::container::Shared;
 use super::descriptors::Descriptors;
 use super::dir::log_name;
+use super::order::{Order, Word};
 use super::view::View;
 use super::{damaged, failed, gather};
 use crate::{Extent, Result};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// Bytes of the logical file that lie together in a log, or are zeros that nobody wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +25,17 @@ pub struct Reader {
     shared: Arc<Shared>,
     files: Descriptors,
     view: RwLock<View>,
+    /// Tells whether anybody wrote; `None` if it cannot be had.
+    order: OnceLock<Option<Order>>,
+    /// How many frames there were when the logs were looked at.
+    seen: AtomicU64,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
         let files = Descriptors::new();
         let view = RwLock::new(View::load(&shared.dir, &files)?);
-        Ok(Self { shared, files, view })
+        Ok(Self { shared, files, view, order: OnceLock::new(), seen: AtomicU64::new(0) })
     }
 
     /// Bytes of the file.
@@ -108,6 +114,24 @@ impl Reader {
             return Ok(true);
         }
         view.scan(dir, &self.files)
+    }
+
+    /// As [`refresh`](Reader::refresh), but looks at the logs only if the shared counter of frames has grown.
+    ///
+    /// # Errors
+    ///
+    /// As those of `refresh`.
+    pub fn catch_up(&self) -> Result<bool> {
+        let order = self.order.get_or_init(|| Order::watch(&self.shared.dir).ok());
+        let done = order.as_ref().and_then(|order| order.load(Word::Done).ok());
+        let Some(done) = done else { return self.refresh() };
+        // One more than the count, so that nothing is known before the first look.
+        if self.seen.load(Ordering::Acquire) == done.wrapping_add(1) {
+            return Ok(false);
+        }
+        let changed = self.refresh()?;
+        self.seen.store(done.wrapping_add(1), Ordering::Release);
+        Ok(changed)
     }
 
     fn view(&self) -> RwLockReadGuard<'_, View> {

@@ -98,6 +98,7 @@ impl Writer {
             let strips = [Strip::one(extent)];
             let words = Words { kind: Kind::Data, strips: &strips, seq, last_seq: seq };
             log.append(&self.shared.dir, &words, &[data])?;
+            self.order.add(Word::Done, 1)?;
             self.order.raise(Word::Size, extent.end())?;
         }
         Ok(offset)
@@ -110,6 +111,7 @@ impl Writer {
             let seq = self.order.add(Word::Next, pieces)?;
             let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
             log.append(&self.shared.dir, &words, data)?;
+            self.order.add(Word::Done, 1)?;
             truncations
         };
         self.order.raise(Word::Size, end)?;
@@ -185,7 +187,8 @@ impl Writer {
         let seq = self.order.add(Word::Next, 1)?;
         let strips = [Strip { start: range.offset, length: range.len, stride: 0, count: 1 }];
         let words = Words { kind, strips: &strips, seq, last_seq: seq };
-        log.append(&self.shared.dir, &words, &[])
+        log.append(&self.shared.dir, &words, &[])?;
+        self.order.add(Word::Done, 1).map(drop)
     }
 
     /// The size of the logical file, with what all writers of this node have written.

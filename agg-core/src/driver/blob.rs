@@ -100,7 +100,7 @@ impl BlobFile {
             || self.container.reader(),
             |reader| {
                 // Other ranks may have written since.
-                reader.refresh()?;
+                reader.catch_up()?;
                 act(reader)
             },
         )
@@ -183,7 +183,7 @@ impl Driver for BlobFile {
                 &self.reader,
                 || self.container.reader(),
                 |reader| {
-                    reader.refresh()?;
+                    reader.catch_up()?;
                     Ok(reader.size())
                 },
             ),

@@ -3,7 +3,7 @@
 use super::files::{self, Access};
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, errno, open, settle, spool, state};
+use super::{containers, descriptors, errno, open, settle, spool, state};
 use libc::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -41,6 +41,21 @@ pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int 
     if old == new || !valid() {
         return kernel();
     }
+    containers::before_change(new);
+    if containers::has(old) {
+        if descriptors::has(new) && !state::is_guest() {
+            let _ = open::forget(new);
+        }
+        return containers::duplicate(old, kernel());
+    }
+    if containers::has(new) && !state::is_guest() {
+        let _ = containers::forget(new);
+    }
+    let kernel = || {
+        let made = kernel();
+        containers::after_change(new);
+        made
+    };
     if descriptors::has(new) && !state::is_guest() {
         // What could not be stored is not told here, as the kernel does not tell it.
         let _ = open::forget(new);

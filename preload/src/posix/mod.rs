@@ -7,6 +7,7 @@
 //! files         descriptions (shared by dup) and the files that they are open on
 //! dirty         bytes that were written and are not in the kernel yet
 //! spool         the memory that holds them, which outlives the process
+//! containers    files that are blob containers
 //! settle        what must happen before anybody else looks
 //! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
 //! ```
@@ -16,6 +17,7 @@
 //! the kernel and then goes there itself.
 
 mod causal;
+mod containers;
 mod data;
 mod descriptors;
 mod dirty;

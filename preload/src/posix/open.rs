@@ -4,7 +4,7 @@ use super::files::{self, Access, Description, File};
 use super::reason::Reason;
 use super::state::{self, Inside};
 use super::symbols::next;
-use super::{descriptors, dirty, errno, report, settle, spool};
+use super::{containers, descriptors, dirty, errno, report, settle, spool};
 use crate::config;
 use agg_core::rules::{Mode, Rule};
 use libc::c_int;
@@ -170,6 +170,7 @@ pub fn forget_range(first: u32, last: u32) {
             let _ = forget(fd);
         }
     }
+    containers::forget_range(first, last);
 }
 
 /// `close_range` without the spool's descriptor.

@@ -3,7 +3,7 @@
 use super::files::{self, File};
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, report, settle, spool, state};
+use super::{containers, descriptors, report, settle, spool, state};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -50,6 +50,7 @@ pub extern "C" fn in_child() {
         after_fork();
         state::forget_owner();
         spool::disown();
+        containers::in_child();
     }
 }
 
@@ -94,6 +95,7 @@ pub fn before_program(reason: Reason) {
 pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
         settle::each(|file, held| settle::make_native(file, held, Reason::Inherited));
+        containers::settle_all();
         if !state::any_dirty() {
             spool::remove();
         }
@@ -107,6 +109,7 @@ pub fn at_exit() {
     }
     state::end();
     settle::each(finish);
+    containers::at_exit();
     if !state::any_dirty() {
         spool::remove();
     }

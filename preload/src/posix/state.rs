@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Rules exist. While this is false, every function goes straight on.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Containers are files to this process.
+static CONTAINERS: AtomicBool = AtomicBool::new(false);
 /// The process is about to end or to become another program: nothing is kept back any more.
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// The process whose descriptors the table describes; 0 until somebody may be another.
@@ -22,6 +24,12 @@ thread_local! {
 #[inline(always)]
 pub fn active() -> bool {
     ACTIVE.load(Relaxed)
+}
+
+/// Whether containers are files to this process.
+#[inline(always)]
+pub fn has_containers() -> bool {
+    CONTAINERS.load(Relaxed)
 }
 
 /// Whether any file has bytes that are not in the kernel.
@@ -88,9 +96,14 @@ impl Drop for Inside {
 /// When the library is loaded: looks whether there are rules, and at nothing else.
 extern "C" fn loaded() {
     super::symbols::resolve();
-    if is_set(c"AGGIO_POSIX") && !crate::config::is_plainly_off() && !is_privileged() {
+    let (rules, containers) = (is_set(c"AGGIO_POSIX"), is_set(c"AGGIO_BLOB"));
+    if (rules || containers) && !crate::config::is_plainly_off() && !is_privileged() {
         super::process::listen_for_fork();
+        CONTAINERS.store(containers, Relaxed);
         ACTIVE.store(true, Relaxed);
+        if containers {
+            super::containers::attach();
+        }
     }
 }
 

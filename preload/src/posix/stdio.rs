@@ -5,7 +5,7 @@ use super::open::adopt;
 use super::reason::Reason;
 use super::state::Inside;
 use super::symbols::next;
-use super::{data, descriptors, errno, settle};
+use super::{containers, data, descriptors, errno, settle};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CStr;
 
@@ -16,10 +16,14 @@ const NO_DESCRIPTOR: c_int = -2;
 /// The functions of a cookie stream, as glibc declares them.
 #[repr(C)]
 pub struct Functions {
-    read: unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
-    write: unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
-    seek: unsafe extern "C" fn(*mut c_void, *mut off64_t, c_int) -> c_int,
-    close: unsafe extern "C" fn(*mut c_void) -> c_int,
+    /// Reads into the stream's buffer.
+    pub read: unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
+    /// Writes the stream's buffer.
+    pub write: unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
+    /// Moves the position.
+    pub seek: unsafe extern "C" fn(*mut c_void, *mut off64_t, c_int) -> c_int,
+    /// Closes.
+    pub close: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
 fn descriptor_of(cookie: *mut c_void) -> c_int {
@@ -69,15 +73,18 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
 }
 
 /// What a mode like `r+` means.
-struct Meaning {
-    flags: c_int,
+pub struct Meaning {
+    /// As `open` takes them.
+    pub flags: c_int,
     /// The stream converts characters or maps the file: only the C library's own can.
-    special: bool,
+    pub special: bool,
 }
 
+/// What a mode means; `None` if it means nothing.
+///
 /// # Safety
 /// `mode` is a C string.
-unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
+pub unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
     // SAFETY: the caller's promise.
     let mode = unsafe { CStr::from_ptr(mode) }.to_bytes();
     let (first, rest) = mode.split_first()?;
@@ -108,6 +115,10 @@ unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
 /// As the C library demands.
 pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
     settle::all();
+    // SAFETY: the caller's promise.
+    if let Some(stream) = unsafe { containers::fopen(path, mode) } {
+        return stream;
+    }
     // SAFETY: the caller's promise.
     let meaning = unsafe { meaning(mode) };
     let Some(meaning) = meaning.filter(|meaning| !meaning.special && !Inside::is()) else {
@@ -166,22 +177,40 @@ pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
             return plain();
         }
     }
-    let functions = Functions { read, write, seek, close };
     // SAFETY: the functions live as long as the process.
+    match unsafe { cookie_stream(fd, mode, Functions { read, write, seek, close }) } {
+        Some(stream) => stream,
+        // Another C library: its own stream will do.
+        None => {
+            settle::demote(fd, Reason::Stream);
+            plain()
+        }
+    }
+}
+
+/// A stream whose functions are ours, and which tells `fd` as its descriptor; `None` if the streams of
+/// this C library are not those that are known here. Then one is leaked.
+///
+/// # Safety
+/// `mode` is a C string; the functions take `fd` as their cookie.
+pub unsafe fn cookie_stream(
+    fd: c_int,
+    mode: *const c_char,
+    functions: Functions,
+) -> Option<*mut FILE> {
+    // SAFETY: the caller's promise; the place is inside glibc's stream.
     unsafe {
         let stream = next::fopencookie(fd as usize as *mut c_void, mode, functions);
         if stream.is_null() {
-            return stream;
+            return Some(stream);
         }
         let place = stream.cast::<u8>().add(DESCRIPTOR).cast::<c_int>();
-        if *place == NO_DESCRIPTOR {
-            *place = fd;
-            return stream;
+        if *place != NO_DESCRIPTOR {
+            return None;
         }
+        *place = fd;
+        Some(stream)
     }
-    // Another C library: its own stream will do. The cookie stream is leaked, with its descriptor.
-    settle::demote(fd, Reason::Stream);
-    plain()
 }
 
 /// `freopen`: the C library makes the stream its own.

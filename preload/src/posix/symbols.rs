@@ -14,7 +14,7 @@
 use super::errno;
 use super::reason::Reason;
 use super::{
-    causal, data, descriptors, duplicate, foreign, manage, open, process, settle, spawn, state,
+    causal, containers, data, descriptors, duplicate, foreign, manage, open, process, settle, spawn, state,
     stdio,
 };
 use libc::{
@@ -95,7 +95,10 @@ impl Missing for () {
 }
 
 macro_rules! table {
-    ($($kind:ident [$first:ident $($name:ident)*] $arguments:tt -> $ret:ty = $body:tt;)*) => {
+    ($(
+        $kind:ident [$first:ident $($name:ident)*] $arguments:tt -> $ret:ty
+        = $body:tt $(container $container:tt)?;
+    )*) => {
         /// The names of all interposed functions of the C library, one a line.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub extern "C" fn aggio_interposed_posix() -> *const c_char {
@@ -108,7 +111,7 @@ macro_rules! table {
             $(stringify!($first), "\n", $(stringify!($name), "\n",)*)*
         );
 
-        $(row! { $kind $first $arguments [$ret] $body } $(row! { $kind $name $arguments [$ret] $body })*)*
+        $(rows! { [$first $($name)*] $kind $arguments [$ret] $body [$($container)?] })*
 
         /// The next functions; called with the arguments of the interposed ones.
         #[allow(non_snake_case, dead_code, reason = "the names are the C library's")]
@@ -135,14 +138,43 @@ macro_rules! table {
     };
 }
 
+/// The functions of all names of a row.
+macro_rules! rows {
+    ([$($name:ident)*] $kind:ident $arguments:tt [$ret:ty] $body:tt $container:tt) => {
+        $(row! { $kind $name $arguments [$ret] $body $container })*
+    };
+}
+
 macro_rules! row {
-    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {}) => {
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} []) => {
         row! { any $name ($($arg: $ty),*) [$ret] {{
             settle::all();
             next::$name($($arg),*)
-        }} }
+        }} [] }
     };
-    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* }) => {
+    // A name may be that of a container.
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} [{ $($container:tt)* }]) => {
+        row! { any $name ($($arg: $ty),*) [$ret] {{
+            settle::all();
+            match { $($container)* } {
+                Some(result) => result,
+                None => next::$name($($arg),*),
+            }
+        }} [] }
+    };
+    // A descriptor may be open on one.
+    ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty] { $($body:tt)* } [{ $($container:tt)* }]) => {
+        row! { either $name ($fd: $fdty $(, $arg: $ty)*) [$ret] {
+            if containers::has($fd) {
+                $($container)*
+            } else if idle!($kind $fd $(, $arg)*) {
+                next::$name($fd $(, $arg)*)
+            } else {
+                $($body)*
+            }
+        } [] }
+    };
+    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* } []) => {
         const _: () = {
             // SAFETY: the signature is the one that the C library has for this name.
             #[cfg_attr(not(test), unsafe(export_name = stringify!($name)))]
@@ -163,6 +195,9 @@ macro_rules! row {
 /// Whether there is nothing to do.
 macro_rules! idle {
     (any $($arg:ident),*) => {
+        false
+    };
+    (either $($arg:ident),*) => {
         false
     };
     (fd $fd:ident $(, $arg:ident)*) => {
@@ -214,15 +249,30 @@ type Path = *const c_char;
 table! {
     // Opening and closing.
     any [open open64 __open __open64] (path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::open64(path, flags, mode)) };
+        = { match containers::open(libc::AT_FDCWD, path, flags, mode) {
+            Some(fd) => fd,
+            None => { settle::all(); open::adopt(next::open64(path, flags, mode)) }
+        } };
     any [__open_2 __open64_2] (path: Path, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::__open64_2(path, flags)) };
+        = { match containers::open(libc::AT_FDCWD, path, flags, 0) {
+            Some(fd) => fd,
+            None => { settle::all(); open::adopt(next::__open64_2(path, flags)) }
+        } };
     any [openat openat64] (at: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::openat64(at, path, flags, mode)) };
+        = { match containers::open(at, path, flags, mode) {
+            Some(fd) => fd,
+            None => { settle::all(); open::adopt(next::openat64(at, path, flags, mode)) }
+        } };
     any [__openat_2 __openat64_2] (at: c_int, path: Path, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::__openat64_2(at, path, flags)) };
+        = { match containers::open(at, path, flags, 0) {
+            Some(fd) => fd,
+            None => { settle::all(); open::adopt(next::__openat64_2(at, path, flags)) }
+        } };
     any [creat creat64] (path: Path, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::creat64(path, mode)) };
+        = { match containers::open(libc::AT_FDCWD, path, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, mode) {
+            Some(fd) => fd,
+            None => { settle::all(); open::adopt(next::creat64(path, mode)) }
+        } };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
         = { settle::all(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
     any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::adopt(next::mkstemp64(name)) };
@@ -232,56 +282,71 @@ table! {
         = { open::adopt(next::mkstemps64(name, suffix)) };
     any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
         = { open::adopt(next::mkostemps64(name, suffix, flags)) };
-    any [close __close] (fd: c_int) -> c_int = { open::close(fd) };
+    any [close __close] (fd: c_int) -> c_int = { open::close(fd) }
+        container { containers::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
         = { open::close_range(first, last, flags) };
     any [closefrom] (first: c_int) -> () = { foreign::close_from(first) };
 
     // Descriptors of one description.
-    fd [dup] (fd: c_int) -> c_int = { duplicate::duplicate(fd, || next::dup(fd)) };
+    fd [dup] (fd: c_int) -> c_int = { duplicate::duplicate(fd, || next::dup(fd)) }
+        container { containers::duplicate(fd, next::dup(fd)) };
     any [dup2 __dup2] (old: c_int, new: c_int) -> c_int
         = { duplicate::replace(old, new, || next::dup2(old, new)) };
     any [dup3] (old: c_int, new: c_int, flags: c_int) -> c_int
         = { duplicate::replace(old, new, || next::dup3(old, new, flags)) };
     fd [fcntl fcntl64 __fcntl] (fd: c_int, command: c_int, argument: usize) -> c_int
-        = { duplicate::control(fd, command, argument) };
+        = { duplicate::control(fd, command, argument) }
+        container { containers::control(fd, command, argument) };
 
     // Reading.
     fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
         = { data::read_at_position(fd, |position| match position {
             Some(position) => next::pread64(fd, data, len, position as i64),
             None => next::read(fd, data, len),
-        }) };
+        }) }
+        container { containers::read(fd, data, len) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
         = { data::read_at_position(fd, |position| match position {
             Some(position) => next::__pread64_chk(fd, data, len, position as i64, room),
             None => next::__read_chk(fd, data, len, room),
-        }) };
+        }) }
+        container { containers::read(fd, data, len) };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = { data::read_at_position(fd, |position| match position {
             Some(position) => next::preadv64(fd, vectors, count, position as i64),
             None => next::readv(fd, vectors, count),
-        }) };
+        }) }
+        container { containers::readv(fd, vectors, count) };
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::pread64(fd, data, len, offset)) };
+        = { data::read_at_offset(fd, || next::pread64(fd, data, len, offset)) }
+        container { containers::pread(fd, data, len, offset) };
     fd [__pread_chk __pread64_chk] (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::__pread64_chk(fd, data, len, offset, room)) };
+        = { data::read_at_offset(fd, || next::__pread64_chk(fd, data, len, offset, room)) }
+        container { containers::pread(fd, data, len, offset) };
     fd [preadv preadv64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) };
+        = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) }
+        container { containers::preadv(fd, vectors, count, offset) };
     fd [preadv2 preadv64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) };
+        = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) }
+        container { if offset == -1 { containers::readv(fd, vectors, count) } else { containers::preadv(fd, vectors, count, offset) } };
 
     // Writing.
     out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
-        = { data::write(fd, data, len) };
+        = { data::write(fd, data, len) }
+        container { settle::causal(); containers::write(fd, data, len) };
     out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { data::writev(fd, vectors, count) };
+        = { data::writev(fd, vectors, count) }
+        container { settle::causal(); containers::writev(fd, vectors, count) };
     out [pwrite pwrite64 __pwrite64] (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
-        = { data::pwrite(fd, data, len, offset) };
+        = { data::pwrite(fd, data, len, offset) }
+        container { settle::causal(); containers::pwrite(fd, data, len, offset) };
     out [pwritev pwritev64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = { data::pwritev(fd, vectors, count, offset) };
+        = { data::pwritev(fd, vectors, count, offset) }
+        container { settle::causal(); containers::pwritev(fd, vectors, count, offset) };
     out [pwritev2 pwritev64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) };
+        = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
+        container { if offset == -1 { containers::writev(fd, vectors, count) } else { containers::pwritev(fd, vectors, count, offset) } };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
         = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) };
     out [__vdprintf_chk] (fd: c_int, flag: c_int, format: *const c_char, arguments: Any) -> c_int
@@ -289,39 +354,57 @@ table! {
 
     // Positions, sizes, facts.
     fd [lseek lseek64 __lseek] (fd: c_int, offset: off64_t, whence: c_int) -> off64_t
-        = { data::seek(fd, offset, whence) };
+        = { data::seek(fd, offset, whence) }
+        container { containers::seek(fd, offset, whence) };
     fd [fstat fstat64] (fd: c_int, facts: Any) -> c_int
-        = { manage::drained(fd, || next::fstat64(fd, facts)) };
+        = { manage::drained(fd, || next::fstat64(fd, facts)) }
+        container { containers::fstat(fd, facts) };
     any [__fxstat __fxstat64] (version: c_int, fd: c_int, facts: Any) -> c_int
-        = { manage::drained(fd, || next::__fxstat64(version, fd, facts)) };
+        = { if containers::has(fd) {
+            containers::fstat(fd, facts)
+        } else {
+            manage::drained(fd, || next::__fxstat64(version, fd, facts))
+        } };
     fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
-        = { manage::drained(fd, || next::ftruncate64(fd, len)) };
+        = { manage::drained(fd, || next::ftruncate64(fd, len)) }
+        container { containers::set_size(fd, len) };
     fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::drained(fd, || next::fallocate64(fd, mode, offset, len)) };
+        = { manage::drained(fd, || next::fallocate64(fd, mode, offset, len)) }
+        container { containers::allocate(fd, mode, offset, len) };
     fd [posix_fallocate posix_fallocate64] (fd: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::drained_number(fd, || next::posix_fallocate64(fd, offset, len)) };
+        = { manage::drained_number(fd, || next::posix_fallocate64(fd, offset, len)) }
+        container { containers::allocate_number(fd, 0, offset, len) };
     fd [posix_fadvise posix_fadvise64] (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
-        = { manage::drained_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) };
+        = { manage::drained_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) }
+        container { 0 };
     fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
         = { manage::drained(fd, || next::readahead(fd, offset, count) as c_int) as ssize_t };
-    fd [fsync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fsync(fd)) };
-    fd [fdatasync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fdatasync(fd)) };
+    fd [fsync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fsync(fd)) }
+        container { containers::synchronise(fd) };
+    fd [fdatasync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fdatasync(fd)) }
+        container { containers::synchronise(fd) };
     fd [sync_file_range] (fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int
-        = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) };
+        = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) }
+        container { containers::synchronise(fd) };
     path [syncfs] (fd: c_int) -> c_int = {};
     path [sync] () -> () = {};
     fd [flock] (fd: c_int, operation: c_int) -> c_int
-        = { manage::drained(fd, || next::flock(fd, operation)) };
+        = { manage::drained(fd, || next::flock(fd, operation)) }
+        container { containers::refuse_lock() };
     fd [lockf lockf64] (fd: c_int, command: c_int, len: off64_t) -> c_int
-        = { settle::settle(fd, None); next::lockf64(fd, command, len) };
+        = { settle::settle(fd, None); next::lockf64(fd, command, len) }
+        container { containers::refuse_lock() };
     fd [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int
         = { manage::ioctl(fd, request, argument) };
     fd [fchmod] (fd: c_int, mode: mode_t) -> c_int
-        = { manage::drained(fd, || next::fchmod(fd, mode)) };
+        = { manage::drained(fd, || next::fchmod(fd, mode)) }
+        container { containers::change_mode(fd, mode) };
     fd [fchown] (fd: c_int, user: c_uint, group: c_uint) -> c_int
-        = { manage::drained(fd, || next::fchown(fd, user, group)) };
+        = { manage::drained(fd, || next::fchown(fd, user, group)) }
+        container { containers::change_owner(fd, user, group) };
     fd [futimens] (fd: c_int, times: Any) -> c_int
-        = { manage::drained(fd, || next::futimens(fd, times)) };
+        = { manage::drained(fd, || next::futimens(fd, times)) }
+        container { containers::change_times(fd, times) };
     fd [futimes] (fd: c_int, times: Any) -> c_int
         = { manage::drained(fd, || next::futimes(fd, times)) };
     fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
@@ -329,11 +412,19 @@ table! {
 
     // Memory, and bytes that the kernel moves.
     any [mmap mmap64] (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t) -> Any
-        = { manage::map(address, len, protection, flags, fd, offset) };
+        = { if flags & libc::MAP_ANONYMOUS == 0 && containers::has(fd) {
+            containers::map(address, len, protection, flags, fd, offset)
+        } else {
+            manage::map(address, len, protection, flags, fd, offset)
+        } };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
         = { manage::between(from, to, || next::sendfile64(to, from, offset, len)) };
     any [copy_file_range] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
-        = { manage::between(from, to, || next::copy_file_range(from, at, to, there, len, flags)) };
+        = { if containers::has(from) || containers::has(to) {
+            errno::fail(libc::EXDEV)
+        } else {
+            manage::between(from, to, || next::copy_file_range(from, at, to, there, len, flags))
+        } };
     any [splice] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
         = { manage::between(from, to, || next::splice(from, at, to, there, len, flags)) };
     any [aio_read aio_read64] (block: *mut c_int) -> c_int
@@ -348,37 +439,87 @@ table! {
         = { foreign::system_call(number, [a, b, c, d, e, f]) };
 
     // Names.
-    path [stat stat64] (path: Path, facts: Any) -> c_int = {};
-    path [lstat lstat64] (path: Path, facts: Any) -> c_int = {};
-    path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {};
-    path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {};
-    path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {};
+    path [stat stat64] (path: Path, facts: Any) -> c_int = {}
+        container { containers::fstatat(libc::AT_FDCWD, path, facts, 0) };
+    path [lstat lstat64] (path: Path, facts: Any) -> c_int = {}
+        container { containers::fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW) };
+    path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {}
+        container { containers::fstatat(at, path, facts, flags) };
+    path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
+        container { containers::fstatat(libc::AT_FDCWD, path, facts, 0) };
+    path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
+        container { containers::fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW) };
     path [__fxstatat __fxstatat64] (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
-        = {};
-    path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {};
-    path [truncate truncate64] (path: Path, len: off64_t) -> c_int = {};
+        = {}
+        container { containers::fstatat(at, path, facts, flags) };
+    path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
+        container { containers::statx(at, path, flags, mask, facts) };
+    path [truncate truncate64] (path: Path, len: off64_t) -> c_int = {}
+        container { containers::truncate(path, len) };
     any [rename] (from: Path, to: Path) -> c_int
-        = { settle::before_rename(); next::rename(from, to) };
+        = {
+            settle::before_rename();
+            match containers::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
+                Some(result) => result,
+                None => next::rename(from, to),
+            }
+        };
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
-        = { settle::before_rename(); next::renameat(at, from, there, to) };
+        = {
+            settle::before_rename();
+            match containers::rename(at, from, there, to, 0) {
+                Some(result) => result,
+                None => next::renameat(at, from, there, to),
+            }
+        };
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
-        = { settle::before_rename(); next::renameat2(at, from, there, to, flags) };
-    any [unlink] (path: Path) -> c_int = { settle::before_rename(); next::unlink(path) };
+        = {
+            settle::before_rename();
+            match containers::rename(at, from, there, to, flags) {
+                Some(result) => result,
+                None => next::renameat2(at, from, there, to, flags),
+            }
+        };
+    any [unlink] (path: Path) -> c_int = {
+            settle::before_rename();
+            match containers::unlink(libc::AT_FDCWD, path, 0) {
+                Some(result) => result,
+                None => next::unlink(path),
+            }
+        };
     any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
-        = { settle::before_rename(); next::unlinkat(at, path, flags) };
-    any [remove] (path: Path) -> c_int = { settle::before_rename(); next::remove(path) };
+        = {
+            settle::before_rename();
+            match containers::unlink(at, path, flags) {
+                Some(result) => result,
+                None => next::unlinkat(at, path, flags),
+            }
+        };
+    any [remove] (path: Path) -> c_int = {
+            settle::before_rename();
+            match containers::remove(path) {
+                Some(result) => result,
+                None => next::remove(path),
+            }
+        };
     path [link] (from: Path, to: Path) -> c_int = {};
     path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {};
-    path [chmod] (path: Path, mode: mode_t) -> c_int = {};
-    path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {};
-    path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int = {};
-    path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int = {};
-    path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {};
+    path [chmod] (path: Path, mode: mode_t) -> c_int = {}
+        container { containers::chmod(path, mode) };
+    path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {}
+        container { containers::fchmodat(at, path, mode, flags) };
+    path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
+        container { containers::chown(path, user, group, true) };
+    path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
+        container { containers::chown(path, user, group, false) };
+    path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {}
+        container { containers::fchownat(at, path, user, group, flags) };
     path [utime] (path: Path, times: Any) -> c_int = {};
     path [utimes] (path: Path, times: Any) -> c_int = {};
     path [lutimes] (path: Path, times: Any) -> c_int = {};
     path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {};
-    path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {};
+    path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
+        container { containers::utimensat(at, path, times, flags) };
     path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {};
     any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };
 
@@ -423,7 +564,8 @@ table! {
     any [fopen fopen64] (path: Path, mode: *const c_char) -> *mut FILE = { stdio::open(path, mode) };
     any [freopen freopen64] (path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = { stdio::reopen(path, mode, stream) };
-    fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) };
+    fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) }
+        container { containers::fdopen(fd, mode) };
     any [fopencookie] (cookie: Any, mode: *const c_char, functions: stdio::Functions) -> *mut FILE
         = { next::fopencookie(cookie, mode, functions) };
 

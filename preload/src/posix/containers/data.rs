@@ -1,0 +1,295 @@
+//! Reads, writes and positions.
+
+use super::super::errno;
+use super::super::symbols::next;
+use super::table::{self, Open, State};
+use super::told;
+use agg_core::Extent;
+use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
+
+/// The most that one call moves, as the kernel's.
+const MOST: usize = 0x7fff_f000;
+/// The most vectors that the kernel takes.
+const VECTORS: c_int = 1024;
+
+/// The position of `fd`, which the placeholder has.
+fn position(fd: c_int) -> Result<u64, c_int> {
+    // SAFETY: plain numbers.
+    let position = unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) };
+    u64::try_from(position).map_err(|_| errno::get())
+}
+
+fn set_position(fd: c_int, position: u64) -> Result<off64_t, c_int> {
+    let position = off64_t::try_from(position).map_err(|_| libc::EOVERFLOW)?;
+    // SAFETY: plain numbers.
+    let set = unsafe { next::lseek64(fd, position, libc::SEEK_SET) };
+    if set < 0 { Err(errno::get()) } else { Ok(set) }
+}
+
+fn offset(offset: off64_t) -> Result<u64, c_int> {
+    u64::try_from(offset).map_err(|_| libc::EINVAL)
+}
+
+/// Where a transfer happens.
+#[derive(Clone, Copy)]
+enum Place {
+    Position,
+    Offset(off64_t),
+}
+
+fn open(fd: c_int) -> Result<&'static Open, c_int> {
+    table::get(fd).ok_or(libc::EBADF)
+}
+
+/// Reads into `buffers`, one after the other, until the file ends.
+fn read_into(fd: c_int, buffers: &mut [&mut [u8]], place: Place) -> Result<usize, c_int> {
+    let open = open(fd)?;
+    open.may_read()?;
+    let start = match place {
+        Place::Position => position(fd)?,
+        Place::Offset(at) => offset(at)?,
+    };
+    let done = open.locked(|_, state| {
+        let (reader, mut done) = (state.reader()?, 0);
+        for buffer in buffers {
+            let read = reader.read_at(buffer, start.saturating_add(done as u64))?;
+            done += read;
+            if read < buffer.len() {
+                break;
+            }
+        }
+        Ok(done)
+    })?;
+    if matches!(place, Place::Position) && done > 0 {
+        set_position(fd, start + done as u64)?;
+    }
+    Ok(done)
+}
+
+/// Writes `buffers`, one after the other, as one frame of the log.
+fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
+    let open = open(fd)?;
+    open.may_write()?;
+    let start = match place {
+        Place::Position => position(fd)?,
+        Place::Offset(at) => offset(at)?,
+    };
+    let len = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
+    if len == 0 {
+        return Ok(0);
+    }
+    let end = open.locked(|open, state| store(open, state, buffers, start, len as u64))?;
+    if matches!(place, Place::Position) {
+        set_position(fd, end)?;
+    }
+    Ok(len)
+}
+
+/// Stores the buffers; returns the file byte behind them.
+fn store(
+    open: &Open,
+    state: &mut State,
+    buffers: &[&[u8]],
+    start: u64,
+    len: u64,
+) -> agg_core::Result<u64> {
+    let writer = state.writer()?;
+    if open.appends() {
+        let at = match buffers {
+            [one] => writer.append(one)?,
+            several => writer.append(&several.concat())?,
+        };
+        return Ok(at + len);
+    }
+    let (mut pieces, mut at) = (Vec::with_capacity(buffers.len()), start);
+    for buffer in buffers {
+        pieces.push((at, *buffer));
+        at = at.saturating_add(buffer.len() as u64);
+    }
+    writer.write_pieces(&pieces)?;
+    Ok(at)
+}
+
+/// The program's memory of a read.
+///
+/// # Safety
+/// `len` bytes at `data` can be written.
+unsafe fn room<'a>(data: *mut c_void, len: size_t) -> &'a mut [u8] {
+    if len == 0 {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(data.cast(), len.min(MOST)) }
+}
+
+/// The program's memory of a write.
+///
+/// # Safety
+/// `len` bytes at `data` can be read.
+unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(data.cast(), len.min(MOST)) }
+}
+
+/// The vectors of a call.
+///
+/// # Safety
+/// `vectors` points to `count` of them.
+unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec], c_int> {
+    match count {
+        0 => Ok(&[]),
+        // SAFETY: the caller's promise.
+        1..=VECTORS => Ok(unsafe { std::slice::from_raw_parts(vectors, count as usize) }),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// `read`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(read_into(fd, &mut [unsafe { room(data, len) }], Place::Position))
+}
+
+/// `pread`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(read_into(fd, &mut [unsafe { room(data, len) }], Place::Offset(at)))
+}
+
+/// # Safety
+/// As `readv` demands.
+unsafe fn read_vectors(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    place: Place,
+) -> Result<usize, c_int> {
+    // SAFETY: the caller's promise.
+    let list = unsafe { vectors(list, count) }?.iter();
+    // SAFETY: the caller's promise.
+    let mut rooms: Vec<_> = list.map(|v| unsafe { room(v.iov_base, v.iov_len) }).collect();
+    read_into(fd, &mut rooms, place)
+}
+
+/// `readv`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_vectors(fd, list, count, Place::Position) })
+}
+
+/// `preadv`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn preadv(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_vectors(fd, list, count, Place::Offset(at)) })
+}
+
+/// `write`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(write_from(fd, &[unsafe { bytes(data, len) }], Place::Position))
+}
+
+/// `pwrite`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwrite(fd: c_int, data: *const c_void, len: size_t, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(write_from(fd, &[unsafe { bytes(data, len) }], Place::Offset(at)))
+}
+
+/// # Safety
+/// As `writev` demands.
+unsafe fn write_vectors(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    place: Place,
+) -> Result<usize, c_int> {
+    // SAFETY: the caller's promise.
+    let list = unsafe { vectors(list, count) }?.iter();
+    // SAFETY: the caller's promise.
+    let all: Vec<_> = list.map(|v| unsafe { bytes(v.iov_base, v.iov_len) }).collect();
+    write_from(fd, &all, place)
+}
+
+/// `writev`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { write_vectors(fd, list, count, Place::Position) })
+}
+
+/// `pwritev`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { write_vectors(fd, list, count, Place::Offset(at)) })
+}
+
+/// `lseek`.
+pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
+    let place = match whence {
+        libc::SEEK_SET | libc::SEEK_CUR => {
+            // SAFETY: plain numbers.
+            return unsafe { next::lseek64(fd, by, whence) };
+        }
+        libc::SEEK_END => size(fd).and_then(|size| {
+            let end = i64::try_from(size).map_err(|_| libc::EOVERFLOW)?;
+            offset(end.checked_add(by).ok_or(libc::EOVERFLOW)?)
+        }),
+        libc::SEEK_DATA | libc::SEEK_HOLE => {
+            offset(by).map_err(|_| libc::ENXIO).and_then(|at| next_of(fd, at, whence))
+        }
+        _ => Err(libc::EINVAL),
+    };
+    match place.and_then(|place| set_position(fd, place)) {
+        Ok(place) => place,
+        Err(error) => errno::fail(error) as off64_t,
+    }
+}
+
+fn size(fd: c_int) -> Result<u64, c_int> {
+    open(fd)?.locked(|_, state| state.size())
+}
+
+/// The first byte from `at` on that is (or is not) in a hole.
+fn next_of(fd: c_int, at: u64, whence: c_int) -> Result<u64, c_int> {
+    let (size, segments) = open(fd)?.locked(|_, state| {
+        let reader = state.reader()?;
+        let size = reader.size();
+        Ok((size, reader.segments(Extent::between(at.min(size), size))?))
+    })?;
+    if at >= size {
+        return Err(libc::ENXIO);
+    }
+    let wanted = whence == libc::SEEK_DATA;
+    let found = segments.iter().find(|segment| segment.source.is_some() == wanted);
+    match found {
+        Some(segment) => Ok(segment.logical.offset.max(at)),
+        None if wanted => Err(libc::ENXIO),
+        None => Ok(size),
+    }
+}

@@ -1,0 +1,55 @@
+//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set.
+//!
+//! ```text
+//! table        which open container a descriptor belongs to
+//! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
+//! open         opening, making, and taking over what another program has left open
+//! data         reads, writes, positions
+//! facts        what `stat` tells        change   sizes, modes, synchronising
+//! names        calls with names         stream   streams of the C library
+//! ```
+//!
+//! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
+//! descriptor. Locks are refused: there is none that other processes would see.
+
+mod change;
+mod data;
+mod facts;
+mod names;
+mod open;
+mod placeholder;
+mod standard;
+mod stream;
+mod table;
+
+pub use change::{
+    allocate, allocate_number, change_mode, change_owner, change_times, refuse_lock, set_size,
+    synchronise,
+};
+pub use data::{pread, preadv, pwrite, pwritev, read, readv, seek, write, writev};
+pub use facts::fstat;
+pub use names::{
+    chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utimensat,
+};
+pub use open::{
+    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, map, open, settle_all,
+};
+pub use standard::{after_change, before_change};
+pub use stream::{fdopen, fopen};
+pub use table::has;
+
+use agg_core::Error;
+use libc::c_int;
+
+/// The number by which the C library tells of an error.
+fn number(error: &Error) -> c_int {
+    if error.errno() == 0 { libc::EIO } else { error.errno() }
+}
+
+/// A result as functions of the C library return it.
+fn told<T: TryInto<isize>>(result: Result<T, c_int>) -> isize {
+    match result {
+        Ok(value) => value.try_into().unwrap_or(isize::MAX),
+        Err(error) => super::errno::fail(error),
+    }
+}

@@ -1,0 +1,205 @@
+//! Calls with names: what the kernel would do with a directory is done with the file that it is.
+
+use super::super::errno;
+use super::super::state::{self, Inside};
+use super::super::symbols::next;
+use super::open::named;
+use super::{change, facts, number, table};
+use agg_core::blob::{self, Container, is_container};
+use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
+use std::path::{Path, PathBuf};
+
+/// A name, as the program gave it.
+type Name = *const c_char;
+
+/// The container that a name means, if it means one.
+fn meant(at: c_int, path: Name, follow: bool) -> Option<PathBuf> {
+    if !state::has_containers() || Inside::is() || state::is_guest() {
+        return None;
+    }
+    let _errno = errno::Keep::new();
+    let _inside = Inside::enter();
+    named(at, path, follow).filter(|path| is_container(path))
+}
+
+fn told(result: agg_core::Result<()>) -> c_int {
+    result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
+}
+
+/// Lets `act` work on the container of a name; `None` if there is none.
+fn with(
+    (at, path, follow): (c_int, Name, bool),
+    act: impl FnOnce(&Path) -> agg_core::Result<()>,
+) -> Option<c_int> {
+    let path = meant(at, path, follow)?;
+    let _inside = Inside::enter();
+    Some(told(act(&path)))
+}
+
+fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
+}
+
+/// Whether the descriptor itself is meant, which is open on a container.
+///
+/// # Safety
+/// `path` is a C string or null.
+unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
+    // SAFETY: the caller's promise.
+    let empty = path.is_null() || unsafe { *path == 0 };
+    empty && flags & libc::AT_EMPTY_PATH != 0 && table::has(at)
+}
+
+/// `stat`, `lstat` and `fstatat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    if unsafe { is_descriptor(at, path, flags) } {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { facts::fstat(at, to) });
+    }
+    with((at, path, follows(flags)), |path| {
+        let known = Container::open(path)?.attributes()?;
+        // SAFETY: the caller's promise.
+        unsafe { facts::tell(&known, path, to) };
+        Ok(())
+    })
+}
+
+/// `statx`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn statx(
+    at: c_int,
+    path: Name,
+    flags: c_int,
+    mask: c_uint,
+    to: *mut c_void,
+) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    if unsafe { is_descriptor(at, path, flags) } {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { facts::fstatx(at, mask, to) });
+    }
+    with((at, path, follows(flags)), |path| {
+        let known = Container::open(path)?.attributes()?;
+        // SAFETY: the caller's promise.
+        unsafe { facts::tell_x(&known, path, to) };
+        Ok(())
+    })
+}
+
+/// `truncate`.
+pub fn truncate(path: Name, size: off64_t) -> Option<c_int> {
+    with((libc::AT_FDCWD, path, true), |path| {
+        let size = u64::try_from(size).map_err(|_| {
+            agg_core::Error::new(agg_core::ErrorClass::Arg, "a negative size")
+                .with_errno(libc::EINVAL)
+        })?;
+        let writer = Container::open(path)?.writer()?;
+        writer.set_size(size)?;
+        writer.close()
+    })
+}
+
+/// `unlink` and `unlinkat`.
+pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
+    if flags & libc::AT_REMOVEDIR != 0 {
+        return None;
+    }
+    with((at, path, false), blob::remove)
+}
+
+/// `remove`.
+pub fn remove(path: Name) -> Option<c_int> {
+    unlink(libc::AT_FDCWD, path, 0)
+}
+
+/// `rename`: a container replaces and is replaced as a file is.
+pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> Option<c_int> {
+    let (source, target) = (meant(at, from, false), meant(there, to, false));
+    if source.is_none() && target.is_none() || flags & libc::RENAME_EXCHANGE != 0 {
+        return None;
+    }
+    let _inside = Inside::enter();
+    if flags & libc::RENAME_NOREPLACE != 0 && target.is_some() {
+        return Some(errno::fail(libc::EEXIST) as c_int);
+    }
+    match source {
+        Some(source) => {
+            let target = named(there, to, false)?;
+            Some(told(blob::rename(&source, &target)))
+        }
+        None => replace(at, from, there, to),
+    }
+}
+
+/// An ordinary file takes the place of a container: both change places, then the container goes.
+fn replace(at: c_int, from: Name, there: c_int, to: Name) -> Option<c_int> {
+    let source = named(at, from, false)?;
+    if source.symlink_metadata().ok()?.is_dir() {
+        return Some(errno::fail(libc::ENOTDIR) as c_int);
+    }
+    // SAFETY: the program's names are C strings.
+    let swapped = unsafe { next::renameat2(at, from, there, to, libc::RENAME_EXCHANGE) };
+    if swapped != 0 {
+        return Some(swapped);
+    }
+    Some(told(blob::remove(&source)))
+}
+
+/// `chmod`.
+pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
+    fchmodat(libc::AT_FDCWD, path, mode, 0)
+}
+
+/// `fchmodat`.
+pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
+    with((at, path, follows(flags)), |path| Container::open(path)?.set_mode(mode & 0o7777))
+}
+
+/// `chown` and `lchown`.
+pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    fchownat(libc::AT_FDCWD, path, user, group, flags)
+}
+
+/// `fchownat`.
+pub fn fchownat(
+    at: c_int,
+    path: Name,
+    user: c_uint,
+    group: c_uint,
+    flags: c_int,
+) -> Option<c_int> {
+    // SAFETY: the program's path is a C string.
+    if unsafe { is_descriptor(at, path, flags) } {
+        return Some(change::change_owner(at, user, group));
+    }
+    let (user, group) = (change::who(user), change::who(group));
+    with((at, path, follows(flags)), |path| Container::open(path)?.set_owner(user, group))
+}
+
+/// `utimensat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
+    if path.is_null() && table::has(at) {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { change::change_times(at, both) });
+    }
+    let container = meant(at, path, follows(flags))?;
+    let _inside = Inside::enter();
+    // SAFETY: the caller's promise.
+    match unsafe { change::times(both) } {
+        Ok([access, changed]) => {
+            let open = Container::open(&container);
+            Some(told(open.and_then(|container| container.set_times(access, changed))))
+        }
+        Err(error) => Some(errno::fail(error) as c_int),
+    }
+}

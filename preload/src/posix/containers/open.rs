@@ -1,0 +1,291 @@
+//! Opening and closing containers, and what becomes of them in other processes.
+
+use super::super::errno;
+use super::super::state::{self, Inside};
+use super::super::symbols::next;
+use super::table::{self, Open};
+use super::{number, placeholder, standard};
+use crate::config;
+use agg_core::blob::{Container, Create, is_container};
+use agg_core::settings::blobs::BlobRule;
+use libc::{c_char, c_int, c_void, mode_t, off64_t, size_t};
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Flags with which a directory is meant, or no file at all.
+const NOT_A_FILE: c_int = libc::O_DIRECTORY | libc::O_PATH | (libc::O_TMPFILE & !libc::O_DIRECTORY);
+/// The largest mapping that is copied into memory.
+const MOST_MAPPED: usize = 1 << 32;
+
+/// The absolute name that a call means; symbolic links at its end are followed if `follow`.
+pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: the program's path is a C string.
+    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    let base = match (path.is_absolute(), at) {
+        (true, _) => PathBuf::new(),
+        (_, libc::AT_FDCWD) => std::env::current_dir().ok()?,
+        (_, fd) => std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?,
+    };
+    let full = base.join(path);
+    let is_link = follow && full.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
+    if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
+}
+
+/// Opens a container, or makes one where a rule says so; `None` if the call means something else.
+pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+    if Inside::is() || state::is_guest() || flags & NOT_A_FILE != 0 || !state::has_containers() {
+        return None;
+    }
+    let before = errno::Keep::new();
+    let _inside = Inside::enter();
+    let path = named(at, path, flags & libc::O_NOFOLLOW == 0)?;
+    let opened = find(&path, flags, mode)?;
+    let result = opened.and_then(|container| take(container, path, flags));
+    drop(before);
+    Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
+}
+
+/// The container that is meant.
+fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_int>> {
+    let (creates, exclusive) = (flags & libc::O_CREAT != 0, flags & libc::O_EXCL != 0);
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() && is_container(path) => {
+            if creates && exclusive {
+                return Some(Err(libc::EEXIST));
+            }
+            Some(Container::open(path).map_err(|error| number(&error)))
+        }
+        Err(error) if creates && error.kind() == io::ErrorKind::NotFound => {
+            let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
+            let rule = BlobRule::of(&config::get().settings.blobs, &text)?;
+            let how = Create { mode, exclusive, data_crc: rule.data_crc };
+            Some(Container::create(path, &how).map_err(|error| number(&error)))
+        }
+        _ => None,
+    }
+}
+
+/// Gives an opened container a descriptor.
+fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+    let access = flags & libc::O_ACCMODE;
+    let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
+    may(&path, wants)?;
+    let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
+    let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let fd = placeholder::make(&path, kept).map_err(os)?;
+    // SAFETY: the number was opened just now.
+    let undo = || unsafe { next::close(fd) };
+    if fd as usize >= super::super::descriptors::LIMIT {
+        undo();
+        return Err(libc::EMFILE);
+    }
+    table::add(fd, container, path, kept & !libc::O_CLOEXEC);
+    if flags & libc::O_TRUNC != 0 && access != libc::O_RDONLY {
+        let open = table::get(fd).ok_or(libc::EIO)?;
+        let emptied = open.locked(|_, state| match state.size()? {
+            0 => Ok(()),
+            _ => state.writer()?.set_size(0),
+        });
+        if let Err(error) = emptied {
+            close(fd);
+            return Err(error);
+        }
+    }
+    Ok(fd)
+}
+
+/// # Errors
+/// `EACCES`, `EROFS`, ... if the process may not access the file so; its manifest has its mode.
+fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
+    let manifest = path.join("aggio-manifest");
+    let name = std::ffi::CString::new(manifest.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
+    // SAFETY: the name is a C string.
+    let allowed = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
+    if allowed == 0 { Ok(()) } else { Err(errno::get()) }
+}
+
+/// When the library is loaded: containers that the program before this one in the process, or the
+/// parent, has left open.
+pub fn attach() {
+    let _inside = Inside::enter();
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for fd in numbers.collect::<Vec<c_int>>() {
+        let Some((path, flags)) = placeholder::meaning(fd) else { continue };
+        // Where the container is gone, calls fail on the placeholder.
+        if let Ok(container) = Container::open(&path) {
+            table::add(fd, container, path, flags);
+            standard::after_change(fd);
+        }
+    }
+}
+
+/// `close`.
+pub fn close(fd: c_int) -> c_int {
+    let owed = if state::is_guest() { Ok(()) } else { forget(fd) };
+    // SAFETY: a plain number.
+    let closed = unsafe { next::close(fd) };
+    match owed {
+        Err(error) if closed == 0 => errno::fail(error) as c_int,
+        _ => closed,
+    }
+}
+
+/// Takes `fd` out of the table before it is closed; with the last one the log ends.
+///
+/// # Errors
+/// What the program must hear.
+pub fn forget(fd: c_int) -> Result<(), c_int> {
+    let Some(last) = table::set(fd, None) else { return Ok(()) };
+    let _errno = errno::Keep::new();
+    last.locked(|_, state| state.end())
+}
+
+/// Takes all descriptors of a range out of the table before they are closed.
+pub fn forget_range(first: u32, last: u32) {
+    let inside = |fd: c_int| (first..=last).contains(&(fd as u32));
+    for (fd, _) in table::all().filter(|(fd, _)| inside(*fd)) {
+        let _ = forget(fd);
+    }
+}
+
+/// Remembers that `new` shares the description of `fd`, which it was duplicated from.
+pub fn duplicate(fd: c_int, new: c_int) -> c_int {
+    if new >= 0
+        && new != fd
+        && !state::is_guest()
+        && let Some(last) = table::set(new, table::get(fd))
+    {
+        // As `dup2` of the kernel, which does not tell what closing the old one came to.
+        let _ = last.locked(|_, state| state.end());
+    }
+    standard::after_change(new);
+    new
+}
+
+/// `fcntl`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    let kernel = || unsafe { next::fcntl(fd, command, argument) };
+    let Some(open) = table::get(fd) else { return kernel() };
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, kernel()),
+        libc::F_GETFD | libc::F_SETFD => kernel(),
+        libc::F_GETFL => open.flags.load(Relaxed),
+        libc::F_SETFL => {
+            let changes = libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOATIME;
+            if argument as c_int & (libc::O_DIRECT | libc::O_ASYNC) != 0 {
+                return errno::fail(libc::EINVAL) as c_int;
+            }
+            let old = open.flags.load(Relaxed);
+            open.flags.store(old & !changes | argument as c_int & changes, Relaxed);
+            0
+        }
+        libc::F_GETLK
+        | libc::F_SETLK
+        | libc::F_SETLKW
+        | libc::F_OFD_GETLK
+        | libc::F_OFD_SETLK
+        | libc::F_OFD_SETLKW => errno::fail(libc::ENOLCK) as c_int,
+        _ => errno::fail(libc::EINVAL) as c_int,
+    }
+}
+
+/// `mmap`: what is only read is copied into memory; what would have to be written back is refused.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn map(
+    address: *mut c_void,
+    len: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    at: off64_t,
+) -> *mut c_void {
+    let fail = |error| {
+        errno::set(error);
+        libc::MAP_FAILED
+    };
+    let Some(open) = table::get(fd) else { return fail(libc::EBADF) };
+    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
+    if shared && protection & libc::PROT_WRITE != 0 {
+        return fail(libc::ENODEV);
+    }
+    if open.may_read().is_err() {
+        return fail(libc::EACCES);
+    }
+    let Ok(start) = u64::try_from(at) else { return fail(libc::EINVAL) };
+    if len == 0 || len > MOST_MAPPED {
+        return fail(if len == 0 { libc::EINVAL } else { libc::ENOMEM });
+    }
+    let anonymous = flags & !libc::MAP_TYPE | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let writable = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the caller's address and length, without a file.
+    let made = unsafe { next::mmap64(address, len, writable, anonymous, -1, 0) };
+    if made == libc::MAP_FAILED {
+        return made;
+    }
+    // SAFETY: so many bytes were mapped just now.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(made.cast::<u8>(), len) };
+    let filled = open.locked(|_, state| state.reader()?.read_at(bytes, start));
+    // SAFETY: the mapping is ours until it is returned.
+    let ready = unsafe { libc::mprotect(made, len, protection) };
+    match filled {
+        Ok(_) if ready == 0 => made,
+        _ => {
+            let error = filled.err().unwrap_or_else(errno::get);
+            // SAFETY: as above.
+            unsafe { libc::munmap(made, len) };
+            fail(error)
+        }
+    }
+}
+
+/// Before `exec` and at the end of the process: the logs end, so that whoever is the last seals.
+pub fn settle_all() {
+    if state::is_guest() {
+        return;
+    }
+    let _errno = errno::Keep::new();
+    for (_, open) in table::all() {
+        if let Err(error) = open.locked(|_, state| state.end()) {
+            tell(open, error);
+        }
+    }
+}
+
+/// At the end of the process: streams are written out, logs end.
+pub fn at_exit() {
+    if !state::is_guest() && table::all().next().is_some() {
+        standard::flush();
+        settle_all();
+    }
+}
+
+/// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
+fn tell(open: &Open, error: c_int) {
+    let cause = io::Error::from_raw_os_error(error);
+    let path = open.path.display();
+    let text = format_args!("{path}: the container could not be completed: {cause}");
+    agg_core::log::write(agg_core::log::Level::Error, text);
+}
+
+/// In a child after `fork`: it writes to logs of its own.
+pub fn in_child() {
+    for (_, open) in table::all() {
+        open.disown();
+    }
+}

@@ -1,0 +1,170 @@
+//! Which open container a descriptor belongs to.
+
+use super::super::lock::Lock;
+use super::super::state::Inside;
+use super::number;
+use agg_core::blob::{Container, Reader, Writer};
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
+
+/// Descriptors from this number on are never ours.
+const LIMIT: usize = 65_536;
+
+static TABLE: [AtomicPtr<Open>; LIMIT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; LIMIT];
+/// Descriptors in the table, and one more than the highest that ever was.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// An open file description on a container; never freed, for a thread may have just found it.
+pub(super) struct Open {
+    /// Its absolute name when it was opened.
+    pub(super) path: PathBuf,
+    /// Access mode and status flags, as `fcntl` tells them.
+    pub(super) flags: AtomicI32,
+    references: AtomicUsize,
+    lock: Lock,
+    state: UnsafeCell<State>,
+}
+
+/// What is only touched with the lock.
+pub(super) struct State {
+    pub(super) container: Container,
+    reader: Option<Reader>,
+    writer: Option<Writer>,
+}
+
+// SAFETY: what is no atomic is only touched with the lock, or never changes.
+unsafe impl Sync for Open {}
+
+/// Whether `fd` is open on a container.
+#[inline(always)]
+pub fn has(fd: c_int) -> bool {
+    COUNT.load(Relaxed) != 0 && get(fd).is_some()
+}
+
+/// The description of `fd`, if it is open on a container.
+#[inline]
+pub(super) fn get(fd: c_int) -> Option<&'static Open> {
+    // SAFETY: descriptions are never freed.
+    unsafe { TABLE.get(fd as usize)?.load(Acquire).as_ref() }
+}
+
+/// Says that `fd` belongs to a new description.
+pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) {
+    let state = UnsafeCell::new(State { container, reader: None, writer: None });
+    let (flags, references) = (AtomicI32::new(flags), AtomicUsize::new(0));
+    let open = Box::leak(Box::new(Open { path, flags, references, lock: Lock::new(), state }));
+    set(fd, Some(open));
+}
+
+/// Says to which description `fd` belongs; the one that it belonged to, if that has no other.
+pub(super) fn set(fd: c_int, open: Option<&'static Open>) -> Option<&'static Open> {
+    let entry = TABLE.get(fd as usize)?;
+    if let Some(open) = open {
+        open.references.fetch_add(1, AcqRel);
+        COUNT.fetch_add(1, Relaxed);
+        END.fetch_max(fd as usize + 1, Relaxed);
+    }
+    let new = open.map_or(std::ptr::null_mut(), |open| std::ptr::from_ref(open).cast_mut());
+    // SAFETY: descriptions are never freed.
+    let old = unsafe { entry.swap(new, AcqRel).as_ref() }?;
+    COUNT.fetch_sub(1, Relaxed);
+    (old.references.fetch_sub(1, Release) == 1).then_some(old)
+}
+
+/// All descriptors that are open on containers.
+pub(super) fn all() -> impl Iterator<Item = (c_int, &'static Open)> {
+    let end = if COUNT.load(Relaxed) == 0 { 0 } else { END.load(Relaxed) };
+    (0..end as c_int).filter_map(|fd| Some((fd, get(fd)?)))
+}
+
+impl Open {
+    /// Lets `act` use what the lock protects.
+    ///
+    /// # Errors
+    /// `EDEADLK` in a signal handler that interrupted such a call, and those of `act`.
+    pub(super) fn locked<T>(
+        &self,
+        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+    ) -> Result<T, c_int> {
+        let _inside = Inside::enter();
+        let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
+        // SAFETY: the lock is held.
+        act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+    }
+
+    fn access(&self) -> c_int {
+        self.flags.load(Relaxed) & libc::O_ACCMODE
+    }
+
+    /// # Errors
+    /// `EBADF` if the descriptor is not open for reading.
+    pub(super) fn may_read(&self) -> Result<(), c_int> {
+        if self.access() == libc::O_WRONLY { Err(libc::EBADF) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// `EBADF` if the descriptor is not open for writing.
+    pub(super) fn may_write(&self) -> Result<(), c_int> {
+        if self.access() == libc::O_RDONLY { Err(libc::EBADF) } else { Ok(()) }
+    }
+
+    /// Whether writes go to the end.
+    pub(super) fn appends(&self) -> bool {
+        self.flags.load(Relaxed) & libc::O_APPEND != 0
+    }
+
+    /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
+    /// the lock.
+    pub(super) fn disown(&self) {
+        self.lock.release();
+        // SAFETY: a child has one thread.
+        let state = unsafe { &mut *self.state.get() };
+        // What they have open is left open: closing it would say that the parent does not write any more.
+        std::mem::forget(state.reader.take());
+        std::mem::forget(state.writer.take());
+    }
+}
+
+impl State {
+    /// A reader that knows what was written until now.
+    pub(super) fn reader(&mut self) -> agg_core::Result<&Reader> {
+        match &mut self.reader {
+            Some(reader) => {
+                reader.catch_up()?;
+                Ok(reader)
+            }
+            none => Ok(none.insert(self.container.reader()?)),
+        }
+    }
+
+    /// The log of this process.
+    pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none => Ok(none.insert(self.container.writer()?)),
+        }
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
+        match &self.writer {
+            Some(writer) => writer.size(),
+            None => Ok(self.reader()?.size()),
+        }
+    }
+
+    /// Synchronises what this process wrote.
+    pub(super) fn sync(&mut self) -> agg_core::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), Writer::sync)
+    }
+
+    /// Ends the log of this process; another write would begin a new one.
+    pub(super) fn end(&mut self) -> agg_core::Result<()> {
+        self.reader = None;
+        self.writer.take().map_or(Ok(()), Writer::close)
+    }
+}
