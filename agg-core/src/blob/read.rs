@@ -107,7 +107,11 @@ impl Reader {
             *view = View::load(dir, &self.files)?;
             return Ok(true);
         }
-        view.scan(dir, &self.files)
+        let changed = view.scan(dir, &self.files)?;
+        if view.is_stale() {
+            *view = View::load(dir, &self.files)?;
+        }
+        Ok(changed)
     }
 
     fn view(&self) -> RwLockReadGuard<'_, View> {
