@@ -79,6 +79,7 @@ impl Log {
             last_seq: words.last_seq,
             log: open.id,
             place: open.end,
+            head_crc: 0,
         };
         let mut short = [0_u8; SHORT];
         let mut long = Vec::new();

@@ -10,6 +10,8 @@ mod descriptors;
 mod dir;
 mod frame;
 mod gather;
+mod index;
+mod index_write;
 mod live;
 mod log;
 mod manifest;
@@ -22,6 +24,7 @@ mod runs;
 mod scan;
 mod seal;
 mod spans;
+mod varint;
 mod view;
 mod write;
 

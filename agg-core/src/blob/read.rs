@@ -113,7 +113,11 @@ impl Reader {
             *view = View::load(dir, &self.files)?;
             return Ok(true);
         }
-        view.scan(dir, &self.files)
+        let changed = view.scan(dir, &self.files)?;
+        if view.is_stale() {
+            *view = View::load(dir, &self.files)?;
+        }
+        Ok(changed)
     }
 
     /// As [`refresh`](Reader::refresh), but looks at the logs only if the shared counter of frames has grown.

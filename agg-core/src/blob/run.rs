@@ -63,11 +63,6 @@ impl Run {
         Extent::between(first.offset.min(last.offset), first.end().max(last.end()))
     }
 
-    /// One past the last byte of the log that the run needs.
-    pub(crate) fn log_end(&self) -> u64 {
-        self.place_of(self.count - 1).saturating_add(self.length)
-    }
-
     /// The pieces that have bytes in `range`.
     pub(crate) fn pieces_in(&self, range: Extent) -> Range<u64> {
         if range.intersect(self.span()).is_empty() {

@@ -9,6 +9,9 @@ use super::view::View;
 use crate::Result;
 use std::time::Duration;
 
+/// Fewer frames are scanned faster than an index is written and made durable.
+const INDEXED: u64 = if cfg!(test) { 4 } else { 256 };
+
 /// Joins those who write. Who comes first makes the shared words right, after a crash by sealing what
 /// the crash left.
 pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
@@ -58,6 +61,7 @@ pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     if told {
         return Ok(view.manifest);
     }
+    let old = view.manifest.index.clone();
     let mut manifest = view.manifest.clone();
     manifest.generation += 1;
     manifest.size = view.size();
@@ -65,9 +69,18 @@ pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     manifest.logs = view
         .logs
         .iter()
-        .map(|log| SealedLog { id: log.id, length: log.scanned, frames: log.frames, crc: 0 })
+        .map(|log| SealedLog { id: log.id, length: log.scanned, frames: log.frames, crc: log.crc })
         .collect();
     manifest.logs.sort_unstable_by_key(|log| log.id);
+    let frames: u64 = manifest.logs.iter().map(|log| log.frames).sum();
+    manifest.index = match frames {
+        few if few < INDEXED => None,
+        _ => Some(view.content()?.store(dir, &manifest)?),
+    };
     manifest.store(dir)?;
+    if let Some(old) = old {
+        // Readers of the old manifest find the logs; a file that stays is ignored by its name.
+        let _ = dir.remove(&old.name);
+    }
     Ok(manifest)
 }

@@ -3,7 +3,9 @@
 
 use super::descriptors::Descriptors;
 use super::dir::{Dir, log_name};
-use super::frame::{HEADER, SHORT};
+use super::frame::{Frame, Kind, SHORT};
+use super::index::Index;
+use super::index_write::Content;
 use super::live::{Events, Live};
 use super::manifest::Manifest;
 use super::resolve::{Found, Piece, resolve};
@@ -23,6 +25,8 @@ pub(crate) struct LogState {
     pub(crate) scanned: u64,
     /// Number of intact frames.
     pub(crate) frames: u64,
+    /// Checksum of the checksums of their headers.
+    pub(crate) crc: u32,
     /// Bytes of the file when it was last looked at.
     pub(crate) length: u64,
 }
@@ -33,6 +37,9 @@ pub(crate) struct View {
     pub(crate) manifest: Manifest,
     pub(crate) logs: Vec<LogState>,
     numbers: HashMap<u64, u32>,
+    index: Option<Index>,
+    /// Whether a log has frames that are older than the index says; then it cannot be used.
+    stale: bool,
     live: Live,
     events: Events,
     /// One past the highest sequence number seen.
@@ -45,18 +52,63 @@ impl View {
     /// The content of `dir` now.
     pub(crate) fn load(dir: &Dir, files: &Descriptors) -> Result<Self> {
         let manifest = Manifest::load(dir)?;
+        if let Some(view) = Self::indexed(&manifest, dir, files)? {
+            return Ok(view);
+        }
+        Self::scanned(manifest, dir, files)
+    }
+
+    /// The content with the help of the index, `None` if it is of no use.
+    fn indexed(manifest: &Manifest, dir: &Dir, files: &Descriptors) -> Result<Option<Self>> {
+        let Some(line) = &manifest.index else { return Ok(None) };
+        let length_of = |id: u64| manifest.log(id).map(|log| log.length);
+        let open = |file| Index::open(file, dir.path_of(&line.name), line.crc, length_of);
+        // Without the index, or with a damaged one, the logs still tell everything.
+        let Ok(index) = dir.part(&line.name, false).and_then(open) else { return Ok(None) };
+        let mut view = Self::empty(manifest.clone());
+        for id in &index.logs {
+            let number = view.number_of(*id) as usize;
+            if let Some(log) = manifest.log(*id) {
+                let (length, frames, crc) = (log.length, log.frames, log.crc);
+                view.logs[number] = LogState { id: *id, scanned: length, frames, crc, length };
+            }
+        }
+        index.events.iter().for_each(|event| view.events.add(*event));
+        (view.index, view.size) = (Some(index), Some(manifest.size));
+        view.scan(dir, files)?;
+        Ok((!view.stale).then_some(view))
+    }
+
+    /// The content as all logs tell it.
+    fn scanned(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
+        let mut view = Self::empty(manifest);
+        view.scan(dir, files)?;
+        let known = |id: u64| view.numbers.contains_key(&id);
+        if let Some(lost) = view.manifest.logs.iter().find(|log| log.length > 0 && !known(log.id)) {
+            let path = dir.path_of(&log_name(lost.id)).display().to_string();
+            return Err(damaged("the manifest names this log, and it is missing").with_path(&path));
+        }
+        Ok(view)
+    }
+
+    fn empty(manifest: Manifest) -> Self {
         let next_seq = manifest.epoch;
-        let mut view = Self {
+        Self {
             manifest,
             logs: Vec::new(),
             numbers: HashMap::new(),
+            index: None,
+            stale: false,
             live: Live::default(),
             events: Events::default(),
             next_seq,
             size: Some(0),
-        };
-        view.scan(dir, files)?;
-        Ok(view)
+        }
+    }
+
+    /// Whether it has to be loaded again: appended frames are older than the index.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// Takes in frames that were appended; says whether there were any.
@@ -80,7 +132,7 @@ impl View {
         let new = self.logs.len() as u32;
         let number = *self.numbers.entry(id).or_insert(new);
         if number == new {
-            self.logs.push(LogState { id, scanned: 0, frames: 0, length: 0 });
+            self.logs.push(LogState { id, scanned: 0, frames: 0, crc: 0, length: 0 });
         }
         number
     }
@@ -89,12 +141,15 @@ impl View {
         let state = self.logs[log as usize];
         let (file, path) = (files.get(dir, state.id)?, dir.path_of(&log_name(state.id)));
         let mut scan = Scan::new(&file, &path, state.id, state.scanned)?;
-        let mut frames = state.frames;
+        let (mut frames, mut crc) = (state.frames, state.crc);
+        let oldest = if self.index.is_some() { self.manifest.epoch } else { 0 };
         let sealed = self.manifest.log(state.id).map_or(0, |sealed| sealed.length);
         loop {
             match scan.step()? {
                 Step::Frame(frame) => {
                     frames += 1;
+                    crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
+                    self.stale |= frame.seq < oldest && frame.kind != Kind::Commit;
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
                     self.take(meaning(&frame, log));
                 }
@@ -111,7 +166,7 @@ impl View {
             ))
             .with_path(&path.display().to_string()));
         }
-        let new = LogState { id: state.id, scanned: scan.place(), frames, length };
+        let new = LogState { id: state.id, scanned: scan.place(), frames, crc, length };
         self.logs[log as usize] = new;
         Ok(new.scanned != state.scanned)
     }
@@ -179,9 +234,11 @@ impl View {
             .get(dir, id)?
             .read_exact_at(&mut header, place)
             .map_err(|error| failed("pread", &error, &path))?;
-        let frame = super::frame::Frame::decode(&header)
-            .map_err(|error| error.with_path(&path.display().to_string()))?;
-        debug_assert_eq!(frame.head_len() as usize, HEADER + super::frame::RUN);
+        let at = path.display().to_string();
+        let frame = Frame::decode(&header).map_err(|error| error.with_path(&at))?;
+        if (frame.log, frame.place) != (id, place) {
+            return Err(damaged(format!("no frame begins at byte {place}")).with_path(&at));
+        }
         Ok(frame.seq)
     }
 
@@ -198,10 +255,25 @@ impl View {
         self.logs.iter().all(told)
     }
 
+    /// Everything, for a new index.
+    pub(crate) fn content(&self) -> Result<Content> {
+        let ids = self.logs.iter().map(|log| log.id).collect();
+        let mut content = Content::new(ids, self.events.all().to_vec());
+        if let Some(index) = &self.index {
+            index.all(&mut |run| content.add(run))?;
+        }
+        self.live.all().for_each(|run| content.add(run));
+        Ok(content)
+    }
+
     /// Where the bytes of `range` lie.
     pub(crate) fn find(&self, range: Extent, dir: &Dir, files: &Descriptors) -> Result<Vec<Found>> {
         let mut pieces = Vec::new();
-        self.live.in_range(range, &mut |run, numbers| collect(run, numbers, range, &mut pieces));
+        let mut take = |run: &Run, numbers| collect(run, numbers, range, &mut pieces);
+        if let Some(index) = &self.index {
+            index.in_range(range, &mut take)?;
+        }
+        self.live.in_range(range, &mut take);
         for event in self.events.all() {
             let extent = event.extent.intersect(range);
             let (low, high) = (event.seq, event.seq);

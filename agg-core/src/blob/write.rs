@@ -220,6 +220,12 @@ impl Writer {
         self.log().sync(&self.shared.dir)
     }
 
+    /// Ends as a process that is killed: nothing is sealed.
+    #[cfg(test)]
+    pub(crate) fn abandon(mut self) {
+        self.closed = true;
+    }
+
     /// Ends writing. The last writer seals the container: its index is merged and its manifest says
     /// what belongs to it.
     ///

@@ -1,5 +1,7 @@
 //! Containers against a plain vector of bytes.
 
+mod model;
+
 use super::*;
 use crate::Extent;
 
