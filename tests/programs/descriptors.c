@@ -341,7 +341,8 @@ static void program(int fd) {
       }
   }
   close(p[1]);
-  long n = read(p[0], line, sizeof line - 1);
+  long n = 0;
+  for (long more; (more = read(p[0], line + n, sizeof line - 1 - n)) > 0;) n += more;
   close(p[0]);
   waitpid(child, &status, 0);
   tell("program: %ld %x %s", n, status, line);
