@@ -114,7 +114,7 @@ pub unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
 /// # Safety
 /// As the C library demands.
 pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
-    settle::all();
+    super::open::before();
     // SAFETY: the caller's promise.
     if let Some(stream) = unsafe { containers::fopen(path, mode) } {
         return stream;
@@ -218,7 +218,7 @@ pub unsafe fn cookie_stream(
 /// # Safety
 /// As the C library demands.
 pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-    settle::all();
+    super::open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
         if path.is_null() {

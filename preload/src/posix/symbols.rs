@@ -251,30 +251,30 @@ table! {
     any [open open64 __open __open64] (path: Path, flags: c_int, mode: mode_t) -> c_int
         = { match containers::open(libc::AT_FDCWD, path, flags, mode) {
             Some(fd) => fd,
-            None => { settle::all(); open::adopt(next::open64(path, flags, mode)) }
+            None => { open::before(); open::adopt(next::open64(path, flags, mode)) }
         } };
     any [__open_2 __open64_2] (path: Path, flags: c_int) -> c_int
         = { match containers::open(libc::AT_FDCWD, path, flags, 0) {
             Some(fd) => fd,
-            None => { settle::all(); open::adopt(next::__open64_2(path, flags)) }
+            None => { open::before(); open::adopt(next::__open64_2(path, flags)) }
         } };
     any [openat openat64] (at: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
         = { match containers::open(at, path, flags, mode) {
             Some(fd) => fd,
-            None => { settle::all(); open::adopt(next::openat64(at, path, flags, mode)) }
+            None => { open::before(); open::adopt(next::openat64(at, path, flags, mode)) }
         } };
     any [__openat_2 __openat64_2] (at: c_int, path: Path, flags: c_int) -> c_int
         = { match containers::open(at, path, flags, 0) {
             Some(fd) => fd,
-            None => { settle::all(); open::adopt(next::__openat64_2(at, path, flags)) }
+            None => { open::before(); open::adopt(next::__openat64_2(at, path, flags)) }
         } };
     any [creat creat64] (path: Path, mode: mode_t) -> c_int
         = { match containers::open(libc::AT_FDCWD, path, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, mode) {
             Some(fd) => fd,
-            None => { settle::all(); open::adopt(next::creat64(path, mode)) }
+            None => { open::before(); open::adopt(next::creat64(path, mode)) }
         } };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
+        = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
     any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::adopt(next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
         = { open::adopt(next::mkostemp64(name, flags)) };
@@ -454,8 +454,14 @@ table! {
         container { containers::fstatat(at, path, facts, flags) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
         container { containers::statx(at, path, flags, mask, facts) };
-    path [truncate truncate64] (path: Path, len: off64_t) -> c_int = {}
-        container { containers::truncate(path, len) };
+    any [truncate truncate64] (path: Path, len: off64_t) -> c_int
+        = {
+            open::before();
+            match containers::truncate(path, len) {
+                Some(result) => result,
+                None => next::truncate64(path, len),
+            }
+        };
     any [rename] (from: Path, to: Path) -> c_int
         = {
             settle::before_rename();
