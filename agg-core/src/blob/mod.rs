@@ -4,6 +4,7 @@
 //!
 //! `docs/FORMAT.md` describes the parts byte by byte.
 
+mod aside;
 mod attributes;
 mod container;
 mod descriptors;
@@ -31,6 +32,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use aside::keep_descriptors_above;
 pub use attributes::Attributes;
 pub(crate) use dir::{MANIFEST, ORDER};
 

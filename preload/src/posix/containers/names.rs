@@ -8,6 +8,7 @@ use super::{change, facts, number, table};
 use agg_core::blob::{self, Container, is_container};
 use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A name, as the program gave it.
 type Name = *const c_char;
@@ -110,7 +111,30 @@ pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
     if flags & libc::AT_REMOVEDIR != 0 {
         return None;
     }
-    with((at, path, false), blob::remove)
+    with((at, path, false), take_away)
+}
+
+/// Removes a container; one that this process has open loses its name only.
+fn take_away(path: &Path) -> agg_core::Result<()> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let identity = table::identity_of(path);
+    if table::on(identity).next().is_none() {
+        return blob::remove(path);
+    }
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let hidden = path.with_file_name(format!(".aggio-removed-{}-{number}", std::process::id()));
+    std::fs::rename(path, &hidden).map_err(|error| {
+        agg_core::Error::os("rename", &error).with_path(&path.display().to_string())
+    })?;
+    for open in table::on(identity) {
+        let remember = open.locked(|_, state| {
+            state.removed = Some(hidden.clone());
+            Ok(())
+        });
+        // A signal handler that interrupts a call on this very file leaves the directory for later.
+        let _ = remember;
+    }
+    Ok(())
 }
 
 /// `remove`.
@@ -131,16 +155,20 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
     match source {
         Some(source) => {
             let target = named(there, to, false)?;
+            let same = table::identity_of(&source) == table::identity_of(&target);
+            if !same && table::on(table::identity_of(&target)).next().is_some() {
+                return replace(at, from, there, to);
+            }
             Some(told(blob::rename(&source, &target)))
         }
         None => replace(at, from, there, to),
     }
 }
 
-/// An ordinary file takes the place of a container: both change places, then the container goes.
+/// A file takes the place of a container: both change places, then the container goes.
 fn replace(at: c_int, from: Name, there: c_int, to: Name) -> Option<c_int> {
     let source = named(at, from, false)?;
-    if source.symlink_metadata().ok()?.is_dir() {
+    if source.symlink_metadata().ok()?.is_dir() && !is_container(&source) {
         return Some(errno::fail(libc::ENOTDIR) as c_int);
     }
     // SAFETY: the program's names are C strings.
@@ -148,7 +176,7 @@ fn replace(at: c_int, from: Name, there: c_int, to: Name) -> Option<c_int> {
     if swapped != 0 {
         return Some(swapped);
     }
-    Some(told(blob::remove(&source)))
+    Some(told(take_away(&source)))
 }
 
 /// `chmod`.

@@ -6,7 +6,7 @@ use super::super::symbols::next;
 use super::table::{self, Open};
 use super::{number, placeholder, standard};
 use crate::config;
-use agg_core::blob::{Container, Create, is_container};
+use agg_core::blob::{self, Container, Create, is_container};
 use agg_core::settings::blobs::BlobRule;
 use libc::{c_char, c_int, c_void, mode_t, off64_t, size_t};
 use std::ffi::{CStr, OsStr};
@@ -78,7 +78,7 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
 fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
     let access = flags & libc::O_ACCMODE;
     let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
-    may(&path, wants)?;
+    may(&path, wants | if flags & libc::O_TRUNC != 0 { libc::W_OK } else { 0 })?;
     let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
     let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
     let fd = placeholder::make(&path, kept).map_err(os)?;
@@ -89,7 +89,8 @@ fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_in
         return Err(libc::EMFILE);
     }
     table::add(fd, container, path, kept & !libc::O_CLOEXEC);
-    if flags & libc::O_TRUNC != 0 && access != libc::O_RDONLY {
+    // Linux empties the file also if it is opened for reading only.
+    if flags & libc::O_TRUNC != 0 {
         let open = table::get(fd).ok_or(libc::EIO)?;
         let emptied = open.locked(|_, state| match state.size()? {
             0 => Ok(()),
@@ -117,6 +118,7 @@ fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
 /// parent, has left open.
 pub fn attach() {
     let _inside = Inside::enter();
+    blob::keep_descriptors_above(placeholder::ASIDE);
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for fd in numbers.collect::<Vec<c_int>>() {
@@ -147,7 +149,11 @@ pub fn close(fd: c_int) -> c_int {
 pub fn forget(fd: c_int) -> Result<(), c_int> {
     let Some(last) = table::set(fd, None) else { return Ok(()) };
     let _errno = errno::Keep::new();
-    last.locked(|_, state| state.end())
+    last.locked(|open, state| {
+        let ended = state.end();
+        let vanished = state.vanish(open);
+        ended.and(vanished)
+    })
 }
 
 /// Takes all descriptors of a range out of the table before they are closed.
@@ -160,13 +166,10 @@ pub fn forget_range(first: u32, last: u32) {
 
 /// Remembers that `new` shares the description of `fd`, which it was duplicated from.
 pub fn duplicate(fd: c_int, new: c_int) -> c_int {
-    if new >= 0
-        && new != fd
-        && !state::is_guest()
-        && let Some(last) = table::set(new, table::get(fd))
-    {
+    if new >= 0 && new != fd && !state::is_guest() {
         // As `dup2` of the kernel, which does not tell what closing the old one came to.
-        let _ = last.locked(|_, state| state.end());
+        let _ = forget(new);
+        table::set(new, table::get(fd));
     }
     standard::after_change(new);
     new
@@ -272,6 +275,12 @@ pub fn at_exit() {
     if !state::is_guest() && table::all().next().is_some() {
         standard::flush();
         settle_all();
+        for (_, open) in table::all() {
+            let gone = open.locked(|_, state| state.removed.take().map_or(Ok(()), |p| blob::remove(&p)));
+            if let Err(error) = gone {
+                tell(open, error);
+            }
+        }
     }
 }
 

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 /// What the kernel shows as the name of such a file.
 const NAME: &std::ffi::CStr = c"aggio-container";
 const LINK: &[u8] = b"/memfd:aggio-container";
-/// Helper descriptors are moved up here, so that the program gets the lowest free number.
-const ASIDE: c_int = 200;
+/// Descriptors that are no business of the program have numbers from here on, so that it gets the lowest
+/// free ones.
+pub(super) const ASIDE: c_int = 200;
 
 /// A new placeholder, with the lowest free number.
 ///

@@ -3,10 +3,11 @@
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::number;
-use agg_core::blob::{Container, Reader, Writer};
+use agg_core::blob::{self, Container, Reader, Writer};
 use libc::c_int;
 use std::cell::UnsafeCell;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 
@@ -22,6 +23,8 @@ static END: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Open {
     /// Its absolute name when it was opened.
     pub(super) path: PathBuf,
+    /// Device and inode of its directory.
+    pub(super) identity: (u64, u64),
     /// Access mode and status flags, as `fcntl` tells them.
     pub(super) flags: AtomicI32,
     references: AtomicUsize,
@@ -34,6 +37,8 @@ pub(super) struct State {
     pub(super) container: Container,
     reader: Option<Reader>,
     writer: Option<Writer>,
+    /// Where it is since this process removed its name: it goes with the last descriptor.
+    pub(super) removed: Option<PathBuf>,
 }
 
 // SAFETY: what is no atomic is only touched with the lock, or never changes.
@@ -54,10 +59,27 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 
 /// Says that `fd` belongs to a new description.
 pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) {
-    let state = UnsafeCell::new(State { container, reader: None, writer: None });
-    let (flags, references) = (AtomicI32::new(flags), AtomicUsize::new(0));
-    let open = Box::leak(Box::new(Open { path, flags, references, lock: Lock::new(), state }));
+    let state = State { container, reader: None, writer: None, removed: None };
+    let identity = identity_of(&path);
+    let open = Box::leak(Box::new(Open {
+        path,
+        identity,
+        flags: AtomicI32::new(flags),
+        references: AtomicUsize::new(0),
+        lock: Lock::new(),
+        state: UnsafeCell::new(state),
+    }));
     set(fd, Some(open));
+}
+
+/// Device and inode of the directory `path`.
+pub(super) fn identity_of(path: &Path) -> (u64, u64) {
+    path.symlink_metadata().map_or((0, 0), |facts| (facts.dev(), facts.ino()))
+}
+
+/// The descriptions on the container with this identity.
+pub(super) fn on(identity: (u64, u64)) -> impl Iterator<Item = &'static Open> {
+    all().map(|(_, open)| open).filter(move |open| open.identity == identity)
 }
 
 /// Says to which description `fd` belongs; the one that it belonged to, if that has no other.
@@ -126,6 +148,7 @@ impl Open {
         // What they have open is left open: closing it would say that the parent does not write any more.
         std::mem::forget(state.reader.take());
         std::mem::forget(state.writer.take());
+        state.removed = None;
     }
 }
 
@@ -166,5 +189,13 @@ impl State {
     pub(super) fn end(&mut self) -> agg_core::Result<()> {
         self.reader = None;
         self.writer.take().map_or(Ok(()), Writer::close)
+    }
+
+    /// What is to be done when the container of `open` has no descriptor any more.
+    pub(super) fn vanish(&mut self, open: &Open) -> agg_core::Result<()> {
+        match self.removed.take() {
+            Some(place) if on(open.identity).next().is_none() => blob::remove(&place),
+            _ => Ok(()),
+        }
     }
 }

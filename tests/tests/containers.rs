@@ -1,0 +1,141 @@
+//! Programs without MPI whose files become blob containers: they behave as with ordinary files.
+
+use agg_core::blob::{Container, is_container};
+use aggio_tests::{Directory, library, repository};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// `command` with every new file below `data` a container, if a library is given.
+fn run(mut command: Command, data: &Path, library: Option<&Path>) -> Output {
+    for name in ["LD_PRELOAD", "AGGIO_TESTS", "AGGIO_LIBRARY", "AGGIO_POSIX", "AGGIO_BLOB"] {
+        command.env_remove(name);
+    }
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library);
+        command.env("AGGIO_BLOB", format!("{}/**", data.display()));
+    }
+    let output = command.current_dir(data).output();
+    output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// What a run printed, and the content of the files that it left, by name.
+#[derive(Debug, PartialEq)]
+struct Left {
+    printed: String,
+    complained: String,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+fn left(command: Command, library: Option<&Path>) -> Left {
+    let directory = Directory::new();
+    let data = directory.path().join("data");
+    std::fs::create_dir(&data).expect("a directory");
+    let output = run(command, &data, library);
+    let text = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes).replace(&data.display().to_string(), "DATA")
+    };
+    let mut files = BTreeMap::new();
+    collect(&data, &data, library.is_some(), &mut files);
+    Left { printed: text(&output.stdout), complained: text(&output.stderr), files }
+}
+
+/// All files below a directory. With the library there must not be an ordinary one among them.
+fn collect(root: &Path, place: &Path, containers: bool, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(place).expect("a directory").flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(root).expect("below it").display().to_string();
+        if is_container(&path) {
+            files.insert(name, bytes_of(&path));
+        } else if path.is_dir() {
+            collect(root, &path, containers, files);
+        } else {
+            assert!(!containers, "{name} is no container");
+            files.insert(name, std::fs::read(&path).expect("a file"));
+        }
+    }
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    let reader = Container::open(path).and_then(|it| it.reader()).expect("a container");
+    let mut bytes = vec![0; reader.size() as usize];
+    assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), bytes.len());
+    bytes
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/bash");
+    command.args(["-c", script]);
+    command
+}
+
+/// Everyday work; each leaves the same files and prints the same.
+const WORK: &[&str] = &[
+    "for i in 1 2 3 4 5; do echo line $i >> log; done; exec 3<>log; read -u 3 x; echo $x; echo new >&3; cat log",
+    "cat > doc <<E\nhere\n$(seq 3)\nE\ncat doc; ls -A; test -f doc && echo a file; stat -c '%s %F %a' doc; wc -c < doc",
+    "mkdir s; for i in 1 2 3; do seq $i 1000 > s/$i; done; tar cf s.tar s; mkdir u; tar xf s.tar -C u; diff -r s u/s; tar tf s.tar",
+    "seq 5000 > a; cp a b; sort -r a -o c; sed -i s/1/x/ b; dd if=a of=d bs=100 count=20 seek=3 conv=notrunc status=none; cksum a b c d",
+    "seq 10 > a; mv a b; cp -p b c; mv -f c b; truncate -s 7 b; cat b; tail -c 3 b; rm b; test -e b || echo gone; split -n 2 /etc/passwd; cat xaa xab | cmp - /etc/passwd",
+    "python3 -c \"
+import os, pickle, shutil, subprocess
+f = open('p', 'w+b'); pickle.dump(list(range(1000)), f); f.flush(); f.seek(0); print(len(pickle.load(f)))
+g = open('t', 'w')
+for i in range(1000): print(i, file=g, flush=i % 3 == 0)
+g.flush(); subprocess.run(['wc', '-l', 't']); subprocess.run(['echo', 'child'], stdout=g); g.write('after'); g.close()
+os.system('cksum t p'); shutil.copy2('p', 'q'); print(os.path.getsize('q'), os.path.isfile('q'))
+import mmap
+m = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ); print(m.size(), m[:4])\"",
+];
+
+#[test]
+fn everyday_work_on_containers_gives_what_it_gives_on_files() {
+    let Some(library) = library() else { return };
+    for script in WORK {
+        let (native, served) = (left(shell(script), None), left(shell(script), Some(&library)));
+        assert!(native.printed == served.printed, "{script}\n{native:?}\n{served:?}");
+        assert!(native == served, "{script}: other files or complaints: {:?}", served.complained);
+        assert!(!served.files.is_empty());
+    }
+}
+
+#[test]
+fn random_operations_give_what_they_give_on_files() {
+    let Some(library) = library() else { return };
+    let factor: usize =
+        std::env::var("AGGIO_TEST_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    for seed in 0..25 * factor {
+        let command = || {
+            let mut command = Command::new("python3");
+            command.arg(repository().join("tests/programs/operations.py"));
+            command.args([&seed.to_string(), "400", "."]);
+            command
+        };
+        let (native, served) = (left(command(), None), left(command(), Some(&library)));
+        let (one, other) = (native.printed.lines(), served.printed.lines());
+        let difference = one.zip(other).position(|(one, other)| one != other);
+        assert_eq!(difference, None, "seed {seed}: {}", served.complained);
+        assert!(native == served, "seed {seed}: {}", served.complained);
+    }
+}
+
+#[test]
+fn ways_that_the_library_does_not_see_fail_instead_of_touching_other_bytes() {
+    let Some(library) = library() else { return };
+    let script = "echo content > f; python3 -c \"
+import ctypes, os, fcntl, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+f = os.open('f', os.O_RDWR)
+def told(what, act):
+    try: print(what, act())
+    except OSError as error: print(what, error.errno)
+out = os.open('/dev/null', os.O_WRONLY)
+told('sendfile', lambda: os.sendfile(out, f, 0, 5))
+told('flock', lambda: fcntl.flock(f, fcntl.LOCK_EX))
+told('lockf', lambda: fcntl.lockf(f, fcntl.LOCK_EX))
+told('shared', lambda: mmap.mmap(f, 7))
+told('copy', lambda: os.copy_file_range(f, out, 5))
+\"; cat f";
+    let served = left(shell(script), Some(&library));
+    let expected = "sendfile 9\nflock 37\nlockf 37\nshared 19\ncopy 18\ncontent\n";
+    assert_eq!((served.printed.as_str(), served.complained.as_str()), (expected, ""));
+}
