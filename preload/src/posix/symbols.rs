@@ -275,13 +275,25 @@ table! {
         } };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
         = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
-    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::adopt(next::mkstemp64(name)) };
+    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { match containers::make_temporary(name, 0, 0) {
+            Some(fd) => fd,
+            None => open::adopt(next::mkstemp64(name)),
+        } };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
-        = { open::adopt(next::mkostemp64(name, flags)) };
+        = { match containers::make_temporary(name, 0, flags) {
+            Some(fd) => fd,
+            None => open::adopt(next::mkostemp64(name, flags)),
+        } };
     any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
-        = { open::adopt(next::mkstemps64(name, suffix)) };
+        = { match containers::make_temporary(name, suffix, 0) {
+            Some(fd) => fd,
+            None => open::adopt(next::mkstemps64(name, suffix)),
+        } };
     any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
-        = { open::adopt(next::mkostemps64(name, suffix, flags)) };
+        = { match containers::make_temporary(name, suffix, flags) {
+            Some(fd) => fd,
+            None => open::adopt(next::mkostemps64(name, suffix, flags)),
+        } };
     any [close __close] (fd: c_int) -> c_int = { open::close(fd) }
         container { containers::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
@@ -408,7 +420,8 @@ table! {
     fd [futimes] (fd: c_int, times: Any) -> c_int
         = { manage::drained(fd, || next::futimes(fd, times)) };
     fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
-        = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) };
+        = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) }
+        container { errno::fail(libc::EOPNOTSUPP) as c_int };
 
     // Memory, and bytes that the kernel moves.
     any [mmap mmap64] (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t) -> Any

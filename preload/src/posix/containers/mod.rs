@@ -3,7 +3,7 @@
 //! ```text
 //! table        which open container a descriptor belongs to
 //! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
-//! open         opening, making, and taking over what another program has left open
+//! open, temporary   opening, making, and taking over what another program has left open
 //! data         reads, writes, positions
 //! facts        what `stat` tells        change   sizes, modes, synchronising
 //! names        calls with names         stream   streams of the C library
@@ -21,6 +21,7 @@ mod placeholder;
 mod standard;
 mod stream;
 mod table;
+mod temporary;
 
 pub use change::{
     allocate, allocate_number, change_mode, change_owner, change_times, refuse_lock, set_size,
@@ -37,6 +38,7 @@ pub use open::{
 pub use standard::{after_change, before_change};
 pub use stream::{fdopen, fopen};
 pub use table::has;
+pub use temporary::make as make_temporary;
 
 use agg_core::Error;
 use libc::c_int;

@@ -15,8 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Flags with which a directory is meant, or no file at all.
-const NOT_A_FILE: c_int = libc::O_DIRECTORY | libc::O_PATH | (libc::O_TMPFILE & !libc::O_DIRECTORY);
+/// The flag of `O_TMPFILE` alone, with which a directory is meant.
+const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 /// The largest mapping that is copied into memory.
 const MOST_MAPPED: usize = 1 << 32;
 
@@ -42,12 +42,18 @@ pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<Path
 
 /// Opens a container, or makes one where a rule says so; `None` if the call means something else.
 pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
-    if Inside::is() || state::is_guest() || flags & NOT_A_FILE != 0 || !state::has_containers() {
+    if Inside::is() || state::is_guest() || !state::has_containers() || flags & IN_DIRECTORY != 0 {
         return None;
     }
     let before = errno::Keep::new();
     let _inside = Inside::enter();
     let path = named(at, path, flags & libc::O_NOFOLLOW == 0)?;
+    if flags & (libc::O_DIRECTORY | libc::O_PATH) != 0 {
+        // A file is no directory; what only stands for a name is the kernel's affair.
+        let refused = flags & libc::O_DIRECTORY != 0 && is_container(&path);
+        drop(before);
+        return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
+    }
     let opened = find(&path, flags, mode)?;
     let result = opened.and_then(|container| take(container, path, flags));
     drop(before);
