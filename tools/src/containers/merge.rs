@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Something that is done with a piece of the file.
+type Act<'a> = dyn Fn(Extent, &mut [u8]) -> Result<(), String> + Sync + 'a;
+
 /// Arguments of `aggio merge`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -83,12 +86,7 @@ impl Arguments {
     }
 
     /// Does something with every piece of the file, on several threads.
-    fn in_pieces(
-        &self,
-        size: u64,
-        what: &'static str,
-        act: &(dyn Fn(Extent, &mut [u8]) -> Result<(), String> + Sync),
-    ) -> Result<(), String> {
+    fn in_pieces(&self, size: u64, what: &'static str, act: &Act<'_>) -> Result<(), String> {
         let (next, bar) = (AtomicU64::new(0), progress(size, what));
         let work = |bar: &ProgressBar| {
             let mut buffer = vec![0; PIECE];
