@@ -112,8 +112,15 @@ impl Dir {
     pub(crate) fn part(&self, name: &str, writing: bool) -> Result<File> {
         let access = if writing { libc::O_RDWR } else { libc::O_RDONLY };
         let path = self.path_of(name);
-        // Without O_NONBLOCK a FIFO of this name would block for ever.
-        let file = open_at(self.fd(), &c_name(name)?, access | libc::O_NONBLOCK, 0)
+        // Without O_NONBLOCK a FIFO of this name would block for ever. Looking at a part is no access
+        // to the file, but only the owner may say so.
+        let name_c = c_name(name)?;
+        let open = |flags: i32| open_at(self.fd(), &name_c, access | libc::O_NONBLOCK | flags, 0);
+        let file = open(libc::O_NOATIME)
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::EPERM) => open(0),
+                _ => Err(error),
+            })
             .map_err(|error| failed("open", &error, &path))?;
         let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
         if !facts.is_file() {

@@ -105,6 +105,21 @@ impl Order {
         Ok(Self { file, path, mapping })
     }
 
+    /// The file, which is open already, for its locks only.
+    pub(crate) fn of(file: File, path: PathBuf) -> Self {
+        Self { file, path, mapping: None }
+    }
+
+    /// Whether somebody writes. Nothing is locked for it.
+    pub(crate) fn is_used(&self) -> Result<bool> {
+        let mut lock = description(libc::F_WRLCK, Byte::Presence);
+        // SAFETY: the command takes a pointer to a `flock`, which it changes.
+        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } != 0 {
+            return Err(self.fail("fcntl(F_OFD_GETLK)", &io::Error::last_os_error()));
+        }
+        Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+    }
+
     /// The value of a word.
     pub(crate) fn load(&self, word: Word) -> Result<u64> {
         match &self.mapping {
@@ -182,11 +197,7 @@ impl Order {
 
     /// Changes a lock; `false` if it did not want to wait and had to.
     fn lock(&self, kind: libc::c_int, byte: Byte, wait: bool) -> Result<bool> {
-        // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        lock.l_type = kind as libc::c_short;
-        lock.l_whence = libc::SEEK_SET as libc::c_short;
-        (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
+        let lock = description(kind, byte);
         let command = if wait { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
         loop {
             // SAFETY: the command takes a pointer to a `flock`.
@@ -205,6 +216,15 @@ impl Order {
     fn fail(&self, call: &str, error: &io::Error) -> crate::Error {
         failed(call, error, &self.path)
     }
+}
+
+fn description(kind: libc::c_int, byte: Byte) -> libc::flock {
+    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
+    lock
 }
 
 /// A lock that ends with the value.

@@ -1,6 +1,9 @@
 //! Containers against a plain vector of bytes.
 
+mod golden;
+mod hostile;
 mod model;
+mod whole;
 
 use super::*;
 use crate::Extent;
