@@ -213,7 +213,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__fsck)
-            opts="-h --repair --json --help"
+            opts="-h --repair --salvage --quick --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -671,12 +671,16 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__split)
-            opts="-h --no-data-crc --help"
+            opts="-h --frame --no-data-crc --verify --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --frame)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

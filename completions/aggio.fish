@@ -85,13 +85,17 @@ complete -c aggio -n "__fish_aggio_using_subcommand stat" -s h -l help -d 'Print
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l offset -d 'The first byte that is written' -r
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l length -d 'How many bytes are written; without it all up to the end' -r
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy' -r
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy; 0 for as many as there are cores' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file if there is one'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Read everything once more and compare'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums before, and compare the file with the container after'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand split" -l frame -d 'Bytes of the file that are stored together; 0 for 4 MiB' -r
 complete -c aggio -n "__fish_aggio_using_subcommand split" -l no-data-crc -d 'Store no checksums of the data'
+complete -c aggio -n "__fish_aggio_using_subcommand split" -l verify -d 'Compare the container with the file before it gets its name'
 complete -c aggio -n "__fish_aggio_using_subcommand split" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l repair -d 'Seal what was not sealed after a crash and is not being written'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l repair -d 'Make manifest, index and order anew from the logs, cut torn ends off; what was there is kept'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l salvage -d 'Take also intact frames behind a damaged one; implies --repair'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l quick -d 'Do not read the data to compare it with its checksums'
 complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l json -d 'The findings as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand fsck" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand index" -s n -l dry-run -d 'Change nothing: only tell'
