@@ -4,6 +4,7 @@ mod full;
 mod golden;
 mod hostile;
 mod model;
+mod together;
 mod whole;
 
 use super::*;
