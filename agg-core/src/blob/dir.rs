@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The manifest's name.
@@ -132,8 +133,32 @@ impl Dir {
     /// Makes a part that must not exist.
     pub(crate) fn new_part(&self, name: &str, mode: u32) -> Result<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        open_at(self.fd(), &c_name(name)?, flags, mode)
-            .map_err(|error| failed("create", &error, &self.path_of(name)))
+        let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
+        let file =
+            open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
+        self.adopt(&file).map_err(|error| fail("fchown", error))?;
+        Ok(file)
+    }
+
+    /// Gives a new part the owner of the directory, as far as this process may: others who may read the
+    /// logical file must be able to read all of its parts.
+    fn adopt(&self, file: &File) -> io::Result<()> {
+        let (own, dir) = (file.metadata()?, self.file.metadata()?);
+        if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
+            return Ok(());
+        }
+        for uid in [dir.uid(), u32::MAX] {
+            // SAFETY: the descriptor is open; u32::MAX leaves the owner as it is.
+            if unsafe { libc::fchown(file.as_raw_fd(), uid, dir.gid()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EPERM) {
+                return Err(error);
+            }
+        }
+        // Like a file that this process makes in a directory of somebody else.
+        Ok(())
     }
 
     /// The length of a part, `None` if there is no regular file of that name.

@@ -38,6 +38,8 @@ enum Byte {
     Turn = 8,
     /// Held while a word changes, where the file cannot be mapped.
     Words = 16,
+    /// Held while somebody replaces the manifest by one that follows from it.
+    Manifest = 24,
 }
 
 /// The open file.
@@ -173,6 +175,11 @@ impl Order {
     /// Waits until nobody else changes the size with others waiting; others wait while the guard lives.
     pub(crate) fn turn(&self) -> Result<Turn<'_>> {
         self.locked(Byte::Turn)
+    }
+
+    /// Waits until nobody else replaces the manifest; others wait while the guard lives.
+    pub(crate) fn manifest_turn(&self) -> Result<Turn<'_>> {
+        self.locked(Byte::Manifest)
     }
 
     fn locked(&self, byte: Byte) -> Result<Turn<'_>> {

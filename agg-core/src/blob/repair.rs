@@ -31,19 +31,31 @@ pub(crate) fn repair(dir: &Dir, logs: &[Examined], how: &Check) -> Result<Vec<St
         let error = Error::new(ErrorClass::FileInUse, words).with_errno(libc::EBUSY);
         return Err(error.with_path(&dir.path().display().to_string()));
     }
-    let repaired = rebuild(dir, logs, how, &mut done);
+    let repaired = rebuild(dir, &order, logs, how, &mut done);
     order.leave()?;
     repaired.map(|()| done)
 }
 
-fn rebuild(dir: &Dir, logs: &[Examined], how: &Check, done: &mut Vec<String>) -> Result<()> {
+fn rebuild(
+    dir: &Dir,
+    order: &Order,
+    logs: &[Examined],
+    how: &Check,
+    done: &mut Vec<String>,
+) -> Result<()> {
     let manifest = match Manifest::load(dir) {
         Ok(manifest) => manifest,
-        Err(_) => lost_manifest(dir)?,
+        Err(_) => {
+            keep(dir, MANIFEST)?;
+            let manifest = lost_manifest(dir)?;
+            manifest.store(dir)?;
+            manifest
+        }
     };
+    let _turn = order.manifest_turn()?;
     for log in logs.iter().filter(|log| log.end < log.length) {
         if log.behind.is_empty() || how.salvage {
-            salvage(dir, &manifest, log, done)?;
+            salvage(dir, log, done)?;
             cut(dir, log, done)?;
         }
     }
@@ -83,13 +95,13 @@ fn lost_manifest(dir: &Dir) -> Result<Manifest> {
 }
 
 /// Copies the intact frames behind damaged ones to a new log, with the numbers that they had.
-fn salvage(dir: &Dir, manifest: &Manifest, log: &Examined, done: &mut Vec<String>) -> Result<()> {
+fn salvage(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     if log.behind.is_empty() {
         return Ok(());
     }
     let name = log_name(log.id);
     let file = dir.part(&name, false)?;
-    let mut new = Log::new(manifest.mode, true);
+    let mut new = Log::new(true);
     for frame in &log.behind {
         let data = data_of(&file, frame).map_err(|e| failed("pread", &e, &dir.path_of(&name)))?;
         let Frame { kind, seq, last_seq, .. } = *frame;

@@ -122,7 +122,8 @@ impl View {
             let Some(length) = dir.length_of(&log_name(id))? else { continue };
             let number = self.number_of(id);
             let state = self.logs[number as usize];
-            if length != state.length {
+            // An unfinished frame may have been taken back, and another one that ends at the same byte.
+            if length != state.length || state.scanned < length {
                 changed |= self.scan_log(dir, files, number, length)?;
             }
         }
