@@ -24,7 +24,7 @@ pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
-pub use program::{Program, compile, compile_shim};
+pub use program::{Program, compile, compile_plain, compile_shim};
 pub use strace::calls_on;
 
 use std::path::{Path, PathBuf};

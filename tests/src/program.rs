@@ -57,6 +57,28 @@ pub fn compile_shim(source: &str) -> PathBuf {
     output
 }
 
+/// Compiles `tests/programs/SOURCE` as an ordinary program with `options`, unless it is there and newer than its source.
+///
+/// # Panics
+///
+/// If the compiler fails.
+pub fn compile_plain(source: &str, options: &[&str]) -> PathBuf {
+    let input = crate::repository().join("tests/programs").join(source);
+    let directory = crate::target_directory().join("programs/plain");
+    let output = directory.join(format!("{source}{}", options.concat()).replace('.', "_"));
+    let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
+    if !is_newer(&output, &[&input]) {
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-g", "-O1", "-o"]).arg(&unfinished).arg(&input).args(options);
+        let status = compiler.status().expect("a C compiler starts");
+        assert!(status.success(), "{source} does not compile");
+        std::fs::rename(&unfinished, &output).expect("the compiler wrote its output");
+    }
+    output
+}
+
 fn is_newer(output: &Path, inputs: &[&Path]) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = changed(output) else {

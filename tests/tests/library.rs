@@ -2,6 +2,8 @@
 
 use aggio_tests::library;
 use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -79,9 +81,26 @@ fn every_function_of_the_chapter_is_exported_under_both_names() {
     assert!(missing.is_empty(), "not exported: {missing:?}");
 }
 
+/// The functions of the C library that the library stands before, by its own account.
+fn of_the_c_library(library: &Path) -> BTreeSet<String> {
+    let path = CString::new(library.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the library does nothing when it is loaded; the function gives a constant string.
+    let names = unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        assert!(!handle.is_null(), "{} cannot be loaded", library.display());
+        let symbol = libc::dlsym(handle, c"aggio_interposed_posix".as_ptr());
+        assert!(!symbol.is_null(), "no aggio_interposed_posix");
+        let names: extern "C" fn() -> *const c_char = std::mem::transmute(symbol);
+        CStr::from_ptr(names())
+    };
+    names.to_str().unwrap().lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn nothing_but_mpi_is_exported() {
+fn nothing_but_mpi_and_the_table_of_the_c_library_is_exported() {
     let Some(library) = library() else { return };
+    let table = of_the_c_library(&library);
+    assert!(table.contains("write") && table.contains("execl"), "{table:?}");
     let symbols = output_of("nm", &["-D", "--defined-only"], &library);
     let foreign: Vec<&str> = symbols
         .lines()
@@ -90,6 +109,7 @@ fn nothing_but_mpi_is_exported() {
         .filter(|name| !name.starts_with("ompi_") && !name.starts_with("aggio_"))
         // Members of the namespace of MPI's C++ bindings.
         .filter(|name| !name.starts_with("_ZN3MPI"))
+        .filter(|name| !table.contains(*name))
         .collect();
     assert!(foreign.is_empty(), "exported: {foreign:?}");
 }

@@ -2,8 +2,9 @@
 
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, open, process, settle, spool};
+use super::{descriptors, open, process, settle, spool, state};
 use libc::{c_int, c_long};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Descriptors in a message: what another process gets is the kernel's affair.
 ///
@@ -82,7 +83,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
         libc::SYS_close => c_long::from(open::close(fd)),
         libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => descend(number, a, kernel),
         libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open | libc::SYS_creat => {
-            settle::all();
+            open::before();
             c_long::from(open::adopt(kernel() as c_int))
         }
         libc::SYS_io_uring_setup
@@ -90,6 +91,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
         | libc::SYS_io_uring_register
         | libc::SYS_io_setup
         | libc::SYS_io_submit => {
+            state::RING.store(true, Relaxed);
             demote_all(Reason::Ring);
             kernel()
         }

@@ -14,6 +14,20 @@ use std::sync::atomic::Ordering::Relaxed;
 /// File systems without files of programs.
 const NOT_FILES: [&[u8]; 2] = [b"/proc/", b"/sys/"];
 
+/// Before a file is opened or cut: what is kept is written out, also what killed processes have left,
+/// which must not come after a truncation.
+pub fn before() {
+    if Inside::is() || state::is_guest() {
+        return;
+    }
+    settle::all();
+    let _errno = errno::Keep::new();
+    let _inside = Inside::enter();
+    if config::get().settings.posix.iter().any(|rule| rule.mode != Mode::Posix) {
+        spool::recover();
+    }
+}
+
 /// Takes `fd`, which the kernel has just opened, if a rule names its file; returns it.
 pub fn adopt(fd: c_int) -> c_int {
     if (0..descriptors::LIMIT as c_int).contains(&fd) && !Inside::is() {
@@ -44,9 +58,6 @@ fn take(fd: c_int) {
     if state::is_guest() {
         return;
     }
-    if mode.is_some_and(|mode| mode != Mode::Posix) {
-        spool::recover();
-    }
     files::registry(|registry| {
         let known = registry.find(identity);
         let file = match (known, mode) {
@@ -74,6 +85,7 @@ fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
         (Mode::Posix, ..) => Some(Reason::ModePosix),
         (_, 1.., _) => Some(Reason::Flags),
         (_, _, 0..=2) => Some(Reason::StandardStream),
+        _ if state::RING.load(Relaxed) => Some(Reason::Ring),
         _ => None,
     }
 }

@@ -9,6 +9,8 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// The process whose descriptors the table describes; 0 until somebody may be another.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+/// The process has a ring or a queue of requests: which files they are for cannot be seen.
+pub static RING: AtomicBool = AtomicBool::new(false);
 /// Files with dirty bytes.
 pub static DIRTY: AtomicUsize = AtomicUsize::new(0);
 /// Of these, files of mode causal.

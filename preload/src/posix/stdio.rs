@@ -107,7 +107,7 @@ unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
 /// # Safety
 /// As the C library demands.
 pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
-    settle::all();
+    super::open::before();
     // SAFETY: the caller's promise.
     let meaning = unsafe { meaning(mode) };
     let Some(meaning) = meaning.filter(|meaning| !meaning.special && !Inside::is()) else {
@@ -189,7 +189,7 @@ pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
 /// # Safety
 /// As the C library demands.
 pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-    settle::all();
+    super::open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
         if path.is_null() {

@@ -214,17 +214,17 @@ type Path = *const c_char;
 table! {
     // Opening and closing.
     any [open open64 __open __open64] (path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::open64(path, flags, mode)) };
+        = { open::before(); open::adopt(next::open64(path, flags, mode)) };
     any [__open_2 __open64_2] (path: Path, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::__open64_2(path, flags)) };
+        = { open::before(); open::adopt(next::__open64_2(path, flags)) };
     any [openat openat64] (at: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::openat64(at, path, flags, mode)) };
+        = { open::before(); open::adopt(next::openat64(at, path, flags, mode)) };
     any [__openat_2 __openat64_2] (at: c_int, path: Path, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::__openat64_2(at, path, flags)) };
+        = { open::before(); open::adopt(next::__openat64_2(at, path, flags)) };
     any [creat creat64] (path: Path, mode: mode_t) -> c_int
-        = { settle::all(); open::adopt(next::creat64(path, mode)) };
+        = { open::before(); open::adopt(next::creat64(path, mode)) };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
-        = { settle::all(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
+        = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
     any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::adopt(next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
         = { open::adopt(next::mkostemp64(name, flags)) };
@@ -356,7 +356,8 @@ table! {
     path [__fxstatat __fxstatat64] (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
         = {};
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {};
-    path [truncate truncate64] (path: Path, len: off64_t) -> c_int = {};
+    any [truncate truncate64] (path: Path, len: off64_t) -> c_int
+        = { open::before(); next::truncate64(path, len) };
     any [rename] (from: Path, to: Path) -> c_int
         = { settle::before_rename(); next::rename(from, to) };
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int

@@ -1,0 +1,313 @@
+//! Programs without MPI on files of `AGGIO_POSIX`: they behave as they do without the library.
+
+use aggio_tests::{Directory, compile_plain, library};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const MODES: [&str; 3] = ["close", "causal", "posix"];
+
+/// `command` with the library and a rule for everything below `directory`; spool files are there, too.
+fn served(command: &mut Command, mode: &str, directory: &Path, library: &Path) {
+    let spool = directory.join("spool");
+    std::fs::create_dir_all(&spool).expect("the spool directory can be made");
+    command.env("LD_PRELOAD", library).env("AGGIO_SPOOL", spool);
+    command.env("AGGIO_POSIX", format!("{}/:{mode}", directory.display()));
+}
+
+fn plain(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for name in ["LD_PRELOAD", "AGGIO_TESTS", "AGGIO_LIBRARY", "AGGIO_POSIX"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Spool files that are left.
+fn spools(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("spool")).expect("the spool directory").count()
+}
+
+/// How often longer the random tests are (`AGGIO_TEST_FACTOR`).
+fn factor() -> usize {
+    std::env::var("AGGIO_TEST_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// The account of random operations in an empty directory.
+fn account(mode: Option<(&str, &Path)>, seed: usize, cases: usize) -> String {
+    let directory = Directory::new();
+    let data = directory.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let mut command = plain(&compile_plain("descriptors.c", &[]));
+    command.args([seed.to_string(), cases.to_string(), "50".into()]).arg(&data);
+    if let Some((mode, library)) = mode {
+        served(&mut command, mode, directory.path(), library);
+    }
+    let run = output(&mut command);
+    assert!(run.status.success(), "{} {}", run.status, String::from_utf8_lossy(&run.stderr));
+    if mode.is_some() {
+        assert_eq!(spools(directory.path()), 0, "a spool file is left");
+    }
+    String::from_utf8_lossy(&run.stdout).into_owned()
+}
+
+/// The first difference, with what was done before it.
+fn difference(native: &str, served: &str) -> Option<String> {
+    let (native, served): (Vec<_>, Vec<_>) = (native.lines().collect(), served.lines().collect());
+    let longest = native.len().max(served.len());
+    let at = (0..longest).find(|index| native.get(*index) != served.get(*index))?;
+    let case = native[..at.min(native.len())].iter().rposition(|line| line.starts_with("case "));
+    let before = native[case.unwrap_or(0)..at.min(native.len())].join("\n");
+    Some(format!("{before}\nnatively {:?}, served {:?}", native.get(at), served.get(at)))
+}
+
+#[test]
+fn random_operations_on_descriptors_give_what_they_give_without_the_library() {
+    let Some(library) = library() else { return };
+    // 50 operations a case, two of three modes each: more than 100,000 operations are compared.
+    for part in 0..4 * factor() {
+        let (seed, cases) = (1 + part * 500, 500);
+        let native = account(None, seed, cases);
+        for mode in MODES {
+            if let Some(difference) =
+                difference(&native, &account(Some((mode, &library)), seed, cases))
+            {
+                panic!("mode {mode}: {difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_way_a_program_ends_its_acknowledged_bytes_are_in_the_file() {
+    let Some(library) = library() else { return };
+    let writer = compile_plain("ends_of_writers.c", &[]);
+    let ends = [
+        "return",
+        "exit",
+        "_exit",
+        "_Exit",
+        "quick_exit",
+        "abort",
+        "close",
+        "fsync",
+        "execl",
+        "execv",
+    ];
+    for mode in MODES {
+        for end in ends {
+            let directory = Directory::new();
+            let file = directory.path().join("file");
+            let mut command = plain(&writer);
+            served(command.arg(&file).args([end, "1000"]), mode, directory.path(), &library);
+            output(&mut command);
+            assert_eq!(std::fs::read(&file).unwrap(), records(1000), "{mode} {end}");
+        }
+    }
+}
+
+fn records(count: usize) -> Vec<u8> {
+    (0..count).flat_map(|index| format!("{index:015}\n").into_bytes()).collect()
+}
+
+/// Writes records in `mode`, is killed where nobody can see it coming, and leaves what it leaves.
+fn killed(mode: &str, count: usize, library: &Path) -> (Directory, std::path::PathBuf) {
+    let directory = Directory::new();
+    let file = directory.path().join("file");
+    let mut command = plain(&compile_plain("ends_of_writers.c", &[]));
+    command.arg(&file).args(["wait", &count.to_string()]).stdout(Stdio::piped());
+    served(&mut command, mode, directory.path(), library);
+    let mut child = command.spawn().expect("the writer starts");
+    let mut word = [0; 7];
+    let said = child.stdout.take().expect("a pipe").read_exact(&mut word);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    said.expect("it wrote all its records");
+    (directory, file)
+}
+
+#[test]
+fn bytes_of_a_killed_writer_are_recovered() {
+    let Some(library) = library() else { return };
+    for mode in MODES {
+        for count in [1, 2, 100, 20_000] {
+            let (directory, file) = killed(mode, count, &library);
+            let done = agg_core::spool::recover(&directory.path().join("spool")).unwrap();
+            assert!(done.iter().all(|one| one.error.is_none()), "{done:?}");
+            assert_eq!(std::fs::read(&file).unwrap(), records(count), "{mode} {count}");
+            assert_eq!(spools(directory.path()), 0, "{mode} {count}");
+        }
+    }
+}
+
+#[test]
+fn the_next_program_that_opens_a_file_finds_the_bytes_of_a_killed_writer() {
+    let Some(library) = library() else { return };
+    let (directory, file) = killed("close", 100, &library);
+    let mut reader = plain(Path::new("/bin/cat"));
+    served(reader.arg(&file), "close", directory.path(), &library);
+    assert_eq!(output(&mut reader).stdout, records(100));
+    // A file that is cut when it is opened is not filled again afterwards.
+    let (directory, file) = killed("close", 100, &library);
+    let mut writer = plain(&compile_plain("ends_of_writers.c", &[]));
+    served(writer.arg(&file).args(["exit", "3"]), "close", directory.path(), &library);
+    assert!(output(&mut writer).status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), records(3));
+    assert_eq!(spools(directory.path()), 0);
+}
+
+#[test]
+fn what_cannot_be_recovered_stays_in_the_spool_and_is_told() {
+    let Some(library) = library() else { return };
+    let (directory, file) = killed("close", 100, &library);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "another file").unwrap();
+    let done = agg_core::spool::recover(&directory.path().join("spool")).unwrap();
+    let error = done[0].error.as_ref().expect("an error").to_string();
+    assert!(error.contains("another file has the name") && error.contains("file"), "{error}");
+    assert_eq!(
+        (spools(directory.path()), std::fs::read(&file).unwrap()),
+        (1, b"another file".to_vec())
+    );
+}
+
+#[test]
+fn no_way_around_write_sees_or_leaves_anything_else_than_without_the_library() {
+    let Some(library) = library() else { return };
+    let (leaks, helper) = (compile_plain("leaks.c", &[]), compile_plain("helper.c", &["-static"]));
+    for mode in MODES {
+        let directory = Directory::new();
+        let mut command = plain(&leaks);
+        command.arg(directory.path().join("file")).arg(&helper);
+        served(&mut command, mode, directory.path(), &library);
+        let run = output(&mut command);
+        assert_eq!(String::from_utf8_lossy(&run.stdout), "ok\n", "{mode}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() {
+    let Some(library) = library() else { return };
+    for mode in MODES {
+        let directory = Directory::new();
+        let small = directory.path().join("small");
+        std::fs::create_dir(&small).unwrap();
+        let file = small.join("file");
+        let mut command = plain(Path::new("/usr/bin/unshare"));
+        let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\" \"$3\" close 100000; \
+                      code=$?; cat \"$3\" > \"$4\"; exit $code";
+        command.args(["-m", "/bin/sh", "-c", script, "sh"]).arg(&small);
+        command.arg(compile_plain("ends_of_writers.c", &[])).arg(&file);
+        command.arg(directory.path().join("copy"));
+        served(&mut command, mode, directory.path(), &library);
+        let run = output(&mut command);
+        if run.status.code() == Some(77) || run.status.code() == Some(1) {
+            eprintln!("skipped: no file system can be mounted here");
+            return;
+        }
+        // A write or the close failed; natively it is the write.
+        assert!(matches!(run.status.code(), Some(4 | 5)), "{mode} {run:?}");
+        let stored = std::fs::read(directory.path().join("copy")).unwrap();
+        assert_eq!(stored.len(), 1 << 20, "{mode}");
+        assert!(records(100_000).starts_with(&stored), "{mode}");
+    }
+}
+
+/// Everyday work on files of a rule; each leaves the same files and prints the same.
+const WORK: &[&str] = &[
+    "for i in 1 2 3 4 5; do echo line $i >> log; done; exec 3<>log; read -u 3 x; echo $x; echo new >&3; cat log",
+    "git init -q . && git -c user.name=a -c user.email=a@b -c init.defaultBranch=m add -A && git status --short | head -3",
+    "python3 -c \"
+import mmap, os, pickle, subprocess
+f = open('p', 'w+b'); pickle.dump(list(range(1000)), f); f.flush(); f.seek(0); print(len(pickle.load(f)))
+g = open('t', 'w')
+for i in range(1000): print(i, file=g, flush=i % 3 == 0)
+subprocess.run(['wc', '-l', 't']); subprocess.run(['echo', 'child'], stdout=g); g.write('after'); g.close()
+os.system('cksum t p'); m = mmap.mmap(f.fileno(), 0); print(m.size())\"",
+    "printf 'int main(void){return 3;}' > a.c; gcc a.c -o a.out && ./a.out; echo $?; cksum a.c",
+    "mkdir s; for i in 1 2 3; do seq $i 1000 > s/$i; done; tar cf s.tar s; mkdir u; tar xf s.tar -C u; diff -r s u/s; tar tf s.tar",
+    "seq 5000 > a; cp a b; sort -r a -o c; sed -i s/1/x/ b; dd if=a of=d bs=100 count=20 seek=3 conv=notrunc status=none; cksum a b c d",
+];
+
+#[test]
+fn everyday_work_on_files_of_a_rule_gives_the_same() {
+    let Some(library) = library() else { return };
+    for script in WORK {
+        let run = |mode: Option<&str>| {
+            let directory = Directory::new();
+            let data = directory.path().join("data");
+            std::fs::create_dir(&data).unwrap();
+            let mut command = plain(Path::new("/bin/bash"));
+            command.args(["-c", script]).current_dir(&data);
+            if let Some(mode) = mode {
+                served(&mut command, mode, directory.path(), &library);
+            }
+            let run = output(&mut command);
+            (
+                String::from_utf8_lossy(&run.stdout).into_owned(),
+                String::from_utf8_lossy(&run.stderr).into_owned(),
+            )
+        };
+        let native = run(None);
+        for mode in MODES {
+            assert_eq!(native, run(Some(mode)), "mode {mode}: {script}");
+        }
+    }
+}
+
+/// Functions of the C library that take a descriptor, a name or a stream of a file and must be in the table.
+const CONCERNED: &str = "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 \
+    open_by_handle_at mkstemp mkstemp64 mkostemp mkostemp64 mkstemps mkstemps64 mkostemps mkostemps64 close __close \
+    close_range closefrom dup dup2 __dup2 dup3 fcntl fcntl64 __fcntl read __read __read_chk readv pread pread64 \
+    __pread64 __pread_chk __pread64_chk preadv preadv64 preadv2 preadv64v2 write __write writev pwrite pwrite64 \
+    __pwrite64 pwritev pwritev64 pwritev2 pwritev64v2 dprintf __dprintf_chk vdprintf __vdprintf_chk lseek lseek64 \
+    __lseek fstat fstat64 __fxstat __fxstat64 stat stat64 __xstat __xstat64 lstat lstat64 __lxstat __lxstat64 fstatat \
+    fstatat64 __fxstatat __fxstatat64 statx truncate truncate64 ftruncate ftruncate64 fallocate fallocate64 \
+    posix_fallocate posix_fallocate64 posix_fadvise posix_fadvise64 readahead fsync fdatasync sync syncfs \
+    sync_file_range flock lockf lockf64 ioctl mmap mmap64 sendfile sendfile64 copy_file_range splice vmsplice \
+    aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 lio_listio lio_listio64 syscall rename renameat \
+    renameat2 link linkat unlink unlinkat remove fork vfork _Fork clone execve execv execvp execvpe execl execlp execle \
+    fexecve execveat posix_spawn posix_spawnp posix_spawn_file_actions_adddup2 system popen _exit _Exit quick_exit \
+    abort fopen fopen64 freopen freopen64 fdopen sendmsg sendmmsg utimensat futimens fchmod fchown fchownat";
+
+/// Functions that call others which the library hears of.
+const HEARD_OF: [&str; 1] = ["fork"];
+
+#[test]
+fn every_function_on_files_that_common_programs_use_is_in_the_table() {
+    let Some(library) = library() else { return };
+    let names = |file: &Path, which: &str| -> BTreeSet<String> {
+        let run = Command::new("nm").args(["-D", which]).arg(file).output().expect("nm (binutils)");
+        let text = String::from_utf8_lossy(&run.stdout).into_owned();
+        let name = |line: &str| {
+            line.split_whitespace()
+                .last()
+                .map(|name| name.split('@').next().unwrap_or(name).to_owned())
+        };
+        text.lines().filter_map(name).collect()
+    };
+    let exported = names(&library, "--defined-only");
+    let concerned: BTreeSet<&str> = CONCERNED.split_whitespace().collect();
+    for name in &concerned {
+        assert!(exported.contains(*name) || HEARD_OF.contains(name), "{name} is not in the table");
+    }
+    let (mut binaries, mut unknown) = (0, BTreeSet::new());
+    for entry in std::fs::read_dir("/usr/bin").expect("programs").flatten().take(400) {
+        let used = names(&entry.path(), "--undefined-only");
+        binaries += usize::from(!used.is_empty());
+        // Spellings of the functions above that the list does not have.
+        let aliases = used.into_iter().filter(|name| {
+            let stem = name.trim_start_matches('_').trim_end_matches("_chk").trim_end_matches("_2");
+            let stem = stem.trim_end_matches("64");
+            concerned.contains(stem) && !exported.contains(name) && !HEARD_OF.contains(&stem)
+        });
+        unknown.extend(aliases);
+    }
+    assert!(binaries >= 60, "only {binaries} programs were looked at");
+    assert!(unknown.is_empty(), "not in the table: {unknown:?}");
+}
