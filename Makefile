@@ -4,7 +4,7 @@
 # make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5 and mpi4py, natively and with aggio
 # make bench        aggio beside the native implementations and the limit: docs/benchmarks/
 # make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/simulation.md
-# make install      libaggio.so, the aggio tool and its manual page below PREFIX
+# make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX
 
 PREFIX ?= /usr/local
 CARGO  ?= cargo
@@ -79,6 +79,9 @@ simulate: build
 install: build
 	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so
 	if [ -x $(TARGET)/release/aggio ]; then install -D -m 755 $(TARGET)/release/aggio $(DESTDIR)$(PREFIX)/bin/aggio; fi
+	install -D -m 644 completions/aggio.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/aggio
+	install -D -m 644 completions/_aggio $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_aggio
+	install -D -m 644 completions/aggio.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/aggio.fish
 	for page in man/*.[1-8]; do \
 	  [ -e "$$page" ] || continue; \
 	  install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; \

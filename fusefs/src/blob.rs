@@ -126,7 +126,12 @@ impl Blob {
         Ok(())
     }
 
-    /// Somebody opens it. The log is made by the first who writes.
+    /// Somebody is about to open it: from now on it is in use.
+    pub(crate) fn reserve(&self) {
+        self.uses.lock().opens += 1;
+    }
+
+    /// Who has reserved it opens it. The log is made by the first who writes.
     pub(crate) fn begin(&self, writes: bool) -> Result<()> {
         let mut uses = self.uses.lock();
         if writes {
@@ -136,7 +141,6 @@ impl Blob {
             }
             uses.writers += 1;
         }
-        uses.opens += 1;
         Ok(())
     }
 

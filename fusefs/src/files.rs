@@ -76,24 +76,41 @@ impl View {
     pub(crate) fn open_container(&self, id: u64, known: &Known, flags: i32) -> Result<Opened> {
         let blob = {
             let mut blobs = self.blobs.lock();
-            match blobs.get(&id) {
+            let blob = match blobs.get(&id) {
                 Some(blob) => Arc::clone(blob),
                 None => {
                     let blob = Arc::new(Blob::open(Arc::clone(&known.fd))?);
                     blobs.insert(id, Arc::clone(&blob));
                     blob
                 }
-            }
+            };
+            // Before the table is free again: whoever closes the container now must see that it is in use.
+            blob.reserve();
+            blob
         };
-        let begun = self.begin(id, &blob, flags);
+        self.begin_or_let_go(id, &blob, flags)
+    }
+
+    /// Opens a container that was made just now.
+    pub(crate) fn open_made(&self, id: u64, blob: Blob, flags: i32) -> Result<Opened> {
+        let blob = Arc::new(blob);
+        blob.reserve();
+        self.blobs.lock().insert(id, Arc::clone(&blob));
+        self.begin_or_let_go(id, &blob, flags)
+    }
+
+    fn begin_or_let_go(&self, id: u64, blob: &Arc<Blob>, flags: i32) -> Result<Opened> {
+        let begun = self.begin(id, blob, flags);
         if begun.is_err() {
-            // Somebody else may have it open.
-            self.let_go_of_blob(id, &blob);
+            // The error of opening is the one that counts; nothing was written.
+            let _ = blob.end(false);
+            self.let_go_of_blob(id, blob);
+            self.remove_if_last(blob);
         }
         begun
     }
 
-    pub(crate) fn begin(&self, id: u64, blob: &Arc<Blob>, flags: i32) -> Result<Opened> {
+    fn begin(&self, id: u64, blob: &Arc<Blob>, flags: i32) -> Result<Opened> {
         let kept = self.tree.has_kept(id, stamp(blob)?) && !writes(flags);
         blob.begin(writes(flags))?;
         let flags_of_open = if appends(flags) && writes(flags) {
@@ -108,7 +125,7 @@ impl View {
         Ok(Opened { handle: self.handles.insert(open), flags: flags_of_open, backing: None })
     }
 
-    pub(crate) fn let_go_of_blob(&self, id: u64, blob: &Arc<Blob>) {
+    fn let_go_of_blob(&self, id: u64, blob: &Arc<Blob>) {
         let mut blobs = self.blobs.lock();
         if blob.is_unused() && blobs.get(&id).is_some_and(|open| Arc::ptr_eq(open, blob)) {
             blobs.remove(&id);

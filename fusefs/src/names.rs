@@ -103,13 +103,9 @@ impl View {
             let container = self.make_container(&directory, place.name, mode)?;
             let found = self.made(&directory, place, maker)?;
             let known = self.tree.get(found.id())?;
-            let blob = Arc::new(Blob::made(known.fd, container, directory)?);
-            self.blobs.lock().insert(found.id(), Arc::clone(&blob));
-            let begun = self.begin(found.id(), &blob, flags);
-            if begun.is_err() {
-                self.let_go_of_blob(found.id(), &blob);
-            }
-            return Ok((found, begun?));
+            let blob = Blob::made(known.fd, container, directory)?;
+            let opened = self.open_made(found.id(), blob, flags)?;
+            return Ok((found, opened));
         }
         // Who makes a file may write it, whatever mode it gets. The flags decide again above us.
         let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;

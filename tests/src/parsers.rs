@@ -4,6 +4,7 @@
 //! A parser may refuse its input; it must not panic, loop, or allocate more than the input justifies,
 //! and what it accepts must mean the same after being written and read again.
 
+use agg_core::blob::inspect;
 use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
 use agg_core::driver::fault_plan::Plan;
@@ -24,6 +25,9 @@ pub const ALL: &[Parser] = &[
     ("hints", hints),
     ("patterns", patterns),
     ("faults", faults),
+    ("manifests", manifests),
+    ("frames", frames),
+    ("indexes", indexes),
 ];
 
 /// Datatype trees that another rank sends.
@@ -96,4 +100,27 @@ pub fn patterns(bytes: &[u8]) {
 /// Fault plans.
 pub fn faults(bytes: &[u8]) {
     let _ = Plan::parse(&String::from_utf8_lossy(bytes), "/data/file.nc", 1);
+}
+
+/// Manifests of blob containers.
+pub fn manifests(bytes: &[u8]) {
+    if let Ok(text) = inspect::manifest(bytes) {
+        assert_eq!(inspect::manifest(text.as_bytes()), Ok(text));
+    }
+}
+
+/// Headers of frames in logs, as they are, and with a checksum that fits.
+pub fn frames(bytes: &[u8]) {
+    for bytes in [bytes.to_vec(), inspect::frame_with_checksum(bytes)] {
+        if let Ok(again) = inspect::frame(&bytes) {
+            assert_eq!(inspect::frame(&again), Ok(again));
+        }
+    }
+}
+
+/// Merged indexes.
+pub fn indexes(bytes: &[u8]) {
+    if let Ok(pieces) = inspect::index(bytes) {
+        assert!(pieces.runs + pieces.singles <= bytes.len() as u64);
+    }
 }

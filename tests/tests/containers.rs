@@ -32,9 +32,8 @@ fn left(command: Command, library: Option<&Path>) -> Left {
     let data = directory.path().join("data");
     std::fs::create_dir(&data).expect("a directory");
     let output = run(command, &data, library);
-    let text = |bytes: &[u8]| {
-        String::from_utf8_lossy(bytes).replace(&data.display().to_string(), "DATA")
-    };
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&data.display().to_string(), "DATA");
     let mut files = BTreeMap::new();
     collect(&data, &data, library.is_some(), &mut files);
     Left { printed: text(&output.stdout), complained: text(&output.stderr), files }

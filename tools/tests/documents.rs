@@ -41,6 +41,47 @@ fn the_manual_page_of_the_simulation_is_fresh() {
     check("man/aggio-simulate.1", &["simulate", "--man"]);
 }
 
+/// Commands whose pages are made from their definition.
+const COMMANDS: [&str; 13] = [
+    "mount",
+    "umount",
+    "ls",
+    "stat",
+    "cat",
+    "merge",
+    "split",
+    "fsck",
+    "index",
+    "recover",
+    "run",
+    "doctor",
+    "completions",
+];
+
+#[test]
+fn the_manual_pages_of_the_commands_are_fresh() {
+    check("man/aggio.1", &["manual"]);
+    for command in COMMANDS {
+        check(&format!("man/aggio-{command}.1"), &["manual", command]);
+    }
+}
+
+#[test]
+fn the_completions_are_fresh() {
+    for (shell, file) in [("bash", "aggio.bash"), ("zsh", "_aggio"), ("fish", "aggio.fish")] {
+        check(&format!("completions/{file}"), &["completions", shell]);
+    }
+}
+
+#[test]
+fn every_command_explains_itself() {
+    for command in COMMANDS {
+        let output = aggio(&[command, "--help"], &[]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("Usage: aggio"), "{command}: {text}");
+    }
+}
+
 #[test]
 fn the_document_of_the_simulation_has_the_introduction_in_force() {
     let document = include_str!("../../docs/benchmarks/simulation.md");

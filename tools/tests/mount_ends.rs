@@ -151,6 +151,8 @@ fn writers_killed_with_the_mount_lose_nothing_that_was_acknowledged() {
     assert!(bytes.stdout == pattern(1000).repeat(100));
     let checked = aggio(&["fsck", path.to_str().unwrap()]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(told.contains("repairable"), "{told}");
     let recovered = aggio(&["recover", path.to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&recovered.stdout).contains("sealed"), "{recovered:?}");
     assert_eq!(aggio(&["fsck", path.to_str().unwrap()]).status.code(), Some(0));

@@ -3,6 +3,7 @@
 use super::container::Container;
 use super::dir::{Dir, MANIFEST, log_id, log_name};
 use super::manifest::{Manifest, dir_mode, part_mode};
+use super::order::Order;
 use super::{Reader, failed};
 use crate::{Error, ErrorClass, Result};
 use std::fs::{File, FileTimes, Permissions};
@@ -150,6 +151,8 @@ impl Container {
     /// If a part cannot be changed.
     pub fn set_mode(&self, mode: u32) -> Result<()> {
         let dir = &self.shared.dir;
+        let order = Order::open(dir, 0o600, false)?;
+        let _turn = order.manifest_turn()?;
         let mut manifest = Manifest::load(dir)?;
         let mode = mode & 0o7777;
         if manifest.mode == mode {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The manifest's name.
@@ -112,8 +113,15 @@ impl Dir {
     pub(crate) fn part(&self, name: &str, writing: bool) -> Result<File> {
         let access = if writing { libc::O_RDWR } else { libc::O_RDONLY };
         let path = self.path_of(name);
-        // Without O_NONBLOCK a FIFO of this name would block for ever.
-        let file = open_at(self.fd(), &c_name(name)?, access | libc::O_NONBLOCK, 0)
+        // Without O_NONBLOCK a FIFO of this name would block for ever. Looking at a part is no access
+        // to the file, but only the owner may say so.
+        let name_c = c_name(name)?;
+        let open = |flags: i32| open_at(self.fd(), &name_c, access | libc::O_NONBLOCK | flags, 0);
+        let file = open(libc::O_NOATIME)
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::EPERM) => open(0),
+                _ => Err(error),
+            })
             .map_err(|error| failed("open", &error, &path))?;
         let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
         if !facts.is_file() {
@@ -125,8 +133,32 @@ impl Dir {
     /// Makes a part that must not exist.
     pub(crate) fn new_part(&self, name: &str, mode: u32) -> Result<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        open_at(self.fd(), &c_name(name)?, flags, mode)
-            .map_err(|error| failed("create", &error, &self.path_of(name)))
+        let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
+        let file =
+            open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
+        self.adopt(&file).map_err(|error| fail("fchown", error))?;
+        Ok(file)
+    }
+
+    /// Gives a new part the owner of the directory, as far as this process may: others who may read the
+    /// logical file must be able to read all of its parts.
+    fn adopt(&self, file: &File) -> io::Result<()> {
+        let (own, dir) = (file.metadata()?, self.file.metadata()?);
+        if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
+            return Ok(());
+        }
+        for uid in [dir.uid(), u32::MAX] {
+            // SAFETY: the descriptor is open; u32::MAX leaves the owner as it is.
+            if unsafe { libc::fchown(file.as_raw_fd(), uid, dir.gid()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EPERM) {
+                return Err(error);
+            }
+        }
+        // Like a file that this process makes in a directory of somebody else.
+        Ok(())
     }
 
     /// The length of a part, `None` if there is no regular file of that name.

@@ -180,7 +180,6 @@ impl Frame {
     }
 
     /// Header and runs as bytes.
-    #[cfg(test)]
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.head_len() as usize];
         self.encode_into(&mut bytes);
@@ -254,7 +253,7 @@ impl Frame {
 }
 
 /// The checksum of header and runs, as if its own field were zero.
-fn checksum(bytes: &[u8]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     let before = crc32c::crc32c(&bytes[..60]);
     let own = crc32c::crc32c_append(before, &[0; 4]);
     crc32c::crc32c_append(own, &bytes[64..])

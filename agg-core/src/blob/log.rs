@@ -5,7 +5,7 @@ use super::dir::{Dir, log_name, random};
 use super::failed;
 use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
 use super::gather::advance;
-use super::manifest::part_mode;
+use super::manifest::{Manifest, part_mode};
 use crate::{Error, Result};
 use std::fs::{File, Permissions};
 use std::io;
@@ -18,7 +18,6 @@ const VECTORS: usize = 1024;
 /// The log, which exists from the first frame on.
 #[derive(Debug)]
 pub(crate) struct Log {
-    mode: u32,
     data_crc: bool,
     open: Option<Open>,
     /// Logs that a failed write left with a torn end, and whose other frames are not durable yet.
@@ -47,9 +46,9 @@ pub(crate) struct Words<'a> {
 }
 
 impl Log {
-    /// A log of a container whose logical file has this mode.
-    pub(crate) fn new(mode: u32, data_crc: bool) -> Self {
-        Self { mode, data_crc, open: None, torn: Vec::new(), lost: None }
+    /// A log of frames with or without checksums of their data.
+    pub(crate) fn new(data_crc: bool) -> Self {
+        Self { data_crc, open: None, torn: Vec::new(), lost: None }
     }
 
     /// Its id, if there is one yet.
@@ -59,7 +58,7 @@ impl Log {
 
     fn opened(&mut self, dir: &Dir) -> Result<&mut Open> {
         if self.open.is_none() {
-            self.open = Some(create(dir, self.mode)?);
+            self.open = Some(create(dir)?);
         }
         self.open.as_mut().ok_or_else(|| super::damaged("no log is open"))
     }
@@ -148,7 +147,9 @@ impl Open {
     }
 }
 
-fn create(dir: &Dir, mode: u32) -> Result<Open> {
+fn create(dir: &Dir) -> Result<Open> {
+    // The mode may have changed since the writer came.
+    let mode = Manifest::load(dir)?.mode;
     loop {
         let id = random()?;
         let name = log_name(id);

@@ -6,25 +6,31 @@
 
 mod aside;
 mod attributes;
+mod check;
 mod container;
 mod descriptors;
 mod dir;
+mod examine;
 mod frame;
 mod gather;
 mod index;
 mod index_write;
+pub mod inspect;
 mod live;
 mod log;
 mod manifest;
+mod merge;
 mod names;
 mod order;
 mod read;
+mod repair;
 mod resolve;
 mod run;
 mod runs;
 mod scan;
 mod seal;
 mod spans;
+mod split;
 mod varint;
 mod view;
 mod write;
@@ -34,11 +40,13 @@ mod tests;
 
 pub use aside::keep_descriptors_above;
 pub use attributes::Attributes;
-pub(crate) use dir::{MANIFEST, ORDER};
-
+pub use check::{Check, Findings, Problem, Severity, check};
 pub use container::{Container, Create, is_container};
+pub(crate) use dir::{MANIFEST, ORDER};
+pub use merge::{Merge, Merged, merge};
 pub use names::{remove, rename};
 pub use read::{Reader, Segment};
+pub use split::{Split, split};
 pub use write::Writer;
 
 use crate::{Error, ErrorClass};

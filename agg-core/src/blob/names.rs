@@ -60,6 +60,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<()> {
 }
 
 /// Removes a container as `unlink` removes a file: it is gone at once, and then its parts are removed.
+/// Unlike with a file, who still reads it loses the logs that are not open at that moment.
 ///
 /// # Errors
 ///

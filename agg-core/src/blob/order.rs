@@ -40,6 +40,8 @@ enum Byte {
     Turn = 8,
     /// Held while a word changes, where the file cannot be mapped.
     Words = 16,
+    /// Held while somebody replaces the manifest by one that follows from it.
+    Manifest = 24,
 }
 
 /// The open file.
@@ -116,6 +118,21 @@ impl Order {
         Ok(Self { file, path, mapping })
     }
 
+    /// The file, which is open already, for its locks only.
+    pub(crate) fn of(file: File, path: PathBuf) -> Self {
+        Self { file, path, mapping: None }
+    }
+
+    /// Whether somebody writes. Nothing is locked for it.
+    pub(crate) fn is_used(&self) -> Result<bool> {
+        let mut lock = description(libc::F_WRLCK, Byte::Presence);
+        // SAFETY: the command takes a pointer to a `flock`, which it changes.
+        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } != 0 {
+            return Err(self.fail("fcntl(F_OFD_GETLK)", &io::Error::last_os_error()));
+        }
+        Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+    }
+
     /// The value of a word.
     pub(crate) fn load(&self, word: Word) -> Result<u64> {
         match &self.mapping {
@@ -171,6 +188,11 @@ impl Order {
         self.locked(Byte::Turn)
     }
 
+    /// Waits until nobody else replaces the manifest; others wait while the guard lives.
+    pub(crate) fn manifest_turn(&self) -> Result<Turn<'_>> {
+        self.locked(Byte::Manifest)
+    }
+
     fn locked(&self, byte: Byte) -> Result<Turn<'_>> {
         self.lock(libc::F_WRLCK, byte, true)?;
         Ok(Turn { order: self, byte })
@@ -193,11 +215,7 @@ impl Order {
 
     /// Changes a lock; `false` if it did not want to wait and had to.
     fn lock(&self, kind: libc::c_int, byte: Byte, wait: bool) -> Result<bool> {
-        // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        lock.l_type = kind as libc::c_short;
-        lock.l_whence = libc::SEEK_SET as libc::c_short;
-        (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
+        let lock = description(kind, byte);
         let command = if wait { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
         loop {
             // SAFETY: the command takes a pointer to a `flock`.
@@ -216,6 +234,15 @@ impl Order {
     fn fail(&self, call: &str, error: &io::Error) -> crate::Error {
         failed(call, error, &self.path)
     }
+}
+
+fn description(kind: libc::c_int, byte: Byte) -> libc::flock {
+    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
+    lock
 }
 
 /// A lock that ends with the value.

@@ -19,7 +19,10 @@ pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
     let order = Order::open(dir, part_mode(manifest.mode), true)?;
     loop {
         if order.be_alone()? {
-            let manifest = seal(dir)?;
+            let manifest = {
+                let _turn = order.manifest_turn()?;
+                seal(dir)?
+            };
             order.store(Word::Ready, 0)?;
             let next = order.load(Word::Next)?.max(manifest.epoch);
             // A counter that no file could have reached is not one.
@@ -48,7 +51,7 @@ pub(crate) fn leave(dir: &Dir, order: &Order) -> Result<()> {
     if !order.be_alone()? {
         return Ok(());
     }
-    let sealed = seal(dir);
+    let sealed = order.manifest_turn().and_then(|_turn| seal(dir));
     order.leave()?;
     sealed.map(drop)
 }

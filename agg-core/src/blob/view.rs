@@ -51,7 +51,11 @@ pub(crate) struct View {
 impl View {
     /// The content of `dir` now.
     pub(crate) fn load(dir: &Dir, files: &Descriptors) -> Result<Self> {
-        let manifest = Manifest::load(dir)?;
+        Self::of(Manifest::load(dir)?, dir, files)
+    }
+
+    /// The content of `dir`, whose manifest is this one.
+    pub(crate) fn of(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
         if let Some(view) = Self::indexed(&manifest, dir, files)? {
             return Ok(view);
         }
@@ -118,7 +122,8 @@ impl View {
             let Some(length) = dir.length_of(&log_name(id))? else { continue };
             let number = self.number_of(id);
             let state = self.logs[number as usize];
-            if length != state.length {
+            // An unfinished frame may have been taken back, and another one that ends at the same byte.
+            if length != state.length || state.scanned < length {
                 changed |= self.scan_log(dir, files, number, length)?;
             }
         }
@@ -253,6 +258,15 @@ impl View {
             self.manifest.log(log.id).is_some_and(|sealed| sealed.length == log.length)
         };
         self.logs.iter().all(told)
+    }
+
+    /// Calls `take` with every run that was scanned, its log's id, and whether that log is sealed.
+    pub(crate) fn all_runs(&self, take: &mut impl FnMut(&Run, u64, bool)) {
+        for run in self.live.all() {
+            let log = &self.logs[run.log as usize];
+            let sealed = self.manifest.log(log.id).is_some_and(|told| told.length == log.scanned);
+            take(run, log.id, sealed);
+        }
     }
 
     /// Everything, for a new index.

@@ -39,7 +39,7 @@ impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
         let order = seal::arrive(&shared.dir)?;
         let manifest = Manifest::load(&shared.dir)?;
-        let log = Mutex::new(Log::new(manifest.mode, manifest.data_crc));
+        let log = Mutex::new(Log::new(manifest.data_crc));
         Ok(Self { shared, order, log, reader: OnceLock::new(), closed: false })
     }
 

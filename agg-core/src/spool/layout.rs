@@ -62,6 +62,9 @@ pub struct SlotHead {
     pub device: AtomicU64,
     /// Inode of the file.
     pub inode: AtomicU64,
+    /// When the file was made, in nanoseconds; 0 if its file system does not say. A number of an inode
+    /// is given again, this is not.
+    pub born: AtomicU64,
     /// Length of its name.
     pub path_len: AtomicU64,
     /// Its name, absolute.

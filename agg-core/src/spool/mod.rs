@@ -29,6 +29,21 @@ pub fn started(pid: u32) -> Option<u64> {
     text.split(' ').nth(19)?.parse().ok()
 }
 
+/// When the file that `fd` is open on was made, in nanoseconds; 0 if its file system does not say.
+pub fn born(fd: std::os::fd::RawFd) -> u64 {
+    // SAFETY: all bits zero are a record; it outlives the call.
+    unsafe {
+        let mut facts: libc::statx = std::mem::zeroed();
+        let flags = libc::AT_EMPTY_PATH;
+        let known = libc::statx(fd, c"".as_ptr(), flags, libc::STATX_BTIME, &raw mut facts) == 0;
+        if !known || facts.stx_mask & libc::STATX_BTIME == 0 {
+            return 0;
+        }
+        let seconds = (facts.stx_btime.tv_sec as u64).wrapping_mul(1_000_000_000);
+        seconds.wrapping_add(u64::from(facts.stx_btime.tv_nsec))
+    }
+}
+
 /// Takes the lock that says that the owner lives; whether it was free.
 fn lock(file: &std::fs::File) -> bool {
     use std::os::fd::AsRawFd;

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 pub struct Spool {
     file: File,
     path: PathBuf,
-    slots: usize,
+    slots: Vec<Slot>,
     free: Vec<Slot>,
 }
 
@@ -44,7 +44,7 @@ impl Spool {
         how.read(true).write(true).create_new(true).mode(0o600);
         let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
         let file = out_of_the_way(file.map_err(failed)?);
-        let spool = Self { file, path: path.clone(), slots: 0, free: Vec::new() };
+        let spool = Self { file, path: path.clone(), slots: Vec::new(), free: Vec::new() };
         let made = if super::lock(&spool.file) { spool.begin() } else { Err(last()) };
         if let Err(error) = made {
             spool.remove();
@@ -75,23 +75,23 @@ impl Spool {
         self.file.as_raw_fd()
     }
 
-    /// Room for the file `path`, whose device and inode are given.
+    /// Room for the file `path`, whose device, inode and [birth](super::born) are given.
     ///
     /// # Errors
     /// If there is no memory for it, or the name is too long to be kept.
-    pub fn slot(&mut self, path: &[u8], device: u64, inode: u64) -> std::io::Result<Slot> {
+    pub fn slot(&mut self, path: &[u8], identity: [u64; 3]) -> std::io::Result<Slot> {
         if path.len() >= PATH || path.first() != Some(&b'/') {
             return Err(std::io::Error::from_raw_os_error(libc::ENAMETOOLONG));
         }
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                let start = map(&self.file, HEAD + self.slots * SLOT, SLOT)?;
-                self.slots += 1;
+                let start = map(&self.file, HEAD + self.slots.len() * SLOT, SLOT)?;
+                self.slots.push(Slot { start });
                 Slot { start }
             }
         };
-        slot.begin(path, device, inode);
+        slot.begin(path, identity);
         Ok(slot)
     }
 
@@ -107,6 +107,17 @@ impl Spool {
         let _ = std::fs::remove_file(&self.path);
     }
 
+    /// Forgets the spool and its memory, which are another process' now: also memory keeps the lock.
+    ///
+    /// # Safety
+    /// No slot is used any more.
+    pub unsafe fn disown(self) {
+        for slot in &self.slots {
+            // SAFETY: the caller's promise.
+            unsafe { libc::munmap(slot.start.as_ptr().cast(), SLOT) };
+        }
+    }
+
     /// The name.
     pub fn path(&self) -> &Path {
         &self.path
@@ -114,12 +125,13 @@ impl Spool {
 }
 
 impl Slot {
-    fn begin(self, path: &[u8], device: u64, inode: u64) {
+    fn begin(self, path: &[u8], [device, inode, born]: [u64; 3]) {
         let head = self.head();
         head.used.store(0, Release);
         head.count.store(0, Release);
         head.device.store(device, Relaxed);
         head.inode.store(inode, Relaxed);
+        head.born.store(born, Relaxed);
         head.path_len.store(path.len() as u64, Relaxed);
         // SAFETY: the slot is this process' alone, and the name is shorter than its place.
         unsafe {

@@ -7,6 +7,7 @@ use super::{is_spool, lock, started};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::fs::File;
 use std::mem::offset_of;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -148,7 +149,10 @@ fn open_target(head: &[u8], path: &Path) -> Result<File> {
     let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
     let (device, inode) =
         (word(head, offset_of!(SlotHead, device)), word(head, offset_of!(SlotHead, inode)));
-    if !facts.is_file() || facts.dev() != device || facts.ino() != inode {
+    let born = word(head, offset_of!(SlotHead, born));
+    let same =
+        facts.dev() == device && facts.ino() == inode && super::born(file.as_raw_fd()) == born;
+    if !facts.is_file() || !same {
         let text = "another file has the name of the one that was written";
         return Err(Error::new(ErrorClass::NoSuchFile, text));
     }
@@ -188,4 +192,89 @@ fn word32(bytes: &[u8], at: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[at..at + 4]);
     u32::from_ne_bytes(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spool;
+    use super::*;
+
+    /// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
+    fn abandoned(name: &str) -> (PathBuf, PathBuf) {
+        let directory = std::env::temp_dir().join(format!("aggio-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("file");
+        let file = File::create(&path).unwrap();
+        file.write_all_at(b"..........", 0).unwrap();
+        let facts = file.metadata().unwrap();
+        let mut spool = Spool::create(&directory).unwrap();
+        let identity = [facts.dev(), facts.ino(), super::super::born(file.as_raw_fd())];
+        let slot = spool.slot(path.as_os_str().as_bytes(), identity).unwrap();
+        // SAFETY: the slot has room for five bytes.
+        unsafe { slot.data().copy_from(b"abcde".as_ptr(), 5) };
+        slot.push(0, 2, 3, 0);
+        slot.push(1, 4, 2, 3);
+        // Nobody else has this number: as if its owner were dead.
+        let name = spool.path().to_path_buf();
+        let pid = offset_of!(Head, pid) as u64;
+        let bytes = File::options().write(true).open(&name).unwrap();
+        bytes.write_all_at(&u32::MAX.to_ne_bytes(), pid).unwrap();
+        drop(bytes);
+        // SAFETY: the slot is used no more.
+        unsafe { spool.disown() };
+        (directory, path)
+    }
+
+    fn damage(directory: &Path, at: usize, with: u64) -> Vec<Recovered> {
+        let spool = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+        let spool = spool.into_iter().find(|path: &PathBuf| !path.ends_with("file")).unwrap();
+        let file = File::options().write(true).open(spool).unwrap();
+        file.write_all_at(&with.to_ne_bytes(), at as u64).unwrap();
+        drop(file);
+        recover(directory).unwrap()
+    }
+
+    #[test]
+    fn of_pieces_that_overlap_the_later_holds_and_the_spool_is_gone() {
+        let (directory, path) = abandoned("spool-whole");
+        let done = recover(&directory).unwrap();
+        assert!(done.len() == 1 && done[0].error.is_none() && done[0].bytes == 5, "{done:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+        let _ = std::fs::remove_dir_all(directory);
+    }
+
+    #[test]
+    fn a_living_owner_keeps_its_spool() {
+        let directory = std::env::temp_dir().join(format!("aggio-alive-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let spool = Spool::create(&directory).unwrap();
+        assert!(recover(&directory).unwrap().is_empty() && spool.path().exists());
+        let _ = std::fs::remove_dir_all(directory);
+    }
+
+    #[test]
+    fn damaged_pieces_change_no_file_and_stay() {
+        let pieces = HEAD + offset_of!(SlotHead, pieces);
+        let count = HEAD + offset_of!(SlotHead, count);
+        let damages = [
+            (pieces + offset_of!(Piece, len), u64::MAX),
+            (pieces + offset_of!(Piece, place), SLOT_DATA as u64),
+            (pieces + offset_of!(Piece, offset), u64::MAX - 1),
+            (count, 0xffff_ffff),
+            (offset_of!(Head, version), 99),
+            (HEAD + offset_of!(SlotHead, inode), 1),
+            (HEAD + offset_of!(SlotHead, born), 1),
+            (HEAD + offset_of!(SlotHead, path_len), u64::MAX),
+        ];
+        for (at, with) in damages {
+            let (directory, path) = abandoned("spool-damaged");
+            let done = damage(&directory, at, with);
+            assert!(done.iter().any(|one| one.error.is_some()), "{at}: {done:?}");
+            assert_eq!(std::fs::read(&path).unwrap().len(), 10, "{at}");
+            assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2, "{at}");
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
 }

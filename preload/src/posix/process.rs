@@ -47,11 +47,24 @@ pub extern "C" fn after_fork() {
 /// After `fork`, in the child: the spool is the parent's.
 pub extern "C" fn in_child() {
     if state::active() {
+        if HOLDING.load(Relaxed) {
+            files::with_held_registry(|registry| {
+                registry.files.iter().for_each(|file| leave(file))
+            });
+        }
         after_fork();
         state::forget_owner();
         spool::disown();
         containers::in_child();
     }
+}
+
+/// What could not be stored before the fork is the parent's to store.
+fn leave(file: &'static File) {
+    // SAFETY: the lock is held across the fork, and this is the only thread.
+    let held = unsafe { file.held() };
+    (held.slot, held.count, held.used, held.error) = (None, 0, 0, 0);
+    files::mark(file, held, false);
 }
 
 /// `_Fork`, which calls nobody.

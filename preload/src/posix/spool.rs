@@ -27,9 +27,9 @@ fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
     Some(work(unsafe { &mut *OWN.spool.get() }))
 }
 
-/// Room for the file of this name, device and inode; `None`, after a word to the user, if there is
+/// Room for the file that `fd` is open on, of this name, device and inode; `None`, after a word to the user, if there is
 /// none.
-pub fn slot(path: &[u8], identity: [u64; 2]) -> Option<Slot> {
+pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2]) -> Option<Slot> {
     let (_inside, _errno) = (Inside::enter(), Keep::new());
     with(|own| {
         if own.is_none() {
@@ -41,7 +41,7 @@ pub fn slot(path: &[u8], identity: [u64; 2]) -> Option<Slot> {
                 Err(error) => complain(&error.to_string()),
             }
         }
-        let slot = own.as_mut()?.slot(path, identity[0], identity[1]);
+        let slot = own.as_mut()?.slot(path, [device, inode, spool::born(fd)]);
         slot.map_err(|error| complain(&error.to_string())).ok()
     })?
 }
@@ -87,7 +87,10 @@ pub fn disown() {
     let _inside = Inside::enter();
     with(|own| {
         DESCRIPTOR.store(-1, Relaxed);
-        drop(own.take());
+        if let Some(spool) = own.take() {
+            // SAFETY: files of the child have given up their slots.
+            unsafe { spool.disown() };
+        }
     });
 }
 

@@ -14,8 +14,8 @@
 use super::errno;
 use super::reason::Reason;
 use super::{
-    causal, containers, data, descriptors, duplicate, foreign, manage, open, process, settle, spawn, state,
-    stdio,
+    causal, containers, data, descriptors, duplicate, foreign, manage, open, process, settle,
+    spawn, state, stdio,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,

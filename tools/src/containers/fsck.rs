@@ -1,14 +1,12 @@
-//! `aggio fsck`: whether containers are whole.
+//! `aggio fsck`: whether containers are whole, and what can be done if not.
 
-use super::{PIECE, at, progress};
+use super::at;
 use crate::Answer;
-use agg_core::blob::{Container, is_container};
+use agg_core::blob::{Check, Findings, Problem, Severity, check, is_container};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Exit status: something was repaired, or can be.
-const REPAIRABLE: u8 = 1;
-/// Exit status: something is damaged.
+/// Exit status: something is damaged, or could not be looked at.
 const DAMAGED: u8 = 4;
 
 /// Arguments of `aggio fsck`.
@@ -17,108 +15,56 @@ pub(crate) struct Arguments {
     /// Containers, and directories in which all containers are checked
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Seal what was not sealed after a crash and is not being written
+    /// Make manifest, index and order anew from the logs, cut torn ends off; what was there is kept
     #[arg(long)]
     repair: bool,
+    /// Take also intact frames behind a damaged one; implies --repair
+    #[arg(long)]
+    salvage: bool,
+    /// Do not read the data to compare it with its checksums
+    #[arg(long)]
+    quick: bool,
     /// The findings as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
-    Clean,
-    Unsealed,
-    Repaired,
-    Damaged(String),
-}
-
-impl Verdict {
-    fn status(&self) -> u8 {
-        match self {
-            Verdict::Clean => 0,
-            Verdict::Unsealed | Verdict::Repaired => REPAIRABLE,
-            Verdict::Damaged(_) => DAMAGED,
-        }
-    }
-
-    fn words(&self) -> (&'static str, &str) {
-        match self {
-            Verdict::Clean => ("clean", "every byte can be read"),
-            Verdict::Unsealed => {
-                ("unsealed", "being written, or left by a crash; --repair seals it")
-            }
-            Verdict::Repaired => ("repaired", "sealed"),
-            Verdict::Damaged(why) => ("damaged", why),
-        }
-    }
-}
+/// A container and what was found.
+type Checked = (PathBuf, Result<Findings, String>);
 
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let (mut found, mut findings) = (Vec::new(), Vec::new());
+        let (mut checked, mut findings) = (Vec::new(), Vec::new());
+        let how =
+            Check { data: !self.quick, repair: self.repair || self.salvage, salvage: self.salvage };
         for path in &self.paths {
-            let containers = containers(path).unwrap_or_else(|why| {
-                findings.push(format!("fsck: {why}"));
-                Vec::new()
-            });
-            for container in containers {
-                let verdict = self.check(&container);
-                found.push((container, verdict));
+            match containers(path) {
+                Err(why) => findings.push(format!("fsck: {why}")),
+                Ok(containers) => checked.extend(containers.into_iter().map(|path| {
+                    let found = check(&path, &how).map_err(|why| at(&path, why));
+                    (path, found)
+                })),
             }
         }
-        let worst = found.iter().map(|(_, verdict)| verdict.status()).max().unwrap_or(0);
+        let worst = checked.iter().map(status).max().unwrap_or(0);
         let status = worst.max(if findings.is_empty() { 0 } else { DAMAGED });
-        let text = if self.json { document(&found) } else { found.iter().map(line).collect() };
+        let text = if self.json { document(&checked) } else { checked.iter().map(lines).collect() };
         Answer { text, findings, status: Some(status) }
-    }
-
-    fn check(&self, path: &Path) -> Verdict {
-        let sealed = match read_all(path) {
-            Ok(sealed) => sealed,
-            Err(why) => return Verdict::Damaged(why),
-        };
-        if sealed {
-            return Verdict::Clean;
-        }
-        if !self.repair {
-            return Verdict::Unsealed;
-        }
-        let closed = Container::open(path)
-            .and_then(|container| container.writer())
-            .and_then(agg_core::blob::Writer::close);
-        match closed.map_err(|why| at(path, why)).and_then(|()| read_all(path)) {
-            Ok(true) => Verdict::Repaired,
-            Ok(false) => Verdict::Unsealed,
-            Err(why) => Verdict::Damaged(why),
-        }
     }
 }
 
-/// Reads every byte; whether the container is sealed.
-fn read_all(path: &Path) -> Result<bool, String> {
-    let reader = Container::open(path).and_then(|container| container.reader());
-    let reader = reader.map_err(|why| at(path, why))?;
-    let (mut place, mut buffer) = (0, vec![0; PIECE]);
-    let bar = progress(reader.size(), "reading");
-    loop {
-        match reader.read_at(&mut buffer, place).map_err(|why| at(path, why))? {
-            0 => break,
-            count => place += count as u64,
-        }
-        bar.set_position(place);
+fn status((_, found): &Checked) -> u8 {
+    match found {
+        Ok(found) => u8::try_from(found.exit_code()).unwrap_or(DAMAGED),
+        Err(_) => DAMAGED,
     }
-    bar.finish_and_clear();
-    Ok(reader.is_sealed())
 }
 
 /// All containers at or below a path; symbolic links are not followed.
 pub(super) fn containers(path: &Path) -> Result<Vec<PathBuf>, String> {
     let facts = std::fs::symlink_metadata(path).map_err(|why| at(path, why))?;
-    // A directory whose manifest is unreadable is what this command is for.
-    if is_container(path) || path.join("aggio-manifest").symlink_metadata().is_ok() {
+    if looks_like_one(path) {
         return Ok(vec![path.into()]);
     }
     if !facts.is_dir() {
@@ -128,32 +74,83 @@ pub(super) fn containers(path: &Path) -> Result<Vec<PathBuf>, String> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).map_err(|why| at(&folder, why))? {
             let entry = entry.map_err(|why| at(&folder, why))?;
-            let path = entry.path();
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let path = entry.path();
+                if looks_like_one(&path) { found.push(path) } else { folders.push(path) }
             }
-            let has_manifest = path.join("aggio-manifest").symlink_metadata().is_ok();
-            if has_manifest { found.push(path) } else { folders.push(path) }
         }
     }
     found.sort();
     Ok(found)
 }
 
-fn line((path, verdict): &(PathBuf, Verdict)) -> String {
-    let (word, more) = verdict.words();
-    let path = path.display().to_string();
-    match more.strip_prefix(&format!("{path}: ")) {
-        Some(rest) => format!("{path}: {word}: {rest}\n"),
-        None => format!("{path}: {word}: {more}\n"),
+/// A directory whose manifest is unreadable, or gone while its logs are there, is what this command is for.
+fn looks_like_one(path: &Path) -> bool {
+    let has = |name: &str| path.join(name).symlink_metadata().is_ok();
+    is_container(path) || has("aggio-manifest") || has("order")
+}
+
+fn word(status: u8, found: &Findings) -> &'static str {
+    match status {
+        0 => "clean",
+        1 if !found.repairs.is_empty() => "repaired",
+        1 => "repairable",
+        _ => "damaged",
     }
 }
 
-fn document(found: &[(PathBuf, Verdict)]) -> String {
-    let object = |(path, verdict): &(PathBuf, Verdict)| {
-        let (word, more) = verdict.words();
-        json!({ "path": path.display().to_string(), "verdict": word, "why": more })
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Repairable => "repairable",
+        Severity::Damaged => "damaged",
+    }
+}
+
+fn lines(checked: &Checked) -> String {
+    let path = checked.0.display();
+    let found = match &checked.1 {
+        Ok(found) => found,
+        Err(why) => return format!("{why}\n"),
     };
-    let containers: Vec<Value> = found.iter().map(object).collect();
+    let mut text = format!(
+        "{path}: {}: {} logs, {} frames, {} bytes\n",
+        word(status(checked), found),
+        found.logs,
+        found.frames,
+        found.bytes
+    );
+    for Problem { part, place, words, severity: how } in &found.problems {
+        let place = place.map_or(String::new(), |place| format!(" at byte {place}"));
+        text.push_str(&format!("  {}: {part}{place}: {words}\n", severity(*how)));
+    }
+    for done in &found.repairs {
+        text.push_str(&format!("  done: {done}\n"));
+    }
+    text
+}
+
+fn document(checked: &[Checked]) -> String {
+    let problem = |problem: &Problem| {
+        json!({
+            "part": problem.part,
+            "place": problem.place,
+            "words": problem.words,
+            "severity": severity(problem.severity),
+        })
+    };
+    let object = |one: &Checked| match &one.1 {
+        Err(why) => json!({ "path": one.0.display().to_string(), "error": why }),
+        Ok(found) => json!({
+            "path": one.0.display().to_string(),
+            "verdict": word(status(one), found),
+            "logs": found.logs,
+            "frames": found.frames,
+            "bytes": found.bytes,
+            "problems": found.problems.iter().map(problem).collect::<Vec<Value>>(),
+            "repairs": found.repairs,
+        }),
+    };
+    let containers: Vec<Value> = checked.iter().map(object).collect();
     format!("{:#}\n", json!({ "schema": 1, "containers": containers }))
 }

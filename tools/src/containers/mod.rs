@@ -25,13 +25,17 @@ fn at(path: &Path, why: impl Display) -> String {
     if why.contains(&path) { why } else { format!("{path}: {why}") }
 }
 
-/// How far a long command is; hidden where standard error is no terminal.
-fn progress(bytes: u64, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+/// Does something long and tells how far it is, if standard error is a terminal.
+fn show_progress<T>(what: &'static str, act: impl FnOnce(&(dyn Fn(u64, u64) + Sync)) -> T) -> T {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let form = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-    bar.set_style(
-        ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let style = ProgressStyle::with_template(form);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_message(what);
-    bar
+    let value = act(&|done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    value
 }

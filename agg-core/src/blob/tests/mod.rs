@@ -1,6 +1,11 @@
 //! Containers against a plain vector of bytes.
 
+mod full;
+mod golden;
+mod hostile;
 mod model;
+mod together;
+mod whole;
 
 use super::*;
 use crate::Extent;

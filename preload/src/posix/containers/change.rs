@@ -93,9 +93,7 @@ pub fn change_owner(fd: c_int, user: c_uint, group: c_uint) -> c_int {
 ///
 /// # Safety
 /// `times` points to two of them, or to nothing.
-pub(super) unsafe fn times(
-    times: *const c_void,
-) -> Result<[Option<SystemTime>; 2], c_int> {
+pub(super) unsafe fn times(times: *const c_void) -> Result<[Option<SystemTime>; 2], c_int> {
     let now = SystemTime::now();
     if times.is_null() {
         return Ok([Some(now); 2]);

@@ -33,7 +33,8 @@ pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utimensat,
 };
 pub use open::{
-    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, map, open, settle_all,
+    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, map, open,
+    settle_all,
 };
 pub use standard::{after_change, before_change};
 pub use stream::{fdopen, fopen};

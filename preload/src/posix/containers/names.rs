@@ -196,13 +196,7 @@ pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_
 }
 
 /// `fchownat`.
-pub fn fchownat(
-    at: c_int,
-    path: Name,
-    user: c_uint,
-    group: c_uint,
-    flags: c_int,
-) -> Option<c_int> {
+pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int) -> Option<c_int> {
     // SAFETY: the program's path is a C string.
     if unsafe { is_descriptor(at, path, flags) } {
         return Some(change::change_owner(at, user, group));

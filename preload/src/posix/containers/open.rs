@@ -116,7 +116,8 @@ fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
     let manifest = path.join("aggio-manifest");
     let name = std::ffi::CString::new(manifest.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
     // SAFETY: the name is a C string.
-    let allowed = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
+    let allowed =
+        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
     if allowed == 0 { Ok(()) } else { Err(errno::get()) }
 }
 
@@ -282,7 +283,8 @@ pub fn at_exit() {
         standard::flush();
         settle_all();
         for (_, open) in table::all() {
-            let gone = open.locked(|_, state| state.removed.take().map_or(Ok(()), |p| blob::remove(&p)));
+            let gone =
+                open.locked(|_, state| state.removed.take().map_or(Ok(()), |p| blob::remove(&p)));
             if let Err(error) = gone {
                 tell(open, error);
             }

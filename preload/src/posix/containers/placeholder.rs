@@ -29,13 +29,16 @@ pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
     text.extend_from_slice(path.as_os_str().as_bytes());
     // SAFETY: the name is a C string; the data outlives the call; plain numbers.
     unsafe {
-        let low =
-            checked(libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
+        let low = checked(libc::memfd_create(
+            NAME.as_ptr(),
+            libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
+        ))?;
         let aside = checked(next::fcntl(low, libc::F_DUPFD_CLOEXEC, ASIDE as usize));
         next::close(low);
         let aside = aside?;
         let written = next::pwrite64(aside, text.as_ptr().cast(), text.len(), 0);
-        let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+        let seals =
+            libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
         let sealed = checked(next::fcntl(aside, libc::F_ADD_SEALS, seals as usize));
         let opened = if written == text.len() as isize && sealed.is_ok() {
             reopen(aside, libc::O_WRONLY | flags & libc::O_CLOEXEC)

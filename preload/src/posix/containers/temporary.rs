@@ -28,7 +28,8 @@ pub unsafe fn make(template: *mut c_char, suffix: c_int, flags: c_int) -> Option
     let len = unsafe { CStr::from_ptr(template) }.to_bytes().len();
     let first = len.checked_sub(LETTERS + usize::try_from(suffix).ok()?)?;
     // SAFETY: the letters are inside the string.
-    let letters = unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), LETTERS) };
+    let letters =
+        unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), LETTERS) };
     if letters != b"XXXXXX" || !is_wanted(template) {
         return None;
     }

@@ -1,0 +1,132 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_aggio_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_aggio_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_aggio_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_aggio_using_subcommand
+    set -l cmd (__fish_aggio_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c aggio -n "__fish_aggio_needs_command" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_needs_command" -s V -l version -d 'Print version'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "hints" -d 'Every hint: its value here, where that comes from, and what it means'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "env" -d 'Every environment variable that aggio looks at, and its value here'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "simulate" -d 'What collective calls of many ranks would cost on a machine that is described'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "mount" -d 'Show a directory with its containers as ordinary files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "umount" -d 'End a mount, also one whose process is gone'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "ls" -d 'List a directory; containers are files in it'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "stat" -d 'What is known about containers and files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "cat" -d 'Write the bytes of containers and files to standard output'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file of a container'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container of an ordinary file'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Finish what killed processes had begun'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "doctor" -d 'What works here, what does not, and what helps'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "completions" -d 'Completions for a shell'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "manual" -d 'The manual page of a command'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c aggio -n "__fish_aggio_using_subcommand hints" -l file -d 'Values for this file: patterns of AGGIO_HINTS and MPICH_MPIIO_HINTS may depend on it' -r
+complete -c aggio -n "__fish_aggio_using_subcommand hints" -l json -d 'Everything about every hint as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand hints" -l markdown -d 'The reference manual (docs/hints.md)'
+complete -c aggio -n "__fish_aggio_using_subcommand hints" -l man -d 'The manual page aggio-hints(7)'
+complete -c aggio -n "__fish_aggio_using_subcommand hints" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand env" -l json -d 'Everything about every variable as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand env" -l markdown -d 'The reference manual (docs/switches.md)'
+complete -c aggio -n "__fish_aggio_using_subcommand env" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l ranks -d 'Numbers of ranks' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l machine -d 'Presets (laptop, cluster, lustre) or files with NAME = VALUE lines' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l set -d 'Changes a property of every machine' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-nodes -d 'The hint cb_nodes, for all plans' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-config-list -d 'The hint cb_config_list, for all plans' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-buffer-size -d 'The hint cb_buffer_size in bytes, for all plans' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l read -d 'Collective reads instead of writes'
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l json -d 'Everything as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l markdown -d 'Tables for docs/benchmarks/simulation.md'
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l man -d 'The manual page aggio-simulate(1)'
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l new-files -d 'What files become that are made below the mount point' -r -f -a "plain\t'Files as they are'
+container\t'Containers'"
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l log -d 'Where messages go; in the background there are none without it' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -s o -d 'Options as in fstab: ro, rw, allow_other, new_files=KIND; those for mount(8) are accepted' -r
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -s f -l foreground -d 'Stay in the foreground; a signal unmounts'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l rw -d 'Allow changes; without it nothing below the mount point can be changed'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l allow-other -d 'Allow other users; the modes of the files decide what they may do'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l no-passthrough -d 'Read and write plain files here even if the kernel could do so by itself'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l until-end-of-input -d 'Stay in the foreground and unmount also when standard input ends'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l background
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c aggio -n "__fish_aggio_using_subcommand umount" -s z -l lazy -d 'Also if it is in use: it vanishes from the directory tree now and ends with its last user'
+complete -c aggio -n "__fish_aggio_using_subcommand umount" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand ls" -s l -l long -d 'Mode, size, logs and state too; `c` stands for a container'
+complete -c aggio -n "__fish_aggio_using_subcommand ls" -s a -l all -d 'Names that begin with a dot too'
+complete -c aggio -n "__fish_aggio_using_subcommand ls" -l json -d 'Everything as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand ls" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand stat" -l json -d 'Everything as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand stat" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand cat" -l offset -d 'The first byte that is written' -r
+complete -c aggio -n "__fish_aggio_using_subcommand cat" -l length -d 'How many bytes are written; without it all up to the end' -r
+complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy; 0 for as many as there are cores' -r
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file if there is one'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums before, and compare the file with the container after'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand split" -l frame -d 'Bytes of the file that are stored together; 0 for 4 MiB' -r
+complete -c aggio -n "__fish_aggio_using_subcommand split" -l no-data-crc -d 'Store no checksums of the data'
+complete -c aggio -n "__fish_aggio_using_subcommand split" -l verify -d 'Compare the container with the file before it gets its name'
+complete -c aggio -n "__fish_aggio_using_subcommand split" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l repair -d 'Make manifest, index and order anew from the logs, cut torn ends off; what was there is kept'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l salvage -d 'Take also intact frames behind a damaged one; implies --repair'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l quick -d 'Do not read the data to compare it with its checksums'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l json -d 'The findings as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand index" -s n -l dry-run -d 'Change nothing: only tell'
+complete -c aggio -n "__fish_aggio_using_subcommand index" -l json -d 'Everything as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand index" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -l spool -d 'Where the spool files of killed processes are' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'What was done as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l dry-run -d 'Tell the command that would be run, and run nothing'
+complete -c aggio -n "__fish_aggio_using_subcommand run" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l json -d 'The findings as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand manual" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "hints" -d 'Every hint: its value here, where that comes from, and what it means'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "env" -d 'Every environment variable that aggio looks at, and its value here'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "simulate" -d 'What collective calls of many ranks would cost on a machine that is described'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "mount" -d 'Show a directory with its containers as ordinary files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "umount" -d 'End a mount, also one whose process is gone'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "ls" -d 'List a directory; containers are files in it'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "stat" -d 'What is known about containers and files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "cat" -d 'Write the bytes of containers and files to standard output'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file of a container'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "split" -d 'Make a container of an ordinary file'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "recover" -d 'Finish what killed processes had begun'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "doctor" -d 'What works here, what does not, and what helps'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "completions" -d 'Completions for a shell'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "manual" -d 'The manual page of a command'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

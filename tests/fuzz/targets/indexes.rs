@@ -1,0 +1,5 @@
+//! Fuzzes merged indexes of blob containers.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| aggio_tests::parsers::indexes(bytes));
