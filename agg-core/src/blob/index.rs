@@ -264,8 +264,10 @@ fn fits(run: &Run, length: u64) -> bool {
     let numbers = run.last_seq.checked_sub(run.seq);
     let numbered = numbers.is_some_and(|steps| steps >= run.count.saturating_sub(1));
     let told = run.framed || numbers == run.count.checked_sub(1);
+    // Pieces that shared bytes of the log would be no limit for their number.
+    let apart = run.count == 1 || run.place_stride >= run.length;
     let sound = is_sound(run.start, run.length, run.stride, run.count);
-    sound && numbered && told && end <= u128::from(length) && run.last_seq < FILE_END
+    sound && apart && numbered && told && end <= u128::from(length) && run.last_seq < FILE_END
 }
 
 fn decode_single(bytes: &[u8], lengths: &[u64]) -> Option<Run> {
@@ -327,4 +329,27 @@ pub(crate) fn encode_run(bytes: &mut Vec<u8>, run: &Run, last: &Run) {
     varint::put_from(bytes, last.place_stride, run.place_stride);
     varint::put_from(bytes, last.seq, run.seq);
     varint::put(bytes, run.last_seq - run.seq);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_no_more_pieces_than_its_log_has_bytes() {
+        let run = Run {
+            stride: 20,
+            count: 5,
+            place_stride: 10,
+            last_seq: 4,
+            ..single(1000, 10, 0, 96, 0)
+        };
+        assert!(fits(&run, 146));
+        assert!(!fits(&run, 145), "the last piece is cut off");
+        assert!(!fits(&Run { place_stride: 0, ..run }, 146));
+        assert!(!fits(&Run { count: 1 << 40, last_seq: (1 << 40) - 1, ..run }, 146));
+        assert!(!fits(&Run { stride: 9, ..run }, 146), "pieces overlap");
+        assert!(!fits(&Run { last_seq: 5, ..run }, 146), "numbers are not told by frames");
+        assert!(!fits(&Run { start: FILE_END - 85, ..run }, 146));
+    }
 }

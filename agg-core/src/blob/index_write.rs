@@ -39,6 +39,10 @@ impl Content {
 
     /// Takes in a run.
     pub(crate) fn add(&mut self, run: &Run) {
+        if let Some(pair) = run.pair() {
+            pair.iter().for_each(|piece| self.add(piece));
+            return;
+        }
         if run.count > 1 {
             self.runs.push(*run);
             return;

@@ -84,7 +84,10 @@ impl Live {
             if open.extend(&run) {
                 return;
             }
-            self.fresh.push(*open);
+            match open.pair() {
+                Some(pair) => self.fresh.extend(pair),
+                None => self.fresh.push(*open),
+            }
         }
         self.open[log] = Some(run);
         if self.fresh.len() > FRESH.max(self.sorted_len / 2) {

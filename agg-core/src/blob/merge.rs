@@ -142,12 +142,11 @@ impl Partial {
     }
 }
 
+/// What is done with a window: its number, its bytes, and a buffer that may be used.
+type Work<'a> = &'a (dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync);
+
 /// Runs `work` for every window of the file, on several threads; the first error ends all of them.
-fn each_window(
-    reader: &Reader,
-    how: &Merge<'_>,
-    work: &(dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync),
-) -> Result<()> {
+fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if how.threads == 0 { cores } else { how.threads };
     let (size, next, done) = (reader.size(), AtomicU64::new(0), AtomicU64::new(0));
@@ -173,7 +172,7 @@ fn each_window(
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         let broken = || Err(Error::new(ErrorClass::Intern, "a thread that merges panicked"));
-        threads.into_iter().map(|one| one.join().unwrap_or_else(|_| broken())).collect()
+        threads.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| broken()))
     })
 }
 

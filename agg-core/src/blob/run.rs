@@ -57,6 +57,22 @@ impl Run {
         self.last_seq - self.seq + 1 == self.count
     }
 
+    /// Both pieces of a run of two. Any two pieces of one length are one; where places have no order, such
+    /// runs reach over the whole file and would all be looked at in every search.
+    pub(crate) fn pair(&self) -> Option<[Run; 2]> {
+        let piece = |k: u64, seq: u64| Run {
+            start: self.piece(k).offset,
+            stride: 0,
+            count: 1,
+            place: self.place_of(k),
+            place_stride: 0,
+            seq,
+            last_seq: seq,
+            ..*self
+        };
+        (self.count == 2).then(|| [piece(0, self.seq), piece(1, self.last_seq)])
+    }
+
     /// All file bytes from the first to the last, those between pieces included.
     pub(crate) fn span(&self) -> Extent {
         let (first, last) = (self.piece(0), self.piece(self.count - 1));

@@ -116,6 +116,8 @@ impl Writer {
         };
         self.order.raise(Word::Size, end)?;
         if truncations % 2 == 1 || self.order.load(Word::Truncations)? != truncations {
+            // The lock alone does not keep threads with the same writer apart.
+            let _log = self.log();
             let _turn = self.order.turn()?;
             self.count_size()?;
         }
@@ -200,6 +202,7 @@ impl Writer {
         if self.order.load(Word::Truncations)? % 2 == 0 {
             return self.order.load(Word::Size);
         }
+        let _log = self.log();
         let _turn = self.order.turn()?;
         self.settled_size()
     }

@@ -13,6 +13,15 @@ pub(super) enum Step {
     Write(usize, u64, usize),
     /// `count` pieces of `length` bytes, `gap` apart.
     Strided(usize, u64, usize, u64, usize),
+    /// Two writers take turns with the same stride, their pieces overlap, and the third one truncates or
+    /// punches somewhere in between: where which piece is newer is only to be seen in the frames.
+    Interleaved {
+        at: [u64; 2],
+        length: [usize; 2],
+        count: u64,
+        event: u64,
+        punch: bool,
+    },
     /// Pieces anywhere.
     Pieces(usize, Vec<(u64, usize)>),
     Append(usize, usize),
@@ -35,6 +44,9 @@ pub(super) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         6 => (w.clone(), at.clone(), 0..80_usize).prop_map(|(w, at, n)| Step::Write(w, at, n)),
         4 => (w.clone(), at.clone(), 1..20_usize, 0..30_u64, 1..12_usize)
             .prop_map(|(w, at, n, gap, count)| Step::Strided(w, at, n, gap, count)),
+        3 => ([0..100_u64, 0..100], [1..20_usize, 1..20], 2..12_u64, 0..20_u64, any::<bool>()).prop_map(
+            |(at, length, count, event, punch)| Step::Interleaved { at, length, count, event, punch },
+        ),
         2 => (w.clone(), prop::collection::vec((at.clone(), 0..30_usize), 0..8))
             .prop_map(|(w, pieces)| Step::Pieces(w, pieces)),
         2 => (w.clone(), 0..50_usize).prop_map(|(w, n)| Step::Append(w, n)),
@@ -109,6 +121,16 @@ impl Run {
                     return self.pieces(*w, &pieces);
                 }
                 (0..*count).for_each(|k| self.step(&Step::Write(*w, place(k), *n)));
+            }
+            Step::Interleaved { at, length, count, event, punch } => {
+                for k in 0..*count {
+                    (0..2).for_each(|w| self.step(&Step::Write(w, at[w] + 25 * k, length[w])));
+                    match k == *event {
+                        true if *punch => self.step(&Step::Punch(2, 30, 25 * k)),
+                        true => self.step(&Step::Truncate(2, 20 * k)),
+                        false => {}
+                    }
+                }
             }
             Step::Pieces(w, pieces) => self.pieces(*w, pieces),
             Step::Append(w, n) => {

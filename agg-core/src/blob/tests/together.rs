@@ -15,7 +15,9 @@ fn appends_of_many_writers_neither_overlap_nor_leave_gaps() {
             let path = &path;
             scope.spawn(move || {
                 let writer = Container::open(path).unwrap().writer().unwrap();
-                (0..200).for_each(|_| drop(writer.append(&[number; RECORD]).unwrap()));
+                for _ in 0..200 {
+                    writer.append(&[number; RECORD]).unwrap();
+                }
                 writer.close().unwrap();
             });
         }
@@ -40,23 +42,24 @@ fn writes_and_truncations_at_the_same_time_leave_one_order_that_all_see() {
     let path = place.path().join("blob");
     let container = Container::create(&path, &how()).unwrap();
     let watcher = container.writer().unwrap();
+    let writers = [0, 1].map(|_| container.writer().unwrap());
     std::thread::scope(|scope| {
         for number in 0..4_u64 {
-            let path = &path;
+            // Two threads share a writer.
+            let writer = &writers[number as usize / 2];
             scope.spawn(move || {
-                let writer = Container::open(path).unwrap().writer().unwrap();
-                for k in 0..150_u64 {
+                for k in 0..600_u64 {
                     let at = (k * 7919 + number * 104_729) % 5000;
                     match k % 5 {
-                        0 if number < 2 => writer.set_size(at).unwrap(),
+                        0 if number != 2 => writer.set_size(at).unwrap(),
                         1 => writer.punch(Extent::new(at, 50)).unwrap(),
-                        _ => drop(writer.write_at(&[number as u8 + 1; 90], at).unwrap()),
+                        _ => assert_eq!(writer.write_at(&[number as u8 + 1; 90], at).unwrap(), 90),
                     }
                 }
-                writer.close().unwrap();
             });
         }
     });
+    writers.into_iter().try_for_each(Writer::close).unwrap();
     let live = container.reader().unwrap();
     assert_eq!(watcher.size().unwrap(), live.size(), "the shared size is what the logs say");
     let mut before = vec![0; live.size() as usize];
