@@ -7,6 +7,7 @@
 //! files         descriptions (shared by dup) and the files that they are open on
 //! dirty         bytes that were written and are not in the kernel yet
 //! spool         the memory that holds them, which outlives the process
+//! late          writes of signal handlers that come in the middle
 //! settle        what must happen before anybody else looks
 //! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
 //! ```
@@ -23,6 +24,7 @@ mod duplicate;
 mod errno;
 mod files;
 mod foreign;
+mod late;
 mod lock;
 mod manage;
 mod open;

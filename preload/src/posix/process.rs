@@ -119,7 +119,7 @@ pub fn at_exit() {
         return;
     }
     state::end();
-    settle::each(finish);
+    settle::each_at_the_end(finish);
     if !state::any_dirty() {
         spool::remove();
     }
