@@ -7,9 +7,11 @@
 //! resolve    where the real functions are         abi      what the MPI's constants look like
 //! handles    our files as MPI_File values         errors   engine errors as MPI error codes
 //! open ...   what each function does
+//! posix      programs without MPI: `open`, `write`, `fopen`, ...
 //! ```
 //!
-//! Nothing happens when the library is loaded. The first MPI call decides whether it serves the
+//! When the library is loaded it looks up the functions behind it and whether `AGGIO_POSIX` is set, and
+//! does nothing else. The first MPI call decides whether it serves the
 //! process; until then, and with `AGGIO=off`, every call goes straight to the real library.
 
 #![allow(

@@ -177,6 +177,27 @@ fn what_cannot_be_recovered_stays_in_the_spool_and_is_told() {
 }
 
 #[test]
+fn records_of_a_signal_handler_are_stored_once_and_whole() {
+    let Some(library) = library() else { return };
+    for mode in MODES {
+        let directory = Directory::new();
+        let file = directory.path().join("file");
+        let mut command = plain(&compile_plain("interrupted.c", &[]));
+        served(command.arg(&file), mode, directory.path(), &library);
+        assert!(output(&mut command).status.success(), "{mode}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        for who in ["h", "p"] {
+            let numbers = text.lines().filter_map(|line| line.strip_prefix(who));
+            let wrong =
+                numbers.enumerate().find(|(index, n)| n.len() != 14 || n.parse() != Ok(*index));
+            assert_eq!(wrong, None, "{mode} {who}");
+        }
+        assert_eq!(text.lines().filter(|line| line.starts_with('h')).count(), 3000, "{mode}");
+        assert_eq!(text.len() % 16, 0, "{mode}");
+    }
+}
+
+#[test]
 fn no_way_around_write_sees_or_leaves_anything_else_than_without_the_library() {
     let Some(library) = library() else { return };
     let (leaks, helper) = (compile_plain("leaks.c", &[]), compile_plain("helper.c", &["-static"]));

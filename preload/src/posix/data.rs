@@ -139,7 +139,10 @@ unsafe fn at_position(
     total: usize,
     kernel: impl FnOnce(Option<u64>) -> ssize_t,
 ) -> ssize_t {
-    let Some(mut access) = Access::of(fd) else { return kernel(None) };
+    let Some(mut access) = Access::of(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { interrupting(fd, runs, total) }.unwrap_or_else(|| kernel(None));
+    };
     let (file, description) = (access.file, access.description);
     // SAFETY: the caller's promise.
     let verdict = unsafe { place(file, access.held(), description, runs, total) };
@@ -154,6 +157,18 @@ unsafe fn at_position(
             written
         }
     }
+}
+
+/// A write of a signal handler that has interrupted this thread at the same file.
+///
+/// # Safety
+/// `runs` describe memory that can be read.
+#[cold]
+unsafe fn interrupting(fd: c_int, runs: &[Run], total: usize) -> Option<ssize_t> {
+    let file = descriptors::get(fd)?.file()?;
+    // SAFETY: the caller's promise.
+    let taken = runs.iter().all(|run| unsafe { file.late.take(fd, run.0, run.1) });
+    taken.then_some(total as ssize_t)
 }
 
 /// Keeps a write at the position back, or prepares the kernel for it.

@@ -3,6 +3,7 @@
 //! Both kinds of objects are never freed, only used again: who reads a pointer and then waits for a
 //! lock finds an object of the same kind, and looks again whether it is still the one that was meant.
 
+use super::late::{self, Late};
 use super::lock::{Guard, Lock};
 use super::reason::Reason;
 use super::{descriptors, state};
@@ -38,6 +39,8 @@ pub struct File {
     /// Device and inode.
     pub identity: [AtomicU64; 2],
     held: UnsafeCell<Held>,
+    /// Writes of signal handlers that found the lock held by their own thread.
+    pub late: Late,
 }
 
 /// What is only touched with the lock of the file.
@@ -151,6 +154,7 @@ impl File {
             dirty: AtomicBool::new(false),
             identity: [AtomicU64::new(0), AtomicU64::new(0)],
             held: UnsafeCell::new(Held::new()),
+            late: Late::new(),
         }
     }
 
@@ -236,6 +240,16 @@ impl Access {
     }
 }
 
+impl Drop for Access {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.file.late.is_empty() {
+            // SAFETY: the lock is held until the guard goes.
+            late::carry_out(self.file, unsafe { self.file.held() });
+        }
+    }
+}
+
 /// All files, and objects to be used again.
 pub struct Registry {
     /// Files that are open.
@@ -266,6 +280,14 @@ pub fn registry<T>(with: impl FnOnce(&mut Registry) -> T) -> Option<T> {
     let _guard = SHARED.lock.lock()?;
     // SAFETY: the lock is held.
     Some(with(unsafe { &mut *SHARED.registry.get() }))
+}
+
+/// As [`registry`], also if this thread was interrupted while it held the list: at the end of the
+/// process.
+pub fn registry_anyway(with: impl FnOnce(&Registry)) {
+    let _guard = SHARED.lock.lock();
+    // SAFETY: the lock is held, or this thread holds it and does not go on.
+    with(unsafe { &*SHARED.registry.get() });
 }
 
 /// Holds the list beyond the end of a function; [`release_registry`] gives it back.

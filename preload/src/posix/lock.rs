@@ -1,17 +1,14 @@
 //! A lock that a signal handler may find held by the very thread that it interrupted.
 
-use std::sync::atomic::{
-    AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
-const AWAITED: u32 = 2;
+/// Somebody sleeps until the lock is free; the other bits say who holds it.
+const AWAITED: u32 = 1;
 
-/// A lock without data.
+/// A lock without data. One word says everything, so that no signal can come in between.
 pub struct Lock {
     word: AtomicU32,
-    owner: AtomicUsize,
 }
 
 /// Gives the lock back when it goes out of scope.
@@ -20,35 +17,41 @@ pub struct Guard<'a>(&'a Lock);
 impl Lock {
     /// A lock that nobody holds.
     pub const fn new() -> Self {
-        Self { word: AtomicU32::new(FREE), owner: AtomicUsize::new(0) }
+        Self { word: AtomicU32::new(FREE) }
     }
 
     /// Waits for the lock; `None` if this thread holds it already.
     #[inline]
     pub fn lock(&self) -> Option<Guard<'_>> {
-        if self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() && !self.wait() {
+        let here = this_thread();
+        if self.word.compare_exchange(FREE, here, Acquire, Relaxed).is_err() && !self.wait(here) {
             return None;
         }
-        self.owner.store(this_thread(), Relaxed);
         Some(Guard(self))
     }
 
     #[cold]
-    fn wait(&self) -> bool {
-        if self.owner.load(Relaxed) == this_thread() {
-            return false;
+    fn wait(&self, here: u32) -> bool {
+        loop {
+            let now = self.word.load(Relaxed);
+            if now & !AWAITED == here {
+                return false;
+            }
+            let next = if now == FREE { here | AWAITED } else { now | AWAITED };
+            if now != next && self.word.compare_exchange(now, next, Acquire, Relaxed).is_err() {
+                continue;
+            }
+            if now == FREE {
+                return true;
+            }
+            futex(&self.word, libc::FUTEX_WAIT, next);
         }
-        while self.word.swap(AWAITED, Acquire) != FREE {
-            futex(&self.word, libc::FUTEX_WAIT, AWAITED);
-        }
-        true
     }
 
     /// Gives back a lock whose guard was forgotten.
     #[inline]
     pub fn release(&self) {
-        self.owner.store(0, Relaxed);
-        if self.word.swap(FREE, Release) == AWAITED {
+        if self.word.swap(FREE, Release) & AWAITED != 0 {
             futex(&self.word, libc::FUTEX_WAKE, 1);
         }
     }
@@ -71,10 +74,18 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
     drop(errno);
 }
 
-/// A number that no other thread has at the same time.
+/// A number that no other thread has at the same time; never [`FREE`], without the bit [`AWAITED`].
+///
+/// Threads keep their own data on different pages, less than 4 TiB apart.
+#[inline]
+fn this_thread() -> u32 {
+    (((own_address() >> 12) as u32) << 1) | 1 << 31
+}
+
+/// The address of data of this thread.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn this_thread() -> usize {
+fn own_address() -> usize {
     let thread: usize;
     // SAFETY: the ABI keeps the thread's own address there.
     unsafe {
@@ -83,10 +94,10 @@ fn this_thread() -> usize {
     thread
 }
 
-/// A number that no other thread has at the same time.
+/// The address of data of this thread.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn this_thread() -> usize {
+fn own_address() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }

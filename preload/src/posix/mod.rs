@@ -8,6 +8,7 @@
 //! dirty         bytes that were written and are not in the kernel yet
 //! spool         the memory that holds them, which outlives the process
 //! containers    files that are blob containers
+//! late          writes of signal handlers that come in the middle
 //! settle        what must happen before anybody else looks
 //! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
 //! ```
@@ -25,6 +26,7 @@ mod duplicate;
 mod errno;
 mod files;
 mod foreign;
+mod late;
 mod lock;
 mod manage;
 mod open;

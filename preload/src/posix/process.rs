@@ -121,7 +121,7 @@ pub fn at_exit() {
         return;
     }
     state::end();
-    settle::each(finish);
+    settle::each_at_the_end(finish);
     containers::at_exit();
     if !state::any_dirty() {
         spool::remove();

@@ -4,7 +4,7 @@
 use super::files::{self, Access, Description, File, Held};
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, dirty, errno, spool, state};
+use super::{descriptors, dirty, errno, late, spool, state};
 use agg_core::rules::Mode;
 use libc::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -95,7 +95,25 @@ pub fn each(mut with: impl FnMut(&'static File, &mut Held)) {
             if let Some(_guard) = file.lock() {
                 // SAFETY: the lock is held.
                 with(file, unsafe { file.held() });
+                if !file.late.is_empty() {
+                    // SAFETY: as above.
+                    late::carry_out(file, unsafe { file.held() });
+                }
             }
+        }
+    });
+}
+
+/// As [`each`], at the end of the process: also files that this thread was at when a signal handler
+/// interrupted it. It does not go on, and what is kept is whole at every moment.
+pub fn each_at_the_end(mut with: impl FnMut(&'static File, &mut Held)) {
+    files::registry_anyway(|registry| {
+        for file in &registry.files {
+            let _guard = file.lock();
+            // SAFETY: the lock is held, or this thread holds it and does not go on.
+            let held = unsafe { file.held() };
+            late::carry_out(file, held);
+            with(file, held);
         }
     });
 }

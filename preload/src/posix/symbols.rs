@@ -100,7 +100,7 @@ macro_rules! table {
         = $body:tt $(container $container:tt)?;
     )*) => {
         /// The names of all interposed functions of the C library, one a line.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         pub extern "C" fn aggio_interposed_posix() -> *const c_char {
             const LEN: usize = spawn::NAMES.len() + TABLE.len() + 1;
             static NAMES: [u8; LEN] = joined();
