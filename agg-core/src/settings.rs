@@ -22,6 +22,8 @@ pub struct Settings {
     pub exclude: Vec<Pattern>,
     /// `AGGIO_BLOB`: which new files become blob containers.
     pub blobs: Vec<BlobRule>,
+    /// `AGGIO_COSTS`: whether plans follow the times that requests take, or only assumptions.
+    pub measures: bool,
     /// `AGGIO_LOG`: which messages are written.
     pub log_level: Level,
     /// `AGGIO_LOG=level,all`: messages of every rank, not of rank 0 alone.
@@ -59,6 +61,7 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             blobs: Vec::new(),
+            measures: true,
             log_level: Level::Warn,
             log_all: false,
             log_file: String::new(),
@@ -113,6 +116,9 @@ variables! {
     /// New files that match become blob containers: directories in which every writer appends to a log of
     /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
     AGGIO_BLOB: "PATTERN[:crc|:nocrc],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
+    /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of the kind of
+    /// file system, so that each run makes the same plans.
+    AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
         |s, text| { s.include = Pattern::list(text); true };
@@ -213,12 +219,13 @@ impl Settings {
         included && !self.exclude.iter().any(|p| p.matches(&path))
     }
 
-    /// Puts the settings for messages in force, and reports `complaints`.
+    /// Puts the settings for messages and measuring in force, and reports `complaints`.
     ///
     /// # Errors
     /// With `AGGIO_STRICT=1`, the first complaint.
     pub fn apply(&self, complaints: &Complaints) -> crate::Result<()> {
         crate::log::configure(self.log_level, self.log_all, &self.log_file);
+        crate::driver::meter::set_measuring(self.measures);
         complaints.report(self.strict)
     }
 }
@@ -247,6 +254,15 @@ fn show_hints(settings: &mut Settings, text: &str) -> bool {
     let good = flag(&mut show, text);
     settings.display_hints |= show;
     good
+}
+
+fn set_costs(settings: &mut Settings, text: &str) -> bool {
+    settings.measures = match text.to_ascii_lowercase().as_str() {
+        "measured" => true,
+        "assumed" => false,
+        _ => return false,
+    };
+    true
 }
 
 fn set_report(settings: &mut Settings, text: &str) -> bool {
@@ -364,6 +380,14 @@ mod tests {
         assert!(complaints.is_empty());
         assert_eq!((settings.log_level, settings.log_all), (Level::Debug, true));
         assert_eq!(read(&[("AGGIO_LOG", "all")]).0.log_level, Level::Warn);
+    }
+
+    #[test]
+    fn costs_are_measured_unless_assumptions_are_asked_for() {
+        let (settings, complaints) = read(&[("AGGIO_COSTS", "assumed")]);
+        assert!(!settings.measures && complaints.is_empty());
+        let (settings, complaints) = read(&[("AGGIO_COSTS", "guessed")]);
+        assert!(settings.measures && complaints.len() == 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::process::Command;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// The planner decides about each of them by its pieces alone, however long a request takes on the
+/// Jobs go by what is assumed of the file system, as the simulator does, however long a request takes on the
 /// machine that the test runs on. The last ones have gaps that nobody fills: the number of writes is an upper bound.
 const PATTERNS: &[&str] = &[
     "contiguous,bytes=4M",
@@ -89,6 +89,7 @@ impl Shape {
             .ranks(self.ranks)
             .preload(Some(library))
             .variable("AGGIO_REPORT", "json")
+            .variable("AGGIO_COSTS", "assumed")
             .argument(data.path());
         if let Some(cluster) = cluster {
             job = job.on(cluster);

@@ -6,7 +6,7 @@
 //! or a disk counts no more than any other.
 
 use crate::plan::figures::{Figures, is_local};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,14 @@ const COARSE: u32 = 16;
 const SHORT: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
 static METERS: Mutex<Vec<(Key, Arc<Meter>)>> = Mutex::new(Vec::new());
+
+/// Whether requests are timed at all, see [`set_measuring`].
+static MEASURING: AtomicBool = AtomicBool::new(true);
+
+/// Says whether requests are to be timed; if not, costs stay what is assumed of the file system.
+pub fn set_measuring(on: bool) {
+    MEASURING.store(on, Relaxed);
+}
 
 /// Number of a file system's device, and whether requests go past the page cache.
 type Key = (u64, bool);
@@ -94,7 +102,8 @@ impl Gauge {
     /// Begins a request; the time if it shall be [learned](Gauge::learn) from.
     pub fn begin(&self) -> Option<Instant> {
         let number = self.requests.fetch_add(1, Relaxed);
-        (number < FIRST || number.is_multiple_of(EVERY)).then(Instant::now)
+        let due = number < FIRST || number.is_multiple_of(EVERY);
+        (due && MEASURING.load(Relaxed)).then(Instant::now)
     }
 
     /// Learns that a request of `len` bytes took `time`.
