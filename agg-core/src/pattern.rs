@@ -66,6 +66,26 @@ impl Pattern {
     }
 }
 
+/// Directories whose files belong to the system, and beginnings of names of those that runtimes of MPI
+/// make for themselves.
+const OF_THE_SYSTEM: &[&str] = &["/dev/", "/etc/", "/proc/", "/run/", "/sys/", "/usr/", "/lib"];
+const OF_RUNTIMES: &[&str] = &["ompi.", "openmpi-sessions", "pmix", "prte.", "mpich_"];
+
+/// Whether `path`, an absolute name, is a file of the system or of a runtime.
+fn is_of_others(path: &str) -> bool {
+    OF_THE_SYSTEM.iter().any(|beginning| path.starts_with(beginning))
+        || path.split('/').any(|part| OF_RUNTIMES.iter().any(|name| part.starts_with(name)))
+}
+
+impl Pattern {
+    /// As [`matches`](Pattern::matches), but files of the system and of runtimes are meant only by patterns
+    /// that begin with `/`: what is done to the files of a program must not be done to those by chance.
+    pub fn means(&self, path: &str) -> bool {
+        let absolute = self.tokens.first() == Some(&Token::Literal('/'));
+        (absolute || !is_of_others(path)) && self.matches(path)
+    }
+}
+
 impl Token {
     /// The ends that this token reaches from the ends reached so far.
     fn step(&self, reach: &[bool], subject: &[char]) -> Vec<bool> {
@@ -219,6 +239,16 @@ mod tests {
         check("c.nc", "/a/b/c.nc", true);
         check("b", "/a/b/c.nc", false);
         check("", "/a", false);
+    }
+
+    #[test]
+    fn files_of_the_system_are_meant_only_by_patterns_that_begin_at_the_root() {
+        let means = |pattern: &str, path| Pattern::new(pattern).means(path);
+        for path in ["/dev/shm/seg", "/proc/self/maps", "/tmp/ompi.h.0/pid", "/etc/hosts"] {
+            assert!(!means("*", path) && !means("**/*", path), "{path}");
+        }
+        assert!(means("/dev/shm/**", "/dev/shm/data") && means("*", "/tmp/data"));
+        assert!(means("*.nc", "/scratch/a.nc"));
     }
 
     #[test]

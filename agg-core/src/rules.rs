@@ -58,7 +58,7 @@ impl Rule {
 
     /// The mode of the first rule that names `path`, an absolute name.
     pub fn find(rules: &[Rule], path: &str) -> Option<Mode> {
-        rules.iter().find(|rule| rule.pattern.matches(path)).map(|rule| rule.mode)
+        rules.iter().find(|rule| rule.pattern.means(path)).map(|rule| rule.mode)
     }
 }
 

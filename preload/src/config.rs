@@ -19,7 +19,11 @@ static CONFIG: OnceLock<Config> = OnceLock::new();
 /// What the environment says. The first call reads it and reports what is wrong in it; with
 /// `AGGIO_STRICT=1` a fault ends the process.
 pub fn get() -> &'static Config {
-    CONFIG.get_or_init(read)
+    CONFIG.get_or_init(|| {
+        // Files of hints are read here, by functions that would ask for the rules.
+        let _inside = crate::posix::Inside::enter();
+        read()
+    })
 }
 
 /// Whether `AGGIO` is a plain `off`; looks at nothing else and keeps nothing.

@@ -37,7 +37,7 @@ impl BlobRule {
             return None;
         }
         let path = pattern::absolute(path, super::working_directory);
-        rules.iter().find(|rule| rule.pattern.matches(&path))
+        rules.iter().find(|rule| rule.pattern.means(&path))
     }
 }
 
