@@ -12,7 +12,7 @@ mod running;
 #[cfg(test)]
 mod tests;
 
-pub use pool::dismiss;
+pub use pool::{at_thread_start, dismiss};
 pub(crate) use quiet::without_signals;
 pub use running::Running;
 

@@ -22,6 +22,8 @@ pub fn get() -> &'static Config {
     CONFIG.get_or_init(|| {
         // Files of hints are read here, by functions that would ask for the rules.
         let _inside = crate::posix::Inside::enter();
+        // What our threads open is no file of the program.
+        agg_core::workers::at_thread_start(|| std::mem::forget(crate::posix::Inside::enter()));
         read()
     })
 }

@@ -4,7 +4,7 @@ use super::quiet::without_signals;
 use crate::task::Sleep;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Threads of a process at most. They mostly wait for the file system, so the number of processors
@@ -114,10 +114,24 @@ pub fn dismiss() {
     }
 }
 
+/// What every thread does first.
+static AT_START: OnceLock<fn()> = OnceLock::new();
+
+/// Has every thread call `first` before its work; the first call in a process holds.
+pub fn at_thread_start(first: fn()) {
+    let _ = AT_START.set(first);
+}
+
 /// Makes a thread that no signal of the program's is delivered to.
 fn spawn(pool: &'static Pool) -> bool {
     let thread = std::thread::Builder::new().name("aggio-io".into());
-    without_signals(|| thread.spawn(move || pool.work())).is_ok()
+    let work = move || {
+        if let Some(first) = AT_START.get() {
+            first();
+        }
+        pool.work();
+    };
+    without_signals(|| thread.spawn(work)).is_ok()
 }
 
 impl Pool {

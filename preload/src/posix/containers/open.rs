@@ -71,6 +71,9 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
             Some(Container::open(path).map_err(|error| number(&error)))
         }
         Err(error) if creates && error.kind() == io::ErrorKind::NotFound => {
+            if is_part(path) {
+                return None;
+            }
             let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
             let rule = BlobRule::of(&config::get().settings.blobs, &text)?;
             let how = Create { mode, exclusive, data_crc: rule.data_crc };
@@ -78,6 +81,14 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
         }
         _ => None,
     }
+}
+
+/// Whether a file of this name would be a part of a container, or of one that is being made.
+fn is_part(path: &Path) -> bool {
+    path.parent().is_some_and(|place| {
+        let name = place.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        name.starts_with(b".aggio-") || is_container(place)
+    })
 }
 
 /// Gives an opened container a descriptor.
