@@ -1,7 +1,7 @@
 //! The spool: bytes that a program has written and that are not yet in their file.
 //!
 //! A process that keeps small writes back keeps them in a mapped file of memory, which outlives it.
-//! Whoever is killed leaves it behind; [`recover`] puts the bytes where they belong.
+//! Whoever is killed leaves it behind; [`recover()`] puts the bytes where they belong.
 
 pub mod layout;
 mod own;
