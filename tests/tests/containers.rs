@@ -75,6 +75,7 @@ const WORK: &[&str] = &[
     "mkdir s; for i in 1 2 3; do seq $i 1000 > s/$i; done; tar cf s.tar s; mkdir u; tar xf s.tar -C u; diff -r s u/s; tar tf s.tar",
     "seq 5000 > a; cp a b; sort -r a -o c; sed -i s/1/x/ b; dd if=a of=d bs=100 count=20 seek=3 conv=notrunc status=none; cksum a b c d",
     "seq 10 > a; mv a b; cp -p b c; mv -f c b; truncate -s 7 b; cat b; tail -c 3 b; rm b; test -e b || echo gone; split -n 2 /etc/passwd; cat xaa xab | cmp - /etc/passwd",
+    "exec 3>&1 > a; echo one; exec >&-; exec > b; echo two; printf three; exec >&3; cat a b",
     "python3 -c \"
 import os, pickle, shutil, subprocess
 f = open('p', 'w+b'); pickle.dump(list(range(1000)), f); f.flush(); f.seek(0); print(len(pickle.load(f)))

@@ -135,6 +135,11 @@ impl Container {
         Writer::new(Arc::clone(&self.shared))
     }
 
+    /// Whether this very call made it: then the process may use it as it asked, whatever the mode says.
+    pub fn was_made_here(&self) -> bool {
+        self.shared.made_here
+    }
+
     /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         self.shared.dir.path()

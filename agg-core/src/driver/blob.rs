@@ -13,6 +13,7 @@ use crate::transport::LockGuard;
 use crate::view::View;
 use std::io::{self, IoSlice};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Name of the file system in the facts of a container: plans leave writes to it to their ranks.
@@ -55,9 +56,18 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
         Container::open(path)
     };
     let container = container.map_err(|error| error.with_path(&how.path))?;
-    may(path, how)?;
-    let (reader, writer, locks) = (RwLock::default(), RwLock::default(), OnceLock::new());
-    Ok(Box::new(BlobFile { container, how: how.clone(), reader, writer, locks }))
+    if !container.was_made_here() {
+        may(path, how)?;
+    }
+    Ok(Box::new(BlobFile {
+        container,
+        how: how.clone(),
+        reader: RwLock::default(),
+        writer: RwLock::default(),
+        syncs: AtomicU64::new(0),
+        looked: AtomicU64::new(0),
+        locks: OnceLock::new(),
+    }))
 }
 
 /// Refuses what the permissions of the logical file, which its manifest has, do not allow.
@@ -86,6 +96,10 @@ struct BlobFile {
     reader: RwLock<Option<Reader>>,
     /// Had at the first write: a rank that writes nothing leaves no log.
     writer: RwLock<Option<Writer>>,
+    /// How often the file was synchronised, and how often it had been when the logs themselves were looked at last:
+    /// other hosts may have written, and the counter that tells of writes is shared on one host only.
+    syncs: AtomicU64,
+    looked: AtomicU64,
     /// The file that the locks of atomic mode are taken on, behind all that others lock there.
     locks: OnceLock<Arc<Descriptor>>,
 }
@@ -100,10 +114,21 @@ impl BlobFile {
             || self.container.reader(),
             |reader| {
                 // Other ranks may have written since.
-                reader.catch_up()?;
+                self.look(reader)?;
                 act(reader)
             },
         )
+    }
+
+    /// Brings `reader` up to date.
+    fn look(&self, reader: &Reader) -> Result<bool> {
+        let syncs = self.syncs.load(Ordering::Acquire);
+        if self.looked.load(Ordering::Acquire) == syncs {
+            return reader.catch_up();
+        }
+        let changed = reader.refresh()?;
+        self.looked.fetch_max(syncs, Ordering::AcqRel);
+        Ok(changed)
     }
 
     fn write<T>(&self, act: impl FnOnce(&Writer) -> Result<T>) -> Result<T> {
@@ -183,7 +208,7 @@ impl Driver for BlobFile {
                 &self.reader,
                 || self.container.reader(),
                 |reader| {
-                    reader.catch_up()?;
+                    self.look(reader)?;
                     Ok(reader.size())
                 },
             ),
@@ -196,6 +221,7 @@ impl Driver for BlobFile {
     }
 
     fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::AcqRel);
         let writer = self.writer.read().unwrap_or_else(PoisonError::into_inner);
         writer.as_ref().map_or(Ok(()), Writer::sync)
     }
