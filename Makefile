@@ -67,6 +67,11 @@ bench:
 	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
+	$(TARGET)/release/aggio-bench --posix --library $(AGGIO_LIBRARY) \
+	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
+	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
+	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm > docs/benchmarks/containers.md
+	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
 simulate: build

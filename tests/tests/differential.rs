@@ -1,15 +1,10 @@
 //! Random MPI-IO programs as real MPI jobs: no byte, count or file pointer differs from the oracle's.
 
-use aggio_tests::{Directory, Job, compile, installed, library};
+use aggio_tests::{Directory, Job, compile, factor, installed, library};
 use std::time::Duration;
 
 /// Cases for each number of ranks from 1 on; 500 in all.
 const CASES: [u32; 8] = [80, 80, 80, 80, 60, 40, 40, 40];
-
-/// How many times as many cases the long campaign runs (`AGGIO_TEST_FACTOR`).
-fn factor() -> u32 {
-    std::env::var("AGGIO_TEST_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
 
 #[test]
 fn random_programs_read_and_write_exactly_what_the_oracle_says() {

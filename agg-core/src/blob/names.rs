@@ -32,22 +32,53 @@ fn rename_with(from: &Path, to: &Path, flags: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether a file system has no such kind of renaming: NFS and most that FUSE serves.
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
+}
+
 /// Gives `from` the name `to`, which nobody has.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> Result<()> {
-    let refused = |error: &io::Error| {
-        matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
-    };
     match rename_with(from, to, libc::RENAME_NOREPLACE) {
         Ok(()) => Ok(()),
-        // A directory replaces nothing but an empty directory, so `rename` is nearly as strict.
-        Err(error) if refused(&error) && std::fs::symlink_metadata(to).is_err() => {
-            std::fs::rename(from, to).map_err(|error| failed("rename", &error, to))
-        }
-        Err(error) if refused(&error) => {
-            Err(failed("rename", &io::Error::from_raw_os_error(libc::EEXIST), to))
-        }
+        Err(error) if is_refused(&error) => rename_plainly(from, to),
         Err(error) => Err(failed("renameat2", &error, to)),
     }
+}
+
+/// The same by calls that every file system has.
+fn rename_plainly(from: &Path, to: &Path) -> Result<()> {
+    let exists = || failed("rename", &io::Error::from_raw_os_error(libc::EEXIST), to);
+    if std::fs::symlink_metadata(to).is_ok() {
+        return Err(exists());
+    }
+    if std::fs::symlink_metadata(from).is_ok_and(|facts| facts.is_dir()) {
+        // Of what appears meanwhile, a directory replaces nothing but an empty directory.
+        return std::fs::rename(from, to).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOTEMPTY | libc::ENOTDIR | libc::EEXIST) => exists(),
+            _ => failed("rename", &error, to),
+        });
+    }
+    // A second name is never given to what has that name already.
+    std::fs::hard_link(from, to).map_err(|error| failed("link", &error, to))?;
+    std::fs::remove_file(from).map_err(|error| failed("unlink", &error, from))
+}
+
+/// Gives each of two the name of the other; where the file system cannot, in steps, between which `to` is missing.
+fn exchange(from: &Path, to: &Path) -> Result<()> {
+    match rename_with(from, to, libc::RENAME_EXCHANGE) {
+        Ok(()) => return Ok(()),
+        Err(error) if is_refused(&error) => {}
+        Err(error) => return Err(failed("renameat2", &error, to)),
+    }
+    let aside = hidden_beside(to, random()?);
+    std::fs::rename(to, &aside).map_err(|error| failed("rename", &error, to))?;
+    if let Err(error) = std::fs::rename(from, to) {
+        // The error of the attempt is what counts.
+        let _ = std::fs::rename(&aside, to);
+        return Err(failed("rename", &error, to));
+    }
+    std::fs::rename(&aside, from).map_err(|error| failed("rename", &error, from))
 }
 
 /// Removes a container's directory: all files in it, and no directory below it.
@@ -94,8 +125,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     if facts.is_dir() && !is_blob {
         return Err(failed("rename", &io::Error::from_raw_os_error(libc::EISDIR), to));
     }
-    rename_with(from, to, libc::RENAME_EXCHANGE)
-        .map_err(|error| failed("renameat2", &error, to))?;
+    exchange(from, to)?;
     // What was replaced has the old name now.
     if is_blob {
         return remove(from);

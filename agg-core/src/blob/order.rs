@@ -26,6 +26,9 @@ pub(crate) enum Word {
     Ready = 3,
     /// Frames that were completely written: grows with each, before the writer is told.
     Done = 4,
+    /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`: each
+    /// change would cost two requests.
+    Uncounted = 5,
 }
 
 /// Bytes of the file.
@@ -131,6 +134,16 @@ impl Order {
             return Err(self.fail("fcntl(F_OFD_GETLK)", &io::Error::last_os_error()));
         }
         Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+    }
+
+    /// Whether this description keeps `Size` and `Done`.
+    pub(crate) fn is_counting(&self) -> bool {
+        self.mapping.is_some()
+    }
+
+    /// Whether everybody does, so that the words can be believed.
+    pub(crate) fn is_counted(&self) -> Result<bool> {
+        Ok(self.is_counting() && self.load(Word::Uncounted)? == 0)
     }
 
     /// The value of a word.
@@ -278,6 +291,17 @@ mod tests {
         assert_eq!(locked.load(Word::Size).unwrap(), 10);
         locked.store(Word::Size, 3).unwrap();
         assert_eq!(mapped.load(Word::Size).unwrap(), 3);
+    }
+
+    #[test]
+    fn words_are_believed_only_while_everybody_keeps_them() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::open(place.path()).unwrap();
+        let mapped = Order::open(&dir, 0o600, true).unwrap();
+        let locked = Order::open(&dir, 0o600, false).unwrap();
+        assert!(mapped.is_counted().unwrap() && !locked.is_counted().unwrap());
+        locked.store(Word::Uncounted, 1).unwrap();
+        assert!(!mapped.is_counted().unwrap());
     }
 
     #[test]

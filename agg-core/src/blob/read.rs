@@ -127,7 +127,8 @@ impl Reader {
     /// As those of `refresh`.
     pub fn catch_up(&self) -> Result<bool> {
         let order = self.order.get_or_init(|| Order::watch(&self.shared.dir).ok());
-        let done = order.as_ref().and_then(|order| order.load(Word::Done).ok());
+        let counted = order.as_ref().filter(|order| order.is_counted().unwrap_or(false));
+        let done = counted.and_then(|order| order.load(Word::Done).ok());
         let Some(done) = done else { return self.refresh() };
         // One more than the count, so that nothing is known before the first look.
         if self.seen.load(Ordering::Acquire) == done.wrapping_add(1) {

@@ -14,9 +14,19 @@ const INDEXED: u64 = if cfg!(test) { 4 } else { 256 };
 
 /// Joins those who write. Who comes first makes the shared words right, after a crash by sealing what
 /// the crash left.
-pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
+///
+/// Unless `map` is set the shared words are not mapped even where they can be.
+pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Order> {
     let manifest = Manifest::load(dir)?;
-    let order = Order::open(dir, part_mode(manifest.mode), true)?;
+    let order = Order::open(dir, part_mode(manifest.mode), map)?;
+    take_part(dir, &order)?;
+    if !order.is_counting() {
+        order.store(Word::Uncounted, 1)?;
+    }
+    Ok(order)
+}
+
+fn take_part(dir: &Dir, order: &Order) -> Result<()> {
     loop {
         if order.be_alone()? {
             let manifest = {
@@ -30,13 +40,13 @@ pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
             order.store(Word::Next, next)?;
             order.store(Word::Size, manifest.size)?;
             order.store(Word::Truncations, 0)?;
+            order.store(Word::Uncounted, 0)?;
             order.store(Word::Ready, 1)?;
-            order.arrive()?;
-            return Ok(order);
+            return order.arrive();
         }
         order.arrive()?;
         if order.load(Word::Ready)? == 1 {
-            return Ok(order);
+            return Ok(());
         }
         // Whoever was alone died before the words were right.
         order.leave()?;

@@ -37,7 +37,17 @@ fn possible(offset: u64, len: u64) -> Result<Extent> {
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
-        let order = seal::arrive(&shared.dir)?;
+        Self::with(shared, true)
+    }
+
+    /// As on a file system where nothing can be mapped.
+    #[cfg(test)]
+    pub(crate) fn without_mapping(shared: Arc<Shared>) -> Result<Self> {
+        Self::with(shared, false)
+    }
+
+    fn with(shared: Arc<Shared>, map: bool) -> Result<Self> {
+        let order = seal::arrive(&shared.dir, map)?;
         let manifest = Manifest::load(&shared.dir)?;
         let log = Mutex::new(Log::new(manifest.data_crc));
         Ok(Self { shared, order, log, reader: OnceLock::new(), closed: false })
@@ -98,19 +108,25 @@ impl Writer {
             let strips = [Strip::one(extent)];
             let words = Words { kind: Kind::Data, strips: &strips, seq, last_seq: seq };
             log.append(&self.shared.dir, &words, &[data])?;
-            self.order.add(Word::Done, 1)?;
-            self.order.raise(Word::Size, extent.end())?;
+            if self.order.is_counting() {
+                self.order.add(Word::Done, 1)?;
+                self.order.raise(Word::Size, extent.end())?;
+            }
         }
         Ok(offset)
     }
 
     fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
+        let counting = self.order.is_counting();
         let truncations = {
             let mut log = self.log();
-            let truncations = self.order.load(Word::Truncations)?;
+            let truncations = if counting { self.order.load(Word::Truncations)? } else { 0 };
             let seq = self.order.add(Word::Next, pieces)?;
             let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
             log.append(&self.shared.dir, &words, data)?;
+            if !counting {
+                return Ok(());
+            }
             self.order.add(Word::Done, 1)?;
             truncations
         };
@@ -126,14 +142,17 @@ impl Writer {
 
     /// The size word, which a truncation that was killed may have left wrong.
     fn settled_size(&self) -> Result<u64> {
+        if !self.order.is_counted()? {
+            return self.looked_up_size();
+        }
         if self.order.load(Word::Truncations)? % 2 == 1 {
             return self.count_size();
         }
         self.order.load(Word::Size)
     }
 
-    /// Sets the size word to what all logs say; the caller has the turn.
-    fn count_size(&self) -> Result<u64> {
+    /// What all logs say.
+    fn looked_up_size(&self) -> Result<u64> {
         let reader = match self.reader.get() {
             Some(reader) => reader,
             None => {
@@ -142,7 +161,12 @@ impl Writer {
             }
         };
         reader.refresh()?;
-        let size = reader.size();
+        Ok(reader.size())
+    }
+
+    /// Sets the size word to what all logs say; the caller has the turn.
+    fn count_size(&self) -> Result<u64> {
+        let size = self.looked_up_size()?;
         self.order.store(Word::Size, size)?;
         let truncations = self.order.load(Word::Truncations)?;
         if truncations % 2 == 1 {
@@ -160,6 +184,9 @@ impl Writer {
         possible(0, size)?;
         let mut log = self.log();
         let _turn = self.order.turn()?;
+        if !self.order.is_counted()? {
+            return self.event(&mut log, Kind::Truncate, Extent::new(size, 0));
+        }
         if self.order.load(Word::Truncations)? % 2 == 1 {
             self.count_size()?;
         }
@@ -190,7 +217,7 @@ impl Writer {
         let strips = [Strip { start: range.offset, length: range.len, stride: 0, count: 1 }];
         let words = Words { kind, strips: &strips, seq, last_seq: seq };
         log.append(&self.shared.dir, &words, &[])?;
-        self.order.add(Word::Done, 1).map(drop)
+        if self.order.is_counting() { self.order.add(Word::Done, 1).map(drop) } else { Ok(()) }
     }
 
     /// The size of the logical file, with what all writers of this node have written.
@@ -199,7 +226,7 @@ impl Writer {
     ///
     /// If it has to be looked up in the logs and they cannot be read.
     pub fn size(&self) -> Result<u64> {
-        if self.order.load(Word::Truncations)? % 2 == 0 {
+        if self.order.is_counted()? && self.order.load(Word::Truncations)? % 2 == 0 {
             return self.order.load(Word::Size);
         }
         let _log = self.log();

@@ -20,13 +20,16 @@ pub fn prefix(uid: u32) -> String {
     format!("aggio-spool-{uid}-")
 }
 
-/// When process `pid` started, in clock ticks since boot; `None` if there is no such process.
+/// When process `pid` started, in clock ticks since boot; `None` if there is no such process, or if it has ended
+/// and only its parent has not asked how.
 pub fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may hold anything.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(stat.get(end + 2..)?).ok()?;
-    text.split(' ').nth(19)?.parse().ok()
+    let mut words = text.split(' ');
+    let ended = matches!(words.next()?, "Z" | "X");
+    words.nth(18)?.parse().ok().filter(|_| !ended)
 }
 
 /// When the file that `fd` is open on was made, in nanoseconds; 0 if its file system does not say.
@@ -57,4 +60,24 @@ fn lock(file: &std::fs::File) -> bool {
 /// Whether `path` is a name for a spool file of user `uid`.
 fn is_spool(path: &Path, uid: u32) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(&prefix(uid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_process_that_its_parent_has_not_looked_for_is_dead() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(started(child.id()).is_some(), "it lives");
+        child.kill().unwrap();
+        // It ends some time after the signal; the wait would take its number away.
+        let ended = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            started(child.id()).is_none()
+        });
+        assert!(ended && std::fs::exists(format!("/proc/{}", child.id())).unwrap());
+        child.wait().unwrap();
+        assert!(started(std::process::id()).is_some());
+    }
 }

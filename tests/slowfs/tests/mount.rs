@@ -1,6 +1,7 @@
 //! The slow file system, really mounted: bytes, counts, locks, and the end of it.
 
 mod mounted;
+mod renames;
 
 use mounted::{Mount, is_mounted, pattern};
 use std::fs::File;

@@ -1,13 +1,14 @@
 //! Runs a program and kills one of its processes, or all, at a system call with a given number.
 //!
 //! ```text
-//! aggio-test-kill [--all] NUMBER PROGRAM [ARGUMENT...]
+//! aggio-test-kill [--all | --rank RANK] NUMBER PROGRAM [ARGUMENT...]
 //! ```
 //!
 //! System calls of all processes and threads of the program are counted together as they begin. At the one
 //! with NUMBER its process (with `--all`, every process of the program) gets SIGKILL before the call is carried out;
 //! whoever is left goes on untouched. Prints `killed in call CALL` or `ended after COUNT calls`, and `hung` if
-//! something was still running half a minute later, which it then kills.
+//! something was still running half a minute later, which it then kills. `--rank` is for a rank of an MPI job: ranks other
+//! than RANK run untouched, and when RANK is killed this process kills itself, for the launcher to see.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -31,13 +32,20 @@ fn main() -> ExitCode {
     let mut arguments: Vec<_> = std::env::args().skip(1).collect();
     let all = arguments.first().is_some_and(|first| first == "--all");
     arguments.drain(..usize::from(all));
+    let of_rank = arguments.first().is_some_and(|first| first == "--rank");
+    let another = of_rank && arguments.get(1) != rank().as_ref();
+    arguments.drain(..2 * usize::from(of_rank));
     let number = arguments.first().and_then(|text| text.parse().ok());
     let (Some(number), Some(program)) = (number, arguments.get(1)) else {
-        eprintln!("aggio-test-kill: wanted [--all] NUMBER PROGRAM [ARGUMENT...]");
+        eprintln!("aggio-test-kill: wanted [--all | --rank RANK] NUMBER PROGRAM [ARGUMENT...]");
         return ExitCode::from(2);
     };
     let mut command = Command::new(program);
     command.args(&arguments[2..]);
+    if another {
+        eprintln!("aggio-test-kill: {program}: {}", command.exec());
+        return ExitCode::from(2);
+    }
     // SAFETY: the two calls are allowed between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -61,7 +69,16 @@ fn main() -> ExitCode {
         (_, Some(call)) => println!("killed in call {call}"),
         (_, None) => println!("ended after {} calls", watch.count),
     }
+    if of_rank && (hung || watch.killed.is_some()) {
+        // SAFETY: a signal to this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
     ExitCode::SUCCESS
+}
+
+/// The rank of this process, as launchers tell it.
+fn rank() -> Option<String> {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok())
 }
 
 /// Lets SIGALRM interrupt the waiting when patience is at its end.

@@ -12,6 +12,7 @@ mod cases;
 mod job;
 mod measure;
 mod place;
+mod posix;
 mod report;
 mod results;
 mod server;
@@ -83,6 +84,9 @@ struct Arguments {
     /// Also measures the start of processes.
     #[arg(long)]
     start: bool,
+    /// Only programs without MPI, by the same options: files that are managed, containers, large writes.
+    #[arg(long)]
+    posix: bool,
     /// Where the CSV file, the Markdown table and the plots go.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
@@ -116,19 +120,31 @@ fn interruption() -> Result<Arc<AtomicBool>, String> {
 /// Whether aggio served every case rightly.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let interrupted = interruption()?;
+    if arguments.posix {
+        let document = posix::measure(arguments, &interrupted)?;
+        return store(arguments, "posix.md", &document).map(|()| true);
+    }
     let results = measure::all(arguments, &interrupted)?;
     let table = report::write(arguments, &results)
         .map_err(|why| format!("{}: {why}", arguments.out.display()))?;
     println!("{table}");
     if arguments.start && !interrupted.load(Ordering::Relaxed) {
         let table = start::measure(&arguments.library)?;
-        let path = arguments.out.join("start.md");
-        std::fs::write(&path, &table).map_err(|why| format!("{}: {why}", path.display()))?;
-        println!("{table}");
+        store(arguments, "start.md", &table)?;
     }
     let failures = results.failures_of_aggio();
     for failure in &failures {
         eprintln!("aggio-bench: {failure}");
     }
     Ok(failures.is_empty())
+}
+
+/// Writes a document among the others, and shows it.
+fn store(arguments: &Arguments, name: &str, document: &str) -> Result<(), String> {
+    let path = arguments.out.join(name);
+    std::fs::create_dir_all(&arguments.out)
+        .and_then(|()| std::fs::write(&path, document))
+        .map_err(|why| format!("{}: {why}", path.display()))?;
+    println!("{document}");
+    Ok(())
 }

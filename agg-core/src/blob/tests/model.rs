@@ -6,6 +6,7 @@ use super::how;
 use crate::Extent;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One step of a program; the first number chooses the writer.
 #[derive(Clone, Debug)]
@@ -77,9 +78,13 @@ impl Run {
         Self { container, model: Vec::new(), writers: [None, None, None], reader, byte: 0 }
     }
 
+    /// The last one is as on a file system where nothing can be mapped.
     fn writer(&mut self, number: usize) -> &Writer {
         let container = &self.container;
-        self.writers[number].get_or_insert_with(|| container.writer().unwrap())
+        self.writers[number].get_or_insert_with(|| match number {
+            2 => Writer::without_mapping(Arc::clone(&container.shared)).unwrap(),
+            _ => container.writer().unwrap(),
+        })
     }
 
     /// Bytes that no other step writes soon.

@@ -1,0 +1,87 @@
+//! Writing jobs that are killed: two processes at every one of their system calls, and any job anywhere.
+
+mod random;
+mod ranks;
+mod verify;
+mod writers;
+
+use aggio_tests::Directory;
+use std::path::Path;
+use verify::{content, fsck, verify};
+use writers::{Kill, NOBODY, Records, Writers, engine, ordinary};
+
+const RECORDS: Records = Records { count: 6, length: 1000 };
+
+/// The job can be run again on what a kill left, and ends with everything.
+fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
+    let said = writers.run(folder, records, NOBODY);
+    assert!(said.starts_with("ended"), "{what}, again: {said}");
+    verify(folder, records, what);
+    fsck(folder, what);
+    assert_eq!(content(folder).map(|bytes| bytes.len() as u64), Some(records.total()), "{what}");
+}
+
+/// Kills the job, looks at what is left, runs it again; whether it had ended before.
+fn kill(writers: &Writers, records: Records, kill: Kill, repair: bool) -> bool {
+    let directory = Directory::new();
+    let said = writers.run(directory.path(), records, kill);
+    let what = format!("{records:?}, {kill:?}: {said}");
+    assert!(!said.starts_with("hung"), "{what}");
+    verify(directory.path(), records, &what);
+    if repair {
+        fsck(directory.path(), &what);
+        verify(directory.path(), records, &what);
+    }
+    run_again(writers, directory.path(), records, &what);
+    said.starts_with("ended")
+}
+
+fn at_every_call(writers: &Writers, all: bool) {
+    for number in 1.. {
+        // Every other time the job meets what the kill left, else what a repair made of it.
+        if kill(writers, RECORDS, Kill { number, all }, number % 2 == 0) {
+            assert!(number > 100, "the job makes more calls than {number}");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_container_keeps_what_was_acknowledged_when_one_of_two_writers_is_killed_at_any_call() {
+    at_every_call(&engine(), false);
+}
+
+#[test]
+fn a_container_keeps_what_was_acknowledged_when_both_writers_are_killed_at_any_call() {
+    at_every_call(&engine(), true);
+}
+
+#[test]
+fn so_does_the_container_of_an_ordinary_program() {
+    let Some(writers) = ordinary("AGGIO_BLOB", "") else { return };
+    at_every_call(&writers, false);
+}
+
+#[test]
+fn so_does_the_container_of_an_ordinary_program_all_of_which_is_killed() {
+    let Some(writers) = ordinary("AGGIO_BLOB", "") else { return };
+    at_every_call(&writers, true);
+}
+
+#[test]
+fn so_does_the_spool_of_a_file_in_mode_close() {
+    let Some(writers) = ordinary("AGGIO_POSIX", ":close") else { return };
+    at_every_call(&writers, false);
+}
+
+#[test]
+fn so_does_the_spool_of_a_file_in_mode_causal() {
+    let Some(writers) = ordinary("AGGIO_POSIX", ":causal") else { return };
+    at_every_call(&writers, true);
+}
+
+#[test]
+fn so_does_a_file_in_mode_posix() {
+    let Some(writers) = ordinary("AGGIO_POSIX", ":posix") else { return };
+    at_every_call(&writers, false);
+}

@@ -1,0 +1,80 @@
+//! What must be there after a kill.
+
+use crate::writers::Records;
+use agg_core::blob::{Check, Container, check, is_container};
+use std::path::Path;
+
+/// The records that were acknowledged, as (process, record).
+fn acknowledged(folder: &Path) -> Vec<(u64, u64)> {
+    let text = std::fs::read_to_string(folder.join("acknowledged")).unwrap_or_default();
+    let complete = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let written = complete.filter_map(|line| line.strip_prefix("w "));
+    let pair = |line: &str| {
+        let (process, record) = line.trim().split_once(' ').expect("two numbers");
+        (process.parse().expect("a number"), record.parse().expect("a number"))
+    };
+    written.map(pair).collect()
+}
+
+/// All bytes of the file, if the job was not killed before it was made.
+pub(crate) fn content(folder: &Path) -> Option<Vec<u8>> {
+    let path = folder.join("data");
+    if !path.exists() {
+        return None;
+    }
+    if !is_container(&path) {
+        return std::fs::read(&path).ok();
+    }
+    let reader = Container::open(&path).and_then(|it| it.reader()).expect("it opens after a kill");
+    let mut bytes = vec![0; reader.size() as usize];
+    let read = reader.read_at(&mut bytes, 0).expect("its bytes can be read");
+    assert_eq!(read, bytes.len());
+    Some(bytes)
+}
+
+/// Acknowledged records are there, others whole or not at all.
+pub(crate) fn verify(folder: &Path, records: Records, what: &str) {
+    if folder.join("spool").exists() {
+        let done = agg_core::spool::recover(&folder.join("spool")).expect("spools can be read");
+        assert!(done.iter().all(|one| one.error.is_none()), "{what}: {done:?}");
+    }
+    let acknowledged = acknowledged(folder);
+    let Some(bytes) = content(folder) else {
+        assert!(acknowledged.is_empty(), "{what}: nothing is there of {acknowledged:?}");
+        return;
+    };
+    for (process, record) in acknowledged {
+        let start = ((2 * record + process) * records.length) as usize;
+        let found = bytes.get(start..start + records.length as usize);
+        let wanted = Records::value(process, record);
+        let right = found.is_some_and(|all| all.iter().all(|byte| *byte == wanted));
+        assert!(right, "{what}: record {record} of process {process} was acknowledged");
+    }
+    for (place, record) in bytes.chunks(records.length as usize).enumerate() {
+        let (process, number) = (place as u64 % 2, place as u64 / 2);
+        let whole = record.iter().all(|byte| *byte == Records::value(process, number));
+        let nothing = record.iter().all(|byte| *byte == 0);
+        assert!(whole || nothing, "{what}: record {number} of process {process} is torn");
+    }
+}
+
+/// A check finds no damage, for a kill makes none; what it calls repairable it repairs, and then nothing is found.
+/// Neither changes what is in the file.
+pub(crate) fn fsck(folder: &Path, what: &str) {
+    let path = folder.join("data");
+    if !is_container(&path) {
+        return;
+    }
+    let before = content(folder);
+    let look = |repair| {
+        let found = check(&path, &Check { data: true, repair, salvage: false });
+        found.unwrap_or_else(|error| panic!("{what}: {error}"))
+    };
+    let found = look(false);
+    assert!(found.exit_code() <= 1, "{what}: {:?}", found.problems);
+    assert_eq!(content(folder), before, "{what}: looking changes nothing");
+    let repaired = look(true);
+    assert_eq!(repaired.exit_code(), found.exit_code(), "{what}: {:?}", repaired.problems);
+    assert_eq!(look(false).exit_code(), 0, "{what}: {:?}", look(false).problems);
+    assert_eq!(content(folder), before, "{what}: a repair keeps what is there");
+}
