@@ -332,3 +332,36 @@ fn every_function_on_files_that_common_programs_use_is_in_the_table() {
     assert!(binaries >= 60, "only {binaries} programs were looked at");
     assert!(unknown.is_empty(), "not in the table: {unknown:?}");
 }
+
+#[test]
+fn small_reads_see_the_same_bytes_in_fewer_requests() {
+    let Some(library) = library() else { return };
+    let program = compile_plain("small_reads.c", &[]);
+    let run = |mode: Option<&str>| {
+        let directory = Directory::new();
+        let file = directory.path().join("file");
+        std::fs::write(&file, records(40_000)).unwrap();
+        let mut command = plain(&program);
+        command.arg(&file).env("AGGIO_REPORT", "json");
+        if let Some(mode) = mode {
+            served(&mut command, mode, directory.path(), &library);
+        }
+        let run = output(&mut command);
+        assert!(run.status.success(), "{mode:?}: {run:?}");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&run.stdout), std::fs::read(&file).unwrap(), text(&run.stderr))
+    };
+    let (printed, content, _) = run(None);
+    for mode in MODES {
+        let (served, bytes, report) = run(Some(mode));
+        assert_eq!((&served, &bytes), (&printed, &content), "mode {mode}");
+        let number = |name: &str| -> u64 {
+            let rest = report.split(&format!("\"{name}\":")).nth(1).expect("a report");
+            rest.split([',', '}']).next().and_then(|n| n.parse().ok()).expect("a number")
+        };
+        let (reads, requests) = (number("reads_ahead"), number("read_requests"));
+        // 640,000 bytes twice, in windows of 64 KiB, and a few after each change.
+        let right = if mode == "close" { reads > 14_000 && requests < 40 } else { reads == 0 };
+        assert!(right, "mode {mode}: {report}");
+    }
+}

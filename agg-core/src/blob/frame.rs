@@ -80,7 +80,7 @@ pub(crate) fn is_sound(start: u64, length: u64, stride: i64, count: u64) -> bool
     else {
         return false;
     };
-    let end = first.max(last) + i128::from(length);
+    let end = first.max(last).saturating_add(i128::from(length));
     let apart = count == 1 && stride == 0 || stride.unsigned_abs() >= length;
     count > 0 && length > 0 && apart && first.min(last) >= 0 && end <= i128::from(FILE_END)
 }
@@ -302,12 +302,16 @@ mod tests {
     #[test]
     fn frames_that_contradict_themselves_are_refused_though_their_checksum_fits() {
         type Change = fn(&mut Frame);
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
             |frame| frame.data_len = 51,
             |frame| frame.strips[0].length = 0,
             |frame| frame.strips[0].count = 0,
             |frame| frame.strips[0].stride = 9,
             |frame| frame.strips[0].start = FILE_END - 100,
+            |frame| {
+                let (start, length) = (u64::MAX - 1, u64::MAX);
+                frame.strips[0] = Strip { start, length, stride: i64::MAX, count: u64::MAX };
+            },
             |frame| frame.strips[1].start = 14,
             |frame| frame.last_seq = 107,
             |frame| frame.kind = Kind::Commit,

@@ -2,7 +2,7 @@
 
 use super::files::{Access, Description, File, Held};
 use super::symbols::next;
-use super::{descriptors, dirty, errno, settle};
+use super::{ahead, descriptors, dirty, errno, settle};
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -216,6 +216,7 @@ fn track(description: &Description) -> bool {
 }
 
 fn prepare(file: &'static File, held: &mut Held, description: &Description) -> Verdict {
+    held.ahead.forget();
     match dirty::drain(file, held) {
         Ok(()) => {
             let tracked = description.tracked.load(Relaxed);
@@ -277,6 +278,7 @@ unsafe fn at_offset(
         unsafe { keep_runs(file, held, description, runs, offset as u64) };
         return total as ssize_t;
     }
+    held.ahead.forget();
     match dirty::drain(file, held) {
         Ok(()) => {
             let written = kernel();
@@ -287,6 +289,72 @@ unsafe fn at_offset(
         }
         Err(error) => errno::fail(error),
     }
+}
+
+/// `read`.
+///
+/// # Safety
+/// As the C library demands.
+#[inline]
+pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
+    let small = descriptors::get(fd).is_some_and(|description| ahead::may(description, len));
+    // SAFETY: the caller's promise about its data.
+    if small && let Some(read) = unsafe { small_read(fd, data.cast(), len) } {
+        return read;
+    }
+    // SAFETY: the caller's arguments, passed on.
+    read_at_position(fd, |position| unsafe {
+        match position {
+            Some(position) => next::pread64(fd, data, len, position as i64),
+            None => next::read(fd, data, len),
+        }
+    })
+}
+
+/// A small read at the position, if it is one of several; `None`, and nothing has happened, if not.
+///
+/// # Safety
+/// `data` has room for `len` bytes.
+unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
+    let mut access = Access::of(fd)?;
+    let (file, description) = (access.file, access.description);
+    let held = access.held();
+    if !ahead::wanted(held) || file.native.load(Relaxed) || !track(description) {
+        return None;
+    }
+    if let Err(error) = dirty::drain(file, held) {
+        return Some(errno::fail(error));
+    }
+    let position = description.position();
+    // SAFETY: the caller's promise.
+    let read = unsafe { ahead::read(held, fd, data, len, position) };
+    if read > 0 {
+        description.set_position(position + read as u64);
+    }
+    Some(read)
+}
+
+/// `pread`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
+    let small = descriptors::get(fd).is_some_and(|description| ahead::may(description, len));
+    if small
+        && let Ok(place) = u64::try_from(offset)
+        && let Some(mut access) = Access::of(fd)
+        && !access.file.native.load(Relaxed)
+        && ahead::wanted(access.held())
+    {
+        let file = access.file;
+        return match dirty::drain(file, access.held()) {
+            // SAFETY: the caller's promise about its data.
+            Ok(()) => unsafe { ahead::read(access.held(), fd, data.cast(), len, place) },
+            Err(error) => errno::fail(error),
+        };
+    }
+    // SAFETY: the caller's arguments, passed on.
+    read_at_offset(fd, || unsafe { next::pread64(fd, data, len, offset) })
 }
 
 /// A read at the position: `kernel` does it, at the place given if the position is ours.

@@ -89,6 +89,7 @@ pub unsafe fn keep(
         held.count += 1;
         held.last = len;
     }
+    held.ahead.forget();
     held.used += len;
     held.end = offset + len as u64;
     held.writer = Some(description);

@@ -3,6 +3,7 @@
 //! Both kinds of objects are never freed, only used again: who reads a pointer and then waits for a
 //! lock finds an object of the same kind, and looks again whether it is still the one that was meant.
 
+use super::ahead::Ahead;
 use super::late::{self, Late};
 use super::lock::{Guard, Lock};
 use super::reason::Reason;
@@ -71,6 +72,8 @@ pub struct Held {
     pub scattered: bool,
     /// A position that the kernel has accepted.
     pub accepted: u64,
+    /// What was read before the program asked for it.
+    pub ahead: Ahead,
     /// What happened.
     pub counts: Counts,
     /// The user has been told.
@@ -86,6 +89,10 @@ pub struct Counts {
     pub kept_bytes: u64,
     /// Requests by which they reached the kernel.
     pub drains: u64,
+    /// Reads that were served from bytes read ahead.
+    pub read: u64,
+    /// Requests that read ahead.
+    pub fills: u64,
     /// Accesses and files left to the kernel, by reason.
     pub reasons: [u64; Reason::COUNT],
     /// Bytes that were lost, and told.
@@ -198,10 +205,13 @@ impl Held {
             streak: 0,
             scattered: true,
             accepted: 0,
+            ahead: Ahead::new(),
             counts: Counts {
                 kept: 0,
                 kept_bytes: 0,
                 drains: 0,
+                read: 0,
+                fills: 0,
                 reasons: [0; Reason::COUNT],
                 lost: 0,
             },
@@ -329,7 +339,8 @@ impl Registry {
                 place.store(value, Relaxed);
             }
             // SAFETY: the lock is held.
-            *unsafe { file.held() } = Held { path, mode, ..Held::new() };
+            let held = unsafe { file.held() };
+            *held = Held { path, mode, ahead: held.ahead.reused(), ..Held::new() };
         }
         self.files.push(file);
         file

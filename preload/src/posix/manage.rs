@@ -2,7 +2,7 @@
 
 use super::reason::Reason;
 use super::symbols::next;
-use super::{errno, settle};
+use super::{ahead, errno, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -14,13 +14,21 @@ pub fn drained(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// As [`drained`], for the functions that return the error number.
-pub fn drained_number(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+/// As [`drained`], before a call that changes the file, or after which others' bytes are to be seen.
+pub fn changed(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
+    drained(fd, kernel)
+}
+
+/// As [`changed`], for the functions that return the error number.
+pub fn changed_number(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
     settle::drained(fd).map_or_else(|error| error, |()| kernel())
 }
 
 /// `fsync` and `fdatasync`: also tell what could not be stored before.
 pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
     let owed = super::files::Access::of(fd).map_or(0, |mut access| access.held().take_error());
     match settle::drained(fd) {
         Ok(()) if owed == 0 => kernel(),

@@ -6,6 +6,7 @@
 //! descriptors   which description a descriptor belongs to
 //! files         descriptions (shared by dup) and the files that they are open on
 //! dirty         bytes that were written and are not in the kernel yet
+//! ahead         bytes that were read before the program asks for them
 //! spool         the memory that holds them, which outlives the process
 //! containers    files that are blob containers
 //! late          writes of signal handlers that come in the middle
@@ -17,6 +18,7 @@
 //! writes to it are kept back; whatever is not understood first puts the bytes and the position into
 //! the kernel and then goes there itself.
 
+mod ahead;
 mod causal;
 mod containers;
 mod data;

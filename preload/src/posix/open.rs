@@ -4,7 +4,7 @@ use super::files::{self, Access, Description, File};
 use super::reason::Reason;
 use super::state::{self, Inside};
 use super::symbols::next;
-use super::{containers, descriptors, dirty, errno, report, settle, spool};
+use super::{ahead, containers, descriptors, dirty, errno, report, settle, spool};
 use crate::config;
 use agg_core::rules::{Mode, Rule};
 use libc::c_int;
@@ -22,6 +22,7 @@ pub fn before() {
     }
     settle::all();
     let _errno = errno::Keep::new();
+    ahead::forget_all();
     let _inside = Inside::enter();
     if config::get().settings.posix.iter().any(|rule| rule.mode != Mode::Posix) {
         spool::recover();

@@ -24,12 +24,15 @@ fn reasons(counts: &Counts) -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 fn line(path: &str, mode: Mode, counts: &Counts) -> String {
-    let Counts { kept, kept_bytes, drains, lost, .. } = counts;
+    let Counts { kept, kept_bytes, drains, read, fills, lost, .. } = counts;
     let mut line = format!(
         "report: {path}: without MPI, mode {}; {kept} writes kept back, {kept_bytes} bytes, \
          stored by {drains} requests",
         mode.name()
     );
+    if *fills > 0 {
+        line += &format!("; {read} reads served by {fills} requests");
+    }
     if *lost > 0 {
         line += &format!("; {lost} bytes LOST");
     }
@@ -40,12 +43,13 @@ fn line(path: &str, mode: Mode, counts: &Counts) -> String {
 }
 
 fn json(path: &str, mode: Mode, counts: &Counts) -> String {
-    let Counts { kept, kept_bytes, drains, lost, .. } = counts;
+    let Counts { kept, kept_bytes, drains, read, fills, lost, .. } = counts;
     let reasons: Vec<String> =
         reasons(counts).map(|(reason, count)| format!("\"{reason}\":{count}")).collect();
     format!(
         "{{\"aggio_posix_report\":1,\"file\":{},\"mode\":\"{}\",\"kept_writes\":{kept},\
-         \"kept_bytes\":{kept_bytes},\"requests\":{drains},\"lost_bytes\":{lost},\
+         \"kept_bytes\":{kept_bytes},\"requests\":{drains},\"reads_ahead\":{read},\
+         \"read_requests\":{fills},\"lost_bytes\":{lost},\
          \"left_to_the_kernel\":{{{}}}}}",
         agg_core::report::quoted(path),
         mode.name(),

@@ -30,6 +30,7 @@ pub fn drain_quietly(file: &'static File, held: &mut Held) {
 #[cold]
 pub fn make_native(file: &'static File, held: &mut Held, reason: Reason) {
     held.counts.reasons[reason as usize] += 1;
+    held.ahead.forget();
     if file.native.swap(true, Relaxed) {
         return;
     }
@@ -69,6 +70,7 @@ pub fn settle(fd: c_int, reason: Option<Reason>) {
         if let Some(reason) = reason {
             access.held().counts.reasons[reason as usize] += 1;
         }
+        access.held().ahead.forget();
         drain_quietly(file, access.held());
         sync_position(description);
     }

@@ -17,6 +17,8 @@ pub static RING: AtomicBool = AtomicBool::new(false);
 pub static DIRTY: AtomicUsize = AtomicUsize::new(0);
 /// Of these, files of mode causal.
 pub static CAUSAL: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of some file may have been read ahead.
+pub static AHEAD: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static INSIDE: Cell<u32> = const { Cell::new(0) };

@@ -313,16 +313,10 @@ table! {
 
     // Reading.
     fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
-        = { data::read_at_position(fd, |position| match position {
-            Some(position) => next::pread64(fd, data, len, position as i64),
-            None => next::read(fd, data, len),
-        }) }
+        = { data::read(fd, data, len) }
         container { containers::read(fd, data, len) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
-        = { data::read_at_position(fd, |position| match position {
-            Some(position) => next::__pread64_chk(fd, data, len, position as i64, room),
-            None => next::__read_chk(fd, data, len, room),
-        }) }
+        = { if len > room { next::__read_chk(fd, data, len, room) } else { data::read(fd, data, len) } }
         container { containers::read(fd, data, len) };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = { data::read_at_position(fd, |position| match position {
@@ -331,10 +325,10 @@ table! {
         }) }
         container { containers::readv(fd, vectors, count) };
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::pread64(fd, data, len, offset)) }
+        = { data::pread(fd, data, len, offset) }
         container { containers::pread(fd, data, len, offset) };
     fd [__pread_chk __pread64_chk] (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::__pread64_chk(fd, data, len, offset, room)) }
+        = { if len > room { next::__pread64_chk(fd, data, len, offset, room) } else { data::pread(fd, data, len, offset) } }
         container { containers::pread(fd, data, len, offset) };
     fd [preadv preadv64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
         = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) }
@@ -378,16 +372,16 @@ table! {
             manage::drained(fd, || next::__fxstat64(version, fd, facts))
         } };
     fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
-        = { manage::drained(fd, || next::ftruncate64(fd, len)) }
+        = { manage::changed(fd, || next::ftruncate64(fd, len)) }
         container { containers::set_size(fd, len) };
     fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::drained(fd, || next::fallocate64(fd, mode, offset, len)) }
+        = { manage::changed(fd, || next::fallocate64(fd, mode, offset, len)) }
         container { containers::allocate(fd, mode, offset, len) };
     fd [posix_fallocate posix_fallocate64] (fd: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::drained_number(fd, || next::posix_fallocate64(fd, offset, len)) }
+        = { manage::changed_number(fd, || next::posix_fallocate64(fd, offset, len)) }
         container { containers::allocate_number(fd, 0, offset, len) };
     fd [posix_fadvise posix_fadvise64] (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
-        = { manage::drained_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) }
+        = { manage::changed_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) }
         container { 0 };
     fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
         = { manage::drained(fd, || next::readahead(fd, offset, count) as c_int) as ssize_t };
@@ -401,7 +395,7 @@ table! {
     path [syncfs] (fd: c_int) -> c_int = {};
     path [sync] () -> () = {};
     fd [flock] (fd: c_int, operation: c_int) -> c_int
-        = { manage::drained(fd, || next::flock(fd, operation)) }
+        = { manage::changed(fd, || next::flock(fd, operation)) }
         container { containers::refuse_lock() };
     fd [lockf lockf64] (fd: c_int, command: c_int, len: off64_t) -> c_int
         = { settle::settle(fd, None); next::lockf64(fd, command, len) }

@@ -3,6 +3,7 @@
 //! ```text
 //! aggio-bench-records calls COUNT                          writes of one byte to /dev/null
 //! aggio-bench-records one FILE LENGTH COUNT                records in a row, by `write`
+//! aggio-bench-records reads FILE LENGTH COUNT              as many records in a row, by `read`
 //! aggio-bench-records strided FILE LENGTH COUNT PROCESSES  one file, records by turns, by `pwrite`
 //! aggio-bench-records own FILE LENGTH COUNT PROCESSES      a file for each process
 //! ```
@@ -38,11 +39,12 @@ fn run(words: &[String]) -> Result<Option<f64>> {
     match words.first().map(String::as_str) {
         Some("calls") => calls(number(1)?).map(Some),
         Some("one") => one(&words[1], number(2)?, number(3)?).map(Some),
+        Some("reads") => reads(&words[1], number(2)?, number(3)?).map(Some),
         Some("strided" | "own") => together(words, number(4)?).map(Some),
         Some("part") => {
             part(words, [number(3)?, number(4)?, number(5)?, number(6)?]).map(|()| None)
         }
-        _ => Err(Error::other("wanted: calls, one, strided or own")),
+        _ => Err(Error::other("wanted: calls, one, reads, strided or own")),
     }
 }
 
@@ -61,6 +63,18 @@ fn one(path: &str, length: u64, count: u64) -> Result<f64> {
     let mut file = File::create(path)?;
     for _ in 0..count {
         file.write_all(record.bytes())?;
+    }
+    close(file)?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn reads(path: &str, length: u64, count: u64) -> Result<f64> {
+    std::fs::write(path, vec![b'r'; (length * count) as usize])?;
+    let mut record = vec![0; length as usize];
+    let start = Instant::now();
+    let mut file = File::open(path)?;
+    for _ in 0..count {
+        file.read_exact(&mut record)?;
     }
     close(file)?;
     Ok(start.elapsed().as_secs_f64())

@@ -81,6 +81,8 @@ pub(super) const LOCAL: &[Case] = &[
     small("C++ stream, flushed, close", CPP, "close", 512, MORE),
     small("Fortran stream, flushed, close", FORTRAN, "close", 64, FIVE),
     small("Fortran stream, flushed, close", FORTRAN, "close", 512, MORE),
+    small("`read`, close", Program::Records("reads"), "close", 64, [1.0; 2]),
+    small("`read`, close", Program::Records("reads"), "close", 512, [1.0; 2]),
     by_turns("by turns into a container, beside files of their own", "nocrc", true, 1.0),
     by_turns("the same with checksums of the data", "crc", true, 1.0),
     by_turns("by turns into a container, beside one file", "crc", false, 1.0),
