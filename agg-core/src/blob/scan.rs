@@ -22,6 +22,8 @@ pub(crate) struct Scan<'a> {
     length: u64,
     chunk: Vec<u8>,
     chunk_place: u64,
+    /// Bytes to read at a time: where frames are long, more than a header is wasted.
+    ahead: usize,
 }
 
 /// What the walk found.
@@ -40,7 +42,8 @@ impl<'a> Scan<'a> {
     pub(crate) fn new(file: &'a File, path: &'a Path, log: u64, place: u64) -> Result<Self> {
         let facts = file.metadata().map_err(|error| failed("fstat", &error, path))?;
         let (chunk, chunk_place) = (Vec::new(), 0);
-        Ok(Self { file, path, log, place, length: facts.len(), chunk, chunk_place })
+        let length = facts.len();
+        Ok(Self { file, path, log, place, length, chunk, chunk_place, ahead: CHUNK })
     }
 
     /// Where the next frame begins.
@@ -74,6 +77,7 @@ impl<'a> Scan<'a> {
         match self.frame()? {
             Ok(frame) => {
                 self.place += frame.len();
+                self.ahead = if frame.len() > CHUNK as u64 { SHORT } else { CHUNK };
                 Ok(Step::Frame(frame))
             }
             Err(error) => broken(error, self.place, self.path),
@@ -112,7 +116,7 @@ impl<'a> Scan<'a> {
         });
         if have < len {
             let left = usize::try_from(self.length - self.place).unwrap_or(usize::MAX);
-            self.chunk.resize(len.max(CHUNK).min(left), 0);
+            self.chunk.resize(len.max(self.ahead).min(left), 0);
             self.chunk_place = self.place;
             let mut filled = 0;
             while filled < self.chunk.len() {

@@ -58,7 +58,7 @@ const fn small(
 const fn by_turns(name: &'static str, option: &'static str, own: bool, wanted: f64) -> Case {
     let (program, served) = (Program::Records("strided"), Served::Container(option));
     let native = if own { Some(Program::Records("own")) } else { None };
-    let (length, count, processes) = (47_008, 1024, 8);
+    let (length, count, processes) = (47_008, 4096, 8);
     Case { name, program, native, served, length, count, processes, wanted: [wanted; 2] }
 }
 
