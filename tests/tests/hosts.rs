@@ -71,6 +71,23 @@ fn programs_find_on_three_hosts_what_they_find_on_one() {
 }
 
 #[test]
+fn programs_find_in_containers_what_other_hosts_have_written() {
+    for (hosts, sources) in [
+        (2, &["errors.c", "explicit.c", "individual.c", "requests.c", "split.c", "views.c"][..]),
+        (3, &["ends.c", "explicit.c", "manage.c"]),
+    ] {
+        across(hosts, |cluster, mpi, library| {
+            for source in sources {
+                let data = Directory::new();
+                let job = job(source, cluster, mpi, library).variable("AGGIO_BLOB", "*");
+                let job = job.argument(data.path().join("data"));
+                expect_ok(source, mpi, &job.variable("AGGIO_STRICT", "1").run());
+            }
+        });
+    }
+}
+
+#[test]
 fn in_atomic_mode_accesses_of_different_hosts_do_not_mix() {
     battery(2, &["atomic.c"]);
     battery(3, &["atomic.c"]);
