@@ -28,6 +28,7 @@ pub mod meeting;
 pub mod memory;
 pub mod node;
 pub mod pattern;
+pub mod pending;
 pub mod plan;
 pub mod report;
 pub mod rules;

@@ -78,6 +78,10 @@ counters! {
     calls;
     /// Of these, collective ones.
     collective_calls;
+    /// Writes that waited for others to reach the file with them.
+    deferred;
+    /// Requests of a rank to write what waited.
+    flushes;
     /// Contiguous file pieces that the calls asked for.
     pieces_in;
     /// Bytes read for the application.

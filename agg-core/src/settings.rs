@@ -119,6 +119,9 @@ variables! {
     /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of the kind of
     /// file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
+    /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed, or read: many
+    /// small writes become one collective one. Sets the hint `aggio_defer`.
+    AGGIO_DEFER: "patterns separated by commas" = "no file", |_, _| true;
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
         |s, text| { s.include = Pattern::list(text); true };

@@ -43,6 +43,7 @@ pub use attributes::Attributes;
 pub use check::{Check, Findings, Problem, Severity, check};
 pub use container::{Container, Create, is_container};
 pub(crate) use dir::{MANIFEST, ORDER};
+pub(crate) use frame::Strip;
 pub use merge::{Merge, Merged, merge};
 pub use names::{remove, rename};
 pub use read::{Reader, Segment};

@@ -43,7 +43,7 @@ impl File {
             Direction::Write => self.amode.is_writable(),
         } && !self.amode.has(Amode::SEQUENTIAL);
         let alone = !call.is_collective() || self.transport.size() == 1;
-        if !permitted || !alone || len == 0 || !memory.is_contiguous() {
+        if !permitted || self.pending.is_some() || !alone || len == 0 || !memory.is_contiguous() {
             return None;
         }
         self.check_open().ok()?;

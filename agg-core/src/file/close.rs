@@ -15,10 +15,12 @@ impl File {
     /// What the system said to any rank's close, on every rank; `Io` if a split operation was
     /// still active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let tags = self.tags.next();
+        let (flush, tags) = (self.flush_tags(), self.tags.next());
         Box::pin(async move {
             let closed = async {
                 let local = self.end_active_split().await;
+                // Nobody can ask for what is lost now: not to wait any longer is all that is left.
+                let local = local.and(self.flush(flush).await);
                 if self.closed.swap(true, Ordering::AcqRel) {
                     // On every rank: none has closed it without the others.
                     let text = "the file has been closed before";
@@ -75,7 +77,9 @@ impl File {
             return Ok(());
         }
         self.drop_split();
-        let closed = self.driver.close();
+        let drained = self.drain();
+        let drained = drained.map_err(|error| self.lost(&error).unwrap_or(error));
+        let closed = drained.and(self.driver.close());
         self.withdraw_offer();
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };

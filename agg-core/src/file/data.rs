@@ -31,7 +31,7 @@ pub(super) struct Request {
     /// Bytes in the file's representation.
     pub(super) len: u64,
     hints: Arc<Hints>,
-    atomic: bool,
+    pub(super) atomic: bool,
 }
 
 impl File {
@@ -60,6 +60,10 @@ impl File {
         let file = self.clone();
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
+        if direction == Direction::Write && position != Position::Ordered && self.defers() {
+            let kept = self.keep(self.claim(call));
+            return (Box::pin(async move { file.end(begun, kept) }), false);
+        }
         if !call.is_collective() || self.transport.size() == 1 {
             let collective = call.is_collective();
             let request = self.claim(call);
@@ -72,20 +76,24 @@ impl File {
                 if away {
                     settle().await;
                 }
+                let request = file.settle_own(direction).and(request);
                 file.end(begun, file.independent(request).await)
             });
             return (future, away);
         }
+        let flush = self.flush_tags();
         let tags = self.tags.next();
         if position != Position::Ordered {
             let request = self.claim(call);
             let future = Box::pin(async move {
+                let request = file.flush(flush).await.and(request);
                 file.end(begun, file.collective(direction, request, tags).await)
             });
             return (future, self.meets_in_memory());
         }
         let (more, checked) = (self.tags.next(), self.check_call(call));
         let future = async move {
+            let checked = file.flush(flush).await.and(checked);
             let outcome = file.ordered(direction, checked, tags, more).await;
             file.end(begun, outcome)
         };
@@ -186,17 +194,7 @@ impl File {
         };
         let hints = request.as_ref().map_or_else(|_| self.hints(), |r| r.hints.clone());
         let atomic = request.as_ref().is_ok_and(|request| request.atomic);
-        let scene = Scene {
-            transport: &*self.transport,
-            driver: &*self.driver,
-            atomic: self.locks.get().map(|locks| &**locks).filter(|_| atomic),
-            aggregators: &self.aggregators,
-            facts: &self.facts,
-            hints: &hints,
-            counters: &self.counters,
-            habits: &self.habits,
-            past: &self.past,
-        };
+        let scene = self.scene(&hints, atomic);
         let mine = match (&request, &stream) {
             (Ok(Request { view, position, .. }), Ok(stream)) => {
                 Ok(exchange::Request { view, position: *position, memory: stream.memory() })
@@ -216,7 +214,22 @@ impl File {
         }
     }
 
-    fn count_pieces(&self, request: &Request) {
+    /// What a collective transfer needs of the file.
+    pub(super) fn scene<'a>(&'a self, hints: &'a Hints, atomic: bool) -> Scene<'a> {
+        Scene {
+            transport: &*self.transport,
+            driver: &*self.driver,
+            atomic: self.locks.get().map(|locks| &**locks).filter(|_| atomic),
+            aggregators: &self.aggregators,
+            facts: &self.facts,
+            hints,
+            counters: &self.counters,
+            habits: &self.habits,
+            past: &self.past,
+        }
+    }
+
+    pub(super) fn count_pieces(&self, request: &Request) {
         let pieces = request.view.pieces(request.position, request.len);
         Counters::add(&self.counters.pieces_in, pieces);
     }
@@ -293,7 +306,7 @@ impl Request {
         self.len > SMALL && !self.atomic
     }
 
-    fn stream(&self) -> Result<Stream> {
+    pub(super) fn stream(&self) -> Result<Stream> {
         Stream::new(&self.memory, self.view.representation(), self.direction)
     }
 

@@ -1,7 +1,7 @@
 //! Size, storage, durability and consistency of an open file.
 
 use super::meet::{Kind, from_rank, meet, same_everywhere};
-use super::{Amode, File};
+use super::{Amode, Direction, File};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl File {
         let (file, tags) = (self.clone(), self.tags.next());
         Box::pin(async move {
             let resized = async {
-                let checked = file.check_resize(size);
+                let checked = file.check_resize(size).and_then(|()| file.drain());
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the size")?;
@@ -71,7 +71,8 @@ impl File {
     /// # Errors
     /// What the file system says.
     pub fn size(&self) -> Result<u64> {
-        let size = self.check_open().and_then(|()| self.driver.size());
+        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read));
+        let size = drained.and_then(|()| self.driver.size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
 
@@ -80,9 +81,10 @@ impl File {
     /// # Errors
     /// What the file system says to any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (file, tags) = (self.clone(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
         Box::pin(async move {
-            let synced = file.check_open().and_then(|()| file.sync_local());
+            let flushed = file.flush(flush).await;
+            let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
             let agreed = meet(&*file.transport, &tags, Kind::Sync, [0; 4], synced).await;
             agreed.map(drop).map_err(|error| file.context(error, "MPI_File_sync"))
         })
@@ -108,7 +110,8 @@ impl File {
         let (file, tags) = (self.clone(), self.tags.next());
         Box::pin(async move {
             let set = async {
-                let (words, checked) = ([u64::from(atomic), 0, 0, 0], file.check_open());
+                let (words, checked) =
+                    ([u64::from(atomic), 0, 0, 0], file.check_open().and_then(|()| file.drain()));
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the flag")?;
                 if atomic { file.share_locks(&tags).await } else { Ok(()) }

@@ -18,6 +18,7 @@ mod data;
 mod deferred;
 mod home;
 mod info;
+mod later;
 mod locks;
 mod manage;
 mod meet;
@@ -42,6 +43,7 @@ use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
 use crate::exchange::{Habits, Past};
 use crate::lanes::Lane;
+use crate::pending::Pending;
 use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::Tags;
@@ -76,6 +78,8 @@ pub struct File {
     counters: Arc<Counters>,
     habits: Habits,
     past: Past,
+    /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
+    pending: Option<Mutex<Pending>>,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,

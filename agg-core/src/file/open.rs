@@ -6,11 +6,11 @@ use super::info::AgreedHints;
 use super::news::{self, Found, News};
 use super::opening::{Here, Opened, Opening, step};
 use super::wish::Wish;
-use super::{Amode, File, State, deferred};
+use super::{Amode, File, State, deferred, later};
 use crate::driver::{self, Driver, LazyDriver};
 use crate::error::{Error, Result};
 use crate::exchange::{Habits, Past};
-use crate::hints::Hints;
+use crate::hints::{Hints, Switch};
 use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::TagBlock;
@@ -56,6 +56,7 @@ impl File {
         transport: Arc<dyn Transport>,
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
+        later::drain_others(&request.path, transport.played(), None);
         let tags = transport.lanes().opening().next();
         Box::pin(async move {
             tags.ready().await;
@@ -64,7 +65,9 @@ impl File {
                 let error = error.with_operation("MPI_File_open");
                 error.with_path(&request.path).with_rank(transport.rank())
             });
-            opened.map(Arc::new)
+            let opened = opened.map(Arc::new);
+            opened.iter().for_each(File::announce);
+            opened
         })
     }
 }
@@ -127,6 +130,10 @@ impl Opening<'_> {
             // Ranks that may not see the file must not be left to themselves.
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
         }
+        let amode = self.request.amode;
+        let defers = hints.hints.aggio_defer == Switch::Enable
+            && amode.is_writable()
+            && !amode.has(Amode::SEQUENTIAL);
         let Found { start, facts } = opened.found;
         let state = State {
             view: Arc::new(View::bytes()),
@@ -148,10 +155,11 @@ impl Opening<'_> {
             aggregators: opened.aggregators,
             facts,
             path: self.request.path.clone(),
-            amode: self.request.amode,
+            amode,
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
             past: Past::default(),
+            pending: defers.then(Mutex::default),
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),

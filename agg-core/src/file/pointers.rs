@@ -31,7 +31,7 @@ impl File {
     /// where it was. `UnsupportedOperation` if the file was opened SEQUENTIAL.
     pub fn seek(&self, offset: i64, whence: Whence) -> Result<()> {
         self.check_seekable()?;
-        let end = if whence == Whence::End { self.driver.size()? } else { 0 };
+        let end = if whence == Whence::End { self.size()? } else { 0 };
         let mut state = self.state();
         let target = target(&state.view, whence, state.individual, end, offset)?;
         state.individual = target;
@@ -76,7 +76,7 @@ impl File {
             same_everywhere(&all, ErrorClass::Arg, "offset or whence")?;
             from_rank(&*file.transport, &tags, file.leader, || {
                 let shared = file.shared_pointer()?;
-                let end = if whence == Whence::End { file.driver.size()? } else { 0 };
+                let end = if whence == Whence::End { file.size()? } else { 0 };
                 let current = u64::try_from(shared.load()?).unwrap_or(0);
                 let target = target(&file.view(), whence, current, end, offset)?;
                 shared.store(to_offset(target)?)?;

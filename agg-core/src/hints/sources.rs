@@ -49,6 +49,7 @@ impl Sources {
         complaints: &mut Complaints,
     ) -> Self {
         let mut rules = vec![read_file(variable, file, complaints)];
+        rules.extend(deferring(&variable("AGGIO_DEFER").unwrap_or_default()));
         for origin in [Origin::MpichHints, Origin::AggioHints] {
             let text = variable(origin.name()).unwrap_or_default();
             rules.extend(parse_patterns(&text, origin, complaints));
@@ -76,6 +77,14 @@ impl Sources {
         let rules = self.rules.iter().filter(move |rule| rule.pattern.matches(&path));
         rules.flat_map(|rule| &rule.entries)
     }
+}
+
+/// What `AGGIO_DEFER` says: a hint for each of its patterns.
+fn deferring(patterns: &str) -> impl Iterator<Item = Rule> {
+    Pattern::list(patterns).into_iter().map(|pattern| {
+        let (key, value) = ("aggio_defer".into(), "enable".into());
+        Rule { pattern, entries: vec![Entry { key, value, origin: Origin::AggioHints }] }
+    })
 }
 
 /// Whether an entry would change a hint; if not, says why.

@@ -387,6 +387,11 @@ hints! {
 
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small writes become
+    /// one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
+    aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// Bytes that may wait on a rank; what is more is written out by the rank alone.
+    aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
     /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one of

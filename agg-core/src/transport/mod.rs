@@ -33,6 +33,11 @@ pub trait Transport: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
+    /// Which of the processes that one real process plays this is: only ranks that are threads differ.
+    fn played(&self) -> usize {
+        0
+    }
+
     /// The name of the host that each rank runs on, in rank order.
     fn hosts(&self) -> &[String];
 

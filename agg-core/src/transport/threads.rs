@@ -184,6 +184,10 @@ impl Transport for ThreadTransport {
         self.rank
     }
 
+    fn played(&self) -> usize {
+        self.rank
+    }
+
     fn size(&self) -> usize {
         self.hub.mailboxes.len()
     }

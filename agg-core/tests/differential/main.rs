@@ -26,6 +26,11 @@ fn random_programs_on_a_blob_container_do_what_the_oracle_says() {
     check(CASES / 4, Store::Container);
 }
 
+#[test]
+fn random_programs_whose_writes_wait_do_what_the_oracle_says() {
+    check(CASES / 2, Store::Deferred);
+}
+
 fn check(cases: u32, store: Store) {
     let asked: Option<u32> =
         std::env::var("AGGIO_DIFF_CASES").ok().and_then(|text| text.parse().ok());

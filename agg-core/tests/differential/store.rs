@@ -1,13 +1,14 @@
 //! What a program's file is kept in.
 
-use crate::program::Program;
+use crate::program::{Direction, Mode, Place, Program, Step};
 use agg_core::blob::{self, Container, Create};
 use std::path::Path;
 
-/// An ordinary file, or a blob container, which is to be one to the program.
+/// An ordinary file, one whose writes wait, or a blob container, which is to be one to the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
     Ordinary,
+    Deferred,
     Container,
 }
 
@@ -17,6 +18,7 @@ impl Store {
     pub(crate) fn suit(self, program: Program) -> Program {
         match self {
             Store::Ordinary => program,
+            Store::Deferred => deferred(program),
             Store::Container => Program { faults: None, ..program },
         }
     }
@@ -24,7 +26,9 @@ impl Store {
     /// Makes the file, with `content`.
     pub(crate) fn write(self, path: &Path, content: &[u8]) -> Result<(), String> {
         match self {
-            Store::Ordinary => std::fs::write(path, content).map_err(|error| error.to_string()),
+            Store::Ordinary | Store::Deferred => {
+                std::fs::write(path, content).map_err(|error| error.to_string())
+            }
             Store::Container => fill(path, content).map_err(|error| error.to_string()),
         }
     }
@@ -32,7 +36,9 @@ impl Store {
     /// All bytes of the file.
     pub(crate) fn read(self, path: &Path) -> Result<Vec<u8>, String> {
         match self {
-            Store::Ordinary => std::fs::read(path).map_err(|error| error.to_string()),
+            Store::Ordinary | Store::Deferred => {
+                std::fs::read(path).map_err(|error| error.to_string())
+            }
             Store::Container => bytes(path).map_err(|error| error.to_string()),
         }
     }
@@ -40,10 +46,40 @@ impl Store {
     /// Removes the file, as far as it is there.
     pub(crate) fn remove(self, path: &Path) {
         match self {
-            Store::Ordinary => drop(std::fs::remove_file(path)),
+            Store::Ordinary | Store::Deferred => drop(std::fs::remove_file(path)),
             Store::Container => drop(blob::remove(path)),
         }
     }
+}
+
+/// The program with writes that wait. Of overlapping writes of different ranks it is not said which one comes last, unless
+/// the file is synchronised between them: as if all were under way together. A rank with wrong arguments is alone
+/// with its error.
+fn deferred(mut program: Program) -> Program {
+    program.waits = true;
+    let room = 1 + program.initial % 300;
+    program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
+    program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if mistake.accesses()));
+    let writes =
+        |step: &Step| matches!(step, Step::Data(data) if data.direction == Direction::Write);
+    let steps = std::mem::take(&mut program.steps).into_iter();
+    program.steps = steps
+        .flat_map(|mut step| {
+            if let Step::Data(data) = &mut step
+                && data.direction == Direction::Write
+                && !data.uses(Place::Ordered)
+            {
+                data.mode = Mode::Nonblocking;
+                // Ranks would have to take turns.
+                let shared = data.places.iter_mut().filter(|place| **place == Place::Shared);
+                shared.for_each(|place| *place = Place::Explicit);
+            }
+            let sync = writes(&step).then_some(Step::Sync);
+            std::iter::once(step).chain(sync)
+        })
+        .collect();
+    program
 }
 
 fn fill(path: &Path, content: &[u8]) -> agg_core::Result<()> {

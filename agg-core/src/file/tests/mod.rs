@@ -6,6 +6,7 @@ mod atomic;
 mod data;
 mod deferred;
 mod faults;
+mod later;
 mod manage;
 mod open;
 mod orders;
