@@ -1,0 +1,3 @@
+# C streams, narrow and wide, also where the shell redirects the standard ones.
+"$WORKS/streams_c" .; echo "status $?"; for f in *; do echo "$f $(cksum < "$f")"; done
+mkdir more; "$WORKS/streams_c" more > printed 2> said; cat printed said
