@@ -14,15 +14,15 @@ pub const LOCKS_FROM: i64 = 4096;
 
 impl Container {
     /// The file that carries the locks of programs, in a description of its own; for reading only where this process may
-    /// not write to it. It is the same file as long as the container lives.
+    /// not write to it. It is the same file as long as the container lives; where it is missing, it is made if `make`.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, or is missing and cannot be made.
-    pub fn lock_file(&self) -> Result<File> {
+    /// If it cannot be opened, or is missing and is not or cannot be made.
+    pub fn lock_file(&self, make: bool) -> Result<File> {
         let dir = &self.shared.dir;
         match dir.part(ORDER, true) {
-            Err(error) if error.errno() == libc::ENOENT => {
+            Err(error) if make && error.errno() == libc::ENOENT => {
                 let mode = part_mode(Manifest::load(dir)?.mode);
                 Order::open(dir, mode, false)?;
                 dir.part(ORDER, true)
@@ -48,7 +48,7 @@ mod tests {
         let how = Create { mode: 0o644, exclusive: true, data_crc: true };
         let container = Container::create(&path, &how).unwrap();
         let inode =
-            |container: &Container| container.lock_file().unwrap().metadata().unwrap().ino();
+            |container: &Container| container.lock_file(true).unwrap().metadata().unwrap().ino();
         let before = inode(&container);
         let writer = container.writer().unwrap();
         writer.write_at(b"bytes", 0).unwrap();
@@ -56,6 +56,7 @@ mod tests {
         container.set_mode(0o600).unwrap();
         assert_eq!(inode(&Container::open(&path).unwrap()), before);
         std::fs::remove_file(path.join(ORDER)).unwrap();
+        assert_eq!(container.lock_file(false).unwrap_err().errno(), libc::ENOENT);
         let made = inode(&container);
         assert_eq!(inode(&Container::open(&path).unwrap()), made);
         assert_eq!(container.reader().unwrap().size(), 5);

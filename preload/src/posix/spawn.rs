@@ -111,7 +111,7 @@ macro_rules! jump {
 /// The names of the functions here, one a line.
 #[cfg(target_arch = "x86_64")]
 pub const NAMES: &str = "vfork\n__vfork\nclone\nexecl\nexeclp\nexecle\ndprintf\n__dprintf_chk\n\
-    fwprintf\n__fwprintf_chk\nfwscanf\n__isoc99_fwscanf\n";
+    fwprintf\n__fwprintf_chk\nwprintf\n__wprintf_chk\nfwscanf\n__isoc99_fwscanf\nwscanf\n__isoc99_wscanf\n";
 /// The names of the functions here: other machines need this library's part in their own assembler.
 #[cfg(not(target_arch = "x86_64"))]
 pub const NAMES: &str = "";
@@ -123,6 +123,7 @@ use libc::c_char;
 
 #[cfg(target_arch = "x86_64")]
 mod hooks {
+    use super::super::containers::standard;
     use super::super::{containers, environment, execute, process, reason::Reason, settle, wide};
     use super::Saved;
     use libc::{FILE, c_char, c_int, c_void};
@@ -189,10 +190,10 @@ mod hooks {
     fn wide(
         saved: &Saved,
         stack: *const usize,
+        stream: *mut FILE,
         format: usize,
         act: unsafe fn(*mut FILE, *const libc::wchar_t, *mut c_void) -> c_int,
     ) -> Option<usize> {
-        let stream = saved.integers[0] as *mut FILE;
         // SAFETY: the caller's stream.
         if !unsafe { wide::is_ours(stream) } {
             return None;
@@ -204,16 +205,32 @@ mod hooks {
         Some(done as usize)
     }
 
+    fn first(saved: &Saved) -> *mut FILE {
+        saved.integers[0] as *mut FILE
+    }
+
     pub(super) fn fwprintf(saved: &Saved, stack: *const usize) -> Option<usize> {
-        wide(saved, stack, 1, wide::print)
+        wide(saved, stack, first(saved), 1, wide::print)
     }
 
     pub(super) fn fwprintf_chk(saved: &Saved, stack: *const usize) -> Option<usize> {
-        wide(saved, stack, 2, wide::print)
+        wide(saved, stack, first(saved), 2, wide::print)
+    }
+
+    pub(super) fn wprintf(saved: &Saved, stack: *const usize) -> Option<usize> {
+        wide(saved, stack, standard::output(), 0, wide::print)
+    }
+
+    pub(super) fn wprintf_chk(saved: &Saved, stack: *const usize) -> Option<usize> {
+        wide(saved, stack, standard::output(), 1, wide::print)
     }
 
     pub(super) fn fwscanf(saved: &Saved, stack: *const usize) -> Option<usize> {
-        wide(saved, stack, 1, wide::scan)
+        wide(saved, stack, first(saved), 1, wide::scan)
+    }
+
+    pub(super) fn wscanf(saved: &Saved, stack: *const usize) -> Option<usize> {
+        wide(saved, stack, standard::input(), 0, wide::scan)
     }
 }
 
@@ -229,6 +246,10 @@ jump! {
     __dprintf_chk dprintf_chk;
     fwprintf fwprintf;
     __fwprintf_chk fwprintf_chk;
+    wprintf wprintf;
+    __wprintf_chk wprintf_chk;
     fwscanf fwscanf;
     __isoc99_fwscanf fwscanf;
+    wscanf wscanf;
+    __isoc99_wscanf wscanf;
 }

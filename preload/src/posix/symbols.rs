@@ -11,6 +11,7 @@
 //! * `any`: there are rules,
 //! * `path`: there are rules; everything that is kept back is written out, then the call goes on.
 
+use super::containers::standard;
 use super::errno;
 use super::reason::Reason;
 use super::{
@@ -689,6 +690,26 @@ table! {
     // Wide characters on streams.
     any [fputwc putwc fputwc_unlocked putwc_unlocked] (character: wchar_t, stream: *mut FILE) -> c_uint
         = { if wide::is_ours(stream) { wide::put(character, stream) } else { next::fputwc(character, stream) } };
+    any [putwchar putwchar_unlocked] (character: wchar_t) -> c_uint
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::put(character, out) } else { next::putwchar(character) }
+        };
+    any [getwchar getwchar_unlocked] () -> c_uint
+        = {
+            let input = standard::input();
+            if wide::is_ours(input) { wide::get(input) } else { next::getwchar() }
+        };
+    any [vwprintf] (format: *const wchar_t, list: Any) -> c_int
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::print(out, format, list) } else { next::vwprintf(format, list) }
+        };
+    any [__vwprintf_chk] (flag: c_int, format: *const wchar_t, list: Any) -> c_int
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::print(out, format, list) } else { next::__vwprintf_chk(flag, format, list) }
+        };
     any [fputws fputws_unlocked] (text: *const wchar_t, stream: *mut FILE) -> c_int
         = { if wide::is_ours(stream) { wide::put_text(text, stream) } else { next::fputws(text, stream) } };
     any [fgetwc getwc fgetwc_unlocked getwc_unlocked] (stream: *mut FILE) -> c_uint

@@ -1,4 +1,5 @@
-/* Streams of the C library, narrow and wide, in every mode: streams DIRECTORY. Prints what it saw. */
+/* Streams of the C library, narrow and wide, in every mode: streams DIRECTORY. Prints what it saw.
+ * Without a directory: wide characters on the standard streams. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -101,9 +102,25 @@ static void wide(void)
         fclose(file);
 }
 
+/* The standard streams, if they are for wide characters. */
+static int standard(void)
+{
+    wchar_t word[20] = L"";
+    int number = 0, got = wscanf(L"%d", &number);
+    wint_t next = getwchar();
+    got += wscanf(L"%19ls", word);
+    wprintf(L"%d fields %d '%lc' %ls \u20ac %5.1f\n", got, number, next, word, 2.5);
+    putwchar(L'\u00e4'), fputws(L"\u00f6\n", stdout);
+    for (int i = 0; i < 3000; i++)
+        wprintf(L"%d\n", i);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "C.UTF-8");
+    if (argc == 1)
+        return standard();
     if (argc != 2 || chdir(argv[1]))
         return 2;
     narrow(), wide();

@@ -35,8 +35,8 @@ fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -
 }
 
 /// A new description of the file that carries the locks of a container.
-fn lock_file(open: &Open) -> Result<c_int, c_int> {
-    open.locked(|_, state| state.container.lock_file()).map(IntoRawFd::into_raw_fd)
+fn lock_file(open: &Open, make: bool) -> Result<c_int, c_int> {
+    open.locked(|_, state| state.container.lock_file(make)).map(IntoRawFd::into_raw_fd)
 }
 
 /// The descriptor with the locks of this process on a container.
@@ -44,7 +44,7 @@ fn of_process(open: &Open) -> Result<c_int, c_int> {
     own(|files| match files.iter().find(|(identity, _)| *identity == open.identity) {
         Some((_, file)) => Ok(*file),
         None => {
-            let file = lock_file(open)?;
+            let file = lock_file(open, true)?;
             files.push((open.identity, file));
             Ok(file)
         }
@@ -52,7 +52,7 @@ fn of_process(open: &Open) -> Result<c_int, c_int> {
 }
 
 /// The descriptor with the locks of an open file.
-fn of_description(fd: c_int, open: &Open) -> Result<c_int, c_int> {
+fn of_description(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
     match open.locks.load(Acquire) {
         known @ 0.. => Ok(known),
         _ => own(|_| {
@@ -60,7 +60,7 @@ fn of_description(fd: c_int, open: &Open) -> Result<c_int, c_int> {
             if known >= 0 {
                 return Ok(known);
             }
-            let made = lock_file(open)?;
+            let made = lock_file(open, make)?;
             // A program that inherits both finds them by this.
             let _inside = Inside::enter();
             if let Some(mark) = placeholder::inode(fd) {
@@ -76,13 +76,13 @@ fn of_description(fd: c_int, open: &Open) -> Result<c_int, c_int> {
 }
 
 /// For a descriptor that other programs inherit: their locks are to be this program's, too, so what holds them is made
-/// before. Where that fails, so will a lock.
+/// before. Where that cannot be, they are this program's only if it locks first.
 pub(super) fn prepare(fd: c_int) {
     let _errno = errno::Keep::new();
     if let Some(open) = table::get(fd)
         && !state::is_guest()
     {
-        let _ = of_description(fd, open);
+        let _ = of_description(fd, open, false);
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn in_child() {
 /// `flock`.
 pub fn flock(fd: c_int, operation: c_int) -> c_int {
     let Some(open) = table::get(fd) else { return errno::fail(libc::EBADF) as c_int };
-    match of_description(fd, open) {
+    match of_description(fd, open, true) {
         // SAFETY: plain numbers.
         Ok(locks) => unsafe { next::flock(locks, operation) },
         Err(error) => errno::fail(error) as c_int,
@@ -244,7 +244,7 @@ fn change(
     let mut meant = description(c_int::from(lock.l_type));
     meant.l_start = first.checked_add(LOCKS_FROM).ok_or(libc::EOVERFLOW)?;
     meant.l_len = lock.l_len.checked_abs().ok_or(libc::EINVAL)?;
-    let file = if process { of_process(open)? } else { of_description(fd, open)? };
+    let file = if process { of_process(open)? } else { of_description(fd, open, true)? };
     // SAFETY: the command takes a lock.
     let done = unsafe { next::fcntl(file, command, &raw mut meant as usize) };
     if done == 0 && command == libc::F_OFD_GETLK {

@@ -27,7 +27,7 @@ mod own;
 mod placeholder;
 mod programs;
 mod send;
-mod standard;
+pub mod standard;
 mod stream;
 mod table;
 mod temporary;
