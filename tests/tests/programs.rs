@@ -47,7 +47,7 @@ fn every_program_does_the_same_in_every_mode() {
     for name in &names {
         let Some(native) = done[&(name.clone(), Mode::Native)].as_ref() else { continue };
         assert!(!native.files.is_empty() || !native.printed.is_empty(), "{name} does nothing");
-        assert!(!native.printed.contains("Traceback"), "{name}: {native:?}");
+        assert!(!native.complained.contains("Traceback"), "{name}: {}", native.complained);
         for mode in MODES {
             match done.get(&(name.clone(), *mode)) {
                 Some(Some(left)) => {

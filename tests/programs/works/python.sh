@@ -10,10 +10,10 @@ for i in range(1000): print(i, file=g, flush=i % 3 == 0)
 g.flush(); subprocess.run(["wc", "-l", "t"]); subprocess.run(["echo", "child"], stdout=g); g.write("after ä€\n"); g.close()
 print(open("t", encoding="utf-8").readlines()[-2:], os.path.getsize("t"))
 with open("t", "r+") as f: f.seek(100); f.truncate(); f.write("end"); f.seek(0); print(len(f.read()))
-with open("u", "x", buffering=0) as f: pass
+with open("u", "xb", buffering=0) as f: print(f.write(b"unbuffered"))
 END
 python3 - <<'END'
-import csv, glob, gzip, json, os, shelve, shutil, struct, tempfile, zipfile
+import csv, dbm.dumb, glob, gzip, json, os, shelve, shutil, struct, tempfile, zipfile
 try: open("u", "x")
 except FileExistsError as error: print(error)
 with zipfile.ZipFile("z.zip", "w") as z: z.writestr(zipfile.ZipInfo("name"), "x" * 1000); z.writestr(zipfile.ZipInfo("other"), "y")
@@ -27,8 +27,8 @@ print(sorted((e.name, e.is_file(), e.is_dir(), e.stat().st_size) for e in os.sca
 shutil.copytree("d", "e"); shutil.move("e/0", "e/zero"); print(sorted(os.listdir("e"))); shutil.rmtree("d"); shutil.copy2("j", "k"); os.replace("k", "j2")
 with tempfile.TemporaryDirectory(dir=".") as place, open(place + "/f", "w") as f: f.write("gone")
 with tempfile.NamedTemporaryFile(dir=".") as f, tempfile.TemporaryFile(dir=".") as h: f.write(b"x"); h.write(b"y"); h.seek(0); print(h.read(), os.path.exists(f.name))
-with shelve.open("s") as s: s["key"] = [1]; s["more"] = 2
-with shelve.open("s") as s: print(sorted(s.items()))
+with shelve.Shelf(dbm.dumb.open("s")) as s: s["key"] = [1]; s["more"] = 2
+with shelve.Shelf(dbm.dumb.open("s")) as s: print(sorted(s.items()))
 [os.remove(name) for name in glob.glob("s*")]
 fd = os.open("raw", os.O_RDWR | os.O_CREAT, 0o644); os.writev(fd, [b"abc", b"def"]); os.pwrite(fd, struct.pack("<q", 5), 100); print(os.lseek(fd, 0, os.SEEK_END), os.preadv(fd, [bytearray(4)], 2))
 copy = os.dup(fd); os.lseek(fd, 3, os.SEEK_SET); print(os.read(copy, 3)); os.ftruncate(fd, 50); os.posix_fallocate(fd, 0, 60); os.fchmod(fd, 0o600); os.utime("raw", (1, 2)); s = os.fstat(fd); print(s.st_size, oct(s.st_mode), s.st_mtime)
