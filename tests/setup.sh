@@ -11,14 +11,17 @@ packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
   binutils ca-certificates git hostname iproute2 python3 strace util-linux"
 # PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
-  gmt-gshhg-low dpkg-dev m4 autoconf automake libtool zlib1g-dev"
+  gmt-gshhg-low"
+sources="dpkg-dev m4 autoconf automake libtool zlib1g-dev"
+# What users run every day (tests/programs/works).
+everyday="fuse3 gzip make mawk patch perl python3-numpy rsync sqlite3 tar xxd"
 suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-wheel"
 case $purpose in
-  # The slow file system of the tests is mounted by fusermount3 where the user is not root.
-  check) packages="$packages fuse3" ;;
+  # Mounts of the tests are made by fusermount3 where the user is not root.
+  check) packages="$packages $netcdf $everyday" ;;
   bench) packages="$packages fuse3 libclang-dev" ;;
-  demo) packages="$packages $netcdf" ;;
-  conformance) packages="$packages $netcdf $suites" ;;
+  demo) packages="$packages $netcdf $sources fuse3" ;;
+  conformance) packages="$packages $netcdf $sources $suites" ;;
   *) echo "usage: $0 check|demo|conformance|bench" >&2; exit 2 ;;
 esac
 

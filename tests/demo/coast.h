@@ -95,4 +95,20 @@ static inline int run(int argc, char **argv, reader *read_coast, writer *write_f
     return 0;
 }
 
+/* A program that changes a file: PROGRAM FILE */
+static inline int change(int argc, char **argv, void (*work)(const char *path))
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc != 2)
+        fail("one argument is needed: FILE");
+    double started = MPI_Wtime();
+    work(argv[1]);
+    if (rank == 0)
+        printf("%d cells, %.3f s\n", ROWS * COLUMNS, MPI_Wtime() - started);
+    MPI_Finalize();
+    return 0;
+}
+
 #endif

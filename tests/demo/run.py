@@ -1,33 +1,34 @@
 #!/usr/bin/python3
-"""Real data through PnetCDF and parallel HDF5 on 4 ranks, natively and with libaggio.so preloaded.
+"""Real data through PnetCDF and parallel HDF5 on 4 ranks: natively, with libaggio.so preloaded, and into containers.
 
-Reads the coastlines of Debian's gmt-gshhg, writes derived fields, compares the outputs byte for byte and with
-ncmpidiff and h5diff, and prints a table: time, requests in (data calls and pieces), requests out (system calls).
+Reads the coastlines of Debian's gmt-gshhg, writes derived fields, then changes that file; compares the outputs byte for byte
+and with the formats' own tools, and prints a table: time, requests in (data calls and pieces), requests out (system calls).
+
+    run.py [--quick]    --quick: without PnetCDF on an MPI for which it would have to be built
 """
 
+import collections
 import filecmp
 import os
 import re
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance"))
 
+import containers  # noqa: E402
+from containers import checked  # noqa: E402
 from mpis import ROOT, Server, known_mpis, watch  # noqa: E402
 from suites import pnetcdf  # noqa: E402
 
-WORK = os.path.join(ROOT, "build/demo")
+WORK = os.environ.get("AGGIO_DEMO_DIR", os.path.join(ROOT, "build/demo"))
 COAST = "/usr/share/gmt-gshhg/binned_GSHHS_i.nc"
 RANKS = 4
 
-
-def checked(command, **more):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}")
-    return done.stdout
+#: A library's two programs: one makes a file, one changes it. `compare` are tools that print and compare such files.
+Work = collections.namedtuple("Work", "library suffix compare")
+WORKS = [Work("pnetcdf", "nc", ([["ncdump"]], "ncmpidiff")), Work("hdf5", "h5", ([["h5dump"], ["h5ls", "-rv"]], "h5diff"))]
 
 
 def convert():
@@ -39,73 +40,93 @@ def convert():
     return classic
 
 
-def compile_programs(mpi):
-    """The two programs and the variables they need to find their libraries."""
+def compile_programs(mpi, library):
+    """Compiles the programs of a library; the variables they need to find it, or `None` if there is none for this MPI."""
     folder = os.path.join(WORK, mpi.name)
     os.makedirs(folder, exist_ok=True)
-    flags, variables = [], {}
-    if mpi.name == "mpich":
-        # Debian builds PnetCDF for Open MPI only.
-        place = os.path.join(pnetcdf.build(mpi), "install")
-        flags = [f"-I{place}/include", f"-L{place}/lib"]
-        variables = {"LD_LIBRARY_PATH": f"{place}/lib"}
-    for program, library in (("coast_pnetcdf", "pnetcdf"), ("coast_hdf5", None)):
-        source, output = os.path.join(HERE, program + ".c"), os.path.join(folder, program)
-        if library:
-            command = [mpi.tool("mpicc"), *flags, "-O2", "-Wall", "-o", output, source, "-l" + library, "-lm"]
-        else:
-            command = [mpi.tool("h5pcc"), "-shlib", "-O2", "-Wall", "-o", output, source, "-lm"]
-        checked(command, cwd=folder)
-    return folder, variables
+    compiler, flags, variables = [mpi.tool("h5pcc"), "-shlib"], ["-lm"], {}
+    if library == "pnetcdf":
+        compiler, flags = [mpi.tool("mpicc")], ["-lpnetcdf", "-lm"]
+        if mpi.name == "mpich":
+            # Debian builds PnetCDF for Open MPI only.
+            if "--quick" in sys.argv and not os.path.exists(os.path.join(mpi.work("pnetcdf"), "complete")):
+                return None
+            place = os.path.join(pnetcdf.build(mpi), "install")
+            flags = [f"-I{place}/include", f"-L{place}/lib", *flags]
+            variables = {"LD_LIBRARY_PATH": f"{place}/lib"}
+    for what in ("coast", "coast_density"):
+        name = f"{what}_{library}"
+        output = os.path.join(folder, name)
+        checked([*compiler, "-O2", "-Wall", "-o", output, os.path.join(HERE, name + ".c"), *flags], cwd=folder)
+    return variables
 
 
-def run(mpi, server, folder, variables, program, source):
-    suffix = "nc" if program == "coast_pnetcdf" else "h5"
-    output = os.path.join(folder, f"{server.name}.{suffix}")
-    if os.path.exists(output):
-        os.remove(output)
-    result = watch(mpi.launch(RANKS, [os.path.join(folder, program), source, output]), folder, mpi, server, 300,
-                   variables)
-    told = re.search(r"(\d+) points, ([\d.]+) s", result.output)
+def run(mpi, server, variables, command):
+    """One program on all ranks."""
+    folder = os.path.join(WORK, mpi.name)
+    program = [os.path.join(folder, command[0]), *command[1:]]
+    result = watch(mpi.launch(RANKS, program), folder, mpi, server, 300, {**variables, **server.more})
+    told = re.search(r"\d+ (?:points|cells), ([\d.]+) s", result.output)
     if result.code != 0 or not told:
-        sys.exit(f"{program} on {mpi.name}, {server.name}: {result.code}\n{result.output}")
-    return output, float(told.group(2)), result
+        sys.exit(f"{command[0]} on {mpi.name}, {server.name}: {result.code}\n{result.output}")
+    return command[0], mpi.name, server.name, float(told.group(1)), result.report
 
 
-def same(native, aggio, tool):
-    """Byte for byte, and with the format's own tool."""
-    if not filecmp.cmp(native, aggio, shallow=False):
-        sys.exit(f"{native} and {aggio} differ")
-    checked([tool, native, aggio], env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+def serve(mpi, server, variables, work, source):
+    """Both programs; the file, or container, that they leave, and what the table tells."""
+    folder = os.path.join(WORK, mpi.name, server.name)
+    os.makedirs(folder, exist_ok=True)
+    output = os.path.join(folder, "coast." + work.suffix)
+    containers.remove(output)
+    commands = [f"coast_{work.library}", source, output], [f"coast_density_{work.library}", output]
+    return output, [run(mpi, server, variables, command) for command in commands]
 
 
-def main():
-    library = os.environ.get("AGGIO_LIBRARY", os.path.join(ROOT, "target/release/libaggio.so"))
-    if not os.path.exists(library):
-        sys.exit(f"{library} has not been built (cargo build --release)")
-    os.makedirs(WORK, exist_ok=True)
-    inputs = {"coast_pnetcdf": convert(), "coast_hdf5": COAST}
-    rows = []
-    for mpi in known_mpis(["openmpi", "mpich"]):
-        folder, variables = compile_programs(mpi)
-        for program, source in inputs.items():
-            outputs = []
-            for server in (Server("native", None), Server("aggio", library)):
-                output, seconds, result = run(mpi, server, folder, variables, program, source)
-                outputs.append(output)
-                rows.append((program, mpi.name, server.name, seconds, result.report))
-            same(*outputs, "ncmpidiff" if program == "coast_pnetcdf" else "h5diff")
-            print(f"{program} on {mpi.name}: outputs are equal, {os.path.getsize(outputs[0])} bytes", flush=True)
+def demonstrate(mpi, work, source, servers, aggio):
+    """All ways to run the programs of one library; all must leave the same file."""
+    variables = compile_programs(mpi, work.library)
+    if variables is None:
+        print(f"{work.library} on {mpi.name}: left out, it would have to be built (make demo does)", flush=True)
+        return []
+    outputs, rows = zip(*(serve(mpi, server, variables, work, source) for server in servers))
+    native, served, container = outputs
+    if not filecmp.cmp(native, served, shallow=False):
+        sys.exit(f"{native} and {served} differ")
+    checked([work.compare[1], native, served])
+    print(f"{work.library} on {mpi.name}: outputs are equal, {os.path.getsize(native)} bytes", flush=True)
+    point = os.path.join(WORK, mpi.name, "view")
+    print("  " + containers.compare(aggio, native, container, work.compare, point), flush=True)
+    return [row for of_server in rows for row in of_server]
+
+
+def table(rows):
     print("\n| program | MPI | MPI-IO by | seconds | calls in | pieces in | bytes in | requests out | bytes out |")
     print("|---|---|---|--:|--:|--:|--:|--:|--:|")
     for program, mpi, server, seconds, report in rows:
         numbers = [report["calls"], report["pieces_in"], report["bytes_read"] + report["bytes_written"],
                    report["reads_out"] + report["writes_out"], report["bytes_read_out"] + report["bytes_written_out"]]
-        cells = numbers if server == "aggio" else ["-"] * 5
+        cells = numbers if server != "native" else ["-"] * 5
         print(f"| {program} | {mpi} | {server} | {seconds:.3f} | " + " | ".join(map(str, cells)) + " |")
-    if any(server == "aggio" and report["calls"] == 0 for _, _, server, _, report in rows):
+    if any(server != "native" and report["calls"] == 0 for _, _, server, _, report in rows):
         sys.exit("a program's calls were not served by aggio")
+
+
+def main():
+    library = os.environ.get("AGGIO_LIBRARY", os.path.join(ROOT, "target/release/libaggio.so"))
+    aggio = os.path.join(os.path.dirname(library), "aggio")
+    for built in (library, aggio):
+        if not os.path.exists(built):
+            sys.exit(f"{built} has not been built (cargo build --release)")
+    os.makedirs(WORK, exist_ok=True)
+    servers = [Server("native", None), Server("aggio", library), Server("container", library)]
+    for server in servers:
+        server.more = {"AGGIO_BLOB": "*.nc, *.h5"} if server.name == "container" else {}
+    sources = {"pnetcdf": convert(), "hdf5": COAST}
+    rows = []
+    for mpi in known_mpis(["openmpi", "mpich"]):
+        for work in WORKS:
+            rows += demonstrate(mpi, work, sources[work.library], servers, aggio)
+    table(rows)
 
 
 if __name__ == "__main__":

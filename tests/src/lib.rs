@@ -18,6 +18,7 @@ mod mpi;
 pub mod parsers;
 mod program;
 mod strace;
+pub mod works;
 
 pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
 pub use job::{Finished, Job};

@@ -68,9 +68,15 @@ pub fn compile_plain(source: &str, options: &[&str]) -> PathBuf {
     let output = directory.join(format!("{source}{}", options.concat()).replace('.', "_"));
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
     if !is_newer(&output, &[&input]) {
-        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let folder = output.parent().unwrap_or(&directory);
+        std::fs::create_dir_all(folder).expect("the target directory can be written");
         let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
-        let mut compiler = Command::new("cc");
+        let mut compiler =
+            Command::new(match input.extension().and_then(|suffix| suffix.to_str()) {
+                Some("cc") => "c++",
+                Some("f90") => "gfortran",
+                _ => "cc",
+            });
         compiler.args(["-g", "-O1", "-o"]).arg(&unfinished).arg(&input).args(options);
         let status = compiler.status().expect("a C compiler starts");
         assert!(status.success(), "{source} does not compile");

@@ -239,48 +239,6 @@ fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() 
     }
 }
 
-/// Everyday work on files of a rule; each leaves the same files and prints the same.
-const WORK: &[&str] = &[
-    "for i in 1 2 3 4 5; do echo line $i >> log; done; exec 3<>log; read -u 3 x; echo $x; echo new >&3; cat log",
-    "git init -q . && git -c user.name=a -c user.email=a@b -c init.defaultBranch=m add -A && git status --short | head -3",
-    "python3 -c \"
-import mmap, os, pickle, subprocess
-f = open('p', 'w+b'); pickle.dump(list(range(1000)), f); f.flush(); f.seek(0); print(len(pickle.load(f)))
-g = open('t', 'w')
-for i in range(1000): print(i, file=g, flush=i % 3 == 0)
-subprocess.run(['wc', '-l', 't']); subprocess.run(['echo', 'child'], stdout=g); g.write('after'); g.close()
-os.system('cksum t p'); m = mmap.mmap(f.fileno(), 0); print(m.size())\"",
-    "printf 'int main(void){return 3;}' > a.c; gcc a.c -o a.out && ./a.out; echo $?; cksum a.c",
-    "mkdir s; for i in 1 2 3; do seq $i 1000 > s/$i; done; tar cf s.tar s; mkdir u; tar xf s.tar -C u; diff -r s u/s; tar tf s.tar",
-    "seq 5000 > a; cp a b; sort -r a -o c; sed -i s/1/x/ b; dd if=a of=d bs=100 count=20 seek=3 conv=notrunc status=none; cksum a b c d",
-];
-
-#[test]
-fn everyday_work_on_files_of_a_rule_gives_the_same() {
-    let Some(library) = library() else { return };
-    for script in WORK {
-        let run = |mode: Option<&str>| {
-            let directory = Directory::new();
-            let data = directory.path().join("data");
-            std::fs::create_dir(&data).unwrap();
-            let mut command = plain(Path::new("/bin/bash"));
-            command.args(["-c", script]).current_dir(&data);
-            if let Some(mode) = mode {
-                served(&mut command, mode, directory.path(), &library);
-            }
-            let run = output(&mut command);
-            (
-                String::from_utf8_lossy(&run.stdout).into_owned(),
-                String::from_utf8_lossy(&run.stderr).into_owned(),
-            )
-        };
-        let native = run(None);
-        for mode in MODES {
-            assert_eq!(native, run(Some(mode)), "mode {mode}: {script}");
-        }
-    }
-}
-
 /// Functions of the C library that take a descriptor, a name or a stream of a file and must be in the table.
 const CONCERNED: &str = "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 \
     open_by_handle_at mkstemp mkstemp64 mkostemp mkostemp64 mkstemps mkstemps64 mkostemps mkostemps64 close __close \
@@ -294,7 +252,9 @@ const CONCERNED: &str = "open open64 openat openat64 creat creat64 __open_2 __op
     aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 lio_listio lio_listio64 syscall rename renameat \
     renameat2 link linkat unlink unlinkat remove fork vfork _Fork clone execve execv execvp execvpe execl execlp execle \
     fexecve execveat posix_spawn posix_spawnp posix_spawn_file_actions_adddup2 system popen _exit _Exit quick_exit \
-    abort fopen fopen64 freopen freopen64 fdopen sendmsg sendmmsg utimensat futimens fchmod fchown fchownat";
+    abort access eaccess euidaccess faccessat readdir readdir64 opendir chdir rmdir utime utimes lutimes futimes \
+    fwprintf __fwprintf_chk vfwprintf __vfwprintf_chk fwscanf vfwscanf fputwc putwc fputws fgetwc getwc fgetws ungetwc \
+    fwide fopen fopen64 freopen freopen64 fdopen sendmsg sendmmsg utimensat futimens fchmod fchown fchownat";
 
 /// Functions that call others which the library hears of.
 const HEARD_OF: [&str; 1] = ["fork"];

@@ -41,18 +41,29 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Whether this process may write to the file, as the kernel would decide by mode and owner.
-    pub(crate) fn may_write(&self, path: &Path) -> Result<()> {
+    /// Whether this process may read (4), write (2) or execute (1) the file, as the kernel would decide by mode
+    /// and owner; the bits of all that is wanted.
+    pub fn allows(&self, wanted: u32) -> bool {
         // SAFETY: these calls only return numbers of the process.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-        let bit = if uid == self.uid {
-            0o200
+        if uid == 0 {
+            return wanted & 1 == 0 || self.mode & 0o111 != 0;
+        }
+        let shift = if uid == self.uid {
+            6
         } else if gid == self.gid || in_groups(self.gid) {
-            0o020
+            3
         } else {
-            0o002
+            0
         };
-        if uid == 0 || self.mode & bit != 0 {
+        wanted & !(self.mode >> shift) & 7 == 0
+    }
+
+    /// # Errors
+    ///
+    /// `EACCES` if this process may not write to the file.
+    pub(crate) fn may_write(&self, path: &Path) -> Result<()> {
+        if self.allows(2) {
             return Ok(());
         }
         let words = format!("mode {:o} does not let this process write", self.mode);

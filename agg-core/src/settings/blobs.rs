@@ -2,6 +2,9 @@
 
 use crate::pattern::{self, Pattern};
 
+/// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
+const SHARED_MEMORY: &str = "-shm";
+
 /// One rule of the list; the first that matches a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRule {
@@ -31,9 +34,10 @@ impl BlobRule {
         Some(rule)
     }
 
-    /// The rule for a new file `path`, relative to the working directory or absolute.
+    /// The rule for a new file `path`, relative to the working directory or absolute. There is none for memory that
+    /// processes share by a file.
     pub fn of<'a>(rules: &'a [BlobRule], path: &str) -> Option<&'a BlobRule> {
-        if rules.is_empty() {
+        if rules.is_empty() || path.ends_with(SHARED_MEMORY) {
             return None;
         }
         let path = pattern::absolute(path, super::working_directory);
@@ -58,6 +62,8 @@ mod tests {
         assert_eq!(crc("/home/a.nc"), Some(false));
         assert_eq!(crc("/scratch/x/y"), Some(true));
         assert_eq!(crc("/home/a.h5"), None);
+        assert_eq!(crc("/scratch/x/data.db-wal"), Some(true));
+        assert_eq!(crc("/scratch/x/data.db-shm"), None);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn duplicate(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
 
 /// `dup2` and `dup3`, which close `new` first.
 pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    if spool::is_descriptor(new) {
+    if spool::is_descriptor(new) || containers::is_own(new) {
         return errno::fail(libc::EBADF) as c_int;
     }
     // SAFETY: plain numbers.

@@ -2,7 +2,7 @@
 
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, open, process, settle, spool, state};
+use super::{containers, descriptors, open, process, settle, spool, state};
 use libc::{c_int, c_long};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -148,7 +148,7 @@ fn before_unknown(arguments: [usize; 6]) {
 /// `closefrom`.
 pub fn close_from(first: c_int) {
     let from = first.max(0) as u32;
-    if spool::descriptor().is_none() {
+    if spool::descriptor().is_none() && !containers::any() {
         open::forget_range(from, u32::MAX);
         // SAFETY: a plain number.
         unsafe { next::closefrom(first) };

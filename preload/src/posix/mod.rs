@@ -11,6 +11,8 @@
 //! containers    files that are blob containers
 //! late          writes of signal handlers that come in the middle
 //! settle        what must happen before anybody else looks
+//! execute, environment   programs that are started: these may be containers, or inherit them
+//! wide          wide characters on streams of ours
 //! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
 //! ```
 //!
@@ -25,7 +27,9 @@ mod data;
 mod descriptors;
 mod dirty;
 mod duplicate;
+mod environment;
 mod errno;
+mod execute;
 mod files;
 mod foreign;
 mod late;
@@ -42,6 +46,7 @@ mod state;
 mod stdio;
 mod symbols;
 mod system;
+mod wide;
 
 pub use causal::before_mpi;
 pub use state::Inside;

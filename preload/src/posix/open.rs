@@ -114,7 +114,7 @@ pub fn name_of(fd: c_int) -> Option<Vec<u8>> {
 pub fn close(fd: c_int) -> c_int {
     // SAFETY: a plain number.
     let kernel = || unsafe { next::close(fd) };
-    if spool::is_descriptor(fd) {
+    if spool::is_descriptor(fd) || containers::is_own(fd) {
         return errno::fail(libc::EBADF) as c_int;
     }
     if !descriptors::has(fd) || state::is_guest() {
@@ -195,12 +195,15 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
         return kernel(first, last);
     }
     forget_range(first, last);
-    match spool::descriptor().map(|fd| fd as u32) {
-        Some(fd) if (first..=last).contains(&fd) => {
-            let below = if fd > first { kernel(first, fd - 1) } else { 0 };
-            let above = if fd < last { kernel(fd + 1, last) } else { 0 };
-            below.min(above)
+    let mut kept = containers::own_among(first, last);
+    kept.extend(spool::descriptor().map(|fd| fd as u32).filter(|fd| (first..=last).contains(fd)));
+    kept.sort_unstable();
+    let (mut from, mut result) = (first, 0);
+    for fd in kept {
+        if fd > from {
+            result = kernel(from, fd - 1).min(result);
         }
-        _ => kernel(first, last),
+        from = fd + 1;
     }
+    if from <= last { kernel(from, last).min(result) } else { result }
 }

@@ -106,6 +106,7 @@ extern "C" fn loaded() {
         CONTAINERS.store(containers, Relaxed);
         ACTIVE.store(true, Relaxed);
         if containers {
+            super::environment::remember();
             super::containers::attach();
         }
     }

@@ -5,7 +5,7 @@ use super::open::adopt;
 use super::reason::Reason;
 use super::state::Inside;
 use super::symbols::next;
-use super::{containers, data, descriptors, errno, settle};
+use super::{containers, data, descriptors, errno, settle, wide};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CStr;
 
@@ -209,9 +209,15 @@ pub unsafe fn cookie_stream(
             return None;
         }
         *place = fd;
+        wide::learn(stream);
         Some(stream)
     }
 }
+
+/// Where a stream of glibc keeps what wide characters need, what a stream has there that can have none, and room for it.
+const WIDE: usize = 160;
+const NO_WIDE: usize = usize::MAX;
+const WIDE_ROOM: usize = 1024;
 
 /// `freopen`: the C library makes the stream its own.
 ///
@@ -221,9 +227,35 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
     super::open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
-        if path.is_null() {
+        if wide::is_ours(stream) {
+            give_up(stream);
+        } else if path.is_null() {
             settle::demote(libc::fileno(stream), Reason::Stream);
         }
         own_stream(next::freopen64(path, mode, stream))
+    }
+}
+
+/// Before the C library takes a stream of ours: what it keeps is written, its descriptor is the kernel's, and it has what
+/// all streams have that the C library makes from files.
+///
+/// # Safety
+/// `stream` is ours.
+unsafe fn give_up(stream: *mut FILE) {
+    // SAFETY: the caller's promise; a stream without wide characters has a number instead of an address.
+    unsafe {
+        libc::fflush(stream);
+        let fd = libc::fileno(stream);
+        if containers::has(fd) {
+            let _ = containers::forget(fd);
+        } else {
+            settle::demote(fd, Reason::Stream);
+            let _ = super::open::forget(fd);
+        }
+        let place = stream.cast::<u8>().add(WIDE).cast::<usize>();
+        if *place == NO_WIDE {
+            // It stays until the process ends, as the C library does not free it.
+            *place = libc::calloc(1, WIDE_ROOM) as usize;
+        }
     }
 }

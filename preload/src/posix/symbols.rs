@@ -11,15 +11,16 @@
 //! * `any`: there are rules,
 //! * `path`: there are rules; everything that is kept back is written out, then the call goes on.
 
+use super::containers::standard;
 use super::errno;
 use super::reason::Reason;
 use super::{
-    causal, containers, data, descriptors, duplicate, foreign, manage, open, process, settle,
-    spawn, state, stdio,
+    causal, containers, data, descriptors, duplicate, environment, execute, foreign, manage, open,
+    process, settle, spawn, state, stdio, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
-    ssize_t,
+    ssize_t, wchar_t,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -79,7 +80,7 @@ macro_rules! missing {
         }
     })* };
 }
-missing!(c_int, i64, isize);
+missing!(c_int, c_uint, i64, isize);
 
 impl<T> Missing for *mut T {
     #[cold]
@@ -354,9 +355,11 @@ table! {
         = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
         container { if offset == -1 { containers::writev(fd, vectors, count) } else { containers::pwritev(fd, vectors, count, offset) } };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
-        = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) };
+        = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) }
+        container { settle::causal(); containers::print(fd, format, arguments) };
     out [__vdprintf_chk] (fd: c_int, flag: c_int, format: *const c_char, arguments: Any) -> c_int
-        = { causal::before_printing(fd); next::__vdprintf_chk(fd, flag, format, arguments) };
+        = { causal::before_printing(fd); next::__vdprintf_chk(fd, flag, format, arguments) }
+        container { settle::causal(); containers::print(fd, format, arguments) };
 
     // Positions, sizes, facts.
     fd [lseek lseek64 __lseek] (fd: c_int, offset: off64_t, whence: c_int) -> off64_t
@@ -396,10 +399,10 @@ table! {
     path [sync] () -> () = {};
     fd [flock] (fd: c_int, operation: c_int) -> c_int
         = { manage::changed(fd, || next::flock(fd, operation)) }
-        container { containers::refuse_lock() };
+        container { containers::flock(fd, operation) };
     fd [lockf lockf64] (fd: c_int, command: c_int, len: off64_t) -> c_int
         = { settle::settle(fd, None); next::lockf64(fd, command, len) }
-        container { containers::refuse_lock() };
+        container { containers::lockf(fd, command, len) };
     fd [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int
         = { manage::ioctl(fd, request, argument) };
     fd [fchmod] (fd: c_int, mode: mode_t) -> c_int
@@ -412,7 +415,8 @@ table! {
         = { manage::drained(fd, || next::futimens(fd, times)) }
         container { containers::change_times(fd, times) };
     fd [futimes] (fd: c_int, times: Any) -> c_int
-        = { manage::drained(fd, || next::futimes(fd, times)) };
+        = { manage::drained(fd, || next::futimes(fd, times)) }
+        container { containers::utimes(fd, std::ptr::null(), times, 0).unwrap_or(-1) };
     fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
         = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) }
         container { errno::fail(libc::EOPNOTSUPP) as c_int };
@@ -425,7 +429,11 @@ table! {
             manage::map(address, len, protection, flags, fd, offset)
         } };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
-        = { manage::between(from, to, || next::sendfile64(to, from, offset, len)) };
+        = { if containers::has(from) || containers::has(to) {
+            manage::between(from, to, || containers::between(to, from, offset.cast(), len))
+        } else {
+            manage::between(from, to, || next::sendfile64(to, from, offset, len))
+        } };
     any [copy_file_range] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
         = { if containers::has(from) || containers::has(to) {
             errno::fail(libc::EXDEV)
@@ -527,38 +535,129 @@ table! {
         container { containers::chown(path, user, group, false) };
     path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {}
         container { containers::fchownat(at, path, user, group, flags) };
-    path [utime] (path: Path, times: Any) -> c_int = {};
-    path [utimes] (path: Path, times: Any) -> c_int = {};
-    path [lutimes] (path: Path, times: Any) -> c_int = {};
-    path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {};
+    path [utime] (path: Path, times: Any) -> c_int = {}
+        container { containers::utime(path, times) };
+    path [utimes] (path: Path, times: Any) -> c_int = {}
+        container { containers::utimes(libc::AT_FDCWD, path, times, 0) };
+    path [lutimes] (path: Path, times: Any) -> c_int = {}
+        container { containers::utimes(libc::AT_FDCWD, path, times, libc::AT_SYMLINK_NOFOLLOW) };
+    path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {}
+        container { containers::utimes(at, path, times, 0) };
     path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
         container { containers::utimensat(at, path, times, flags) };
     path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {};
+    any [access] (path: Path, wanted: c_int) -> c_int
+        = { containers::access(libc::AT_FDCWD, path, wanted, 0).unwrap_or_else(|| next::access(path, wanted)) };
+    any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int
+        = { containers::access(libc::AT_FDCWD, path, wanted, 0).unwrap_or_else(|| next::eaccess(path, wanted)) };
+    any [faccessat] (at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int
+        = {
+            let told = containers::access(at, path, wanted, flags);
+            told.unwrap_or_else(|| next::faccessat(at, path, wanted, flags))
+        };
+
+    // Directories, which containers are not.
+    any [readdir readdir64] (directory: Any) -> *mut libc::dirent64
+        = {
+            let entry = next::readdir64(directory);
+            containers::readdir(directory, entry);
+            entry
+        };
+    any [opendir] (path: Path) -> Any = {
+            if containers::is_no_directory(path) { std::ptr::null_mut() } else { next::opendir(path) }
+        };
+    any [chdir] (path: Path) -> c_int = {
+            if containers::is_no_directory(path) { -1 } else { next::chdir(path) }
+        };
+    any [rmdir] (path: Path) -> c_int = {
+            settle::before_rename();
+            match containers::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
+                Some(result) => result,
+                None => next::rmdir(path),
+            }
+        };
     any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };
 
     // Processes.
     any [_Fork] () -> pid_t = { process::bare_fork() };
-    any [execve] (path: Path, arguments: Any, environment: Any) -> c_int
-        = { process::before_exec(); next::execve(path, arguments, environment) };
-    any [execv] (path: Path, arguments: Any) -> c_int
-        = { process::before_exec(); next::execv(path, arguments) };
-    any [execvp] (path: Path, arguments: Any) -> c_int
-        = { process::before_exec(); next::execvp(path, arguments) };
-    any [execvpe] (path: Path, arguments: Any, environment: Any) -> c_int
-        = { process::before_exec(); next::execvpe(path, arguments, environment) };
-    any [fexecve] (fd: c_int, arguments: Any, environment: Any) -> c_int
-        = { process::before_exec(); next::fexecve(fd, arguments, environment) };
-    any [execveat] (at: c_int, path: Path, arguments: Any, environment: Any, flags: c_int) -> c_int
-        = { process::before_exec(); next::execveat(at, path, arguments, environment, flags) };
-    any [posix_spawn] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, environment: Any) -> c_int
-        = {
-            process::before_program(Reason::Spawn);
-            next::posix_spawn(pid, path, actions, attributes, arguments, environment)
+    any [execve] (path: Path, arguments: Any, variables: Any) -> c_int = {
+            process::before_exec();
+            match containers::instead(path) {
+                Some(found) => execute::run(found, arguments as _, variables as _, false),
+                None => next::execve(path, arguments, environment::passed_on(variables as _).as_ptr()),
+            }
         };
-    any [posix_spawnp] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, environment: Any) -> c_int
+    any [execv] (path: Path, arguments: Any) -> c_int = {
+            process::before_exec();
+            match containers::instead(path) {
+                Some(found) => execute::run(found, arguments as _, environment::own(), false),
+                None => match environment::passed_on(environment::own()) {
+                    same if same.is_as_given() => next::execv(path, arguments),
+                    other => next::execve(path, arguments, other.as_ptr()),
+                },
+            }
+        };
+    any [execvp] (path: Path, arguments: Any) -> c_int = {
+            process::before_exec();
+            match containers::instead_in_path(path) {
+                Some(found) => execute::run(found, arguments as _, environment::own(), true),
+                None => match environment::passed_on(environment::own()) {
+                    same if same.is_as_given() => next::execvp(path, arguments),
+                    other => next::execvpe(path, arguments, other.as_ptr()),
+                },
+            }
+        };
+    any [execvpe] (path: Path, arguments: Any, variables: Any) -> c_int = {
+            process::before_exec();
+            match containers::instead_in_path(path) {
+                Some(found) => execute::run(found, arguments as _, variables as _, true),
+                None => next::execvpe(path, arguments, environment::passed_on(variables as _).as_ptr()),
+            }
+        };
+    any [fexecve] (fd: c_int, arguments: Any, variables: Any) -> c_int = {
+            process::before_exec();
+            match containers::instead_of(fd) {
+                Some(found) => execute::run(found, arguments as _, variables as _, false),
+                None => next::fexecve(fd, arguments, environment::passed_on(variables as _).as_ptr()),
+            }
+        };
+    any [execveat] (at: c_int, path: Path, arguments: Any, variables: Any, flags: c_int) -> c_int = {
+            process::before_exec();
+            let open = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && *path == 0;
+            let found = match (open, at) {
+                (true, _) => containers::instead_of(at),
+                (false, libc::AT_FDCWD) => containers::instead(path),
+                _ => None,
+            };
+            match found {
+                Some(found) => execute::run(found, arguments as _, variables as _, false),
+                None => {
+                    let environment = environment::passed_on(variables as _);
+                    next::execveat(at, path, arguments, environment.as_ptr(), flags)
+                },
+            }
+        };
+    any [posix_spawn] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, variables: Any) -> c_int
         = {
             process::before_program(Reason::Spawn);
-            next::posix_spawnp(pid, path, actions, attributes, arguments, environment)
+            match containers::instead(path) {
+                Some(found) => execute::spawn(found, pid, actions, attributes, arguments, variables),
+                None => {
+                    let environment = environment::passed_on(variables as _);
+                    next::posix_spawn(pid, path, actions, attributes, arguments, environment.as_ptr())
+                }
+            }
+        };
+    any [posix_spawnp] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, variables: Any) -> c_int
+        = {
+            process::before_program(Reason::Spawn);
+            match containers::instead_in_path(path) {
+                Some(found) => execute::spawn(found, pid, actions, attributes, arguments, variables),
+                None => {
+                    let environment = environment::passed_on(variables as _);
+                    next::posix_spawnp(pid, path, actions, attributes, arguments, environment.as_ptr())
+                }
+            }
         };
     any [posix_spawn_file_actions_adddup2] (actions: Any, fd: c_int, new: c_int) -> c_int
         = {
@@ -581,6 +680,68 @@ table! {
         container { containers::fdopen(fd, mode) };
     any [fopencookie] (cookie: Any, mode: *const c_char, functions: stdio::Functions) -> *mut FILE
         = { next::fopencookie(cookie, mode, functions) };
+
+    // Wide characters on streams.
+    any [fputwc putwc fputwc_unlocked putwc_unlocked] (character: wchar_t, stream: *mut FILE) -> c_uint
+        = { if wide::is_ours(stream) { wide::put(character, stream) } else { next::fputwc(character, stream) } };
+    any [putwchar putwchar_unlocked] (character: wchar_t) -> c_uint
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::put(character, out) } else { next::putwchar(character) }
+        };
+    any [getwchar getwchar_unlocked] () -> c_uint
+        = {
+            let input = standard::input();
+            if wide::is_ours(input) { wide::get(input) } else { next::getwchar() }
+        };
+    any [vwprintf] (format: *const wchar_t, list: Any) -> c_int
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::print(out, format, list) } else { next::vwprintf(format, list) }
+        };
+    any [__vwprintf_chk] (flag: c_int, format: *const wchar_t, list: Any) -> c_int
+        = {
+            let out = standard::output();
+            if wide::is_ours(out) { wide::print(out, format, list) } else { next::__vwprintf_chk(flag, format, list) }
+        };
+    any [fputws fputws_unlocked] (text: *const wchar_t, stream: *mut FILE) -> c_int
+        = { if wide::is_ours(stream) { wide::put_text(text, stream) } else { next::fputws(text, stream) } };
+    any [fgetwc getwc fgetwc_unlocked getwc_unlocked] (stream: *mut FILE) -> c_uint
+        = { if wide::is_ours(stream) { wide::get(stream) } else { next::fgetwc(stream) } };
+    any [fgetws fgetws_unlocked] (text: *mut wchar_t, len: c_int, stream: *mut FILE) -> *mut wchar_t
+        = { if wide::is_ours(stream) { wide::get_text(text, len, stream) } else { next::fgetws(text, len, stream) } };
+    any [__fgetws_chk __fgetws_unlocked_chk] (text: *mut wchar_t, room: size_t, len: c_int, stream: *mut FILE) -> *mut wchar_t
+        = {
+            if wide::is_ours(stream) && usize::try_from(len).is_ok_and(|len| len <= room) {
+                wide::get_text(text, len, stream)
+            } else {
+                next::__fgetws_chk(text, room, len, stream)
+            }
+        };
+    any [ungetwc] (character: c_uint, stream: *mut FILE) -> c_uint
+        = { if wide::is_ours(stream) { wide::unget(character, stream) } else { next::ungetwc(character, stream) } };
+    any [fwide] (stream: *mut FILE, mode: c_int) -> c_int
+        = { if wide::is_ours(stream) { mode.signum() } else { next::fwide(stream, mode) } };
+    any [vfwprintf] (stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int
+        = { if wide::is_ours(stream) { wide::print(stream, format, list) } else { next::vfwprintf(stream, format, list) } };
+    any [__vfwprintf_chk] (stream: *mut FILE, flag: c_int, format: *const wchar_t, list: Any) -> c_int
+        = {
+            if wide::is_ours(stream) {
+                wide::print(stream, format, list)
+            } else {
+                next::__vfwprintf_chk(stream, flag, format, list)
+            }
+        };
+    any [__isoc99_vfwscanf] (stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int
+        = {
+            if wide::is_ours(stream) {
+                wide::scan(stream, format, list)
+            } else {
+                next::__isoc99_vfwscanf(stream, format, list)
+            }
+        };
+    any [vfwscanf] (stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int
+        = { if wide::is_ours(stream) { wide::scan(stream, format, list) } else { next::vfwscanf(stream, format, list) } };
 
     // What others hear.
     any [sendmsg] (socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t

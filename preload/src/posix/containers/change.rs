@@ -132,8 +132,3 @@ pub unsafe fn change_times(fd: c_int, both: *const c_void) -> c_int {
         change(fd, |state| state.container.set_times(access, changed))
     }))
 }
-
-/// `flock`, `lockf`: a lock that other processes do not see would be none.
-pub fn refuse_lock() -> c_int {
-    errno::fail(libc::ENOLCK) as c_int
-}

@@ -271,7 +271,7 @@ pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
     }
 }
 
-fn size(fd: c_int) -> Result<u64, c_int> {
+pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
     open(fd)?.locked(|_, state| state.size())
 }
 

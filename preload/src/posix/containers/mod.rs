@@ -4,41 +4,55 @@
 //! table        which open container a descriptor belongs to
 //! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
 //! open, temporary   opening, making, and taking over what another program has left open
-//! data         reads, writes, positions
+//! data, send   reads, writes, positions                mapping  containers in memory
+//! own          descriptors that are not the program's
 //! facts        what `stat` tells        change   sizes, modes, synchronising
 //! names        calls with names         stream   streams of the C library
+//! kinds        what directories and `access` tell of one
+//! locks        locks that other processes see      programs   containers that are executed
 //! ```
 //!
 //! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
-//! descriptor. Locks are refused: there is none that other processes would see.
+//! descriptor.
 
 mod change;
 mod data;
 mod facts;
+mod kinds;
+mod locks;
+mod mapping;
 mod names;
 mod open;
+mod own;
 mod placeholder;
-mod standard;
+mod programs;
+mod send;
+pub mod standard;
 mod stream;
 mod table;
 mod temporary;
 
 pub use change::{
-    allocate, allocate_number, change_mode, change_owner, change_times, refuse_lock, set_size,
-    synchronise,
+    allocate, allocate_number, change_mode, change_owner, change_times, set_size, synchronise,
 };
 pub use data::{pread, preadv, pwrite, pwritev, read, readv, seek, write, writev};
 pub use facts::fstat;
+pub use kinds::{access, is_no_directory, readdir};
+pub use locks::{flock, lockf};
+pub use mapping::map;
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utimensat,
+    chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utime,
+    utimensat, utimes,
 };
 pub use open::{
-    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, map, open,
-    settle_all,
+    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, open, settle_all,
 };
+pub use own::{is_own, own_among};
+pub use programs::{Instead, instead, instead_in_path, instead_of};
+pub use send::between;
 pub use standard::{after_change, before_change};
-pub use stream::{fdopen, fopen};
-pub use table::has;
+pub use stream::{fdopen, fopen, print};
+pub use table::{any, has};
 pub use temporary::make as make_temporary;
 
 use agg_core::Error;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A name, as the program gave it.
-type Name = *const c_char;
+pub(super) type Name = *const c_char;
 
 /// The container that a name means, if it means one.
 fn meant(at: c_int, path: Name, follow: bool) -> Option<PathBuf> {
@@ -23,21 +23,31 @@ fn meant(at: c_int, path: Name, follow: bool) -> Option<PathBuf> {
     named(at, path, follow).filter(|path| is_container(path))
 }
 
+/// Whether a name ends as only those of directories may.
+pub(super) fn is_of_a_directory(path: Name) -> bool {
+    // SAFETY: the program's path is a C string.
+    !path.is_null() && unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
+}
+
 fn told(result: agg_core::Result<()>) -> c_int {
     result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
 }
 
 /// Lets `act` work on the container of a name; `None` if there is none.
-fn with(
+pub(super) fn with(
     (at, path, follow): (c_int, Name, bool),
     act: impl FnOnce(&Path) -> agg_core::Result<()>,
 ) -> Option<c_int> {
+    let name = path;
     let path = meant(at, path, follow)?;
+    if is_of_a_directory(name) {
+        return Some(errno::fail(libc::ENOTDIR) as c_int);
+    }
     let _inside = Inside::enter();
     Some(told(act(&path)))
 }
 
-fn follows(flags: c_int) -> bool {
+pub(super) fn follows(flags: c_int) -> bool {
     flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
 
@@ -109,7 +119,8 @@ pub fn truncate(path: Name, size: off64_t) -> Option<c_int> {
 /// `unlink` and `unlinkat`.
 pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
     if flags & libc::AT_REMOVEDIR != 0 {
-        return None;
+        // `rmdir` of a file.
+        return meant(at, path, false).map(|_| errno::fail(libc::ENOTDIR) as c_int);
     }
     with((at, path, false), take_away)
 }
@@ -224,4 +235,40 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         }
         Err(error) => Some(errno::fail(error) as c_int),
     }
+}
+
+/// `utimes`, `lutimes` and `futimesat`, whose times have microseconds.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
+    if both.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { utimensat(at, path, both, flags) };
+    }
+    // SAFETY: the caller's promise.
+    let both = unsafe { *both.cast::<[libc::timeval; 2]>() };
+    let exact = both.map(|time| timespec(time.tv_sec, time.tv_usec.saturating_mul(1000)));
+    // SAFETY: two times.
+    unsafe { utimensat(at, path, exact.as_ptr().cast(), flags) }
+}
+
+/// `utime`, whose times have seconds.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
+    if both.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { utimensat(libc::AT_FDCWD, path, both, 0) };
+    }
+    // SAFETY: the caller's promise.
+    let both = unsafe { *both.cast::<libc::utimbuf>() };
+    let exact = [timespec(both.actime, 0), timespec(both.modtime, 0)];
+    // SAFETY: two times.
+    unsafe { utimensat(libc::AT_FDCWD, path, exact.as_ptr().cast(), 0) }
+}
+
+fn timespec(seconds: i64, nanoseconds: i64) -> libc::timespec {
+    libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds }
 }

@@ -3,12 +3,13 @@
 use super::super::errno;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
+use super::names::is_of_a_directory;
 use super::table::{self, Open};
-use super::{number, placeholder, standard};
+use super::{locks, number, placeholder, standard};
 use crate::config;
 use agg_core::blob::{self, Container, Create, is_container};
 use agg_core::settings::blobs::BlobRule;
-use libc::{c_char, c_int, c_void, mode_t, off64_t, size_t};
+use libc::{c_char, c_int, mode_t};
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +18,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The flag of `O_TMPFILE` alone, with which a directory is meant.
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
-/// The largest mapping that is copied into memory.
-const MOST_MAPPED: usize = 1 << 32;
 
 /// The absolute name that a call means; symbolic links at its end are followed if `follow`.
 pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
@@ -47,6 +46,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     }
     let before = errno::Keep::new();
     let _inside = Inside::enter();
+    let name = path;
     let path = named(at, path, flags & libc::O_NOFOLLOW == 0)?;
     if flags & (libc::O_DIRECTORY | libc::O_PATH) != 0 {
         // A file is no directory; what only stands for a name is the kernel's affair.
@@ -54,7 +54,10 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
         drop(before);
         return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
     }
-    let opened = find(&path, flags, mode)?;
+    let opened = match is_of_a_directory(name) {
+        true => is_container(&path).then_some(Err(libc::ENOTDIR))?,
+        false => find(&path, flags, mode)?,
+    };
     let result = opened.and_then(|container| take(container, path, flags));
     drop(before);
     Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
@@ -70,8 +73,12 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
             }
             Some(Container::open(path).map_err(|error| number(&error)))
         }
-        Err(error) if creates && error.kind() == io::ErrorKind::NotFound => {
-            if is_part(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let place = path.parent()?;
+            if is_container(place) {
+                return Some(Err(libc::ENOTDIR));
+            }
+            if !creates || is_hidden(place) {
                 return None;
             }
             let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
@@ -83,12 +90,9 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
     }
 }
 
-/// Whether a file of this name would be a part of a container, or of one that is being made.
-fn is_part(path: &Path) -> bool {
-    path.parent().is_some_and(|place| {
-        let name = place.file_name().map(OsStr::as_bytes).unwrap_or_default();
-        name.starts_with(b".aggio-") || is_container(place)
-    })
+/// Whether a directory is a container that is being made or removed.
+fn is_hidden(place: &Path) -> bool {
+    place.file_name().is_some_and(|name| name.as_bytes().starts_with(b".aggio-"))
 }
 
 /// Gives an opened container a descriptor.
@@ -108,6 +112,9 @@ fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_in
         return Err(libc::EMFILE);
     }
     table::add(fd, container, path, kept & !libc::O_CLOEXEC);
+    if flags & libc::O_CLOEXEC == 0 {
+        locks::prepare(fd);
+    }
     standard::after_change(fd);
     // Linux empties the file also if it is opened for reading only.
     if flags & libc::O_TRUNC != 0 {
@@ -142,11 +149,21 @@ pub fn attach() {
     blob::keep_descriptors_above(placeholder::ASIDE);
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    for fd in numbers.collect::<Vec<c_int>>() {
+    let numbers = numbers.collect::<Vec<c_int>>();
+    for fd in numbers.iter().copied() {
         let Some((path, flags)) = placeholder::meaning(fd) else { continue };
+        let same = |other: &(c_int, &Open)| placeholder::inode(other.0) == placeholder::inode(fd);
+        if let Some((_, open)) = table::all().find(same) {
+            table::set(fd, Some(open));
+            standard::after_change(fd);
+            continue;
+        }
         // Where the container is gone, calls fail on the placeholder.
         if let Ok(container) = Container::open(&path) {
             table::add(fd, container, path, flags);
+            if let Some(open) = table::get(fd) {
+                locks::attach(fd, open, &numbers);
+            }
             standard::after_change(fd);
         }
     }
@@ -170,7 +187,12 @@ pub fn close(fd: c_int) -> c_int {
 /// # Errors
 /// What the program must hear.
 pub fn forget(fd: c_int) -> Result<(), c_int> {
-    let Some(last) = table::set(fd, None) else { return Ok(()) };
+    let open = table::get(fd);
+    let last = table::set(fd, None);
+    if let Some(open) = open {
+        locks::closed(open, last.is_some());
+    }
+    let Some(last) = last else { return Ok(()) };
     let _errno = errno::Keep::new();
     last.locked(|open, state| {
         let ended = state.end();
@@ -193,6 +215,7 @@ pub fn duplicate(fd: c_int, new: c_int) -> c_int {
         // As `dup2` of the kernel, which does not tell what closing the old one came to.
         let _ = forget(new);
         table::set(new, table::get(fd));
+        locks::inherit(new);
     }
     standard::after_change(new);
     new
@@ -208,7 +231,12 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     let Some(open) = table::get(fd) else { return kernel() };
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, kernel()),
-        libc::F_GETFD | libc::F_SETFD => kernel(),
+        libc::F_GETFD => kernel(),
+        libc::F_SETFD => {
+            let done = kernel();
+            locks::inherit(fd);
+            done
+        }
         libc::F_GETFL => open.flags.load(Relaxed),
         libc::F_SETFL => {
             let changes = libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOATIME;
@@ -219,64 +247,9 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
             open.flags.store(old & !changes | argument as c_int & changes, Relaxed);
             0
         }
-        libc::F_GETLK
-        | libc::F_SETLK
-        | libc::F_SETLKW
-        | libc::F_OFD_GETLK
-        | libc::F_OFD_SETLK
-        | libc::F_OFD_SETLKW => errno::fail(libc::ENOLCK) as c_int,
-        _ => errno::fail(libc::EINVAL) as c_int,
-    }
-}
-
-/// `mmap`: what is only read is copied into memory; what would have to be written back is refused.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn map(
-    address: *mut c_void,
-    len: size_t,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    at: off64_t,
-) -> *mut c_void {
-    let fail = |error| {
-        errno::set(error);
-        libc::MAP_FAILED
-    };
-    let Some(open) = table::get(fd) else { return fail(libc::EBADF) };
-    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
-    if shared && protection & libc::PROT_WRITE != 0 {
-        return fail(libc::ENODEV);
-    }
-    if open.may_read().is_err() {
-        return fail(libc::EACCES);
-    }
-    let Ok(start) = u64::try_from(at) else { return fail(libc::EINVAL) };
-    if len == 0 || len > MOST_MAPPED {
-        return fail(if len == 0 { libc::EINVAL } else { libc::ENOMEM });
-    }
-    let anonymous = flags & !libc::MAP_TYPE | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    let writable = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the caller's address and length, without a file.
-    let made = unsafe { next::mmap64(address, len, writable, anonymous, -1, 0) };
-    if made == libc::MAP_FAILED {
-        return made;
-    }
-    // SAFETY: so many bytes were mapped just now.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(made.cast::<u8>(), len) };
-    let filled = open.locked(|_, state| state.reader()?.read_at(bytes, start));
-    // SAFETY: the mapping is ours until it is returned.
-    let ready = unsafe { libc::mprotect(made, len, protection) };
-    match filled {
-        Ok(_) if ready == 0 => made,
-        _ => {
-            let error = filled.err().unwrap_or_else(errno::get);
-            // SAFETY: as above.
-            unsafe { libc::munmap(made, len) };
-            fail(error)
-        }
+        // SAFETY: with a command for locks the argument points to one.
+        _ => unsafe { locks::control(fd, command, argument as *mut libc::flock64) }
+            .unwrap_or_else(|| errno::fail(libc::EINVAL) as c_int),
     }
 }
 
@@ -321,4 +294,5 @@ pub fn in_child() {
     for (_, open) in table::all() {
         open.disown();
     }
+    locks::in_child();
 }

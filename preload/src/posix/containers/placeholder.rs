@@ -69,6 +69,16 @@ pub(super) fn meaning(fd: c_int) -> Option<(PathBuf, c_int)> {
     Some((PathBuf::from(OsStr::from_bytes(&text[end + 1..read])), flags))
 }
 
+/// A number that no other open placeholder has.
+pub(super) fn inode(fd: c_int) -> Option<libc::off64_t> {
+    // SAFETY: all bits zero are a record; it outlives the call.
+    unsafe {
+        let mut facts: libc::stat64 = std::mem::zeroed();
+        let known = next::fstat64(fd, (&raw mut facts).cast()) == 0;
+        known.then(|| facts.st_ino.cast_signed())
+    }
+}
+
 /// Another open file description of what `fd` is open on.
 fn reopen(fd: c_int, flags: c_int) -> io::Result<c_int> {
     let name = CString::new(format!("/proc/self/fd/{fd}"))?;

@@ -37,6 +37,18 @@ fn variable(fd: c_int) -> *mut *mut FILE {
     }
 }
 
+/// The stream that `stdin` is.
+pub fn input() -> *mut FILE {
+    // SAFETY: the C library's own variable.
+    unsafe { stdin }
+}
+
+/// The stream that `stdout` is.
+pub fn output() -> *mut FILE {
+    // SAFETY: the C library's own variable.
+    unsafe { stdout }
+}
+
 /// Before another file gets the number `fd`: what is in our stream belongs to the one before.
 pub fn before_change(fd: c_int) {
     let Some(pair) = usize::try_from(fd).ok().and_then(|fd| PAIRS.get(fd)) else { return };

@@ -36,6 +36,26 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
     open::close(descriptor_of(cookie))
 }
 
+/// `vdprintf`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn print(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int {
+    unsafe extern "C" {
+        fn vasprintf(to: *mut *mut c_char, format: *const c_char, list: *mut c_void) -> c_int;
+    }
+    let mut text = std::ptr::null_mut();
+    // SAFETY: the caller's promise; the text is the C library's until it is freed here.
+    unsafe {
+        let len = vasprintf(&raw mut text, format, list);
+        let Ok(room) = usize::try_from(len) else { return -1 };
+        let written = data::write(fd, text.cast(), room);
+        let _errno = errno::Keep::new();
+        libc::free(text.cast());
+        if written == room as isize { len } else { -1 }
+    }
+}
+
 /// `fopen` of a container, or of what is to become one; `None` if it is something else.
 ///
 /// # Safety

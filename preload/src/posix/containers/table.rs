@@ -27,6 +27,8 @@ pub(super) struct Open {
     pub(super) identity: (u64, u64),
     /// Access mode and status flags, as `fcntl` tells them.
     pub(super) flags: AtomicI32,
+    /// The descriptor that holds its locks; -1 as long as it never had any.
+    pub(super) locks: AtomicI32,
     references: AtomicUsize,
     lock: Lock,
     state: UnsafeCell<State>,
@@ -50,6 +52,11 @@ pub fn has(fd: c_int) -> bool {
     COUNT.load(Relaxed) != 0 && get(fd).is_some()
 }
 
+/// Whether any container is open.
+pub fn any() -> bool {
+    COUNT.load(Relaxed) != 0
+}
+
 /// The description of `fd`, if it is open on a container.
 #[inline]
 pub(super) fn get(fd: c_int) -> Option<&'static Open> {
@@ -65,6 +72,7 @@ pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) 
         path,
         identity,
         flags: AtomicI32::new(flags),
+        locks: AtomicI32::new(-1),
         references: AtomicUsize::new(0),
         lock: Lock::new(),
         state: UnsafeCell::new(state),

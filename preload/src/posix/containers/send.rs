@@ -1,0 +1,64 @@
+//! Bytes that the kernel would move between two descriptors, one of which is a container's.
+
+use super::super::errno;
+use super::super::symbols::next;
+use super::data::{pread, read, write};
+use super::table;
+use libc::{c_int, c_void, off64_t, size_t, ssize_t};
+
+/// Bytes that are moved at a time.
+const PIECE: usize = 1 << 20;
+
+/// `sendfile`, where one of both is a container.
+///
+/// # Safety
+/// `at` points to an offset or is null.
+pub unsafe fn between(to: c_int, from: c_int, at: *mut off64_t, len: size_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    let mut place = unsafe { at.as_ref() }.copied();
+    let (mut bytes, mut done) = (vec![0u8; len.min(PIECE)], 0);
+    while done < len {
+        let wanted = (len - done).min(PIECE);
+        let moved = piece(to, from, &mut bytes[..wanted], place);
+        match usize::try_from(moved) {
+            Ok(0) => break,
+            Ok(moved) => {
+                done += moved;
+                place = place.map(|place| place + moved as off64_t);
+            }
+            Err(_) if done > 0 => break,
+            Err(_) => return moved,
+        }
+    }
+    if let Some(place) = place {
+        // SAFETY: the caller's promise.
+        unsafe { *at = place };
+    }
+    done as ssize_t
+}
+
+/// Moves one piece; what was read and could not be written is as if it had not been read.
+fn piece(to: c_int, from: c_int, bytes: &mut [u8], place: Option<off64_t>) -> ssize_t {
+    let data = bytes.as_mut_ptr().cast::<c_void>();
+    let container = table::has(from);
+    // SAFETY: the bytes outlive the calls.
+    let got = unsafe {
+        match place {
+            Some(place) if container => pread(from, data, bytes.len(), place),
+            Some(place) => next::pread64(from, data, bytes.len(), place),
+            None if container => read(from, data, bytes.len()),
+            None => next::read(from, data, bytes.len()),
+        }
+    };
+    let Ok(len @ 1..) = usize::try_from(got) else { return got };
+    // SAFETY: as above.
+    let written =
+        unsafe { if table::has(to) { write(to, data, len) } else { next::write(to, data, len) } };
+    let left = len - usize::try_from(written).unwrap_or(0);
+    if left > 0 && place.is_none() {
+        let _errno = errno::Keep::new();
+        // SAFETY: plain numbers.
+        unsafe { next::lseek64(from, -(left as off64_t), libc::SEEK_CUR) };
+    }
+    written
+}
