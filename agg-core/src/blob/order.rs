@@ -26,6 +26,8 @@ pub(crate) enum Word {
     Ready = 3,
     /// Frames that were completely written: grows with each, before the writer is told.
     Done = 4,
+    /// Number of growths begun and ended: odd while one is under way.
+    Growths = 5,
 }
 
 /// Bytes of the file.

@@ -30,6 +30,7 @@ pub(crate) fn arrive(dir: &Dir) -> Result<Order> {
             order.store(Word::Next, next)?;
             order.store(Word::Size, manifest.size)?;
             order.store(Word::Truncations, 0)?;
+            order.store(Word::Growths, 0)?;
             order.store(Word::Ready, 1)?;
             order.arrive()?;
             return Ok(order);

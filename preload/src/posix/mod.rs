@@ -8,6 +8,7 @@
 //! dirty         bytes that were written and are not in the kernel yet
 //! spool         the memory that holds them, which outlives the process
 //! containers    files that are blob containers
+//! reach         whether the program's memory can be read
 //! late          writes of signal handlers that come in the middle
 //! settle        what must happen before anybody else looks
 //! open, data, manage, duplicate, process, foreign, stdio ...   what each function does
@@ -31,6 +32,7 @@ mod lock;
 mod manage;
 mod open;
 mod process;
+mod reach;
 mod reason;
 mod report;
 mod settle;

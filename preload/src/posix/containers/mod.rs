@@ -7,6 +7,7 @@
 //! data         reads, writes, positions
 //! facts        what `stat` tells        change   sizes, modes, synchronising
 //! names        calls with names         stream   streams of the C library
+//! numbers      calls by their numbers  mapped   shared mappings, which are copies
 //! ```
 //!
 //! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
@@ -15,7 +16,9 @@
 mod change;
 mod data;
 mod facts;
+mod mapped;
 mod names;
+mod numbers;
 mod open;
 mod placeholder;
 mod standard;
@@ -24,14 +27,19 @@ mod table;
 mod temporary;
 
 pub use change::{
-    allocate, allocate_number, change_mode, change_owner, change_times, refuse_lock, set_size,
-    synchronise,
+    allocate, allocate_number, change_mode, change_owner, change_times, change_times_coarsely,
+    ioctl, refuse_lock, set_size, synchronise, synchronise_all,
 };
-pub use data::{pread, preadv, pwrite, pwritev, read, readv, seek, write, writev};
+pub use data::{
+    pread, preadv, preadv2, pwrite, pwritev, pwritev2, read, readv, seek, write, writev,
+};
 pub use facts::fstat;
+pub use mapped::{forget_copies, has_copies};
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utimensat,
+    chmod, chown, faccessat, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink,
+    utime, utimensat, utimes,
 };
+pub use numbers::system_call;
 pub use open::{
     at_exit, attach, close, control, duplicate, forget, forget_range, in_child, map, open,
     settle_all,

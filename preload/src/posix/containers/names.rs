@@ -1,8 +1,8 @@
 //! Calls with names: what the kernel would do with a directory is done with the file that it is.
 
-use super::super::errno;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
+use super::super::{errno, reach};
 use super::open::named;
 use super::{change, facts, number, table};
 use agg_core::blob::{self, Container, is_container};
@@ -64,7 +64,7 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, path, to) };
+        unsafe { facts::tell(&known, path, 1, to) };
         Ok(())
     })
 }
@@ -88,7 +88,7 @@ pub unsafe fn statx(
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, path, to) };
+        unsafe { facts::tell_x(&known, path, 1, to) };
         Ok(())
     })
 }
@@ -224,4 +224,45 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         }
         Err(error) => Some(errno::fail(error) as c_int),
     }
+}
+
+/// `utimes`, `lutimes` and `futimesat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
+    meant(at, path, follow)?;
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    // SAFETY: the caller's promise.
+    match unsafe { change::finer(both.cast()) } {
+        // SAFETY: null or two times.
+        Ok(times) => unsafe { utimensat(at, path, change::pointer(times.as_ref()), flags) },
+        Err(error) => Some(errno::fail(error) as c_int),
+    }
+}
+
+/// `utime`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
+    meant(libc::AT_FDCWD, path, true)?;
+    if !both.is_null() && !reach::readable(both.cast(), size_of::<libc::utimbuf>()) {
+        return Some(errno::fail(libc::EFAULT) as c_int);
+    }
+    // SAFETY: null, or it can be read.
+    let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
+        [times.actime, times.modtime].map(|time| libc::timespec { tv_sec: time, tv_nsec: 0 })
+    });
+    // SAFETY: null or two times.
+    unsafe { utimensat(libc::AT_FDCWD, path, change::pointer(times.as_ref()), 0) }
+}
+
+/// `access`, `eaccess` and `faccessat`: the manifest has the mode of the file.
+pub fn faccessat(at: c_int, path: Name, wants: c_int, flags: c_int) -> Option<c_int> {
+    let container = meant(at, path, follows(flags))?;
+    let manifest = container.join("aggio-manifest");
+    let name = std::ffi::CString::new(manifest.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: the name is a C string.
+    Some(unsafe { next::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, flags) })
 }
