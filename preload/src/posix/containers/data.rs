@@ -2,6 +2,7 @@
 
 use super::super::symbols::next;
 use super::super::{errno, reach};
+use super::placeholder;
 use super::table::{self, Open, State};
 use super::told;
 use agg_core::Extent;
@@ -96,8 +97,10 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
     if len == 0 {
         return Ok(0);
     }
+    let appends = placeholder::status(fd) & libc::O_APPEND != 0;
+    let place_of_data = (!appends).then_some(start);
     let end = open.locked(|open, state| {
-        let end = store(open, state, buffers, start, len as u64)?;
+        let end = store(state, buffers, place_of_data, len as u64)?;
         if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
     })?;
     if matches!(place, Place::Position) {
@@ -106,22 +109,21 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
     Ok(len)
 }
 
-/// Stores the buffers; returns the file byte behind them.
+/// Stores the buffers from `start` on, or at the end; returns the file byte behind them.
 fn store(
-    open: &Open,
     state: &mut State,
     buffers: &[&[u8]],
-    start: u64,
+    start: Option<u64>,
     len: u64,
 ) -> agg_core::Result<u64> {
     let writer = state.writer()?;
-    if open.appends() {
+    let Some(start) = start else {
         let at = match buffers {
             [one] => writer.append(one)?,
             several => writer.append(&several.concat())?,
         };
         return Ok(at + len);
-    }
+    };
     let (mut pieces, mut at) = (Vec::with_capacity(buffers.len()), start);
     for buffer in buffers {
         pieces.push((at, *buffer));

@@ -128,7 +128,7 @@ fn take_away(path: &Path) -> agg_core::Result<()> {
     })?;
     for open in table::on(identity) {
         let remember = open.locked(|_, state| {
-            state.removed = Some(hidden.clone());
+            (state.removed, state.nameless) = (Some(hidden.clone()), true);
             Ok(())
         });
         // A signal handler that interrupts a call on this very file leaves the directory for later.

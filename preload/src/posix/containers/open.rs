@@ -14,7 +14,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The flag of `O_TMPFILE` alone, with which a directory is meant.
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
@@ -236,15 +235,12 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, kernel()),
         libc::F_GETFD | libc::F_SETFD => kernel(),
-        libc::F_GETFL => open.flags.load(Relaxed) | LARGE,
+        libc::F_GETFL => open.flags | placeholder::status(fd) | LARGE,
         libc::F_SETFL => {
-            let changes = libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOATIME;
             if argument as c_int & (libc::O_DIRECT | libc::O_ASYNC) != 0 {
                 return errno::fail(libc::EINVAL) as c_int;
             }
-            let old = open.flags.load(Relaxed);
-            open.flags.store(old & !changes | argument as c_int & changes, Relaxed);
-            0
+            placeholder::set_status(fd, argument as c_int)
         }
         libc::F_GETLK
         | libc::F_SETLK

@@ -20,6 +20,22 @@ const LINK: &[u8] = b"/memfd:aggio-container";
 /// free ones.
 pub(super) const ASIDE: c_int = 200;
 
+/// Status flags, which whoever shares the open file changes for all: the placeholder has them.
+pub(super) const STATUS: c_int = libc::O_APPEND | libc::O_NONBLOCK;
+
+/// The status flags of `fd` now.
+pub(super) fn status(fd: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    let flags = unsafe { next::fcntl(fd, libc::F_GETFL, 0) };
+    if flags < 0 { 0 } else { flags & STATUS }
+}
+
+/// Changes the status flags of `fd`; what `fcntl` returns.
+pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    unsafe { next::fcntl(fd, libc::F_SETFL, (flags & STATUS) as usize) }
+}
+
 /// A new placeholder, with the lowest free number.
 ///
 /// # Errors
@@ -43,7 +59,7 @@ pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
             libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
         let sealed = checked(next::fcntl(aside, libc::F_ADD_SEALS, seals as usize));
         let opened = if written == text.len() as isize && sealed.is_ok() {
-            reopen(aside, libc::O_WRONLY | flags & libc::O_CLOEXEC)
+            reopen(aside, libc::O_WRONLY | flags & (libc::O_CLOEXEC | STATUS))
         } else {
             Err(io::Error::last_os_error())
         };

@@ -3,12 +3,13 @@
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::number;
+use super::placeholder::STATUS;
 use agg_core::blob::{self, Container, Reader, Writer};
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 
 /// Descriptors from this number on are never ours.
@@ -25,8 +26,8 @@ pub(super) struct Open {
     pub(super) path: PathBuf,
     /// Device and inode of its directory.
     pub(super) identity: (u64, u64),
-    /// Access mode and status flags, as `fcntl` tells them.
-    pub(super) flags: AtomicI32,
+    /// Access mode and flags of the open file; those that can be changed are the placeholder's.
+    pub(super) flags: c_int,
     references: AtomicUsize,
     lock: Lock,
     state: UnsafeCell<State>,
@@ -40,6 +41,8 @@ pub(super) struct State {
     writer: Option<Box<Writer>>,
     /// Where it is since this process removed its name: it goes with the last descriptor.
     pub(super) removed: Option<PathBuf>,
+    /// Its name was removed by this process, or by its parent before this one was made.
+    pub(super) nameless: bool,
 }
 
 // SAFETY: what is no atomic is only touched with the lock, or never changes.
@@ -60,12 +63,18 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 
 /// Says that `fd` belongs to a new description.
 pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) {
-    let state = State { container: Some(container), reader: None, writer: None, removed: None };
+    let state = State {
+        container: Some(container),
+        reader: None,
+        writer: None,
+        removed: None,
+        nameless: false,
+    };
     let identity = identity_of(&path);
     let open = Box::leak(Box::new(Open {
         path,
         identity,
-        flags: AtomicI32::new(flags),
+        flags: flags & !STATUS,
         references: AtomicUsize::new(0),
         lock: Lock::new(),
         state: UnsafeCell::new(state),
@@ -120,7 +129,7 @@ impl Open {
     }
 
     fn access(&self) -> c_int {
-        self.flags.load(Relaxed) & libc::O_ACCMODE
+        self.flags & libc::O_ACCMODE
     }
 
     /// # Errors
@@ -137,12 +146,7 @@ impl Open {
 
     /// Whether a write returns when it is durable.
     pub(super) fn is_synchronous(&self) -> bool {
-        self.flags.load(Relaxed) & libc::O_DSYNC != 0
-    }
-
-    /// Whether writes go to the end.
-    pub(super) fn appends(&self) -> bool {
-        self.flags.load(Relaxed) & libc::O_APPEND != 0
+        self.flags & libc::O_DSYNC != 0
     }
 
     /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
