@@ -1,5 +1,6 @@
 //! A container that is open here: one reader for all who read it, one log for all who write it.
 
+use crate::files::seek_in_data;
 use crate::held;
 use crate::view::TTL;
 use agg_core::Extent;
@@ -10,6 +11,7 @@ use std::ffi::OsString;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Where a container lies whose name was removed while it was open.
@@ -25,8 +27,10 @@ pub(crate) struct Blob {
     reader: Reader,
     writer: RwLock<Option<Writer>>,
     uses: Mutex<Uses>,
-    /// When the reader was refreshed.
-    looked: Mutex<Instant>,
+    /// When the reader was refreshed, and how many changes there had been.
+    looked: Mutex<(Instant, u64)>,
+    /// Logs that were ended here: what was looked at before is old.
+    changes: AtomicU64,
     /// The container's path may go through this descriptor.
     _home: Option<Arc<OwnedFd>>,
 }
@@ -75,7 +79,8 @@ impl Blob {
             reader,
             writer: RwLock::default(),
             uses: Mutex::default(),
-            looked: Mutex::new(Instant::now()),
+            looked: Mutex::new((Instant::now(), 0)),
+            changes: AtomicU64::new(0),
             _home: home,
         })
     }
@@ -111,7 +116,8 @@ impl Blob {
 
     /// What is sealed is looked at as often as the kernel asks for attributes, all else every time.
     fn catch_up(&self) -> Result<()> {
-        let is_fresh = self.looked.lock().elapsed() < TTL;
+        let (when, changes) = *self.looked.lock();
+        let is_fresh = when.elapsed() < TTL && changes == self.changes.load(Ordering::Acquire);
         if is_fresh && self.reader.is_sealed() && self.writer.read().is_none() {
             return Ok(());
         }
@@ -120,7 +126,7 @@ impl Blob {
 
     /// Takes in everything that was written until now.
     pub(crate) fn refresh(&self) -> Result<()> {
-        let now = Instant::now();
+        let now = (Instant::now(), self.changes.load(Ordering::Acquire));
         self.told(self.reader.refresh())?;
         *self.looked.lock() = now;
         Ok(())
@@ -161,9 +167,15 @@ impl Blob {
     /// Closes the log, also when the file system ends before all files were closed.
     pub(crate) fn close_writer(&self) -> Result<()> {
         match self.writer.write().take() {
-            Some(writer) => self.told(writer.close()),
+            Some(writer) => self.ended(writer),
             None => Ok(()),
         }
+    }
+
+    fn ended(&self, writer: Writer) -> Result<()> {
+        let closed = writer.close();
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.told(closed)
     }
 
     /// Does something with the log, for which one is made if nobody has it open for writing.
@@ -173,9 +185,9 @@ impl Blob {
         }
         let writer = self.told(self.container.writer())?;
         let result = act(&writer);
-        let closed = writer.close();
+        let closed = self.ended(writer);
         let value = self.told(result)?;
-        self.told(closed)?;
+        closed?;
         Ok(value)
     }
 
@@ -210,6 +222,9 @@ impl Blob {
         let size = reader.size();
         if start >= size {
             return Err(rustix::io::Errno::NXIO.into());
+        }
+        if self.uses.lock().writers > 0 {
+            return seek_in_data(start, size, data);
         }
         let (mut place, mut window) = (start, 1 << 20);
         while place < size {

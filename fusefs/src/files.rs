@@ -64,12 +64,14 @@ impl View {
     ) -> Result<Opened> {
         let stat = rustix::fs::fstat(&file)?;
         let kept = self.tree.has_kept(id, View::stamp_of_plain(&stat));
-        let backing = self.passthrough.begin(id, || register(&file));
+        let access = rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE;
+        let writes = access != OFlags::RDONLY;
+        let backing = self.passthrough.begin(id, writes, || register(&file));
         let flags = match &backing {
             None if kept => FopenFlags::FOPEN_KEEP_CACHE,
             _ => FopenFlags::empty(),
         };
-        let open = Open::Plain { file, id };
+        let open = Open::Plain { file, id, writes };
         Ok(Opened { handle: self.handles.insert(open), flags, backing })
     }
 
@@ -141,7 +143,7 @@ impl View {
 
     pub(crate) fn end(&self, open: &Open) {
         match open {
-            Open::Plain { id, .. } => self.passthrough.end(*id),
+            Open::Plain { id, writes, .. } => self.passthrough.end(*id, *writes),
             Open::Directory(_) => {}
             Open::Blob { blob, id, writes } => {
                 let (unused, result) = blob.end(*writes);
@@ -228,7 +230,7 @@ impl View {
         let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
         match &*self.handles.get(handle)? {
             Open::Plain { file, .. } => Ok(rustix::fs::fallocate(file, mode, offset, length)?),
-            Open::Blob { blob, .. } => punch(blob, mode, Extent::new(offset, length)),
+            Open::Blob { blob, .. } => allocate_in(blob, mode, Extent::new(offset, length)),
             Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
         }
     }
@@ -241,6 +243,10 @@ impl View {
             _ => return Err(rustix::io::Errno::INVAL.into()),
         };
         let place = match &*self.handles.get(handle)? {
+            Open::Plain { file, id, .. } if self.passthrough.may_lag(*id) => {
+                let size = file.metadata()?.len();
+                seek_in_data(start, size, data)?
+            }
             Open::Plain { file, .. } => {
                 let to = if data { SeekFrom::Data(start) } else { SeekFrom::Hole(start) };
                 rustix::fs::seek(file, to)?
@@ -264,19 +270,29 @@ fn stamp(blob: &Blob) -> Result<Option<Stamp>> {
     Ok((reader.is_sealed() && found.sealed).then_some(stamp))
 }
 
-fn punch(blob: &Blob, mode: FallocateFlags, range: Extent) -> Result<()> {
+/// Logs take room when they are written: none is reserved, but holes, zeros and sizes can be had.
+fn allocate_in(blob: &Blob, mode: FallocateFlags, range: Extent) -> Result<()> {
     let keeps = mode.contains(FallocateFlags::KEEP_SIZE);
     let what = mode - FallocateFlags::KEEP_SIZE;
-    let is_hole = what == FallocateFlags::PUNCH_HOLE && keeps;
-    if !is_hole && what != FallocateFlags::ZERO_RANGE {
-        // A log cannot promise room for bytes that are to be written later.
+    let empties = what == FallocateFlags::ZERO_RANGE || what == FallocateFlags::PUNCH_HOLE && keeps;
+    if !empties && !what.is_empty() {
         return Err(rustix::io::Errno::OPNOTSUPP.into());
     }
     blob.write(|log| {
-        log.punch(range)?;
-        let end = range.offset.saturating_add(range.len);
-        if !keeps && end > log.size()? { log.set_size(end) } else { Ok(()) }
+        if empties {
+            log.punch(range)?;
+        }
+        if keeps { Ok(()) } else { log.grow(range.offset.saturating_add(range.len)) }
     })
+}
+
+/// A file of which every byte counts as data, because the kernel may have bytes of a mapping that it has not passed on;
+/// its end counts as a hole.
+pub(crate) fn seek_in_data(start: u64, size: u64, data: bool) -> Result<u64> {
+    if start >= size {
+        return Err(rustix::io::Errno::NXIO.into());
+    }
+    Ok(if data { start } else { size })
 }
 
 fn read_fully(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a handle stands for.
 pub(crate) enum Open {
     /// A file that is shown as it is.
-    Plain { file: File, id: u64 },
+    Plain { file: File, id: u64, writes: bool },
     /// A container.
     Blob { blob: Arc<Blob>, id: u64, writes: bool },
     /// A directory.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Decision {
     opens: usize,
+    writers: usize,
     backing: Option<Arc<BackingId>>,
 }
 
@@ -36,14 +37,17 @@ impl Passthrough {
     pub(crate) fn begin(
         &self,
         id: u64,
+        writes: bool,
         register: impl FnOnce() -> Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
         let mut open = self.open.lock();
         let decision = open.entry(id).or_insert_with(|| Decision {
             opens: 0,
+            writers: 0,
             backing: self.register(register).map(Arc::new),
         });
         decision.opens += 1;
+        decision.writers += usize::from(writes);
         decision.backing.clone()
     }
 
@@ -61,11 +65,18 @@ impl Passthrough {
         }
     }
 
+    /// Whether the kernel may have bytes of a mapping that are not in the backing file.
+    pub(crate) fn may_lag(&self, id: u64) -> bool {
+        let open = self.open.lock();
+        open.get(&id).is_some_and(|decision| decision.backing.is_none() && decision.writers > 0)
+    }
+
     /// A file is closed.
-    pub(crate) fn end(&self, id: u64) {
+    pub(crate) fn end(&self, id: u64, writes: bool) {
         let mut open = self.open.lock();
         if let Some(decision) = open.get_mut(&id) {
             decision.opens = decision.opens.saturating_sub(1);
+            decision.writers = decision.writers.saturating_sub(usize::from(writes));
             if decision.opens == 0 {
                 open.remove(&id);
             }

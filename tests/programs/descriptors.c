@@ -1,6 +1,9 @@
 // Random operations on several descriptors, and what each of them returned.
 //
-//   descriptors SEED CASES OPERATIONS DIRECTORY
+//   descriptors SEED CASES OPERATIONS DIRECTORY [file|container]
+//
+// With `file` and `container` what a container refuses is not done to a file, and must fail for a container with an error
+// that is documented (docs/containers.md). Where its holes are is its own affair.
 //
 // The same arguments give the same operations; whatever differs between two runs, apart from times, is the system's
 // doing. The account is kept in memory that children share and written at the end, so that writing it changes nothing.
@@ -36,6 +39,8 @@ static char data[BIG];
 static int in_child;
 // A calm case has no child and nothing that a file of its own rule would be left to the kernel for.
 static int calm;
+// What is done about operations that containers refuse.
+static enum { DONE, LEFT_OUT, REFUSED } refusals;
 extern char **environ;
 
 static uint64_t next(void) {
@@ -64,6 +69,20 @@ static unsigned hash(const char *bytes, size_t n) {
 static void got(const char *what, int fd, long value) {
   result(what, fd, value);
   if (value > 0) tell("  %08x\n", hash(data, value));
+}
+
+// Whether an operation that containers refuse is not to be done.
+static int left_out(const char *what) {
+  if (refusals == LEFT_OUT) tell("%s refused\n", what);
+  return refusals == LEFT_OUT;
+}
+// Whether it was refused, as it must be by a container.
+static int refused(const char *what, long value, const int *errors) {
+  if (refusals != REFUSED) return 0;
+  while (*errors && (value != -1 || errno != *errors)) errors++;
+  if (*errors) tell("%s refused\n", what);
+  else tell("%s = %ld %d, and was to be refused\n", what, value, errno);
+  return 1;
 }
 
 static const char *name(int file) {
@@ -131,7 +150,12 @@ static void write_one(int fd) {
     case 1: result("pwrite", fd, pwrite(fd, data, n, place())); break;
     case 2: { int c = vectors(v, n); result("pwritev", fd, pwritev(fd, v, c, place())); break; }
     case 3: result("syscall write", fd, syscall(SYS_write, fd, data, n)); break;
-    case 4: result("dprintf", fd, dprintf(fd, "%d and %d", (int)n, fd)); break;
+    case 4: {
+      if (left_out("dprintf")) break;
+      int r = dprintf(fd, "%d and %d", (int)n, fd);
+      if (!refused("dprintf", r, (int[]){EPERM, EBADF, 0})) result("dprintf", fd, r);
+      break;
+    }
     case 5: { int c = vectors(v, n); result("pwritev2", fd, pwritev2(fd, v, c, below(2) ? -1 : (off_t)below(5000), 0)); break; }
     default: result("write", fd, write(fd, data, n));
   }
@@ -150,6 +174,7 @@ static void read_one(int fd) {
 static void seek_one(int fd) {
   static const int whence[] = {SEEK_SET, SEEK_SET, SEEK_CUR, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 99};
   int w = whence[below(8)];
+  if (refusals && (w == SEEK_DATA || w == SEEK_HOLE)) return;
   off_t to = w == SEEK_CUR || w == SEEK_END ? (off_t)below(400) - 200 : place();
   tell("%ld %d ", (long)to, w);
   result("lseek", fd, below(4) ? lseek(fd, to, w) : syscall(SYS_lseek, fd, to, w));
@@ -199,22 +224,35 @@ static void resize(int fd) {
   }
 }
 static void between(int one, int two) {
+  static const int errors[] = {EBADF, EPERM, EXDEV, EINVAL, 0};
   off_t at = below(3000), there = below(3000);
-  size_t n = below(5000);
-  int p[2];
-  switch (below(4)) {
-    case 0: result("copy_file_range", one, copy_file_range(one, below(2) ? &at : NULL, two, below(2) ? &there : NULL, n, 0)); break;
-    case 1: result("sendfile", one, sendfile(two, one, below(2) ? &at : NULL, n)); break;
+  size_t n = 1 + below(5000);
+  int p[2], with = below(2), r, kind = below(4);
+  if (left_out("between")) return;
+  switch (kind) {
+    case 0:
+      r = copy_file_range(one, with ? &at : NULL, two, with ? &there : NULL, n, 0);
+      if (!refused("between", r, errors)) result("copy_file_range", one, r);
+      break;
+    case 1:
+      r = sendfile(two, one, with ? &at : NULL, n);
+      if (!refused("between", r, errors)) result("sendfile", one, r);
+      break;
     case 2:
       if (pipe(p)) exit(9);
-      result("splice", one, splice(one, NULL, p[1], NULL, n, SPLICE_F_NONBLOCK));
-      result("splice", two, splice(p[0], NULL, two, NULL, n, SPLICE_F_NONBLOCK));
+      if (refusals && write(p[1], "to be spliced", 13) != 13) exit(9);
+      r = splice(one, NULL, p[1], NULL, n, SPLICE_F_NONBLOCK);
+      if (refusals == DONE) result("splice", one, r);
+      else if (r != -1) tell("splice from a container: %d\n", r);
+      r = splice(p[0], NULL, two, NULL, n, SPLICE_F_NONBLOCK);
+      if (!refused("between", r, errors)) result("splice", two, r);
       close(p[0]);
       close(p[1]);
       break;
     default:
       if (socketpair(AF_UNIX, SOCK_STREAM, 0, p)) exit(9);
-      result("sendfile", one, sendfile(p[0], one, NULL, n));
+      r = sendfile(p[0], one, NULL, n);
+      if (!refused("between", r, errors)) result("sendfile", one, r);
       close(p[0]);
       close(p[1]);
   }
@@ -223,7 +261,9 @@ static void map(int fd) {
   struct stat facts;
   if (fstat(fd, &facts) || facts.st_size == 0) return;
   int writes = below(2);
+  if (writes && left_out("mmap")) return;
   char *at = mmap(NULL, facts.st_size, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+  if (writes && refused("mmap", at == MAP_FAILED ? -1 : 0, (int[]){ENODEV, 0})) return;
   result("mmap", fd, at == MAP_FAILED ? -1 : 0);
   if (at == MAP_FAILED) return;
   tell("  %08x\n", hash(at, facts.st_size));
@@ -232,7 +272,14 @@ static void map(int fd) {
 }
 static void control(int fd) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_CUR, .l_len = 10};
-  switch (below(7)) {
+  int kind = below(7);
+  if (kind >= 2 && kind <= 4 && refusals) {
+    if (left_out("lock")) return;
+    int r = kind == 2 ? fcntl(fd, F_SETLK, &lock) : kind == 3 ? flock(fd, LOCK_SH | LOCK_NB) : lockf(fd, F_TLOCK, 10);
+    refused("lock", r, (int[]){ENOLCK, EBADF, 0});
+    return;
+  }
+  switch (kind) {
     case 0: result("F_SETFL", fd, fcntl(fd, F_SETFL, below(2) ? O_APPEND : 0)); break;
     case 1: result("F_GETFL", fd, fcntl(fd, F_GETFL)); break;
     case 2: result("F_SETLK", fd, fcntl(fd, F_SETLK, &lock)); break;
@@ -244,10 +291,17 @@ static void control(int fd) {
 }
 static void names(void) {
   const char *one = name(below(FILES)), *two = name(below(FILES));
+  // A container that another process removes is gone.
+  if (in_child && refusals) return;
   switch (below(4)) {
     case 0: result("rename", -1, rename(one, two)); break;
     case 1: result("unlink", -1, unlink(one)); break;
-    case 2: result("link", -1, link(one, two)); break;
+    case 2: {
+      if (left_out("link")) break;
+      int r = link(one, two);
+      if (!refused("link", r, (int[]){EPERM, ENOENT, EEXIST, 0})) result("link", -1, r);
+      break;
+    }
     default: result("renameat2", -1, renameat2(AT_FDCWD, one, AT_FDCWD, two, RENAME_EXCHANGE));
   }
 }
@@ -255,10 +309,12 @@ static void asynchronous(int fd) {
   fill(200);
   struct aiocb block = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 200, .aio_offset = below(3000)};
   const struct aiocb *list[] = {&block};
-  int r = below(2) ? aio_write(&block) : aio_read(&block);
-  result("aio", fd, r);
-  if (r) return;
-  while (aio_error(&block) == EINPROGRESS) aio_suspend(list, 1, NULL);
+  if (left_out("aio")) return;
+  int r = block.aio_offset % 2 ? aio_write(&block) : aio_read(&block);
+  if (refusals == DONE) result("aio", fd, r);
+  while (!r && aio_error(&block) == EINPROGRESS) aio_suspend(list, 1, NULL);
+  if (refusals && !r) errno = aio_error(&block), r = aio_return(&block);
+  if (refused("aio", r, (int[]){EPERM, EBADF, 0}) || r) return;
   tell("  aio_error %d %ld\n", aio_error(&block), (long)aio_return(&block));
 }
 // A stream on a file of its own: how much of a file a stream reads ahead is not ours to compare.
@@ -394,7 +450,8 @@ static void dump(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5 || chdir(argv[4])) return 2;
+  if (argc < 5 || chdir(argv[4])) return 2;
+  if (argc > 5) refusals = strcmp(argv[5], "file") ? REFUSED : LEFT_OUT;
   account = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   used = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (account == MAP_FAILED || used == MAP_FAILED) return 3;

@@ -1,6 +1,6 @@
 // Ways around write(2): whoever looks at a file, or writes to it, by any of them sees what was written before.
 //
-//   leaks FILE HELPER     HELPER is a program that appends standard input's bytes to descriptor 9
+//   leaks FILE HELPER [one name]     HELPER is a program that appends standard input's bytes to descriptor 9
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -74,6 +74,17 @@ static void splices(int fd) {
   holds(57, "9spliced");
   close(p[0]), close(p[1]);
 }
+static void tees(int fd) {
+  int p[2], q[2];
+  struct iovec v = {"vmspliced", 9};
+  if (pipe(p) || pipe(q)) exit(9);
+  expect(vmsplice(p[1], &v, 1, 0) == 9, "9 bytes are in the pipe");
+  expect(tee(p[0], q[1], 9, 0) == 9, "and in another one");
+  expect(splice(q[0], NULL, fd, NULL, 9, 0) == 9, "9 bytes are spliced in, at the position");
+  expect(write(fd, "!", 1) == 1, "a write after it");
+  holds(60, "9vmspliced!");
+  close(p[0]), close(p[1]), close(q[0]), close(q[1]);
+}
 static void copies(int fd) {
   loff_t from = 40, to = 50;
   expect(copy_file_range(fd, &from, fd, &to, 10, 0) == 10, "10 bytes are copied");
@@ -86,6 +97,14 @@ static void maps(int fd) {
   at[49] = 'm';
   expect(write(fd, "after", 5) == 5, "a write after it");
   holds(55, "8mafter");
+  munmap(at, 50);
+}
+static void maps_privately(int fd) {
+  char *at = mmap(NULL, 50, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  expect(at != MAP_FAILED && !memcmp(at + 40, "0123456789", 10), "the bytes are mapped");
+  at[49] = 'p';
+  expect(write(fd, "after", 5) == 5, "a write after it");
+  holds(55, "89after");
   munmap(at, 50);
 }
 static void calls(int fd) {
@@ -147,6 +166,62 @@ static void helps(int fd) {
   expect(write(fd, "back", 4) == 4, "a write after it");
   holds(60, "9staticback");
 }
+// As a program does that has no C library.
+static long raw(long number, long a, long b, long c, long d) {
+#if defined __x86_64__
+  long result;
+  register long r10 __asm__("r10") = d;
+  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+  return result;
+#else
+  return syscall(number, a, b, c, d);
+#endif
+}
+static void raw_child(int fd) {
+  int status;
+  pid_t child = fork();
+  if (child == 0) {
+    char got[10];
+    if (raw(SYS_pread64, fd, (long)got, 10, 40) != 10 || memcmp(got, "0123456789", 10)) _exit(1);
+    _exit(raw(SYS_write, fd, (long)"raw", 3, 0) != 3);
+  }
+  waitpid(child, &status, 0);
+  expect(status == 0, "the child reads and writes");
+  expect(write(fd, "back", 4) == 4, "a write after it");
+  holds(57, "9rawback");
+}
+static void reopens(int fd) {
+  char name[60], got[60];
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  int other = open(name, O_RDWR);
+  expect(other >= 0 && read(other, got, 60) == 50 && !memcmp(got + 40, "0123456789", 10), "the bytes are read");
+  expect(write(other, "again", 5) == 5 && pread(fd, got, 10, 45) == 10 && !memcmp(got, "56789again", 10), "a write through it");
+  expect(write(fd, "b", 1) == 1, "the position is not shared");
+  holds(55, "9bgain");
+  close(other);
+}
+static void executes(int fd) {
+  static const char script[] = "#!/bin/sh\necho executed\n";
+  char *arguments[] = {"script", NULL}, name[60], line[60] = "";
+  int p[2];
+  if (pipe(p) || ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) exit(9);
+  for (const char *at = script; *at; at++) if (write(fd, at, 1) != 1) exit(9);
+  fchmod(fd, 0755);
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  pid_t child = fork();
+  if (child == 0) {
+    // Nobody may have it open for writing, and the script is read by its interpreter.
+    int own = open(name, O_RDONLY);
+    close(fd), dup2(p[1], 1), fcntl(own, F_SETFD, 0);
+    fexecve(own, arguments, arguments + 1);
+    _exit(1);
+  }
+  close(p[1]), close(fd);
+  expect(read(p[0], line, 59) == 9 && !strcmp(line, "executed\n"), "the script runs");
+  close(p[0]);
+  waitpid(child, NULL, 0);
+  expect(open(file, O_RDWR) == fd, "the number is the lowest free one");
+}
 static void passes(int fd) {
   int s[2], got = -1, status;
   socketpair(AF_UNIX, SOCK_DGRAM, 0, s);
@@ -198,12 +273,16 @@ static void links(int fd) {
 int main(int argc, char **argv) {
   static const struct { const char *name; void (*run)(int); } ways[] = {
       {"sendfile", sends}, {"splice", splices}, {"copy_file_range", copies}, {"mmap", maps}, {"syscall", calls},
+      {"tee and vmsplice", tees}, {"private mmap", maps_privately}, {"child without the library", raw_child}, {"/proc/self/fd", reopens},
+      {"fexecve", executes},
       {"aio", asks}, {"static child", helps}, {"descriptor in a message", passes}, {"stream", streams},
       {"hard link", links}, {"libaio", queues}, {"io_uring", rings}};
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   file = argv[1], helper = argv[2];
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     what = ways[i].name;
+    // A container has one name.
+    if (argc > 3 && ways[i].run == links) continue;
     int fd = fresh();
     ways[i].run(fd);
     expect(close(fd) == 0, "close");

@@ -7,9 +7,12 @@
 //! With `AGGIO_TESTS=require` (as `make check` sets it) a missing MPI or library is a failure; without it the
 //! tests that need them say so and pass, so that `cargo test` is useful on a machine without an MPI.
 
+mod account;
 pub mod battery;
 mod directory;
+mod factor;
 pub mod faults;
+pub mod fsx;
 pub mod hosts;
 mod job;
 mod library;
@@ -20,7 +23,9 @@ mod program;
 mod strace;
 pub mod works;
 
+pub use account::first_difference;
 pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
+pub use factor::factor;
 pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};

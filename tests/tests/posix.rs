@@ -1,6 +1,6 @@
 //! Programs without MPI on files of `AGGIO_POSIX`: they behave as they do without the library.
 
-use aggio_tests::{Directory, compile_plain, library};
+use aggio_tests::{Directory, compile_plain, factor, first_difference, library};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -33,11 +33,6 @@ fn spools(directory: &Path) -> usize {
     std::fs::read_dir(directory.join("spool")).expect("the spool directory").count()
 }
 
-/// How often longer the random tests are (`AGGIO_TEST_FACTOR`).
-fn factor() -> usize {
-    std::env::var("AGGIO_TEST_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
-
 /// The account of random operations in an empty directory.
 fn account(mode: Option<(&str, &Path)>, seed: usize, cases: usize) -> String {
     let directory = Directory::new();
@@ -56,16 +51,6 @@ fn account(mode: Option<(&str, &Path)>, seed: usize, cases: usize) -> String {
     String::from_utf8_lossy(&run.stdout).into_owned()
 }
 
-/// The first difference, with what was done before it.
-fn difference(native: &str, served: &str) -> Option<String> {
-    let (native, served): (Vec<_>, Vec<_>) = (native.lines().collect(), served.lines().collect());
-    let longest = native.len().max(served.len());
-    let at = (0..longest).find(|index| native.get(*index) != served.get(*index))?;
-    let case = native[..at.min(native.len())].iter().rposition(|line| line.starts_with("case "));
-    let before = native[case.unwrap_or(0)..at.min(native.len())].join("\n");
-    Some(format!("{before}\nnatively {:?}, served {:?}", native.get(at), served.get(at)))
-}
-
 #[test]
 fn random_operations_on_descriptors_give_what_they_give_without_the_library() {
     let Some(library) = library() else { return };
@@ -74,9 +59,8 @@ fn random_operations_on_descriptors_give_what_they_give_without_the_library() {
         let (seed, cases) = (1 + part * 500, 500);
         let native = account(None, seed, cases);
         for mode in MODES {
-            if let Some(difference) =
-                difference(&native, &account(Some((mode, &library)), seed, cases))
-            {
+            let served = account(Some((mode, &library)), seed, cases);
+            if let Some(difference) = first_difference(&native, &served) {
                 panic!("mode {mode}: {difference}");
             }
         }

@@ -26,9 +26,11 @@ pub(crate) enum Word {
     Ready = 3,
     /// Frames that were completely written: grows with each, before the writer is told.
     Done = 4,
+    /// Number of growths begun and ended: odd while one is under way.
+    Growths = 5,
     /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`: each
     /// change would cost two requests.
-    Uncounted = 5,
+    Uncounted = 6,
 }
 
 /// Bytes of the file.
@@ -171,6 +173,26 @@ impl Order {
         }
     }
 
+    /// Takes `n` sequence numbers: the first, and the number of growths before that.
+    pub(crate) fn take(&self, n: u64) -> Result<(u64, u64)> {
+        if self.mapping.is_some() {
+            let growths = self.load(Word::Growths)?;
+            return Ok((self.add(Word::Next, n)?, growths));
+        }
+        let _lock = self.locked(Byte::Words)?;
+        let mut words = [0; BYTES];
+        self.file.read_exact_at(&mut words, 0).map_err(|e| self.fail("pread", &e))?;
+        let word = |word: Word| {
+            let place = word as usize * 8;
+            words[place..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let (first, growths) = (word(Word::Next), word(Word::Growths));
+        let next = first.wrapping_add(n).to_le_bytes();
+        let place = Word::Next as u64 * 8;
+        self.file.write_all_at(&next, place).map_err(|e| self.fail("pwrite", &e))?;
+        Ok((first, growths))
+    }
+
     /// Makes a word at least `n`.
     pub(crate) fn raise(&self, word: Word, n: u64) -> Result<()> {
         match &self.mapping {
@@ -300,6 +322,9 @@ mod tests {
         let mapped = Order::open(&dir, 0o600, true).unwrap();
         let locked = Order::open(&dir, 0o600, false).unwrap();
         assert!(mapped.is_counted().unwrap() && !locked.is_counted().unwrap());
+        mapped.store(Word::Growths, 4).unwrap();
+        assert_eq!((mapped.take(3).unwrap(), locked.take(2).unwrap()), ((0, 4), (3, 4)));
+        assert_eq!(mapped.load(Word::Next).unwrap(), 5);
         locked.store(Word::Uncounted, 1).unwrap();
         assert!(!mapped.is_counted().unwrap());
     }

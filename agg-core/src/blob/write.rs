@@ -9,6 +9,7 @@ use super::order::{Order, Word};
 use super::read::Reader;
 use super::seal;
 use crate::{Error, ErrorClass, Extent, Result};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Writes to a container. Every writer has a log of its own; what it wrote is seen by readers that are
@@ -118,19 +119,28 @@ impl Writer {
 
     fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
         let counting = self.order.is_counting();
-        let truncations = {
+        let (truncations, growths) = {
             let mut log = self.log();
             let truncations = if counting { self.order.load(Word::Truncations)? } else { 0 };
-            let seq = self.order.add(Word::Next, pieces)?;
-            let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
-            log.append(&self.shared.dir, &words, data)?;
-            if !counting {
-                return Ok(());
-            }
-            self.order.add(Word::Done, 1)?;
-            truncations
+            (truncations, self.frame(&mut log, strips, pieces, data)?)
         };
-        self.order.raise(Word::Size, end)?;
+        if counting {
+            self.order.raise(Word::Size, end)?;
+        }
+        // Either this write sees the growth, or the growth sees the size, or the frame where sizes are not kept.
+        fence(Ordering::SeqCst);
+        if growths % 2 == 1 || self.order.load(Word::Growths)? != growths {
+            // A growth that did not know of these bytes may have cut them off: they come after it.
+            let mut log = self.log();
+            let _turn = self.order.turn()?;
+            self.frame(&mut log, strips, pieces, data)?;
+            if counting {
+                self.order.raise(Word::Size, end)?;
+            }
+        }
+        if !counting {
+            return Ok(());
+        }
         if truncations % 2 == 1 || self.order.load(Word::Truncations)? != truncations {
             // The lock alone does not keep threads with the same writer apart.
             let _log = self.log();
@@ -138,6 +148,17 @@ impl Writer {
             self.count_size()?;
         }
         Ok(())
+    }
+
+    /// Appends a frame of data to the log; the number of growths before it.
+    fn frame(&self, log: &mut Log, strips: &[Strip], pieces: u64, data: &[&[u8]]) -> Result<u64> {
+        let (seq, growths) = self.order.take(pieces)?;
+        let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
+        log.append(&self.shared.dir, &words, data)?;
+        if self.order.is_counting() {
+            self.order.add(Word::Done, 1)?;
+        }
+        Ok(growths)
     }
 
     /// The size word, which a truncation that was killed may have left wrong.
@@ -184,14 +205,40 @@ impl Writer {
         possible(0, size)?;
         let mut log = self.log();
         let _turn = self.order.turn()?;
+        self.cut(&mut log, size)
+    }
+
+    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write meanwhile stays.
+    ///
+    /// # Errors
+    ///
+    /// If no file can have this size, or it could not be stored.
+    pub fn grow(&self, end: u64) -> Result<()> {
+        possible(0, end)?;
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        let growths = self.order.load(Word::Growths)?;
+        // One that was killed has left the number odd.
+        self.order.store(Word::Growths, growths | 1)?;
+        fence(Ordering::SeqCst);
+        let stored = match self.settled_size() {
+            Ok(size) if size < end => self.cut(&mut log, end),
+            other => other.map(drop),
+        };
+        self.order.store(Word::Growths, (growths | 1) + 1)?;
+        stored
+    }
+
+    /// Sets the size; the caller has the turn.
+    fn cut(&self, log: &mut Log, size: u64) -> Result<()> {
         if !self.order.is_counted()? {
-            return self.event(&mut log, Kind::Truncate, Extent::new(size, 0));
+            return self.event(log, Kind::Truncate, Extent::new(size, 0));
         }
         if self.order.load(Word::Truncations)? % 2 == 1 {
             self.count_size()?;
         }
         self.order.add(Word::Truncations, 1)?;
-        let stored = self.event(&mut log, Kind::Truncate, Extent::new(size, 0));
+        let stored = self.event(log, Kind::Truncate, Extent::new(size, 0));
         if stored.is_ok() {
             self.order.store(Word::Size, size)?;
         }

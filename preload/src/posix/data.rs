@@ -2,7 +2,7 @@
 
 use super::files::{Access, Description, File, Held};
 use super::symbols::next;
-use super::{ahead, descriptors, dirty, errno, settle};
+use super::{ahead, descriptors, dirty, errno, reach, settle};
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -115,7 +115,9 @@ fn is_straight(description: &Description) -> bool {
 /// `vectors` points to `count` vectors.
 unsafe fn gather(vectors: *const iovec, count: c_int) -> Option<([Run; 16], usize, usize)> {
     let mut runs = [(std::ptr::null(), 0); 16];
-    if vectors.is_null() || !(1..=VECTORS.min(16)).contains(&count) {
+    if !(1..=VECTORS.min(16)).contains(&count)
+        || !reach::readable(vectors.cast(), count as usize * size_of::<iovec>())
+    {
         return None;
     }
     let mut total = 0usize;
@@ -126,6 +128,12 @@ unsafe fn gather(vectors: *const iovec, count: c_int) -> Option<([Run; 16], usiz
         total = total.checked_add(vector.iov_len).filter(|total| *total <= dirty::LARGE)?;
     }
     Some((runs, count as usize, total))
+}
+
+/// Whether all of it can be read; if not, the kernel says so.
+#[inline]
+fn all_readable(runs: &[Run]) -> bool {
+    runs.iter().all(|run| reach::readable(run.0, run.1))
 }
 
 /// A write at the position of the description.
@@ -167,7 +175,8 @@ unsafe fn at_position(
 unsafe fn interrupting(fd: c_int, runs: &[Run], total: usize) -> Option<ssize_t> {
     let file = descriptors::get(fd)?.file()?;
     // SAFETY: the caller's promise.
-    let taken = runs.iter().all(|run| unsafe { file.late.take(fd, run.0, run.1) });
+    let taken =
+        all_readable(runs) && runs.iter().all(|run| unsafe { file.late.take(fd, run.0, run.1) });
     taken.then_some(total as ssize_t)
 }
 
@@ -186,7 +195,8 @@ unsafe fn place(
     if held.error != 0 {
         return Verdict::Failed(held.take_error());
     }
-    if !dirty::wanted(file, held, description, total) || !track(description) {
+    if !dirty::wanted(file, held, description, total) || !all_readable(runs) || !track(description)
+    {
         return prepare(file, held, description);
     }
     let position = description.position();
@@ -270,7 +280,7 @@ unsafe fn at_offset(
     }
     // The end of the largest file may be anywhere; what is far away the kernel shall judge.
     let near = (0..=held.accepted.max(1 << 30) as i64).contains(&offset);
-    if near && dirty::wanted(file, held, description, total) {
+    if near && dirty::wanted(file, held, description, total) && all_readable(runs) {
         if let Err(error) = dirty::make_room(file, held, offset as u64, total) {
             return errno::fail(error);
         }

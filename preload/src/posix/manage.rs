@@ -2,7 +2,7 @@
 
 use super::reason::Reason;
 use super::symbols::next;
-use super::{ahead, errno, settle};
+use super::{ahead, errno, reach, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -52,6 +52,9 @@ pub unsafe fn map(
     fd: c_int,
     offset: off64_t,
 ) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 {
+        reach::forget();
+    }
     if flags & libc::MAP_ANONYMOUS == 0 {
         settle::demote(fd, Reason::Mapped);
     }

@@ -9,6 +9,7 @@
 //! ahead         bytes that were read before the program asks for them
 //! spool         the memory that holds them, which outlives the process
 //! containers    files that are blob containers
+//! reach         whether the program's memory can be read
 //! late          writes of signal handlers that come in the middle
 //! settle        what must happen before anybody else looks
 //! execute, environment   programs that are started: these may be containers, or inherit them
@@ -37,6 +38,7 @@ mod lock;
 mod manage;
 mod open;
 mod process;
+mod reach;
 mod reason;
 mod report;
 mod settle;

@@ -16,7 +16,7 @@ use super::errno;
 use super::reason::Reason;
 use super::{
     causal, containers, data, descriptors, duplicate, environment, execute, foreign, manage, open,
-    process, settle, spawn, state, stdio, wide,
+    process, reach, settle, spawn, state, stdio, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -336,7 +336,7 @@ table! {
         container { containers::preadv(fd, vectors, count, offset) };
     fd [preadv2 preadv64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) }
-        container { if offset == -1 { containers::readv(fd, vectors, count) } else { containers::preadv(fd, vectors, count, offset) } };
+        container { containers::preadv2(fd, vectors, count, offset, flags) };
 
     // Writing.
     out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
@@ -353,7 +353,7 @@ table! {
         container { settle::causal(); containers::pwritev(fd, vectors, count, offset) };
     out [pwritev2 pwritev64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
-        container { if offset == -1 { containers::writev(fd, vectors, count) } else { containers::pwritev(fd, vectors, count, offset) } };
+        container { containers::pwritev2(fd, vectors, count, offset, flags) };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
         = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) }
         container { settle::causal(); containers::print(fd, format, arguments) };
@@ -395,7 +395,8 @@ table! {
     fd [sync_file_range] (fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int
         = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) }
         container { containers::synchronise(fd) };
-    path [syncfs] (fd: c_int) -> c_int = {};
+    any [syncfs] (fd: c_int) -> c_int
+        = { settle::all(); if containers::has(fd) { containers::synchronise_all(fd) } else { next::syncfs(fd) } };
     path [sync] () -> () = {};
     fd [flock] (fd: c_int, operation: c_int) -> c_int
         = { manage::changed(fd, || next::flock(fd, operation)) }
@@ -404,7 +405,8 @@ table! {
         = { settle::settle(fd, None); next::lockf64(fd, command, len) }
         container { containers::lockf(fd, command, len) };
     fd [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int
-        = { manage::ioctl(fd, request, argument) };
+        = { manage::ioctl(fd, request, argument) }
+        container { containers::ioctl(fd, request, argument) };
     fd [fchmod] (fd: c_int, mode: mode_t) -> c_int
         = { manage::drained(fd, || next::fchmod(fd, mode)) }
         container { containers::change_mode(fd, mode) };
@@ -416,7 +418,7 @@ table! {
         container { containers::change_times(fd, times) };
     fd [futimes] (fd: c_int, times: Any) -> c_int
         = { manage::drained(fd, || next::futimes(fd, times)) }
-        container { containers::utimes(fd, std::ptr::null(), times, 0).unwrap_or(-1) };
+        container { containers::change_times_coarsely(fd, times) };
     fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
         = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) }
         container { errno::fail(libc::EOPNOTSUPP) as c_int };
@@ -426,8 +428,32 @@ table! {
         = { if flags & libc::MAP_ANONYMOUS == 0 && containers::has(fd) {
             containers::map(address, len, protection, flags, fd, offset)
         } else {
+            if flags & libc::MAP_FIXED != 0 { containers::forget_copies(address as usize, len); }
             manage::map(address, len, protection, flags, fd, offset)
         } };
+    any [munmap] (address: Any, len: size_t) -> c_int
+        = { reach::forget(); containers::forget_copies(address as usize, len); next::munmap(address, len) };
+    any [mremap] (address: Any, len: size_t, new: size_t, flags: c_int, to: Any) -> Any
+        = {
+            reach::forget();
+            if containers::has_copies(address as usize, len) {
+                // Another place would not be known as that of a copy.
+                errno::set(libc::EINVAL);
+                libc::MAP_FAILED
+            } else {
+                next::mremap(address, len, new, flags, to)
+            }
+        };
+    any [mprotect] (address: Any, len: size_t, protection: c_int) -> c_int
+        = {
+            reach::forget();
+            if protection & libc::PROT_WRITE != 0 && containers::has_copies(address as usize, len) {
+                errno::fail(libc::EACCES) as c_int
+            } else {
+                next::mprotect(address, len, protection)
+            }
+        };
+    any [shmdt] (address: Any) -> c_int = { reach::forget(); next::shmdt(address) };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
         = { if containers::has(from) || containers::has(to) {
             manage::between(from, to, || containers::between(to, from, offset.cast(), len))
@@ -538,11 +564,11 @@ table! {
     path [utime] (path: Path, times: Any) -> c_int = {}
         container { containers::utime(path, times) };
     path [utimes] (path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(libc::AT_FDCWD, path, times, 0) };
+        container { containers::utimes(libc::AT_FDCWD, path, times, true) };
     path [lutimes] (path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(libc::AT_FDCWD, path, times, libc::AT_SYMLINK_NOFOLLOW) };
+        container { containers::utimes(libc::AT_FDCWD, path, times, false) };
     path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(at, path, times, 0) };
+        container { containers::utimes(at, path, times, true) };
     path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
         container { containers::utimensat(at, path, times, flags) };
     path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {};

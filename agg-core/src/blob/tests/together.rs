@@ -70,3 +70,40 @@ fn writes_and_truncations_at_the_same_time_leave_one_order_that_all_see() {
     sealed.read_at(&mut after, 0).unwrap();
     assert!(sealed.is_sealed() && before == after);
 }
+
+#[test]
+fn a_growth_takes_nothing_away_from_those_who_write_at_the_same_time() {
+    const RECORD: u64 = 50;
+    const RECORDS: u64 = 1500;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("blob");
+    let container = Container::create(&path, &how()).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..2_u64 {
+            let container = &container;
+            scope.spawn(move || {
+                let writer = container.writer().unwrap();
+                for record in 0..RECORDS {
+                    let at = (2 * record + number) * RECORD;
+                    writer.write_at(&[number as u8 + 1; RECORD as usize], at).unwrap();
+                }
+                writer.close().unwrap();
+            });
+        }
+        // The ends lie around what the writers have reached.
+        let grower = container.writer().unwrap();
+        while grower.size().unwrap() < 2 * RECORDS * RECORD {
+            let size = grower.size().unwrap();
+            grower.grow(size + 20).unwrap();
+            assert!(grower.size().unwrap() >= size + 20);
+        }
+        grower.close().unwrap();
+    });
+    let reader = container.reader().unwrap();
+    let mut bytes = vec![0; reader.size() as usize];
+    reader.read_at(&mut bytes, 0).unwrap();
+    for (index, record) in bytes.chunks(RECORD as usize).enumerate().take(2 * RECORDS as usize) {
+        let whole = record.iter().all(|byte| *byte == (index % 2) as u8 + 1);
+        assert!(whole, "record {index} was acknowledged");
+    }
+}

@@ -1,9 +1,11 @@
 //! Sizes, modes, times, and making written bytes durable.
 
-use super::super::errno;
+use super::super::symbols::next;
+use super::super::{errno, reach};
+use super::data;
 use super::table::{self, State};
 use agg_core::Extent;
-use libc::{c_int, c_uint, c_void, mode_t, off64_t, timespec};
+use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};
 use std::time::{Duration, SystemTime};
 
 /// Lets `act` change the container of `fd`.
@@ -54,7 +56,6 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
     let open = table::get(fd).ok_or(libc::EBADF)?;
     open.may_write()?;
     change(fd, |state| {
-        let grows = mode & libc::FALLOC_FL_KEEP_SIZE == 0 && state.size()? < range.end();
         match mode {
             0 | libc::FALLOC_FL_KEEP_SIZE => {}
             HOLE | ZEROS => state.writer()?.punch(range)?,
@@ -65,7 +66,8 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
                 return Err(error.with_errno(libc::EOPNOTSUPP));
             }
         }
-        if grows { state.writer()?.set_size(range.end()) } else { Ok(()) }
+        let keeps = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+        if keeps { Ok(()) } else { state.writer()?.grow(range.end()) }
     })
 }
 
@@ -74,9 +76,41 @@ pub fn synchronise(fd: c_int) -> c_int {
     told(change(fd, State::sync))
 }
 
+/// `syncfs`: all that this process wrote to the container, and what the system has of others.
+pub fn synchronise_all(fd: c_int) -> c_int {
+    // SAFETY: nothing is passed.
+    unsafe { next::sync() };
+    synchronise(fd)
+}
+
+/// `ioctl`.
+pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    const OF_DESCRIPTORS: [c_ulong; 2] = [0x5451 /* FIOCLEX */, 0x5450];
+    match request {
+        // SAFETY: only the descriptor is concerned.
+        _ if OF_DESCRIPTORS.contains(&request) => unsafe { next::ioctl(fd, request, argument) },
+        libc::FIONREAD => told(unread(fd).and_then(|bytes| {
+            let to = argument as *mut c_int;
+            if !reach::writable(to.cast(), size_of::<c_int>()) {
+                return Err(libc::EFAULT);
+            }
+            // SAFETY: it can be written.
+            unsafe { to.write_unaligned(bytes) };
+            Ok(())
+        })),
+        _ => errno::fail(libc::ENOTTY) as c_int,
+    }
+}
+
+/// Bytes between the position and the end.
+fn unread(fd: c_int) -> Result<c_int, c_int> {
+    let rest = i128::from(data::size(fd)?) - i128::from(data::position(fd)?);
+    Ok(rest as c_int)
+}
+
 /// `fchmod`.
 pub fn change_mode(fd: c_int, mode: mode_t) -> c_int {
-    told(change(fd, |state| state.container.set_mode(mode & 0o7777)))
+    told(change(fd, |state| state.container()?.set_mode(mode & 0o7777)))
 }
 
 /// Who a number of `chown` means; the highest one changes nothing.
@@ -86,7 +120,7 @@ pub(super) fn who(id: c_uint) -> Option<u32> {
 
 /// `fchown`.
 pub fn change_owner(fd: c_int, user: c_uint, group: c_uint) -> c_int {
-    told(change(fd, |state| state.container.set_owner(who(user), who(group))))
+    told(change(fd, |state| state.container()?.set_owner(who(user), who(group))))
 }
 
 /// The two times of `utimensat`: last access and last change; `None` leaves one as it is.
@@ -98,7 +132,10 @@ pub(super) unsafe fn times(times: *const c_void) -> Result<[Option<SystemTime>; 
     if times.is_null() {
         return Ok([Some(now); 2]);
     }
-    // SAFETY: the caller's promise.
+    if !reach::readable(times.cast(), size_of::<[timespec; 2]>()) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: they can be read.
     let both = unsafe { *times.cast::<[timespec; 2]>() };
     let mut read = [None; 2];
     for (time, told) in read.iter_mut().zip(both) {
@@ -129,6 +166,43 @@ pub unsafe fn change_times(fd: c_int, both: *const c_void) -> c_int {
     // SAFETY: the caller's promise.
     let times = unsafe { times(both) };
     told(times.and_then(|[access, changed]| {
-        change(fd, |state| state.container.set_times(access, changed))
+        change(fd, |state| state.container()?.set_times(access, changed))
     }))
+}
+
+/// Two times in microseconds, as `utimensat` takes them.
+///
+/// # Safety
+/// `times` points to two of them, or to nothing.
+pub(super) unsafe fn finer(times: *const timeval) -> Result<Option<[timespec; 2]>, c_int> {
+    if times.is_null() {
+        return Ok(None);
+    }
+    if !reach::readable(times.cast(), size_of::<[timeval; 2]>()) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: they can be read.
+    let both = unsafe { *times.cast::<[timeval; 2]>() };
+    if both.iter().any(|time| !(0..1_000_000).contains(&time.tv_usec)) {
+        return Err(libc::EINVAL);
+    }
+    Ok(Some(both.map(|time| timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })))
+}
+
+/// `futimes`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn change_times_coarsely(fd: c_int, both: *const c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { finer(both.cast()) } {
+        // SAFETY: null or two times.
+        Ok(times) => unsafe { change_times(fd, pointer(times.as_ref())) },
+        Err(error) => errno::fail(error) as c_int,
+    }
+}
+
+/// The times, as a call takes them.
+pub(super) fn pointer(times: Option<&[timespec; 2]>) -> *const c_void {
+    times.map_or(std::ptr::null(), |times| times.as_ptr().cast())
 }

@@ -1,7 +1,8 @@
 //! Reads, writes and positions.
 
-use super::super::errno;
 use super::super::symbols::next;
+use super::super::{errno, reach};
+use super::placeholder;
 use super::table::{self, Open, State};
 use super::told;
 use agg_core::Extent;
@@ -13,7 +14,7 @@ const MOST: usize = 0x7fff_f000;
 const VECTORS: c_int = 1024;
 
 /// The position of `fd`, which the placeholder has.
-fn position(fd: c_int) -> Result<u64, c_int> {
+pub(super) fn position(fd: c_int) -> Result<u64, c_int> {
     // SAFETY: plain numbers.
     let position = unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) };
     u64::try_from(position).map_err(|_| errno::get())
@@ -37,29 +38,49 @@ enum Place {
     Offset(off64_t),
 }
 
+impl Place {
+    /// The offset of the call. The kernel looks at it before it looks at the descriptor.
+    fn given(self) -> Result<Option<u64>, c_int> {
+        match self {
+            Place::Position => Ok(None),
+            Place::Offset(at) => offset(at).map(Some),
+        }
+    }
+}
+
 fn open(fd: c_int) -> Result<&'static Open, c_int> {
     table::get(fd).ok_or(libc::EBADF)
 }
 
-/// Reads into `buffers`, one after the other, until the file ends.
-fn read_into(fd: c_int, buffers: &mut [&mut [u8]], place: Place) -> Result<usize, c_int> {
+/// Memory of the program: where it begins, and how many bytes.
+type Room = (*mut u8, usize);
+
+/// Reads into memory of the program, one room after the other, until the file ends.
+///
+/// # Safety
+/// Nobody else uses the rooms meanwhile.
+unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_int> {
+    let start = place.given()?;
     let open = open(fd)?;
     open.may_read()?;
-    let start = match place {
-        Place::Position => position(fd)?,
-        Place::Offset(at) => offset(at)?,
-    };
+    let start = start.map_or_else(|| position(fd), Ok)?;
     let done = open.locked(|_, state| {
         let (reader, mut done) = (state.reader()?, 0);
-        for buffer in buffers {
-            let read = reader.read_at(buffer, start.saturating_add(done as u64))?;
-            done += read;
-            if read < buffer.len() {
-                break;
+        let mut rest = reader.size().saturating_sub(start);
+        for (data, len) in rooms {
+            let wanted = rest.min(*len as u64) as usize;
+            if !reach::writable(data.cast(), wanted) {
+                return Ok(if done > 0 { Ok(done) } else { Err(libc::EFAULT) });
+            }
+            if wanted > 0 {
+                // SAFETY: so many bytes can be written, and the caller promises that they are ours.
+                let room = unsafe { std::slice::from_raw_parts_mut(*data, wanted) };
+                let read = reader.read_at(room, start.saturating_add(done as u64))?;
+                (done, rest) = (done + read, rest - read as u64);
             }
         }
-        Ok(done)
-    })?;
+        Ok(Ok(done))
+    })??;
     if matches!(place, Place::Position) && done > 0 {
         set_position(fd, start + done as u64)?;
     }
@@ -68,39 +89,41 @@ fn read_into(fd: c_int, buffers: &mut [&mut [u8]], place: Place) -> Result<usize
 
 /// Writes `buffers`, one after the other, as one frame of the log.
 fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
+    let start = place.given()?;
     let open = open(fd)?;
     open.may_write()?;
-    let start = match place {
-        Place::Position => position(fd)?,
-        Place::Offset(at) => offset(at)?,
-    };
+    let start = start.map_or_else(|| position(fd), Ok)?;
     let len = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
     if len == 0 {
         return Ok(0);
     }
-    let end = open.locked(|open, state| store(open, state, buffers, start, len as u64))?;
+    let appends = placeholder::status(fd) & libc::O_APPEND != 0;
+    let place_of_data = (!appends).then_some(start);
+    let end = open.locked(|open, state| {
+        let end = store(state, buffers, place_of_data, len as u64)?;
+        if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
+    })?;
     if matches!(place, Place::Position) {
         set_position(fd, end)?;
     }
     Ok(len)
 }
 
-/// Stores the buffers; returns the file byte behind them.
+/// Stores the buffers from `start` on, or at the end; returns the file byte behind them.
 fn store(
-    open: &Open,
     state: &mut State,
     buffers: &[&[u8]],
-    start: u64,
+    start: Option<u64>,
     len: u64,
 ) -> agg_core::Result<u64> {
     let writer = state.writer()?;
-    if open.appends() {
+    let Some(start) = start else {
         let at = match buffers {
             [one] => writer.append(one)?,
             several => writer.append(&several.concat())?,
         };
         return Ok(at + len);
-    }
+    };
     let (mut pieces, mut at) = (Vec::with_capacity(buffers.len()), start);
     for buffer in buffers {
         pieces.push((at, *buffer));
@@ -111,27 +134,25 @@ fn store(
 }
 
 /// The program's memory of a read.
-///
-/// # Safety
-/// `len` bytes at `data` can be written.
-unsafe fn room<'a>(data: *mut c_void, len: size_t) -> &'a mut [u8] {
-    if len == 0 {
-        return &mut [];
-    }
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(data.cast(), len.min(MOST)) }
+fn room(data: *mut c_void, len: size_t) -> Room {
+    (data.cast(), len.min(MOST))
 }
 
 /// The program's memory of a write.
 ///
+/// # Errors
+/// `EFAULT` if it cannot be read.
+///
 /// # Safety
-/// `len` bytes at `data` can be read.
-unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> &'a [u8] {
-    if len == 0 {
-        return &[];
+/// Nobody changes it meanwhile.
+unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], c_int> {
+    let len = len.min(MOST);
+    match len {
+        0 => Ok(&[]),
+        _ if !reach::readable(data.cast(), len) => Err(libc::EFAULT),
+        // SAFETY: it can be read, and the caller promises the rest.
+        _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) }),
     }
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(data.cast(), len.min(MOST)) }
 }
 
 /// The vectors of a call.
@@ -141,7 +162,10 @@ unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> &'a [u8] {
 unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec], c_int> {
     match count {
         0 => Ok(&[]),
-        // SAFETY: the caller's promise.
+        1..=VECTORS if !reach::readable(vectors.cast(), count as usize * size_of::<iovec>()) => {
+            Err(libc::EFAULT)
+        }
+        // SAFETY: they can be read.
         1..=VECTORS => Ok(unsafe { std::slice::from_raw_parts(vectors, count as usize) }),
         _ => Err(libc::EINVAL),
     }
@@ -153,7 +177,7 @@ unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec]
 /// As the C library demands.
 pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: the caller's promise.
-    told(read_into(fd, &mut [unsafe { room(data, len) }], Place::Position))
+    told(unsafe { read_into(fd, &[room(data, len)], Place::Position) })
 }
 
 /// `pread`.
@@ -162,7 +186,7 @@ pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
 /// As the C library demands.
 pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, at: off64_t) -> ssize_t {
     // SAFETY: the caller's promise.
-    told(read_into(fd, &mut [unsafe { room(data, len) }], Place::Offset(at)))
+    told(unsafe { read_into(fd, &[room(data, len)], Place::Offset(at)) })
 }
 
 /// # Safety
@@ -175,9 +199,9 @@ unsafe fn read_vectors(
 ) -> Result<usize, c_int> {
     // SAFETY: the caller's promise.
     let list = unsafe { vectors(list, count) }?.iter();
+    let rooms: Vec<_> = list.map(|v| room(v.iov_base, v.iov_len)).collect();
     // SAFETY: the caller's promise.
-    let mut rooms: Vec<_> = list.map(|v| unsafe { room(v.iov_base, v.iov_len) }).collect();
-    read_into(fd, &mut rooms, place)
+    unsafe { read_into(fd, &rooms, place) }
 }
 
 /// `readv`.
@@ -204,7 +228,7 @@ pub unsafe fn preadv(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -
 /// As the C library demands.
 pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: the caller's promise.
-    told(write_from(fd, &[unsafe { bytes(data, len) }], Place::Position))
+    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Position)))
 }
 
 /// `pwrite`.
@@ -213,7 +237,7 @@ pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
 /// As the C library demands.
 pub unsafe fn pwrite(fd: c_int, data: *const c_void, len: size_t, at: off64_t) -> ssize_t {
     // SAFETY: the caller's promise.
-    told(write_from(fd, &[unsafe { bytes(data, len) }], Place::Offset(at)))
+    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Offset(at))))
 }
 
 /// # Safety
@@ -227,8 +251,8 @@ unsafe fn write_vectors(
     // SAFETY: the caller's promise.
     let list = unsafe { vectors(list, count) }?.iter();
     // SAFETY: the caller's promise.
-    let all: Vec<_> = list.map(|v| unsafe { bytes(v.iov_base, v.iov_len) }).collect();
-    write_from(fd, &all, place)
+    let all: Result<Vec<_>, _> = list.map(|v| unsafe { bytes(v.iov_base, v.iov_len) }).collect();
+    write_from(fd, &all?, place)
 }
 
 /// `writev`.
@@ -247,6 +271,57 @@ pub unsafe fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
 pub unsafe fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
     // SAFETY: the caller's promise.
     told(unsafe { write_vectors(fd, list, count, Place::Offset(at)) })
+}
+
+/// What flags of `preadv2` and `pwritev2` ask for is done anyway, or after the call, or refused.
+fn known_flags(flags: c_int) -> Result<bool, c_int> {
+    let durable = libc::RWF_DSYNC | libc::RWF_SYNC;
+    if flags & !(durable | libc::RWF_HIPRI) != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(flags & durable != 0)
+}
+
+/// Where calls are at whose offset -1 means the position.
+fn place(at: off64_t) -> Place {
+    if at == -1 { Place::Position } else { Place::Offset(at) }
+}
+
+/// `preadv2`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn preadv2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(known_flags(flags).and_then(|_| unsafe { read_vectors(fd, list, count, place(at)) }))
+}
+
+/// `pwritev2`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwritev2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    let written = known_flags(flags).and_then(|durable| {
+        // SAFETY: the caller's promise.
+        let written = unsafe { write_vectors(fd, list, count, place(at)) }?;
+        if durable {
+            open(fd)?.locked(|_, state| state.sync())?;
+        }
+        Ok(written)
+    });
+    told(written)
 }
 
 /// `lseek`.

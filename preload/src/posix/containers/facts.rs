@@ -34,13 +34,13 @@ fn device(path: &Path) -> u64 {
 ///
 /// # Safety
 /// `to` points to a record.
-pub(super) unsafe fn tell(known: &Attributes, path: &Path, to: *mut c_void) {
+pub(super) unsafe fn tell(known: &Attributes, path: &Path, names: u32, to: *mut c_void) {
     // SAFETY: all bits zero are a record.
     let mut facts: libc::stat64 = unsafe { std::mem::zeroed() };
     facts.st_dev = device(path);
     facts.st_ino = known.inode;
     facts.st_mode = libc::S_IFREG | known.mode;
-    facts.st_nlink = 1;
+    facts.st_nlink = names.into();
     (facts.st_uid, facts.st_gid) = (known.uid, known.gid);
     facts.st_size = known.size as i64;
     facts.st_blksize = BLOCK as _;
@@ -56,7 +56,7 @@ pub(super) unsafe fn tell(known: &Attributes, path: &Path, to: *mut c_void) {
 ///
 /// # Safety
 /// `to` points to a record.
-pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, to: *mut c_void) {
+pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, names: u32, to: *mut c_void) {
     // SAFETY: all bits zero are a record.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
     let time = |time| {
@@ -69,7 +69,7 @@ pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, to: *mut c_void) {
     let device = device(path);
     facts.stx_mask = libc::STATX_BASIC_STATS;
     facts.stx_blksize = BLOCK as u32;
-    facts.stx_nlink = 1;
+    facts.stx_nlink = names;
     (facts.stx_uid, facts.stx_gid) = (known.uid, known.gid);
     facts.stx_mode = (libc::S_IFREG | known.mode) as u16;
     facts.stx_ino = known.inode;
@@ -83,10 +83,14 @@ pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, to: *mut c_void) {
     unsafe { to.cast::<libc::statx>().write(facts) };
 }
 
-fn known(fd: c_int) -> Result<Attributes, c_int> {
+/// The attributes of an open container, and how many names it has.
+fn known(fd: c_int) -> Result<(Attributes, u32), c_int> {
     let open = table::get(fd).ok_or(libc::EBADF)?;
     let _errno = errno::Keep::new();
-    open.locked(|_, state| state.container.attributes())
+    open.locked(|_, state| {
+        let names = if state.nameless { 0 } else { 1 };
+        Ok((state.container()?.attributes()?, names))
+    })
 }
 
 /// `fstat`.
@@ -95,9 +99,9 @@ fn known(fd: c_int) -> Result<Attributes, c_int> {
 /// As the C library demands.
 pub unsafe fn fstat(fd: c_int, to: *mut c_void) -> c_int {
     match (known(fd), table::get(fd)) {
-        (Ok(facts), Some(open)) => {
+        (Ok((facts, names)), Some(open)) => {
             // SAFETY: the caller's promise.
-            unsafe { tell(&facts, &open.path, to) };
+            unsafe { tell(&facts, &open.path, names, to) };
             0
         }
         (Err(error), _) => errno::fail(error) as c_int,
@@ -111,9 +115,9 @@ pub unsafe fn fstat(fd: c_int, to: *mut c_void) -> c_int {
 /// As the C library demands.
 pub unsafe fn fstatx(fd: c_int, _mask: c_uint, to: *mut c_void) -> c_int {
     match (known(fd), table::get(fd)) {
-        (Ok(facts), Some(open)) => {
+        (Ok((facts, names)), Some(open)) => {
             // SAFETY: the caller's promise.
-            unsafe { tell_x(&facts, &open.path, to) };
+            unsafe { tell_x(&facts, &open.path, names, to) };
             0
         }
         (Err(error), _) => errno::fail(error) as c_int,

@@ -36,7 +36,7 @@ fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -
 
 /// A new description of the file that carries the locks of a container.
 fn lock_file(open: &Open, make: bool) -> Result<c_int, c_int> {
-    open.locked(|_, state| state.container.lock_file(make)).map(IntoRawFd::into_raw_fd)
+    open.locked(|_, state| state.container()?.lock_file(make)).map(IntoRawFd::into_raw_fd)
 }
 
 /// The descriptor with the locks of this process on a container.

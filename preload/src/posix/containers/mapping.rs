@@ -2,7 +2,7 @@
 
 use super::super::errno;
 use super::super::symbols::next;
-use super::table;
+use super::{mapped, table};
 use libc::{c_int, c_void, off64_t, size_t};
 
 /// The largest mapping that is copied into memory.
@@ -49,7 +49,12 @@ pub unsafe fn map(
     // SAFETY: the mapping is ours until it is returned.
     let ready = unsafe { libc::mprotect(made, len, protection) };
     match filled {
-        Ok(_) if ready == 0 => made,
+        Ok(_) if ready == 0 => {
+            if shared {
+                mapped::add(made as usize, len);
+            }
+            made
+        }
         _ => {
             let error = filled.err().unwrap_or_else(errno::get);
             // SAFETY: as above.

@@ -10,6 +10,7 @@
 //! names        calls with names         stream   streams of the C library
 //! kinds        what directories and `access` tell of one
 //! locks        locks that other processes see      programs   containers that are executed
+//! numbers      calls by their numbers  mapped   shared mappings, which are copies
 //! ```
 //!
 //! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
@@ -20,8 +21,10 @@ mod data;
 mod facts;
 mod kinds;
 mod locks;
+mod mapped;
 mod mapping;
 mod names;
+mod numbers;
 mod open;
 mod own;
 mod placeholder;
@@ -33,17 +36,22 @@ mod table;
 mod temporary;
 
 pub use change::{
-    allocate, allocate_number, change_mode, change_owner, change_times, set_size, synchronise,
+    allocate, allocate_number, change_mode, change_owner, change_times, change_times_coarsely,
+    ioctl, set_size, synchronise, synchronise_all,
 };
-pub use data::{pread, preadv, pwrite, pwritev, read, readv, seek, write, writev};
+pub use data::{
+    pread, preadv, preadv2, pwrite, pwritev, pwritev2, read, readv, seek, write, writev,
+};
 pub use facts::fstat;
 pub use kinds::{access, is_no_directory, readdir};
 pub use locks::{flock, lockf};
+pub use mapped::{forget_copies, has_copies};
 pub use mapping::map;
 pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utime,
     utimensat, utimes,
 };
+pub use numbers::system_call;
 pub use open::{
     at_exit, attach, close, control, duplicate, forget, forget_range, in_child, open, settle_all,
 };

@@ -1,8 +1,8 @@
 //! Calls with names: what the kernel would do with a directory is done with the file that it is.
 
-use super::super::errno;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
+use super::super::{errno, reach};
 use super::open::named;
 use super::{change, facts, number, table};
 use agg_core::blob::{self, Container, is_container};
@@ -74,7 +74,7 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, path, to) };
+        unsafe { facts::tell(&known, path, 1, to) };
         Ok(())
     })
 }
@@ -98,7 +98,7 @@ pub unsafe fn statx(
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, path, to) };
+        unsafe { facts::tell_x(&known, path, 1, to) };
         Ok(())
     })
 }
@@ -139,7 +139,7 @@ fn take_away(path: &Path) -> agg_core::Result<()> {
     })?;
     for open in table::on(identity) {
         let remember = open.locked(|_, state| {
-            state.removed = Some(hidden.clone());
+            (state.removed, state.nameless) = (Some(hidden.clone()), true);
             Ok(())
         });
         // A signal handler that interrupts a call on this very file leaves the directory for later.
@@ -237,38 +237,34 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
     }
 }
 
-/// `utimes`, `lutimes` and `futimesat`, whose times have microseconds.
+/// `utimes`, `lutimes` and `futimesat`.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
-    if both.is_null() {
-        // SAFETY: the caller's promise.
-        return unsafe { utimensat(at, path, both, flags) };
-    }
+pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
+    meant(at, path, follow)?;
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     // SAFETY: the caller's promise.
-    let both = unsafe { *both.cast::<[libc::timeval; 2]>() };
-    let exact = both.map(|time| timespec(time.tv_sec, time.tv_usec.saturating_mul(1000)));
-    // SAFETY: two times.
-    unsafe { utimensat(at, path, exact.as_ptr().cast(), flags) }
+    match unsafe { change::finer(both.cast()) } {
+        // SAFETY: null or two times.
+        Ok(times) => unsafe { utimensat(at, path, change::pointer(times.as_ref()), flags) },
+        Err(error) => Some(errno::fail(error) as c_int),
+    }
 }
 
-/// `utime`, whose times have seconds.
+/// `utime`.
 ///
 /// # Safety
 /// As the C library demands.
 pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
-    if both.is_null() {
-        // SAFETY: the caller's promise.
-        return unsafe { utimensat(libc::AT_FDCWD, path, both, 0) };
+    meant(libc::AT_FDCWD, path, true)?;
+    if !both.is_null() && !reach::readable(both.cast(), size_of::<libc::utimbuf>()) {
+        return Some(errno::fail(libc::EFAULT) as c_int);
     }
-    // SAFETY: the caller's promise.
-    let both = unsafe { *both.cast::<libc::utimbuf>() };
-    let exact = [timespec(both.actime, 0), timespec(both.modtime, 0)];
-    // SAFETY: two times.
-    unsafe { utimensat(libc::AT_FDCWD, path, exact.as_ptr().cast(), 0) }
-}
-
-fn timespec(seconds: i64, nanoseconds: i64) -> libc::timespec {
-    libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+    // SAFETY: null, or it can be read.
+    let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
+        [times.actime, times.modtime].map(|time| libc::timespec { tv_sec: time, tv_nsec: 0 })
+    });
+    // SAFETY: null or two times.
+    unsafe { utimensat(libc::AT_FDCWD, path, change::pointer(times.as_ref()), 0) }
 }

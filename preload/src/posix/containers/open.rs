@@ -1,8 +1,8 @@
 //! Opening and closing containers, and what becomes of them in other processes.
 
-use super::super::errno;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
+use super::super::{errno, reach};
 use super::names::is_of_a_directory;
 use super::table::{self, Open};
 use super::{locks, number, placeholder, standard};
@@ -10,22 +10,20 @@ use crate::config;
 use agg_core::blob::{self, Container, Create, is_container};
 use agg_core::settings::blobs::BlobRule;
 use libc::{c_char, c_int, mode_t};
-use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The flag of `O_TMPFILE` alone, with which a directory is meant.
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
+/// `O_LARGEFILE`, as the kernel tells of every file that a 64-bit program opens.
+const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
 
 /// The absolute name that a call means; symbolic links at its end are followed if `follow`.
 pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
-    if path.is_null() {
-        return None;
-    }
-    // SAFETY: the program's path is a C string.
-    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+    // SAFETY: the program's path.
+    let path = Path::new(unsafe { reach::text(path) }?);
     if path.as_os_str().is_empty() {
         return None;
     }
@@ -54,13 +52,36 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
         drop(before);
         return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
     }
-    let opened = match is_of_a_directory(name) {
-        true => is_container(&path).then_some(Err(libc::ENOTDIR))?,
-        false => find(&path, flags, mode)?,
+    let result = match placeholder::behind(&path) {
+        Some(meaning) => again(&meaning, flags),
+        None if is_of_a_directory(name) => is_container(&path).then_some(Err(libc::ENOTDIR))?,
+        None => find(&path, flags, mode)?.and_then(|container| take(container, path, flags)),
     };
-    let result = opened.and_then(|container| take(container, path, flags));
     drop(before);
     Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
+}
+
+/// Opens the container that an open descriptor stands for, by the name of that descriptor.
+fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    if flags & NEW == NEW {
+        return Err(libc::EEXIST);
+    }
+    let path = now_at(meaning).ok_or(libc::ENOENT)?;
+    let container = Container::open(&path).map_err(|error| number(&error))?;
+    take(container, path, flags & !NEW)
+}
+
+/// Where the container of a placeholder is, if it is known: under the name that it had, or under another one in the
+/// same directory since somebody renamed or removed it.
+fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
+    let is_it = |path: &PathBuf| table::identity_of(path) == meaning.identity;
+    if is_it(&meaning.path) {
+        return Some(meaning.path.clone());
+    }
+    let others = meaning.path.parent()?.read_dir().ok()?.flatten();
+    let numbered = others.filter(|other| other.ino() == meaning.identity.1);
+    numbered.map(|other| other.path()).find(is_it)
 }
 
 /// The container that is meant.
@@ -138,7 +159,7 @@ fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
     let name = std::ffi::CString::new(manifest.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
     // SAFETY: the name is a C string.
     let allowed =
-        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
+        unsafe { next::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
     if allowed == 0 { Ok(()) } else { Err(errno::get()) }
 }
 
@@ -151,7 +172,7 @@ pub fn attach() {
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let numbers = numbers.collect::<Vec<c_int>>();
     for fd in numbers.iter().copied() {
-        let Some((path, flags)) = placeholder::meaning(fd) else { continue };
+        let Some(meaning) = placeholder::meaning(fd) else { continue };
         let same = |other: &(c_int, &Open)| placeholder::inode(other.0) == placeholder::inode(fd);
         if let Some((_, open)) = table::all().find(same) {
             table::set(fd, Some(open));
@@ -159,7 +180,9 @@ pub fn attach() {
             continue;
         }
         // Where the container is gone, calls fail on the placeholder.
+        let Some(path) = now_at(&meaning) else { continue };
         if let Ok(container) = Container::open(&path) {
+            let flags = meaning.flags;
             table::add(fd, container, path, flags);
             if let Some(open) = table::get(fd) {
                 locks::attach(fd, open, &numbers);
@@ -195,7 +218,7 @@ pub fn forget(fd: c_int) -> Result<(), c_int> {
     let Some(last) = last else { return Ok(()) };
     let _errno = errno::Keep::new();
     last.locked(|open, state| {
-        let ended = state.end();
+        let ended = state.close();
         let vanished = state.vanish(open);
         ended.and(vanished)
     })
@@ -237,15 +260,12 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
             locks::inherit(fd);
             done
         }
-        libc::F_GETFL => open.flags.load(Relaxed),
+        libc::F_GETFL => open.flags | placeholder::status(fd) | LARGE,
         libc::F_SETFL => {
-            let changes = libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOATIME;
             if argument as c_int & (libc::O_DIRECT | libc::O_ASYNC) != 0 {
                 return errno::fail(libc::EINVAL) as c_int;
             }
-            let old = open.flags.load(Relaxed);
-            open.flags.store(old & !changes | argument as c_int & changes, Relaxed);
-            0
+            placeholder::set_status(fd, argument as c_int)
         }
         // SAFETY: with a command for locks the argument points to one.
         _ => unsafe { locks::control(fd, command, argument as *mut libc::flock64) }

@@ -6,6 +6,7 @@
 
 use super::super::state::Inside;
 use super::super::symbols::next;
+use super::table::identity_of;
 use libc::c_int;
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -19,13 +20,30 @@ const LINK: &[u8] = b"/memfd:aggio-container";
 /// free ones.
 pub(super) const ASIDE: c_int = 200;
 
+/// Status flags, which whoever shares the open file changes for all: the placeholder has them.
+pub(super) const STATUS: c_int = libc::O_APPEND | libc::O_NONBLOCK;
+
+/// The status flags of `fd` now.
+pub(super) fn status(fd: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    let flags = unsafe { next::fcntl(fd, libc::F_GETFL, 0) };
+    if flags < 0 { 0 } else { flags & STATUS }
+}
+
+/// Changes the status flags of `fd`; what `fcntl` returns.
+pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    unsafe { next::fcntl(fd, libc::F_SETFL, (flags & STATUS) as usize) }
+}
+
 /// A new placeholder, with the lowest free number.
 ///
 /// # Errors
 /// What the system says.
 pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
     let _inside = Inside::enter();
-    let mut text = format!("{flags}\n").into_bytes();
+    let (device, inode) = identity_of(path);
+    let mut text = format!("{flags} {device} {inode}\n").into_bytes();
     text.extend_from_slice(path.as_os_str().as_bytes());
     // SAFETY: the name is a C string; the data outlives the call; plain numbers.
     unsafe {
@@ -41,7 +59,7 @@ pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
             libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
         let sealed = checked(next::fcntl(aside, libc::F_ADD_SEALS, seals as usize));
         let opened = if written == text.len() as isize && sealed.is_ok() {
-            reopen(aside, libc::O_WRONLY | flags & libc::O_CLOEXEC)
+            reopen(aside, libc::O_WRONLY | flags & (libc::O_CLOEXEC | STATUS))
         } else {
             Err(io::Error::last_os_error())
         };
@@ -50,23 +68,57 @@ pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
     }
 }
 
-/// What `fd` stands for, if it is a placeholder: the path and the flags of the open file.
-pub(super) fn meaning(fd: c_int) -> Option<(PathBuf, c_int)> {
-    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    if !link.as_os_str().as_bytes().starts_with(LINK) {
-        return None;
+/// What a placeholder says.
+#[derive(Debug, PartialEq)]
+pub(super) struct Meaning {
+    /// The name when it was opened.
+    pub(super) path: PathBuf,
+    /// Flags of the open file.
+    pub(super) flags: c_int,
+    /// Device and inode of the container's directory.
+    pub(super) identity: (u64, u64),
+}
+
+/// What `fd` stands for, if it is a placeholder.
+pub(super) fn meaning(fd: c_int) -> Option<Meaning> {
+    behind(Path::new(&format!("/proc/self/fd/{fd}")))
+}
+
+/// What the placeholder says that is behind a name such as `/dev/stdin` or `/proc/self/fd/3`.
+pub(super) fn behind(name: &Path) -> Option<Meaning> {
+    let mut name = name.to_path_buf();
+    for _ in 0..8 {
+        let link = std::fs::read_link(&name).ok()?;
+        if link.as_os_str().as_bytes().starts_with(LINK) {
+            return read(&name);
+        }
+        name = name.parent()?.join(link);
     }
-    let reading = reopen(fd, libc::O_RDONLY | libc::O_CLOEXEC).ok()?;
-    let mut text = vec![0; libc::PATH_MAX as usize + 16];
-    // SAFETY: the buffer outlives the call.
+    None
+}
+
+fn read(name: &Path) -> Option<Meaning> {
+    let name = CString::new(name.as_os_str().as_bytes()).ok()?;
+    let mut text = vec![0; libc::PATH_MAX as usize + 64];
+    // SAFETY: the name is a C string; the buffer outlives the call.
     let read = unsafe {
+        let reading = next::open64(name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC, 0);
         let read = next::pread64(reading, text.as_mut_ptr().cast(), text.len(), 0);
-        next::close(reading);
+        if reading >= 0 {
+            next::close(reading);
+        }
         usize::try_from(read).ok()?
     };
-    let end = text[..read].iter().position(|byte| *byte == b'\n')?;
-    let flags = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
-    Some((PathBuf::from(OsStr::from_bytes(&text[end + 1..read])), flags))
+    parse(&text[..read])
+}
+
+fn parse(text: &[u8]) -> Option<Meaning> {
+    let end = text.iter().position(|byte| *byte == b'\n')?;
+    let mut numbers = std::str::from_utf8(&text[..end]).ok()?.split(' ');
+    let flags = numbers.next()?.parse().ok()?;
+    let identity = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    let path = PathBuf::from(OsStr::from_bytes(&text[end + 1..]));
+    Some(Meaning { path, flags, identity })
 }
 
 /// A number that no other open placeholder has.

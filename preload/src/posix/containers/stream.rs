@@ -2,9 +2,8 @@
 
 use super::super::errno;
 use super::super::stdio::{Functions, Meaning, cookie_stream, meaning};
-use super::{data, open, table};
+use super::{data, open, placeholder, table};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
-use std::sync::atomic::Ordering::Relaxed;
 
 fn descriptor_of(cookie: *mut c_void) -> c_int {
     cookie as usize as c_int
@@ -84,16 +83,14 @@ pub unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the caller's promise.
     let wanted = unsafe { meaning(mode) };
     let allowed = |wanted: c_int| {
-        let flags = table::get(fd).map_or(0, |open| open.flags.load(Relaxed));
+        let flags = table::get(fd).map_or(0, |open| open.flags);
         let (has, wants) = (flags & libc::O_ACCMODE, wanted & libc::O_ACCMODE);
         has == libc::O_RDWR || has == wants
     };
     match wanted {
         Some(Meaning { flags, .. }) if allowed(flags) => {
-            if flags & libc::O_APPEND != 0
-                && let Some(open) = table::get(fd)
-            {
-                open.flags.fetch_or(libc::O_APPEND, Relaxed);
+            if flags & libc::O_APPEND != 0 {
+                placeholder::set_status(fd, placeholder::status(fd) | libc::O_APPEND);
             }
             // SAFETY: the caller's mode.
             unsafe { on(fd, mode) }

@@ -3,6 +3,7 @@
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::number;
+use super::placeholder::STATUS;
 use agg_core::blob::{self, Container, Reader, Writer};
 use libc::c_int;
 use std::cell::UnsafeCell;
@@ -25,8 +26,8 @@ pub(super) struct Open {
     pub(super) path: PathBuf,
     /// Device and inode of its directory.
     pub(super) identity: (u64, u64),
-    /// Access mode and status flags, as `fcntl` tells them.
-    pub(super) flags: AtomicI32,
+    /// Access mode and flags of the open file; those that can be changed are the placeholder's.
+    pub(super) flags: c_int,
     /// The descriptor that holds its locks; -1 as long as it never had any.
     pub(super) locks: AtomicI32,
     references: AtomicUsize,
@@ -36,11 +37,14 @@ pub(super) struct Open {
 
 /// What is only touched with the lock.
 pub(super) struct State {
-    pub(super) container: Container,
-    reader: Option<Reader>,
-    writer: Option<Writer>,
+    /// `None` when its last descriptor was closed.
+    container: Option<Container>,
+    reader: Option<Box<Reader>>,
+    writer: Option<Box<Writer>>,
     /// Where it is since this process removed its name: it goes with the last descriptor.
     pub(super) removed: Option<PathBuf>,
+    /// Its name was removed by this process, or by its parent before this one was made.
+    pub(super) nameless: bool,
 }
 
 // SAFETY: what is no atomic is only touched with the lock, or never changes.
@@ -66,12 +70,18 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 
 /// Says that `fd` belongs to a new description.
 pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) {
-    let state = State { container, reader: None, writer: None, removed: None };
+    let state = State {
+        container: Some(container),
+        reader: None,
+        writer: None,
+        removed: None,
+        nameless: false,
+    };
     let identity = identity_of(&path);
     let open = Box::leak(Box::new(Open {
         path,
         identity,
-        flags: AtomicI32::new(flags),
+        flags: flags & !STATUS,
         locks: AtomicI32::new(-1),
         references: AtomicUsize::new(0),
         lock: Lock::new(),
@@ -127,7 +137,7 @@ impl Open {
     }
 
     fn access(&self) -> c_int {
-        self.flags.load(Relaxed) & libc::O_ACCMODE
+        self.flags & libc::O_ACCMODE
     }
 
     /// # Errors
@@ -142,9 +152,9 @@ impl Open {
         if self.access() == libc::O_RDONLY { Err(libc::EBADF) } else { Ok(()) }
     }
 
-    /// Whether writes go to the end.
-    pub(super) fn appends(&self) -> bool {
-        self.flags.load(Relaxed) & libc::O_APPEND != 0
+    /// Whether a write returns when it is durable.
+    pub(super) fn is_synchronous(&self) -> bool {
+        self.flags & libc::O_DSYNC != 0
     }
 
     /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
@@ -160,7 +170,20 @@ impl Open {
     }
 }
 
+/// The container of a description that has descriptors.
+fn open(container: &Option<Container>) -> agg_core::Result<&Container> {
+    container.as_ref().ok_or_else(|| {
+        let words = "the file was closed meanwhile";
+        agg_core::Error::new(agg_core::ErrorClass::File, words).with_errno(libc::EBADF)
+    })
+}
+
 impl State {
+    /// The container.
+    pub(super) fn container(&self) -> agg_core::Result<&Container> {
+        open(&self.container)
+    }
+
     /// A reader that knows what was written until now.
     pub(super) fn reader(&mut self) -> agg_core::Result<&Reader> {
         match &mut self.reader {
@@ -168,7 +191,7 @@ impl State {
                 reader.catch_up()?;
                 Ok(reader)
             }
-            none => Ok(none.insert(self.container.reader()?)),
+            none => Ok(none.insert(Box::new(open(&self.container)?.reader()?))),
         }
     }
 
@@ -176,7 +199,7 @@ impl State {
     pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
-            none => Ok(none.insert(self.container.writer()?)),
+            none => Ok(none.insert(Box::new(open(&self.container)?.writer()?))),
         }
     }
 
@@ -190,13 +213,20 @@ impl State {
 
     /// Synchronises what this process wrote.
     pub(super) fn sync(&mut self) -> agg_core::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), Writer::sync)
+        self.writer.as_ref().map_or(Ok(()), |writer| writer.sync())
     }
 
     /// Ends the log of this process; another write would begin a new one.
     pub(super) fn end(&mut self) -> agg_core::Result<()> {
         self.reader = None;
-        self.writer.take().map_or(Ok(()), Writer::close)
+        self.writer.take().map_or(Ok(()), |writer| writer.close())
+    }
+
+    /// Ends everything: there is no descriptor any more.
+    pub(super) fn close(&mut self) -> agg_core::Result<()> {
+        let ended = self.end();
+        self.container = None;
+        ended
     }
 
     /// What is to be done when the container of `open` has no descriptor any more.
