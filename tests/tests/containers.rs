@@ -107,3 +107,16 @@ told('link', lambda: os.link('f', 'g'))
     let expected = "splice 9\nshared 19\ncopy 18\nlink 1\ncontent\n";
     assert_eq!((served.printed.as_str(), served.complained.as_str()), (expected, ""));
 }
+
+#[test]
+fn a_program_that_may_have_few_descriptors_gets_the_lowest_ones() {
+    let Some(library) = library() else { return };
+    let script = "ulimit -n 64; echo content > f; exec 9> lock; flock 9; flock -n lock true; echo $?; python3 -c \"
+files = [open(f'x{index}', 'w') for index in range(9)]
+print([file.fileno() for file in files])
+for file in files: file.close()
+\"; cat f";
+    let (native, served) = (left(shell(script), None), left(shell(script), Some(&library)));
+    assert_eq!((served.printed, served.complained), (native.printed, native.complained));
+    assert!(native.files == served.files);
+}
