@@ -151,3 +151,16 @@ fn no_way_around_read_and_write_gives_wrong_bytes_or_touches_others() {
         .collect();
     assert_eq!(printed, expected);
 }
+
+#[test]
+fn a_program_that_may_have_few_descriptors_gets_the_lowest_ones() {
+    let Some(library) = library() else { return };
+    let script = "ulimit -n 64; echo content > f; exec 9> lock; flock 9; flock -n lock true; echo $?; python3 -c \"
+files = [open(f'x{index}', 'w') for index in range(9)]
+print([file.fileno() for file in files])
+for file in files: file.close()
+\"; cat f";
+    let (native, served) = (left(shell(script), None), left(shell(script), Some(&library)));
+    assert_eq!((served.printed, served.complained), (native.printed, native.complained));
+    assert!(native.files == served.files);
+}

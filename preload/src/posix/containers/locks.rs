@@ -116,7 +116,8 @@ fn pass_on(open: &Open, locks: c_int) {
 pub(super) fn attach(fd: c_int, open: &Open, descriptors: &[c_int]) {
     let Some(mark) = placeholder::inode(fd) else { return };
     let name = open.path.join("order");
-    for other in descriptors.iter().filter(|other| **other >= placeholder::ASIDE) {
+    let first = placeholder::aside();
+    for other in descriptors.iter().filter(|other| **other >= first) {
         let link = std::fs::read_link(format!("/proc/self/fd/{other}"));
         // SAFETY: plain numbers.
         let position = || unsafe { next::lseek64(*other, 0, libc::SEEK_CUR) };

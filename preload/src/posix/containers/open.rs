@@ -167,7 +167,7 @@ fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
 /// parent, has left open.
 pub fn attach() {
     let _inside = Inside::enter();
-    blob::keep_descriptors_above(placeholder::ASIDE);
+    blob::keep_descriptors_above(placeholder::aside());
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let numbers = numbers.collect::<Vec<c_int>>();

@@ -2,7 +2,7 @@
 //! them, for their numbers would become other files.
 
 use super::super::state::{self, Inside};
-use super::placeholder::ASIDE;
+use super::placeholder::aside;
 use super::table;
 use agg_core::blob::is_container;
 use libc::c_int;
@@ -22,7 +22,7 @@ fn is_part(fd: c_int) -> bool {
 
 /// Whether `fd` belongs to a container and not to the program.
 pub fn is_own(fd: c_int) -> bool {
-    if fd < ASIDE || !asks() {
+    if !asks() || fd < aside() {
         return false;
     }
     let _inside = Inside::enter();
@@ -31,13 +31,13 @@ pub fn is_own(fd: c_int) -> bool {
 
 /// The descriptors of a range that belong to containers, in order.
 pub fn own_among(first: u32, last: u32) -> Vec<u32> {
-    if last < ASIDE.cast_unsigned() || !asks() {
+    if !asks() || last < aside().cast_unsigned() {
         return Vec::new();
     }
     let _inside = Inside::enter();
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let numbers: Vec<c_int> = numbers.filter(|fd| *fd >= ASIDE).collect();
+    let numbers: Vec<c_int> = numbers.filter(|fd| *fd >= aside()).collect();
     let meant = numbers.into_iter().filter(|fd| (first..=last).contains(&fd.cast_unsigned()));
     let mut own: Vec<_> = meant.filter(|fd| is_part(*fd)).map(c_int::cast_unsigned).collect();
     own.sort_unstable();

@@ -17,8 +17,18 @@ use std::path::{Path, PathBuf};
 const NAME: &std::ffi::CStr = c"aggio-container";
 const LINK: &[u8] = b"/memfd:aggio-container";
 /// Descriptors that are no business of the program have numbers from here on, so that it gets the lowest
-/// free ones.
-pub(super) const ASIDE: c_int = 200;
+/// free ones; where it may have few, in the upper half.
+const ASIDE: c_int = 200;
+
+/// The first number of descriptors that are no business of the program.
+pub(super) fn aside() -> c_int {
+    // SAFETY: all-zero bytes are a limit, which is plain numbers.
+    let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a limit.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let half = c_int::try_from(limit.rlim_cur / 2).unwrap_or(ASIDE);
+    if known { ASIDE.min(half) } else { ASIDE }
+}
 
 /// Status flags, which whoever shares the open file changes for all: the placeholder has them.
 pub(super) const STATUS: c_int = libc::O_APPEND | libc::O_NONBLOCK;
@@ -42,6 +52,8 @@ pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
 /// What the system says.
 pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
     let _inside = Inside::enter();
+    // The program may have changed its limit.
+    agg_core::blob::keep_descriptors_above(aside());
     let (device, inode) = identity_of(path);
     let mut text = format!("{flags} {device} {inode}\n").into_bytes();
     text.extend_from_slice(path.as_os_str().as_bytes());
@@ -51,7 +63,7 @@ pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
             NAME.as_ptr(),
             libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
         ))?;
-        let aside = checked(next::fcntl(low, libc::F_DUPFD_CLOEXEC, ASIDE as usize));
+        let aside = checked(next::fcntl(low, libc::F_DUPFD_CLOEXEC, aside() as usize));
         next::close(low);
         let aside = aside?;
         let written = next::pwrite64(aside, text.as_ptr().cast(), text.len(), 0);
