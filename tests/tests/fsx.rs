@@ -7,7 +7,7 @@ use aggio_tests::{Directory, fsx, library};
 fn a_file_of_a_rule_holds_what_was_written_after_every_operation() {
     let Some(library) = library() else { return };
     for mode in ["close", "causal", "posix"] {
-        for run in fsx::runs(100_000) {
+        for run in fsx::runs(30_000) {
             let directory = Directory::new();
             let spool = directory.path().join("spool");
             std::fs::create_dir(&spool).unwrap();
