@@ -19,7 +19,7 @@ pub mod parsers;
 mod program;
 mod strace;
 
-pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
+pub use directory::{Directory, difference, is_of_a_runtime, netcdf_samples, snapshot};
 pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
