@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,11 @@ pub trait Files: Send + Sync {
     ///
     /// If the file ends before, or the system refuses.
     fn read(&self, file: usize, buffer: &mut [u8], offset: u64) -> Result<()>;
+
+    /// Whether all files that were looked at are what they were then.
+    fn is_unchanged(&self) -> bool {
+        true
+    }
 }
 
 /// Files in memory.
@@ -96,17 +101,13 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &File) -> std::io::Result<Self> {
-        let found = file.metadata()?;
-        if !found.is_file() {
-            return Err(std::io::Error::other("not a regular file"));
-        }
-        Ok(Stamp {
+    fn of(found: &Metadata) -> Self {
+        Stamp {
             device: found.dev(),
             inode: found.ino(),
             size: found.len(),
             modified: (found.mtime(), found.mtime_nsec()),
-        })
+        }
     }
 }
 
@@ -117,10 +118,13 @@ struct Open {
     clock: u64,
 }
 
+/// The name of a file in its directory.
+type Names = Box<dyn Fn(usize) -> Option<String> + Send + Sync>;
+
 /// Files of a directory. Those that were used last are open.
 pub struct OnDisk {
     folder: Folder,
-    names: Vec<String>,
+    names: Names,
     most: usize,
     open: Mutex<Open>,
 }
@@ -129,6 +133,11 @@ impl OnDisk {
     /// Files of these names, of which at most `most` are open at a time.
     #[must_use]
     pub fn new(folder: Folder, names: Vec<String>, most: usize) -> Self {
+        Self::named(folder, Box::new(move |file| names.get(file).cloned()), most)
+    }
+
+    /// As [`OnDisk::new`], with a function that makes the names.
+    pub(crate) fn named(folder: Folder, names: Names, most: usize) -> Self {
         OnDisk { folder, names, most: most.max(1), open: Mutex::default() }
     }
 
@@ -141,11 +150,14 @@ impl OnDisk {
         if let Some(found) = self.known(file) {
             return Ok(found);
         }
-        let name = self.names.get(file).ok_or_else(|| missing(self.name(file)))?;
+        let name = (self.names)(file).ok_or_else(|| missing(self.name(file)))?;
         let told = |why: std::io::Error| Error::system(self.name(file), &why);
         let opened = open_file(&self.folder.path.join(name)).map_err(told)?;
-        let stamp = Stamp::of(&opened).map_err(told)?;
-        self.keep(file, Arc::new(opened), stamp)
+        let found = opened.metadata().map_err(told)?;
+        if !found.is_file() {
+            return Err(told(std::io::Error::other("not a regular file")));
+        }
+        self.keep(file, Arc::new(opened), Stamp::of(&found))
     }
 
     fn known(&self, file: usize) -> Option<Arc<File>> {
@@ -183,8 +195,8 @@ fn open_file(path: &Path) -> std::io::Result<File> {
 
 impl Files for OnDisk {
     fn name(&self, file: usize) -> String {
-        let name = self.names.get(file);
-        name.map_or_else(|| format!("file {file}"), |name| self.folder.shown(name))
+        let name = (self.names)(file);
+        name.map_or_else(|| format!("file {file}"), |name| self.folder.shown(&name))
     }
 
     fn size(&self, file: usize) -> Result<u64> {
@@ -198,6 +210,15 @@ impl Files for OnDisk {
         found.map_err(|why| match why.kind() {
             std::io::ErrorKind::UnexpectedEof => truncated(self.name(file), offset),
             _ => Error::system(self.name(file), &why),
+        })
+    }
+
+    fn is_unchanged(&self) -> bool {
+        let stamps = self.table().stamps.clone();
+        stamps.iter().all(|(file, stamp)| {
+            let path = (self.names)(*file).map(|name| self.folder.path.join(name));
+            let found = path.and_then(|path| std::fs::metadata(path).ok());
+            found.is_some_and(|found| Stamp::of(&found) == *stamp)
         })
     }
 }
@@ -235,7 +256,9 @@ mod tests {
                 assert!(files.table().files.len() <= 3, "round {round}");
             }
         }
+        assert!(files.is_unchanged());
         std::fs::remove_file(folder.path().join("f0")).unwrap();
+        assert!(!files.is_unchanged());
         assert_eq!(files.read(0, &mut [0], 0).unwrap_err().kind, Kind::Missing);
         std::fs::write(folder.path().join("f0"), "another").unwrap();
         let replaced = files.read(0, &mut [0], 0).unwrap_err();

@@ -23,6 +23,11 @@ pub mod plain;
 pub mod set;
 mod subfiling;
 
+/// Sets of more files than this are not believed.
+const MOST_FILES: usize = 1 << 20;
+
 pub use error::{Error, Kind, Result};
-pub use logical::{Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows};
-pub use set::Set;
+pub use logical::{
+    Cache, Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows,
+};
+pub use set::{Set, Sets};

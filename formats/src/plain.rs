@@ -4,7 +4,8 @@ use crate::cdf::{Dialect, Layout};
 use crate::e3sm::read_header;
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::logical::{Description, FileFacts, Logical, Slab, Source};
+use crate::logical::{Cache, Description, FileFacts, Logical, Slab, Source};
+use std::sync::Arc;
 
 /// Bytes of a variable that are read at a time.
 const TILE: u64 = 8 << 20;
@@ -34,8 +35,10 @@ pub fn open(files: Box<dyn Files>, name: &str) -> Result<Option<Logical>> {
     let header = read_header(&*files, 0, Dialect::default())?;
     let layout = Layout::of(&header).map_err(|why| Error::corrupt(name, why.to_string()))?;
     let records = layout.records(header.records, size);
+    // Everything is had directly: nothing is kept.
+    let cache = Arc::new(Cache::new(0));
     let source = Plain { files, layout, size, records };
-    Logical::new(name.into(), header, records, Box::new(source), 0).map(Some)
+    Logical::new(name.into(), header, records, Box::new(source), &cache).map(Some)
 }
 
 impl Source for Plain {
@@ -56,6 +59,10 @@ impl Source for Plain {
 
     fn tile(&self) -> u64 {
         TILE
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.files.is_unchanged()
     }
 
     fn describe(&self) -> Description {

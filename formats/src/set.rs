@@ -5,6 +5,7 @@ use crate::error::{Kind, Result};
 use crate::files::{Files, Folder, OnDisk};
 use crate::logical::{Logical, Options};
 use crate::{e3sm, subfiling};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A kind of set.
@@ -91,17 +92,6 @@ impl Set {
         Ok(None)
     }
 
-    /// Whether the file of this name is part of a set that stands for another name.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses to tell.
-    pub fn hides(folder: &Folder, name: &str) -> Result<bool> {
-        let Some((set, number)) = named_after(name) else { return Ok(false) };
-        let found = Self::find(folder, set)?;
-        Ok(found.is_some_and(|found| found.has(name, number)))
-    }
-
     /// Whether a file is one of those that the set's name stands for.
     fn has(&self, name: &str, number: usize) -> bool {
         let subfile = match self.layout {
@@ -117,15 +107,36 @@ impl Set {
         &self.name
     }
 
-    /// The names of all its files; the first has the attributes of all.
+    /// The name of its first file, whose attributes are those of all.
     #[must_use]
-    pub fn files(&self) -> Vec<String> {
+    pub fn first(&self) -> String {
         match self.layout {
-            Layout::Blobs => (0..self.count).map(|file| blob_name(&self.name, file)).collect(),
-            Layout::Subfiles => std::iter::once(self.name.clone())
-                .chain((0..self.count).map(|file| subfiling::name_of(&self.name, file)))
-                .collect(),
+            Layout::Blobs => blob_name(&self.name, 0),
+            Layout::Subfiles => self.name.clone(),
         }
+    }
+
+    /// The names of all its files, one behind the other.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        let (name_of, count) = self.names();
+        (0..count).filter_map(name_of)
+    }
+
+    fn names(&self) -> (impl Fn(usize) -> Option<String> + Send + Sync + 'static, usize) {
+        let (name, layout, count) = (self.name.clone(), self.layout, self.count);
+        let all = match layout {
+            Layout::Blobs => count,
+            Layout::Subfiles => count + 1,
+        };
+        let name_of = move |file: usize| match layout {
+            _ if file >= all => None,
+            Layout::Blobs => Some(blob_name(&name, file)),
+            Layout::Subfiles => Some(match file.checked_sub(1) {
+                None => name.clone(),
+                Some(subfile) => subfiling::name_of(&name, subfile),
+            }),
+        };
+        (name_of, all)
     }
 
     /// The file that it stands for.
@@ -134,12 +145,50 @@ impl Set {
     ///
     /// If a file is missing, damaged, or does not belong to the others.
     pub fn open(&self, options: &Options) -> Result<Logical> {
-        let files = OnDisk::new(self.folder.clone(), self.files(), options.most_open);
+        let names = Box::new(self.names().0);
+        let files = OnDisk::named(self.folder.clone(), names, options.most_open);
         let (files, name) = (Arc::new(files), self.folder.shown(&self.name));
         match self.layout {
             Layout::Blobs => e3sm::open(files, &name, self.count, options),
             Layout::Subfiles => subfiling::open(files, &name, options),
         }
+    }
+}
+
+/// The sets of a folder, each looked for once.
+pub struct Sets {
+    folder: Folder,
+    found: HashMap<String, Option<Set>>,
+}
+
+impl Sets {
+    /// The sets of a folder.
+    #[must_use]
+    pub fn of(folder: Folder) -> Self {
+        Sets { folder, found: HashMap::new() }
+    }
+
+    /// The set that a name stands for.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell.
+    pub fn find(&mut self, name: &str) -> Result<Option<&Set>> {
+        if !self.found.contains_key(name) {
+            let found = Set::find(&self.folder, name)?;
+            self.found.insert(name.into(), found);
+        }
+        Ok(self.found.get(name).and_then(Option::as_ref))
+    }
+
+    /// The set that the file of this name is a part of, and that stands for another name.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell.
+    pub fn that_has(&mut self, name: &str) -> Result<Option<&Set>> {
+        let Some((set, number)) = named_after(name) else { return Ok(None) };
+        Ok(self.find(set)?.filter(|set| set.has(name, number)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use aggio_formats::cdf::{Alignment, Dialect, Endian, Layout, parse, parse_as};
 use aggio_formats::files::{Files, Folder, OnDisk};
-use aggio_formats::{Holes, Logical, Options, Set, hdf5};
+use aggio_formats::{Holes, Logical, Options, Set, Sets, hdf5};
 use aggio_tests::netcdf_samples;
 use std::path::Path;
 
@@ -137,11 +137,12 @@ fn files_that_are_no_sets_are_none() {
     std::fs::write(folder.join("hdf.0000"), hdf5::SIGNATURE).unwrap();
     std::fs::copy(folder.join("can_h1.nc"), folder.join("plain.nc.0000")).unwrap();
     let (place, _) = Folder::of(&folder.join("x")).unwrap();
+    let mut sets = Sets::of(place);
     for name in ["log", "hdf", "plain.nc", "can_h1.nc", "nothing"] {
-        assert!(Set::find(&place, name).unwrap().is_none(), "{name}");
-        assert!(!Set::hides(&place, &format!("{name}.0000")).unwrap());
+        assert!(sets.find(name).unwrap().is_none(), "{name}");
+        assert!(sets.that_has(&format!("{name}.0000")).unwrap().is_none());
     }
-    assert!(Set::hides(&place, "blob4_h1.nc.0003").unwrap());
-    assert!(!Set::hides(&place, "blob4_h1.nc.0004").unwrap());
-    assert!(!Set::hides(&place, "blob4_h1.nc.3").unwrap());
+    assert_eq!(sets.that_has("blob4_h1.nc.0003").unwrap().unwrap().name(), "blob4_h1.nc");
+    assert!(sets.that_has("blob4_h1.nc.0004").unwrap().is_none());
+    assert!(sets.that_has("blob4_h1.nc.3").unwrap().is_none());
 }

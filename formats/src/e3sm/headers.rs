@@ -1,5 +1,6 @@
 //! What the header of a subfile says: the canonical header in it, and what E3SM-IO has added.
 
+use crate::MOST_FILES;
 use crate::cdf::{Attribute, Header, Name, Records};
 use crate::error::{Error, Result};
 
@@ -16,7 +17,7 @@ pub(super) fn subfiles(header: &Header) -> Option<usize> {
         return None;
     }
     let found = header.attribute(ADDED[2])?.ints()?;
-    usize::try_from(*found.first()?).ok()
+    usize::try_from(*found.first()?).ok().filter(|count| (1..=MOST_FILES).contains(count))
 }
 
 /// A decomposition, as the header describes it.
@@ -120,7 +121,9 @@ impl Parts<'_> {
         Ok(Described {
             canonical: header,
             processes: self.number(ADDED[0])? as u64,
-            subfiles: self.number(ADDED[2])?,
+            subfiles: subfiles(self.header).ok_or_else(|| {
+                Error::corrupt(self.name, "attribute num_subfiles makes no sense")
+            })?,
             blobs: self.header.dimensions[nblobs].length,
             decompositions,
             tables,

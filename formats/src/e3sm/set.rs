@@ -67,7 +67,7 @@ pub(crate) fn open(
         holes: options.holes,
         notes,
     };
-    Logical::new(name.into(), header, records, Box::new(source), options.cache_bytes)
+    Logical::new(name.into(), header, records, Box::new(source), &options.cache)
 }
 
 /// The borders at which a subfile's data begin: PnetCDF's own unless others were asked for.

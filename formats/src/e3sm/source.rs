@@ -100,6 +100,10 @@ impl Source for Data {
         (self.processes * (16 << 10)).clamp(8 << 20, 64 << 20)
     }
 
+    fn is_unchanged(&self) -> bool {
+        self.files.is_unchanged()
+    }
+
     fn describe(&self) -> Description {
         let facts = |member: &Member| FileFacts {
             name: self.files.name(member.file),

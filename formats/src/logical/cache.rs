@@ -5,8 +5,8 @@ use crate::error::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A part of a slab: where it begins.
-type Key = (Slab, u64);
+/// A part of a slab: whose it is, and where it begins.
+type Key = (u64, Slab, u64);
 /// A part; empty until somebody has assembled it.
 type Place = Arc<Mutex<Option<Arc<Vec<u8>>>>>;
 
@@ -24,8 +24,8 @@ struct Table {
     bytes: u64,
 }
 
-/// The parts that are kept.
-pub(super) struct Cache {
+/// The parts that are kept of one file, or of several.
+pub struct Cache {
     most: u64,
     table: Mutex<Table>,
 }
@@ -73,13 +73,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Cache({} of {} bytes)", self.bytes(), self.most)
+    }
+}
+
 impl Cache {
-    pub(super) fn new(most: u64) -> Self {
+    /// A cache of at most so many bytes.
+    #[must_use]
+    pub fn new(most: u64) -> Self {
         Cache { most, table: Mutex::default() }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    /// Bytes that are kept just now.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         lock(&self.table).bytes
+    }
+
+    /// Nothing of this file is wanted any more.
+    pub(super) fn forget(&self, file: u64) {
+        let mut table = lock(&self.table);
+        let keys: Vec<Key> = table.entries.keys().filter(|key| key.0 == file).copied().collect();
+        keys.into_iter().for_each(|key| table.remove(key));
     }
 
     /// A part; whoever asks for it first assembles it, and others wait.
@@ -113,7 +130,7 @@ mod tests {
     use super::*;
 
     fn key(variable: usize) -> Key {
-        (Slab { variable, record: 0 }, 0)
+        (7, Slab { variable, record: 0 }, 0)
     }
 
     #[test]
@@ -131,6 +148,10 @@ mod tests {
         assert_eq!((made, cache.bytes()), (3, 80));
         get(2, &mut made);
         assert_eq!((made, cache.bytes()), (4, 80));
+        cache.forget(6);
+        assert_eq!(cache.bytes(), 80);
+        cache.forget(7);
+        assert_eq!(cache.bytes(), 0);
     }
 
     #[test]

@@ -7,9 +7,11 @@ mod windows;
 
 use crate::cdf::{Header, Layout};
 use crate::error::{Error, Result};
-use cache::Cache;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use cache::Cache;
 pub use describe::{Coverage, Description, FileFacts};
 pub use windows::Windows;
 
@@ -24,21 +26,26 @@ pub enum Holes {
 }
 
 /// How a set is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// What stands where nobody wrote anything.
     pub holes: Holes,
     /// Whether a set is read of which files are missing; what they had is a hole.
     pub partial: bool,
-    /// Bytes of assembled variables that are kept.
-    pub cache_bytes: u64,
+    /// Where assembled parts of variables are kept.
+    pub cache: Arc<Cache>,
     /// Files of the set that are open at a time.
     pub most_open: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { holes: Holes::Zero, partial: false, cache_bytes: 256 << 20, most_open: 64 }
+        Options {
+            holes: Holes::Zero,
+            partial: false,
+            cache: Arc::new(Cache::new(256 << 20)),
+            most_open: 64,
+        }
     }
 }
 
@@ -64,6 +71,9 @@ pub(crate) trait Source: Send + Sync {
 
     /// What it consists of.
     fn describe(&self) -> Description;
+
+    /// Whether its files are what they were when they were looked at.
+    fn is_unchanged(&self) -> bool;
 }
 
 /// A file that consists of others.
@@ -75,7 +85,9 @@ pub struct Logical {
     records: u64,
     size: u64,
     source: Box<dyn Source>,
-    cache: Cache,
+    cache: Arc<Cache>,
+    /// By which the cache knows it.
+    number: u64,
 }
 
 impl Logical {
@@ -84,14 +96,15 @@ impl Logical {
         header: Header,
         records: u64,
         source: Box<dyn Source>,
-        cache_bytes: u64,
+        cache: &Arc<Cache>,
     ) -> Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         let told = |why: String| Error::corrupt(name.clone(), why);
         let head = header.write().map_err(|why| told(why.to_string()))?;
         let layout = Layout::of(&header).map_err(|why| told(why.to_string()))?;
         let size = layout.end(records).map_err(|why| told(why.to_string()))?;
-        let cache = Cache::new(cache_bytes);
-        Ok(Logical { name, header, head, layout, records, size, source, cache })
+        let (cache, number) = (Arc::clone(cache), COUNT.fetch_add(1, Ordering::Relaxed));
+        Ok(Logical { name, header, head, layout, records, size, source, cache, number })
     }
 
     /// The name that a user knows it by.
@@ -124,16 +137,16 @@ impl Logical {
         self.size
     }
 
-    /// Bytes of assembled variables that are kept just now.
-    #[must_use]
-    pub fn cached_bytes(&self) -> u64 {
-        self.cache.bytes()
-    }
-
     /// What it consists of.
     #[must_use]
     pub fn describe(&self) -> Description {
         self.source.describe()
+    }
+
+    /// Whether all files are what they were when they were looked at.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.source.is_unchanged()
     }
 
     /// Bytes of a slab, whole elements: `start` is the distance of the first from the beginning of the slab.
@@ -155,5 +168,11 @@ impl Logical {
         let tile = (self.source.tile() / element).max(1) * element;
         let start = at / tile * tile;
         start..(start + tile).min(self.slab_size(variable))
+    }
+}
+
+impl Drop for Logical {
+    fn drop(&mut self) {
+        self.cache.forget(self.number);
     }
 }

@@ -71,7 +71,7 @@ impl Logical {
     }
 
     fn tile(&self, slab: Slab, tile: &Range<u64>) -> Result<std::sync::Arc<Vec<u8>>> {
-        self.cache.get((slab, tile.start), || {
+        self.cache.get((self.number, slab, tile.start), || {
             let mut bytes = vec![0; (tile.end - tile.start) as usize];
             self.source.fill(slab, tile.start, &mut bytes)?;
             Ok(bytes)

@@ -24,7 +24,8 @@ fn number(attribute: Option<&Attribute>) -> Option<usize> {
 
 /// How many subfiles a file has, if it is a master.
 pub(crate) fn subfiles(header: &Header) -> Option<usize> {
-    number(header.attribute(&format!("{PREFIX}num_subfiles"))).filter(|count| *count > 0)
+    number(header.attribute(&format!("{PREFIX}num_subfiles")))
+        .filter(|count| (1..=crate::MOST_FILES).contains(count))
 }
 
 fn without(attributes: &[Attribute]) -> Vec<Attribute> {

@@ -93,7 +93,7 @@ pub(crate) fn open(files: Arc<dyn Files>, name: &str, options: &Options) -> Resu
         records,
         notes,
     };
-    Logical::new(name.into(), header, records, Box::new(source), options.cache_bytes)
+    Logical::new(name.into(), header, records, Box::new(source), &options.cache)
 }
 
 /// Records of a file: its header tells none even if there are some.
@@ -247,6 +247,10 @@ impl Source for Subfiles {
 
     fn tile(&self) -> u64 {
         TILE
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.files.is_unchanged()
     }
 
     fn describe(&self) -> Description {

@@ -5,7 +5,7 @@ mod model;
 
 use crate::cdf::{Attribute, Endian, Header, Type, parse};
 use crate::error::{Kind, Result};
-use crate::logical::{Holes, Logical, Options};
+use crate::logical::{Cache, Holes, Logical, Options};
 use model::{Model, Request, model};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn a_set_is_the_file_that_the_program_meant(model in model(), reads in proptest::collection::vec((0..4000_usize, 0..3000_usize), 9)) {
         let truth = model.canonical(|kind| vec![0; kind.size() as usize]);
-        let small = Options { cache_bytes: 300, ..Options::default() };
+        let small = Options { cache: Arc::new(Cache::new(300)), ..Options::default() };
         for files in [pnetcdf(&model), hdf5(&model, Endian::Little), hdf5(&model, Endian::Big)] {
             let file = open(&files, &small).unwrap();
             prop_assert_eq!(&all(&file), &truth);
@@ -53,7 +53,7 @@ proptest! {
                 let count = file.read_at(&mut part, *start as u64).unwrap();
                 let wanted = truth.get(*start..).unwrap_or(&[]);
                 prop_assert_eq!(&part[..count], &wanted[..wanted.len().min(*len)]);
-                prop_assert!(file.cached_bytes() <= 300);
+                prop_assert!(small.cache.bytes() <= 300);
             }
         }
     }
