@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::files::Files;
 
 /// Bytes that are read at a time.
-const PIECE: u64 = 8 << 20;
+const PIECE: u64 = if cfg!(test) { 100 } else { 8 << 20 };
 /// Unwanted bytes between two wanted ones that are read along.
-const GAP: u64 = 64 << 10;
+const GAP: u64 = if cfg!(test) { 30 } else { 64 << 10 };
 
 /// Bytes that lie together in the file and in the buffer.
 #[derive(Clone, Copy)]

@@ -5,12 +5,14 @@
 //! storage.rs   where a subfile has its tables and data in PnetCDF's layout, blobs.rs in that in HDF5
 //! tables.rs    which canonical elements lie where
 //! set.rs       all subfiles together: whether they belong together, and the file that they stand for
-//! coverage.rs  whether each element was written, and once      source.rs  the data of the set
+//! coverage.rs  whether each element was written, and once
+//! source.rs    the data of the set; scatter.rs puts those of sorted blobs in their places
 //! ```
 
 mod blobs;
 mod coverage;
 mod headers;
+mod scatter;
 mod set;
 mod source;
 mod storage;

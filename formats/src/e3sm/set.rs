@@ -120,22 +120,24 @@ impl Opening<'_> {
 
     fn members(&mut self, first: Subfile, described: &Described) -> Result<Vec<Member>> {
         let mut members = Vec::new();
-        let mut blobs = 0;
+        let mut blobs = 0_u64;
         let start = first.file;
-        match self.member(first, described, described, true) {
-            Ok(member) => members.push(member),
+        match self.member(first, described, true) {
+            Ok(member) => {
+                members.push(member);
+                blobs = described.blobs;
+            }
             Err(why) => self.allow(why)?,
         }
-        blobs += described.blobs;
         for file in start + 1..described.subfiles {
             let member = self.subfile(file).and_then(|(subfile, of_it)| {
                 let of_it = self.same(described, of_it, start, file)?;
-                Ok((self.member(subfile, described, &of_it, false)?, of_it.blobs))
+                Ok((self.member(subfile, &of_it, false)?, of_it.blobs))
             });
             match member {
                 Ok((member, count)) => {
                     members.push(member);
-                    blobs += count;
+                    blobs = blobs.saturating_add(count);
                 }
                 Err(why) => self.allow(why)?,
             }
@@ -182,15 +184,8 @@ impl Opening<'_> {
         Ok(other)
     }
 
-    fn member(
-        &self,
-        subfile: Subfile,
-        described: &Described,
-        of_it: &Described,
-        authority: bool,
-    ) -> Result<Member> {
-        debug_assert_eq!(described.decompositions, of_it.decompositions);
-        let (storage, tables) = subfile.tables(self.files, of_it, authority)?;
+    fn member(&self, subfile: Subfile, described: &Described, authority: bool) -> Result<Member> {
+        let (storage, tables) = subfile.tables(self.files, described, authority)?;
         let Subfile { file, records, endian, .. } = subfile;
         Ok(Member { file, records, endian, storage, tables })
     }

@@ -1,11 +1,17 @@
 //! The data of the file that a set of blobs stands for.
 
 use super::coverage::Covered;
+use super::scatter::{Part, scatter};
 use super::set::{Data, Member};
+use super::tables::Run;
 use crate::cdf::Endian;
 use crate::error::{Error, Result};
 use crate::gather::Gather;
 use crate::logical::{Coverage, Description, FileFacts, Holes, Slab, Source};
+use std::ops::Range;
+
+/// Bytes of a variable that are assembled at a time, at least.
+const TILE: u64 = if cfg!(test) { 50 } else { 8 << 20 };
 
 impl Data {
     fn wrong(&self, slab: Slab) -> Error {
@@ -48,38 +54,50 @@ impl Data {
         if self.covered[k].gaps > 0 {
             self.fill_holes(slab.variable, out);
         }
+        let mut sorted = Vec::new();
         let mut gather = Gather::new(&*self.files, out);
         for member in &self.members {
             gather.begin(member.file, member.endian, size)?;
-            let table = &member.tables[k];
-            for (index, blob) in table.blobs.iter().enumerate() {
+            for (index, blob) in member.tables[k].blobs.iter().enumerate() {
                 let runs = blob.among(&range);
                 if runs.is_empty() {
                     continue;
                 }
-                let begin = member.storage.decomposed(
-                    stored.variable,
-                    slab.record,
-                    index,
-                    &member.tables,
-                    k,
-                );
+                let (variable, record) = (stored.variable, slab.record);
+                let begin = member.storage.decomposed(variable, record, index, &member.tables, k);
                 let begin = begin.ok_or_else(|| self.wrong(slab))?;
-                for run in runs {
-                    let first = u64::from(run.to).max(range.start);
-                    let last = (u64::from(run.to) + u64::from(run.len)).min(range.end);
-                    if first < last {
-                        let skipped = run.at + (first - u64::from(run.to));
-                        let to = (first - range.start) * size;
-                        let len = (last - first) * size;
-                        // All of it lies in the buffer.
-                        gather.push(begin + skipped * size, to as usize, len as usize)?;
-                    }
+                if blob.sorted {
+                    sorted.push(Part { file: member.file, endian: member.endian, begin, runs });
+                } else {
+                    gather_runs(&mut gather, runs, begin, &range, size)?;
                 }
             }
         }
-        gather.flush()
+        gather.flush()?;
+        drop(gather);
+        scatter(&*self.files, &sorted, &range, size, out)
     }
+}
+
+/// Runs of a blob in any order, one by one.
+fn gather_runs(
+    gather: &mut Gather<'_>,
+    runs: &[Run],
+    begin: u64,
+    range: &Range<u64>,
+    size: u64,
+) -> Result<()> {
+    for run in runs {
+        let first = u64::from(run.to).max(range.start);
+        let last = (u64::from(run.to) + u64::from(run.len)).min(range.end);
+        if first < last {
+            let skipped = run.at + (first - u64::from(run.to));
+            let (to, len) = ((first - range.start) * size, (last - first) * size);
+            // All of it lies in the buffer.
+            gather.push(begin + skipped * size, to as usize, len as usize)?;
+        }
+    }
+    Ok(())
 }
 
 impl Source for Data {
@@ -97,7 +115,7 @@ impl Source for Data {
 
     /// Each blob's part of what is asked for should be worth a request.
     fn tile(&self) -> u64 {
-        (self.processes * (16 << 10)).clamp(8 << 20, 64 << 20)
+        if cfg!(test) { TILE } else { (self.processes * (16 << 10)).clamp(TILE, 64 << 20) }
     }
 
     fn is_unchanged(&self) -> bool {

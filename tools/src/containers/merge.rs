@@ -1,6 +1,6 @@
 //! `aggio merge`: a container, or a set of netCDF files, becomes an ordinary file.
 
-use super::assemble::Assembly;
+use super::assemble::{Assembly, THERE};
 use super::{at, sets, show_progress};
 use crate::Answer;
 use agg_core::blob::{self, Merge};
@@ -53,9 +53,7 @@ impl Arguments {
         });
         match merged {
             Ok(_) => Ok(()),
-            Err(why) if why.errno() == EEXIST => {
-                Err(at(&self.file, "there already (--force replaces it)"))
-            }
+            Err(why) if why.errno() == EEXIST => Err(at(&self.file, THERE)),
             Err(why) => Err(at(&self.container, why)),
         }
     }
