@@ -24,7 +24,7 @@ pub mod set;
 mod subfiling;
 
 /// Sets of more files than this are not believed.
-const MOST_FILES: usize = 1 << 20;
+const MOST_FILES: usize = 1 << 17;
 
 pub use error::{Error, Kind, Result};
 pub use logical::{

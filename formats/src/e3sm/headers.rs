@@ -118,12 +118,17 @@ impl Parts<'_> {
             decompositions.push(self.decomposition(table.variables[0], &canonical)?);
         }
         let (header, stored) = self.canonical(&canonical, &decompositions, &added)?;
+        let processes = self.number(ADDED[0])?;
+        let subfiles = subfiles(self.header).filter(|count| *count <= processes);
+        let Some(subfiles) = subfiles else {
+            return self.wrong(format!(
+                "the number of subfiles is not one to at most {processes} (num_subfiles)"
+            ));
+        };
         Ok(Described {
             canonical: header,
-            processes: self.number(ADDED[0])? as u64,
-            subfiles: subfiles(self.header).ok_or_else(|| {
-                Error::corrupt(self.name, "attribute num_subfiles makes no sense")
-            })?,
+            processes: processes as u64,
+            subfiles,
             blobs: self.header.dimensions[nblobs].length,
             decompositions,
             tables,

@@ -83,6 +83,9 @@ fn alignment(first: &Subfile) -> Alignment {
     Alignment { variables: borders.into_iter().find(explains).unwrap_or(usual.variables), ..usual }
 }
 
+/// Things that are wrong and were allowed, of which no more are told.
+const MOST_NOTES: usize = 100;
+
 struct Opening<'a> {
     files: &'a dyn Files,
     name: &'a str,
@@ -97,7 +100,11 @@ impl Opening<'_> {
         if !may_lack {
             return Err(why);
         }
-        self.notes.push(why.to_string());
+        match self.notes.len() {
+            MOST_NOTES => self.notes.push("and more".into()),
+            count if count < MOST_NOTES => self.notes.push(why.to_string()),
+            _ => {}
+        }
         Ok(())
     }
 

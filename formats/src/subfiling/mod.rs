@@ -15,3 +15,6 @@ pub(crate) use set::open;
 pub(crate) fn name_of(master: &str, subfile: usize) -> String {
     format!("{master}.subfile_{subfile}.nc")
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,6 +164,10 @@ fn subfiles_of_different_runs_are_refused() {
             .contains("f: the 2 subfiles have data of 2 processes, but 3 wrote the file")
     );
 
+    let mut other = files.clone();
+    change(&mut other, 0, |header| header.attributes[2] = Attribute::of_ints("num_subfiles", &[3]));
+    assert!(refusal(&other).1.contains("at most 2 (num_subfiles)"), "{:?}", refusal(&other));
+
     let twice = vec![files[0].clone(), ("f.0001".into(), files[0].1.clone())];
     assert!(refusal(&twice).1.contains("f.0000: element 0 of D1 is also in f.0001"));
 }
