@@ -149,6 +149,11 @@ fn sets_that_are_not_whole_are_refused_by_the_name_of_the_file() {
         assert!(String::from_utf8_lossy(&partial.stderr).contains(&broken));
         let part = std::fs::read(&merged).unwrap();
         assert!(part.len() == 1_948_008 && part != samples.canonical());
+        let filled = aggio(&["cat", "--partial", "--holes", "fill", &set]).stdout;
+        let differing: Vec<(&u8, &u8)> =
+            part.iter().zip(&filled).filter(|(zero, fill)| zero != fill).collect();
+        assert!(filled.len() == part.len() && !differing.is_empty());
+        assert!(differing.iter().all(|(zero, _)| **zero == 0), "only holes are filled");
     }
 }
 
