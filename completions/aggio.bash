@@ -70,6 +70,9 @@ _aggio() {
             aggio,umount)
                 cmd="aggio__subcmd__umount"
                 ;;
+            aggio,verify)
+                cmd="aggio__subcmd__verify"
+                ;;
             aggio__subcmd__help,cat)
                 cmd="aggio__subcmd__help__subcmd__cat"
                 ;;
@@ -124,6 +127,9 @@ _aggio() {
             aggio__subcmd__help,umount)
                 cmd="aggio__subcmd__help__subcmd__umount"
                 ;;
+            aggio__subcmd__help,verify)
+                cmd="aggio__subcmd__help__subcmd__verify"
+                ;;
             *)
                 ;;
         esac
@@ -131,7 +137,7 @@ _aggio() {
 
     case "${cmd}" in
         aggio)
-            opts="-h -V --help --version hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help"
+            opts="-h -V --help --version hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -145,7 +151,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__cat)
-            opts="-h --offset --length --help"
+            opts="-h --offset --length --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -157,6 +163,10 @@ _aggio() {
                     ;;
                 --length)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --holes)
+                    COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -227,7 +237,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__help)
-            opts="hints env simulate mount umount ls stat cat merge split fsck index recover run doctor completions manual help"
+            opts="hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -492,6 +502,20 @@ _aggio() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        aggio__subcmd__help__subcmd__verify)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         aggio__subcmd__hints)
             opts="-h --json --markdown --man --file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -525,7 +549,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__ls)
-            opts="-l -a -h --long --all --json --help"
+            opts="-l -a -h --long --all --subfiles --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -553,7 +577,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__merge)
-            opts="-f -h --force --verify --threads --help"
+            opts="-f -h --force --verify --threads --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -561,6 +585,10 @@ _aggio() {
             case "${prev}" in
                 --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --holes)
+                    COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -571,7 +599,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__mount)
-            opts="-f -o -h --foreground --rw --allow-other --new-files --no-passthrough --log --until-end-of-input --background --help"
+            opts="-f -o -h --foreground --rw --allow-other --new-files --no-passthrough --subfiles --holes --log --until-end-of-input --background --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -579,6 +607,10 @@ _aggio() {
             case "${prev}" in
                 --new-files)
                     COMPREPLY=($(compgen -W "plain container" -- "${cur}"))
+                    return 0
+                    ;;
+                --holes)
+                    COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
                     return 0
                     ;;
                 --log)
@@ -689,12 +721,16 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__stat)
-            opts="-h --json --help"
+            opts="-h --json --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --holes)
+                    COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -709,6 +745,24 @@ _aggio() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__verify)
+            opts="-h --bytes --json --holes --partial --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --holes)
+                    COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

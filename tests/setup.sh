@@ -8,7 +8,7 @@ purpose=${1:-check}
 # A compiler for C, C++ and Fortran, both MPIs side by side (programs end in .openmpi and .mpich), and
 # for simulated hosts ip and unshare.
 packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
-  binutils ca-certificates git hostname iproute2 python3 strace util-linux"
+  binutils ca-certificates git hostname iproute2 python3 strace util-linux xz-utils"
 # PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
   gmt-gshhg-low"

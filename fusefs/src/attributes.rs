@@ -71,6 +71,12 @@ pub(crate) fn of_container(found: &Attributes, id: u64) -> FileAttr {
     }
 }
 
+/// The attributes of a set: those of its first file, with the size of all.
+pub(crate) fn of_set(first: &Stat, size: u64, id: u64) -> FileAttr {
+    let shown = of_plain(first, id);
+    FileAttr { size, blocks: size.div_ceil(512), nlink: 1, ..shown }
+}
+
 /// What is shown of a container that cannot be read: enough to see it in a listing, nothing to read.
 pub(crate) fn of_broken(directory: &Stat, id: u64) -> FileAttr {
     let shown = of_plain(directory, id);

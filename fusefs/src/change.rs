@@ -4,11 +4,11 @@ use crate::blob;
 use crate::files::reopen;
 use crate::handles::Open;
 use crate::held;
-use crate::tree::Known;
+use crate::tree::{Kind, Known};
 use crate::view::{Shown, View};
 use fuser::{FileHandle, TimeOrNow};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
-use std::io::{ErrorKind, Result};
+use std::io::Result;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a program wants to have changed.
@@ -60,10 +60,13 @@ impl View {
         by_root: bool,
     ) -> Result<Shown> {
         if !self.options.write {
-            return Err(ErrorKind::ReadOnlyFilesystem.into());
+            return Err(rustix::io::Errno::ROFS.into());
         }
         let known = self.tree.get(id)?;
-        if known.container {
+        if known.kind == Kind::Set {
+            return Err(rustix::io::Errno::ROFS.into());
+        }
+        if known.is_container() {
             self.change_container(id, &known, change)?;
         } else {
             self.change_plain(&known, handle, change)?;

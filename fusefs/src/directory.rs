@@ -1,7 +1,9 @@
 //! Listing directories.
 
 use crate::attributes;
+use crate::sets;
 use crate::view::{View, hidden};
+use aggio_formats::Sets;
 use fuser::{FileHandle, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 use rustix::fs::{Dir, Mode, OFlags};
@@ -53,11 +55,21 @@ impl View {
         let directory = rustix::fs::openat(&*known.fd, ".", flags, Mode::empty())?;
         let dot = |name: &str| Entry { number: id, kind: FileType::Directory, name: name.into() };
         let mut entries = vec![dot("."), dot("..")];
+        let mut sets = Sets::of(sets::folder(&known.fd));
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." || hidden(name) {
                 continue;
+            }
+            if let Some(set) = sets::that_has(&mut sets, name)? {
+                if *name == *set.first() && *name != *set.name() {
+                    let (number, kind) = (entry.ino().max(2), FileType::RegularFile);
+                    entries.push(Entry { number, kind, name: set.name().into() });
+                }
+                if !self.options.subfiles {
+                    continue;
+                }
             }
             let found = self.kind_of_entry(&known.fd, name, entry.file_type());
             // What vanished meanwhile is not there.
@@ -78,7 +90,7 @@ impl View {
             return Some(kind(told));
         }
         let seen = self.see(directory, name).ok()?;
-        Some(if seen.container {
+        Some(if seen.is_container() {
             FileType::RegularFile
         } else {
             attributes::kind(seen.stat.st_mode)

@@ -3,7 +3,7 @@
 use crate::blob::Blob;
 use crate::handles::Open;
 use crate::held;
-use crate::tree::{Known, Stamp};
+use crate::tree::{Kind, Known, Stamp};
 use crate::view::View;
 use agg_core::Extent;
 use agg_core::log::Level;
@@ -47,13 +47,29 @@ impl View {
         register: impl FnOnce(&File) -> Result<BackingId>,
     ) -> Result<Opened> {
         if writes(flags) && !self.options.write {
-            return Err(ErrorKind::ReadOnlyFilesystem.into());
+            return Err(rustix::io::Errno::ROFS.into());
         }
         let known = self.tree.get(id)?;
-        if known.container {
+        if known.is_container() {
             return self.open_container(id, &known, flags);
         }
+        if known.kind == Kind::Set {
+            return self.open_set(id, &known, flags);
+        }
         self.open_plain(id, reopen(&known.fd, flags)?, register)
+    }
+
+    /// A set is read as it was when it was opened, and cannot be written.
+    fn open_set(&self, id: u64, known: &Known, flags: i32) -> Result<Opened> {
+        if writes(flags) {
+            return Err(rustix::io::Errno::ROFS.into());
+        }
+        let set = self.set(id, known)?;
+        let stamp = View::stamp_of_plain(set.stat());
+        let stamp = stamp.map(|stamp| Stamp { version: set.number, ..stamp });
+        let kept = self.tree.has_kept(id, stamp);
+        let flags = if kept { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+        Ok(Opened { handle: self.handles.insert(Open::Set { set }), flags, backing: None })
     }
 
     pub(crate) fn open_plain(
@@ -144,7 +160,7 @@ impl View {
     pub(crate) fn end(&self, open: &Open) {
         match open {
             Open::Plain { id, writes, .. } => self.passthrough.end(*id, *writes),
-            Open::Directory(_) => {}
+            Open::Directory(_) | Open::Set { .. } => {}
             Open::Blob { blob, id, writes } => {
                 let (unused, result) = blob.end(*writes);
                 if let Err(why) = result {
@@ -170,7 +186,8 @@ impl View {
         match &*self.handles.get(handle)? {
             Open::Blob { blob, .. } => blob.read(buffer, offset),
             Open::Plain { file, .. } => read_fully(file, buffer, offset),
-            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+            Open::Set { set } => set.read(buffer, offset),
+            Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
 
@@ -187,7 +204,8 @@ impl View {
             Open::Blob { blob, .. } => blob.write(|log| log.write_at(data, offset)).map(|_| ()),
             Open::Plain { file, .. } if append => append_fully(file, data),
             Open::Plain { file, .. } => file.write_all_at(data, offset),
-            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+            Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
+            Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
 
@@ -207,7 +225,7 @@ impl View {
     pub(crate) fn sync(&self, handle: FileHandle, data_only: bool) -> Result<()> {
         match &*self.handles.get(handle)? {
             Open::Blob { blob, writes: true, .. } => blob.write(|log| log.sync()),
-            Open::Blob { .. } | Open::Directory(_) => Ok(()),
+            Open::Blob { .. } | Open::Set { .. } | Open::Directory(_) => Ok(()),
             Open::Plain { file, .. } if data_only => file.sync_data(),
             Open::Plain { file, .. } => file.sync_all(),
         }
@@ -231,6 +249,7 @@ impl View {
         match &*self.handles.get(handle)? {
             Open::Plain { file, .. } => Ok(rustix::fs::fallocate(file, mode, offset, length)?),
             Open::Blob { blob, .. } => allocate_in(blob, mode, Extent::new(offset, length)),
+            Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
             Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
         }
     }
@@ -252,7 +271,8 @@ impl View {
                 rustix::fs::seek(file, to)?
             }
             Open::Blob { blob, .. } => blob.seek(start, data)?,
-            Open::Directory(_) => return Err(ErrorKind::IsADirectory.into()),
+            Open::Set { set } => set.seek(start, data)?,
+            Open::Directory(_) => return Err(rustix::io::Errno::ISDIR.into()),
         };
         i64::try_from(place).map_err(|_| rustix::io::Errno::OVERFLOW.into())
     }
@@ -314,7 +334,7 @@ fn append_fully(file: &File, mut data: &[u8]) -> Result<()> {
     while !data.is_empty() {
         let pieces = [std::io::IoSlice::new(data)];
         match pwritev2(file, &pieces, 0, ReadWriteFlags::APPEND) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(0) => return Err(rustix::io::Errno::IO.into()),
             Ok(count) => data = data.get(count..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

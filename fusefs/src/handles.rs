@@ -2,6 +2,7 @@
 
 use crate::blob::Blob;
 use crate::directory::Listing;
+use crate::sets::OpenSet;
 use fuser::FileHandle;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ pub(crate) enum Open {
     Plain { file: File, id: u64, writes: bool },
     /// A container.
     Blob { blob: Arc<Blob>, id: u64, writes: bool },
+    /// A set of netCDF files.
+    Set { set: Arc<OpenSet> },
     /// A directory.
     Directory(Listing),
 }

@@ -1,10 +1,11 @@
-//! A directory, shown at a mount point with its containers as ordinary files.
+//! A directory, shown at a mount point with its containers and its sets of netCDF files as ordinary files.
 //!
 //! ```text
 //! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      what is under a name
 //!                                      files.rs, passthrough.rs   open, read, write, close
 //!                                      names.rs, change.rs, xattr.rs
 //!             tree.rs: the files that the kernel knows    blob.rs: an open container -> agg_core::blob
+//!             sets.rs: sets of netCDF files -> aggio_formats
 //! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
 //! ```
 //!
@@ -25,6 +26,7 @@ pub mod mounts;
 mod names;
 mod passthrough;
 mod session;
+mod sets;
 mod tree;
 mod view;
 mod xattr;

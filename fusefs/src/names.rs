@@ -3,7 +3,7 @@
 use crate::blob::{self, Blob, Removed};
 use crate::files::Opened;
 use crate::held;
-use crate::tree::{ROOT, Seen, check_name, mix, open_name};
+use crate::tree::{Kind, ROOT, Seen, check_name, mix, open_name};
 use crate::view::{NewFiles, Shown, UNNAMED, View, hidden, is_directory};
 use agg_core::blob::{Container, Create};
 use agg_core::log::Level;
@@ -54,7 +54,7 @@ impl View {
     /// The directory in which `place` lies, if it may be changed there.
     fn directory_of(&self, place: Place<'_>) -> Result<Arc<OwnedFd>> {
         if !self.options.write {
-            return Err(ErrorKind::ReadOnlyFilesystem.into());
+            return Err(rustix::io::Errno::ROFS.into());
         }
         check_name(place.name)?;
         if hidden(place.name) {
@@ -74,7 +74,7 @@ impl View {
         let group = (!keeps_group).then(|| Gid::from_raw(maker.gid));
         let owner = Some(Uid::from_raw(maker.uid));
         let seen = self.see(directory, name)?;
-        if seen.container {
+        if seen.is_container() {
             let container = Container::open(&held::directory(&seen.fd))
                 .map_err(|why| blob::error(&seen.fd, &why))?;
             return container
@@ -178,8 +178,8 @@ impl View {
     pub(crate) fn make_link(&self, id: u64, place: Place<'_>) -> Result<Shown> {
         let directory = self.directory_of(place)?;
         let known = self.tree.get(id)?;
-        if known.container {
-            // A container is a directory, and directories have one name.
+        if known.kind != Kind::Plain {
+            // A container is a directory, and directories have one name; a set has many files.
             return Err(refused(rustix::io::Errno::PERM));
         }
         let old = held::path(&known.fd);
@@ -190,10 +190,11 @@ impl View {
     pub(crate) fn remove(&self, place: Place<'_>, wants_directory: bool) -> Result<()> {
         let directory = self.directory_of(place)?;
         let seen = self.see(&directory, place.name)?;
-        if !wants_directory && seen.container {
+        refuse_set(&seen)?;
+        if !wants_directory && seen.is_container() {
             return self.remove_container(&directory, place.name, &seen);
         }
-        if wants_directory && seen.container {
+        if wants_directory && seen.is_container() {
             return Err(refused(rustix::io::Errno::NOTDIR));
         }
         self.tree.pin(&directory, place.name);
@@ -243,12 +244,16 @@ impl View {
             return Err(refused(rustix::io::Errno::INVAL));
         }
         let moved = self.see(&old, from.name)?;
+        refuse_set(&moved)?;
         let replaced = match self.see(&new, to.name) {
-            Ok(seen) => Some(seen),
+            Ok(seen) => {
+                refuse_set(&seen)?;
+                Some(seen)
+            }
             Err(why) if why.kind() == ErrorKind::NotFound => None,
             Err(why) => return Err(why),
         };
-        let simple = |replaced: &Seen| !replaced.container && !moved.container;
+        let simple = |replaced: &Seen| !replaced.is_container() && !moved.is_container();
         match &replaced {
             Some(target) if flags.is_empty() && target.identity() == moved.identity() => {
                 return Ok(());
@@ -280,19 +285,24 @@ impl View {
         target: &Seen,
         moved: &Seen,
     ) -> Result<()> {
-        let is_folder = |seen: &Seen| is_directory(&seen.stat) && !seen.container;
+        let is_folder = |seen: &Seen| is_directory(&seen.stat) && !seen.is_container();
         match (is_folder(moved), is_folder(target)) {
-            (false, true) => return Err(ErrorKind::IsADirectory.into()),
-            (true, false) => return Err(ErrorKind::NotADirectory.into()),
+            (false, true) => return Err(rustix::io::Errno::ISDIR.into()),
+            (true, false) => return Err(rustix::io::Errno::NOTDIR.into()),
             _ => {}
         }
         self.tree.pin(new, to.name);
         rustix::fs::renameat_with(&**old, from.name, &**new, to.name, Flags::EXCHANGE)?;
-        if target.container {
+        if target.is_container() {
             return self.remove_container(old, from.name, target);
         }
         Ok(rustix::fs::unlinkat(&**old, from.name, AtFlags::empty())?)
     }
+}
+
+/// The name of a set is not the name of one file.
+fn refuse_set(seen: &Seen) -> Result<()> {
+    if seen.kind == Kind::Set { Err(refused(rustix::io::Errno::PERM)) } else { Ok(()) }
 }
 
 /// Gives a file that was made under a narrow mask the mode that was asked for; what it has inherited stays.

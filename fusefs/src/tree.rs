@@ -23,12 +23,23 @@ pub(crate) struct Identity {
     device: u64,
     inode: u64,
     /// A directory that became a container is another file.
-    container: bool,
+    kind: Kind,
+}
+
+/// What a file is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// What it is in the backing directory.
+    Plain,
+    /// A directory that stands for a file.
+    Container,
+    /// The first of several files that stand for one.
+    Set,
 }
 
 impl Identity {
-    pub(crate) fn new(stat: &Stat, container: bool) -> Self {
-        Identity { device: stat.st_dev, inode: stat.st_ino, container }
+    pub(crate) fn new(stat: &Stat, kind: Kind) -> Self {
+        Identity { device: stat.st_dev, inode: stat.st_ino, kind }
     }
 }
 
@@ -44,6 +55,8 @@ struct Node {
     identity: Identity,
     parent: u64,
     name: OsString,
+    /// The name of the file itself, if it is the first of a set that has another.
+    first: Option<OsString>,
     fd: Option<Arc<OwnedFd>>,
     /// The name is gone: the descriptor is the only way to the file.
     pinned: bool,
@@ -62,12 +75,18 @@ struct Nodes {
 pub(crate) struct Seen {
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) stat: Stat,
-    pub(crate) container: bool,
+    pub(crate) kind: Kind,
+    /// The name of the first file of a set.
+    pub(crate) first: Option<OsString>,
 }
 
 impl Seen {
     pub(crate) fn identity(&self) -> Identity {
-        Identity::new(&self.stat, self.container)
+        Identity::new(&self.stat, self.kind)
+    }
+
+    pub(crate) fn is_container(&self) -> bool {
+        self.kind == Kind::Container
     }
 }
 
@@ -75,7 +94,13 @@ impl Seen {
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) container: bool,
+    pub(crate) kind: Kind,
+}
+
+impl Known {
+    pub(crate) fn is_container(&self) -> bool {
+        self.kind == Kind::Container
+    }
 }
 
 /// All files that the kernel knows.
@@ -115,11 +140,12 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(root, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
-        let identity = Identity::new(&stat, false);
+        let identity = Identity::new(&stat, Kind::Plain);
         let node = Node {
             identity,
             parent: ROOT,
             name: OsString::new(),
+            first: None,
             fd: Some(Arc::new(fd)),
             pinned: true,
             lookups: 1,
@@ -144,9 +170,9 @@ impl Tree {
             let nodes = self.nodes.lock();
             let node = nodes.by_id.get(&id).ok_or_else(stale)?;
             if let Some(fd) = &node.fd {
-                return Ok(Known { fd: Arc::clone(fd), container: node.identity.container });
+                return Ok(Known { fd: Arc::clone(fd), kind: node.identity.kind });
             }
-            (node.parent, node.name.clone(), node.identity)
+            (node.parent, node.first.as_ref().unwrap_or(&node.name).clone(), node.identity)
         };
         if depth > 4096 {
             return Err(stale());
@@ -154,7 +180,7 @@ impl Tree {
         let directory = self.get_below(parent, depth + 1)?;
         let fd = Arc::new(open_name(&directory.fd, &name).map_err(|_| stale())?);
         let stat = rustix::fs::fstat(&*fd)?;
-        if Identity::new(&stat, identity.container) != identity {
+        if Identity::new(&stat, identity.kind) != identity {
             return Err(stale());
         }
         let mut nodes = self.nodes.lock();
@@ -166,7 +192,18 @@ impl Tree {
             *held += 1;
         }
         self.let_go(&mut nodes);
-        Ok(Known { fd, container: identity.container })
+        Ok(Known { fd, kind: identity.kind })
+    }
+
+    /// The directory in which a file was found, and its name there.
+    pub(crate) fn place(&self, id: u64) -> Result<(Known, OsString)> {
+        let stale = || Error::from_raw_os_error(libc_errno::ESTALE);
+        let (parent, name) = {
+            let nodes = self.nodes.lock();
+            let node = nodes.by_id.get(&id).ok_or_else(stale)?;
+            (node.parent, node.name.clone())
+        };
+        Ok((self.get(parent)?, name))
     }
 
     /// Counts that the kernel learns of a file: its number. `wanted` is the number that it gets if that is free.
@@ -179,6 +216,7 @@ impl Tree {
             node.lookups += 1;
             if id != ROOT && !node.pinned {
                 (node.parent, node.name) = (parent, name.to_owned());
+                node.first.clone_from(&seen.first);
             }
             return id;
         }
@@ -190,6 +228,7 @@ impl Tree {
             identity,
             parent,
             name: name.to_owned(),
+            first: seen.first.clone(),
             fd: Some(Arc::clone(&seen.fd)),
             pinned: false,
             lookups: 1,
@@ -237,8 +276,8 @@ impl Tree {
         let Ok(stat) = rustix::fs::fstat(&fd) else { return };
         let fd = Arc::new(fd);
         let mut nodes = self.nodes.lock();
-        for container in [false, true] {
-            let id = nodes.by_identity.get(&Identity::new(&stat, container)).copied();
+        for kind in [Kind::Plain, Kind::Container, Kind::Set] {
+            let id = nodes.by_identity.get(&Identity::new(&stat, kind)).copied();
             let Nodes { by_id, held, .. } = &mut *nodes;
             if let Some(node) = id.and_then(|id| by_id.get_mut(&id)) {
                 node.pinned = true;

@@ -18,7 +18,7 @@ fn look_up(tree: &Tree, parent: u64, name: &str) -> Result<u64> {
     let directory = tree.get(parent)?;
     let fd = Arc::new(open_name(&directory.fd, OsStr::new(name))?);
     let stat = rustix::fs::fstat(&*fd)?;
-    let seen = Seen { fd, stat, container: false };
+    let seen = Seen { fd, stat, kind: Kind::Plain, first: None };
     Ok(tree.remember(parent, OsStr::new(name), &seen, tree.wanted(&stat)))
 }
 
@@ -87,7 +87,7 @@ fn a_renamed_file_is_found_by_its_new_name() {
     let parent = look_up(&tree, ROOT, "d").unwrap();
     let id = look_up(&tree, parent, "0").unwrap();
     let known = tree.get(id).unwrap();
-    let identity = Identity::new(&rustix::fs::fstat(&*known.fd).unwrap(), false);
+    let identity = Identity::new(&rustix::fs::fstat(&*known.fd).unwrap(), Kind::Plain);
     drop(known);
     std::fs::rename(folder.path().join("d/0"), folder.path().join("new")).unwrap();
     tree.renamed(identity, ROOT, OsStr::new("new"));
@@ -106,7 +106,12 @@ fn a_number_that_is_taken_goes_to_nobody_else() {
     for name in ["0", "1"] {
         let fd = Arc::new(open_name(&directory.fd, OsStr::new(name)).unwrap());
         let stat = rustix::fs::fstat(&*fd).unwrap();
-        ids.push(tree.remember(parent, OsStr::new(name), &Seen { fd, stat, container: false }, 77));
+        ids.push(tree.remember(
+            parent,
+            OsStr::new(name),
+            &Seen { fd, stat, kind: Kind::Plain, first: None },
+            77,
+        ));
     }
     assert_eq!(ids[0], 77);
     assert!(ids[1] != 77 && ids[1] > ROOT);

@@ -4,8 +4,11 @@ use crate::attributes;
 use crate::blob::{self, Blob};
 use crate::handles::{Handles, Open};
 use crate::passthrough::Passthrough;
-use crate::tree::{Known, Seen, Stamp, Tree, mix, open_name};
+use crate::sets;
+use crate::sets::{OpenSet, OpenSets};
+use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
 use agg_core::blob::{Attributes, is_container};
+use aggio_formats::Holes;
 use fuser::{FileAttr, FileHandle};
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -37,6 +40,10 @@ impl Shown {
     }
 
     /// Of a container that is being written nothing is believed.
+    pub(crate) fn set(set: &OpenSet, id: u64) -> Self {
+        Shown { attributes: attributes::of_set(set.stat(), set.file.size(), id), ttl: TTL }
+    }
+
     fn container(found: &Attributes, id: u64) -> Self {
         let ttl = if found.sealed { TTL } else { Duration::ZERO };
         Shown { attributes: attributes::of_container(found, id), ttl }
@@ -72,6 +79,10 @@ pub struct Options {
     pub new_files: NewFiles,
     /// Whether the kernel reads and writes plain files by itself where it can.
     pub passthrough: bool,
+    /// Whether the files of sets are listed, too.
+    pub subfiles: bool,
+    /// What stands in sets where nobody wrote anything.
+    pub holes: Holes,
 }
 
 /// A backing directory, shown.
@@ -79,6 +90,7 @@ pub(crate) struct View {
     pub(crate) tree: Tree,
     pub(crate) handles: Handles,
     pub(crate) blobs: Mutex<HashMap<u64, Arc<Blob>>>,
+    pub(crate) sets: OpenSets,
     pub(crate) passthrough: Passthrough,
     pub(crate) options: Options,
 }
@@ -95,6 +107,7 @@ impl View {
             tree: Tree::new(&options.backend, most_held)?,
             handles: Handles::default(),
             blobs: Mutex::default(),
+            sets: OpenSets::new(options.holes),
             passthrough: Passthrough::new(options.passthrough),
             options,
         })
@@ -103,21 +116,37 @@ impl View {
     /// What a name stands for in the backing directory.
     pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
         if hidden(name) {
-            return Err(ErrorKind::NotFound.into());
+            return Err(rustix::io::Errno::NOENT.into());
         }
-        let fd = Arc::new(open_name(directory, name)?);
+        let fd = match open_name(directory, name) {
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                return sets::see(directory, name)?.ok_or(why);
+            }
+            fd => Arc::new(fd?),
+        };
         let stat = rustix::fs::fstat(&*fd)?;
+        if kind(&stat) == FileType::RegularFile
+            && let Some(seen) = sets::see(directory, name)?
+        {
+            return Ok(seen);
+        }
         let container = is_directory(&stat) && has_manifest(&fd);
-        Ok(Seen { fd, stat, container })
+        let kind = if container { Kind::Container } else { Kind::Plain };
+        Ok(Seen { fd, stat, kind, first: None })
     }
 
     /// Finds a file by name; the kernel knows it from now on.
     pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
         let directory = self.tree.get(parent)?;
         let seen = self.see(&directory.fd, name)?;
-        if !seen.container {
+        if seen.kind == Kind::Plain {
             let id = self.tree.remember(parent, name, &seen, self.tree.wanted(&seen.stat));
             return Ok(Shown::plain(&seen.stat, id));
+        }
+        if seen.kind == Kind::Set {
+            let set = self.sets.get(&seen.fd, &directory.fd, name)?;
+            let id = self.tree.remember(parent, name, &seen, Self::wanted_by_set(&seen.stat));
+            return Ok(Shown::set(&set, id));
         }
         let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
         let found = match open {
@@ -136,10 +165,11 @@ impl View {
         };
         let directory = self.tree.get(parent)?;
         let seen = self.see(&directory.fd, name)?;
-        if !seen.container {
-            return Err(why);
-        }
-        let wanted = mix(seen.stat.st_ino ^ mix(seen.stat.st_dev)) >> 2 | 1 << 62;
+        let wanted = match seen.kind {
+            Kind::Plain => return Err(why),
+            Kind::Set => Self::wanted_by_set(&seen.stat),
+            Kind::Container => mix(seen.stat.st_ino ^ mix(seen.stat.st_dev)) >> 2 | 1 << 62,
+        };
         let id = self.tree.remember(parent, name, &seen, wanted);
         Ok(Shown { attributes: attributes::of_broken(&seen.stat, id), ttl: Duration::ZERO })
     }
@@ -161,10 +191,23 @@ impl View {
         }
     }
 
+    /// The number that a set wants.
+    fn wanted_by_set(first: &Stat) -> u64 {
+        mix(mix(first.st_ino) ^ first.st_dev) >> 2 | 1 << 61
+    }
+
+    /// The set of this number.
+    pub(crate) fn set(&self, id: u64, known: &Known) -> Result<Arc<OpenSet>> {
+        let (directory, name) = self.tree.place(id)?;
+        self.sets.get(&known.fd, &directory.fd, &name)
+    }
+
     pub(crate) fn attributes(&self, id: u64) -> Result<Shown> {
         let known = self.tree.get(id)?;
-        if !known.container {
-            return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id));
+        match known.kind {
+            Kind::Plain => return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
+            Kind::Set => return Ok(Shown::set(&*self.set(id, &known)?, id)),
+            Kind::Container => {}
         }
         let found = match self.open_blob(id) {
             Some(blob) => blob.attributes()?,
@@ -178,6 +221,7 @@ impl View {
         let open = handle.and_then(|handle| self.handles.get(handle).ok());
         match open.as_deref() {
             Some(Open::Blob { blob, .. }) => Ok(Shown::container(&blob.attributes()?, id)),
+            Some(Open::Set { set, .. }) => Ok(Shown::set(set, id)),
             Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),
             _ => self.attributes(id),
         }
@@ -201,9 +245,13 @@ impl View {
     }
 }
 
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
 /// Whether this is a directory.
 pub(crate) fn is_directory(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+    kind(stat) == FileType::Directory
 }
 
 /// Whether a directory is a container. The first look is cheap and decides for most.

@@ -1,19 +1,21 @@
-//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a container.
+//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a container or a set.
 
 use crate::blob;
 use crate::held;
-use crate::tree::{Known, ROOT};
+use crate::tree::{Kind, Known, ROOT};
 use crate::view::View;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Result};
+use std::io::Result;
 use std::os::unix::ffi::OsStrExt;
 
 /// What begins with this is told by aggio and cannot be set.
 const OURS: &str = "user.aggio.";
 /// Names of what is told of a container.
 const OF_CONTAINER: [&str; 5] = ["kind", "generation", "sealed", "size", "directory"];
+/// Names of what is told of a set of netCDF files.
+const OF_SET: [&str; 2] = ["kind", "files"];
 /// Names of what is told of the root: who serves it, and what.
 const OF_ROOT: [&str; 3] = ["backend", "pid", "version"];
 /// The longest value or list that the system allows.
@@ -29,7 +31,14 @@ impl View {
                 _ => Err(Errno::NODATA.into()),
             };
         }
-        if !known.container || !OF_CONTAINER.contains(&name) {
+        if known.kind == Kind::Set {
+            return match name {
+                "kind" => Ok(b"set".to_vec()),
+                "files" => Ok(self.set(id, known)?.file.describe().files.len().to_string().into()),
+                _ => Err(Errno::NODATA.into()),
+            };
+        }
+        if !known.is_container() || !OF_CONTAINER.contains(&name) {
             return Err(Errno::NODATA.into());
         }
         let found = match self.open_blob(id) {
@@ -47,10 +56,11 @@ impl View {
     }
 
     fn own_names(id: u64, known: &Known) -> &'static [&'static str] {
-        match known.container {
-            true => &OF_CONTAINER,
-            false if id == ROOT => &OF_ROOT,
-            false => &[],
+        match known.kind {
+            Kind::Container => &OF_CONTAINER,
+            Kind::Set => &OF_SET,
+            Kind::Plain if id == ROOT => &OF_ROOT,
+            Kind::Plain => &[],
         }
     }
 
@@ -60,7 +70,7 @@ impl View {
         if let Some(ours) = name.to_str().and_then(|name| name.strip_prefix(OURS)) {
             return self.own_value(id, &known, ours);
         }
-        if known.container && name.as_bytes().starts_with(b"system.") {
+        if known.is_container() && name.as_bytes().starts_with(b"system.") {
             // Access lists of the directory are not those of the file.
             return Err(Errno::NODATA.into());
         }
@@ -89,13 +99,16 @@ impl View {
     /// The file whose attribute may be changed.
     fn changed(&self, id: u64, name: &OsStr) -> Result<Known> {
         if !self.options.write {
-            return Err(ErrorKind::ReadOnlyFilesystem.into());
+            return Err(rustix::io::Errno::ROFS.into());
         }
         let known = self.tree.get(id)?;
         if name.as_bytes().starts_with(OURS.as_bytes()) {
             return Err(Errno::PERM.into());
         }
-        if known.container && name.as_bytes().starts_with(b"system.") {
+        if known.kind == Kind::Set {
+            return Err(rustix::io::Errno::ROFS.into());
+        }
+        if known.is_container() && name.as_bytes().starts_with(b"system.") {
             return Err(Errno::OPNOTSUPP.into());
         }
         Ok(known)

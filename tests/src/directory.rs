@@ -52,6 +52,20 @@ impl Drop for Directory {
     }
 }
 
+/// The netCDF files and sets of files of `tests/golden/netcdf.tar.xz`, in a directory of their own.
+///
+/// # Panics
+///
+/// If `tar` and `xz` cannot unpack them.
+pub fn netcdf_samples() -> Directory {
+    let directory = Directory::new();
+    let archive = crate::repository().join("tests/golden/netcdf.tar.xz");
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("--no-same-owner").arg("-xJf").arg(archive).arg("-C").arg(directory.path());
+    assert!(tar.status().is_ok_and(|status| status.success()), "tar and xz are needed");
+    directory
+}
+
 /// Whether a file of this name in a temporary directory or shared memory is made by an MPI's launcher or runtime.
 pub fn is_of_a_runtime(name: &str) -> bool {
     let prefixes = [

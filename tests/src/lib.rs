@@ -24,7 +24,7 @@ mod strace;
 pub mod works;
 
 pub use account::first_difference;
-pub use directory::{Directory, difference, is_of_a_runtime, snapshot};
+pub use directory::{Directory, difference, is_of_a_runtime, netcdf_samples, snapshot};
 pub use factor::factor;
 pub use job::{Finished, Job};
 pub use library::{library, required};

@@ -13,6 +13,9 @@ use agg_core::pattern::Pattern;
 use agg_core::settings::Settings;
 use agg_core::view::View;
 use agg_core::{Error, Extent};
+use aggio_formats::cdf::{self, Dialect, Endian, Layout, Place};
+use aggio_formats::{Logical, Options, plain, set};
+use std::sync::Arc;
 
 /// A parser's name and its body.
 pub type Parser = (&'static str, fn(&[u8]));
@@ -28,6 +31,9 @@ pub const ALL: &[Parser] = &[
     ("manifests", manifests),
     ("frames", frames),
     ("indexes", indexes),
+    ("netcdf", netcdf),
+    ("blobs", blobs),
+    ("hdf5", hdf5),
 ];
 
 /// Datatype trees that another rank sends.
@@ -122,5 +128,87 @@ pub fn frames(bytes: &[u8]) {
 pub fn indexes(bytes: &[u8]) {
     if let Ok(pieces) = inspect::index(bytes) {
         assert!(pieces.runs + pieces.singles <= bytes.len() as u64);
+    }
+}
+
+/// Headers of netCDF files in every dialect; what is accepted is written and read again, and each byte has one place.
+pub fn netcdf(bytes: &[u8]) {
+    for (endian, many_unlimited) in
+        [(Endian::Big, false), (Endian::Little, false), (Endian::Big, true)]
+    {
+        let dialect = Dialect { endian, many_unlimited };
+        let Ok(header) = cdf::parse_as(bytes, dialect) else { continue };
+        let written = header.write_as(endian).expect("what was read can be written");
+        assert_eq!(written.len() as u64, header.size());
+        assert_eq!(cdf::parse_as(&written, dialect).as_ref(), Ok(&header));
+        if let Ok(layout) = Layout::of(&header) {
+            places(&layout);
+        }
+    }
+}
+
+/// Pieces at interesting offsets go on where they end, and elements are where they say.
+fn places(layout: &Layout) {
+    let begins = layout.slots.iter().flat_map(|slot| [slot.begin, slot.begin + slot.size]);
+    for offset in begins.chain([0, layout.header, layout.records_begin, 1 << 62]) {
+        for offset in [offset.saturating_sub(1), offset] {
+            let piece = layout.piece(offset);
+            assert!(piece.range.contains(&offset), "{offset}: {piece:?}");
+            match (layout.locate(offset), piece.place) {
+                (Some(element), Place::Data { .. }) => {
+                    assert_eq!(layout.offset(element), Some(offset));
+                }
+                (found, _) => assert_eq!(found, None),
+            }
+        }
+    }
+}
+
+/// Reads a file that came out of arbitrary bytes, if it is small.
+fn read_all(file: &Logical) {
+    if file.size() > 1 << 20 {
+        return;
+    }
+    let mut all = vec![0; file.size() as usize];
+    if file.read_at(&mut all, 0).is_ok() {
+        for window in file.windows().take(100) {
+            let mut part = vec![0; (window.end - window.start) as usize];
+            file.read_window(&mut part, window.start).expect("what could be read before");
+            assert!(part == all[window.start as usize..window.end as usize]);
+        }
+    }
+    let _ = file.describe();
+}
+
+/// Sets of one or two files: blobs of E3SM-IO, a master and its subfiles of PnetCDF, a file by itself. The first two bytes
+/// say where the first file ends.
+pub fn blobs(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_at_checked(2) else { return };
+    let length = usize::from(u16::from_be_bytes([length[0], length[1]])).min(rest.len());
+    let (first, second) = rest.split_at(length);
+    let files = || vec![("first".to_owned(), first.to_vec()), ("second".into(), second.to_vec())];
+    for partial in [false, true] {
+        let options = Options { partial, ..Options::default() };
+        let opened = [
+            set::open_blobs(Arc::new(files()), 2, &options),
+            set::open_subfiles(Arc::new(files()), &options),
+        ];
+        opened.iter().flatten().for_each(read_all);
+    }
+    if let Ok(Some(file)) = plain::open(Box::new(files()), "first") {
+        read_all(&file);
+    }
+}
+
+/// HDF5 files: where a dataset lies, and what its blobs stand for.
+pub fn hdf5(bytes: &[u8]) {
+    let files = vec![("file".to_owned(), bytes.to_vec())];
+    if let Ok(file) = aggio_formats::hdf5::File::open(&files, 0)
+        && let Ok(place) = file.dataset("data_blob")
+    {
+        assert!(place.end <= bytes.len() as u64, "{place:?}");
+    }
+    if let Ok(file) = set::open_blobs(Arc::new(files), 1, &Options::default()) {
+        read_all(&file);
     }
 }

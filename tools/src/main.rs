@@ -37,18 +37,20 @@ enum Command {
     Env(switches::Arguments),
     /// What collective calls of many ranks would cost on a machine that is described
     Simulate(simulate::Arguments),
-    /// Show a directory with its containers as ordinary files
+    /// Show a directory with its containers and sets of netCDF files as ordinary files
     Mount(mount::Arguments),
     /// End a mount, also one whose process is gone
     Umount(umount::Arguments),
-    /// List a directory; containers are files in it
+    /// List a directory; containers and sets of netCDF files are files in it
     Ls(containers::ls::Arguments),
-    /// What is known about containers and files
+    /// What is known about containers, sets of netCDF files, and files
     Stat(containers::stat::Arguments),
-    /// Write the bytes of containers and files to standard output
+    /// Write the bytes of containers, sets of netCDF files, and files to standard output
     Cat(containers::cat::Arguments),
-    /// Make an ordinary file of a container
+    /// Make an ordinary file of a container, or of a set of netCDF files
     Merge(containers::merge::Arguments),
+    /// Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told
+    Verify(containers::verify::Arguments),
     /// Make a container of an ordinary file
     Split(containers::split::Arguments),
     /// Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged
@@ -96,6 +98,7 @@ impl Command {
             Command::Stat(arguments) => arguments.run(),
             Command::Cat(arguments) => arguments.run(),
             Command::Merge(arguments) => arguments.run(),
+            Command::Verify(arguments) => arguments.run(),
             Command::Split(arguments) => arguments.run(),
             Command::Fsck(arguments) => arguments.run(),
             Command::Index(arguments) => arguments.run(),

@@ -1,6 +1,7 @@
-//! `aggio mount`: shows a directory with its containers as ordinary files.
+//! `aggio mount`: shows a directory with its containers and sets of netCDF files as ordinary files.
 
 use crate::Answer;
+use crate::containers::Hole;
 use agg_core::complaint::Complaints;
 use agg_core::settings::Settings;
 use aggio_fusefs::{Mount, NewFiles, Options, ends, mounts};
@@ -34,10 +35,16 @@ pub(crate) struct Arguments {
     /// Read and write plain files here even if the kernel could do so by itself
     #[arg(long)]
     no_passthrough: bool,
+    /// List the files of sets of netCDF files beside the files that they stand for
+    #[arg(long)]
+    subfiles: bool,
+    /// What stands in sets of netCDF files where no process wrote anything
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    holes: Hole,
     /// Where messages go; in the background there are none without it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Options as in fstab: ro, rw, allow_other, new_files=KIND; those for mount(8) are accepted
+    /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT; those for mount(8) are accepted
     #[arg(short = 'o', value_name = "OPTION", value_delimiter = ',')]
     options: Vec<String>,
     /// Stay in the foreground and unmount also when standard input ends
@@ -92,6 +99,9 @@ impl Arguments {
                 "allow_other" => self.allow_other = true,
                 "new_files=plain" => self.new_files = Kind::Plain,
                 "new_files=container" => self.new_files = Kind::Container,
+                "subfiles" => self.subfiles = true,
+                "holes=zero" => self.holes = Hole::Zero,
+                "holes=fill" => self.holes = Hole::Fill,
                 other if OF_OTHERS.contains(&other) || other.starts_with("x-") => {}
                 other => {
                     return Err(format!("-o {other}: unknown option (see aggio mount --help)"));
@@ -170,6 +180,8 @@ impl Arguments {
             allow_other: self.allow_other,
             new_files,
             passthrough: !self.no_passthrough,
+            subfiles: self.subfiles,
+            holes: self.holes.into(),
         })
     }
 
@@ -204,6 +216,8 @@ impl Arguments {
             (self.rw, "--rw"),
             (self.allow_other, "--allow-other"),
             (self.no_passthrough, "--no-passthrough"),
+            (self.subfiles, "--subfiles"),
+            (self.holes == Hole::Fill, "--holes=fill"),
             (matches!(self.new_files, Kind::Container), "--new-files=container"),
         ];
         command.args(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag));

@@ -42,13 +42,14 @@ fn the_manual_page_of_the_simulation_is_fresh() {
 }
 
 /// Commands whose pages are made from their definition.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "mount",
     "umount",
     "ls",
     "stat",
     "cat",
     "merge",
+    "verify",
     "split",
     "fsck",
     "index",

@@ -3,9 +3,9 @@
 mod mounted;
 
 use aggio_tests::difference;
-use mounted::{Mount, Random, directory};
+use mounted::{Mount, Random, container, directory};
 use std::fs::File;
-use std::io::{Result, Write};
+use std::io::{ErrorKind, Result, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -297,4 +297,23 @@ fn links_are_made_of_plain_files_and_refused_for_containers() {
     mounted::container(&mount.backing("blob"), b"abc", 1);
     let refused = std::fs::hard_link(mount.path("blob"), mount.path("other")).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+}
+
+#[test]
+fn refusals_have_the_errors_of_any_file_system() {
+    let Some(mount) = Mount::start(&["--rw"]) else { return };
+    let kind = |result: std::io::Result<()>| result.unwrap_err().kind();
+    std::fs::create_dir(mount.path("folder")).unwrap();
+    container(&mount.backing("blob"), b"data", 2);
+    assert_eq!(
+        kind(std::fs::rename(mount.path("blob"), mount.path("folder"))),
+        ErrorKind::IsADirectory
+    );
+    assert_eq!(
+        kind(std::fs::rename(mount.path("folder"), mount.path("blob"))),
+        ErrorKind::NotADirectory
+    );
+    let hidden = mount.path(".aggio-0123456789abcdef");
+    assert_eq!(kind(std::fs::metadata(hidden).map(|_| ())), ErrorKind::NotFound);
+    mount.end();
 }

@@ -1,6 +1,6 @@
-//! `aggio cat`: the bytes of containers and files, without FUSE.
+//! `aggio cat`: the bytes of containers, sets and files, without FUSE.
 
-use super::{PIECE, at};
+use super::{PIECE, at, sets};
 use crate::Answer;
 use agg_core::blob::{Container, is_container};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `aggio cat`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Containers and files
+    /// Containers, sets of netCDF files, and files
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// The first byte that is written
@@ -20,10 +20,12 @@ pub(crate) struct Arguments {
     /// How many bytes are written; without it all up to the end
     #[arg(long, value_name = "BYTES")]
     length: Option<u64>,
+    #[command(flatten)]
+    sets: sets::Flags,
 }
 
 /// Reads at an offset; less only at the end.
-type Read = dyn Fn(&mut [u8], u64) -> Result<usize, String>;
+pub(super) type Read = dyn Fn(&mut [u8], u64) -> Result<usize, String>;
 
 impl Arguments {
     /// The answer to the command.
@@ -42,7 +44,7 @@ impl Arguments {
 
     /// Whether there is still somebody who reads.
     fn write_out(&self, path: &Path) -> Result<bool, String> {
-        let read = source(path)?;
+        let read = source(path, self.sets)?;
         let end = self.length.map_or(u64::MAX, |length| self.offset.saturating_add(length));
         let (mut place, mut buffer) = (self.offset, vec![0; PIECE]);
         let mut output = std::io::stdout().lock();
@@ -61,13 +63,19 @@ impl Arguments {
     }
 }
 
-fn source(path: &Path) -> Result<Box<Read>, String> {
+/// How the bytes of a path are read.
+pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, String> {
     let name = path.to_path_buf();
     if is_container(path) {
         let reader = Container::open(path).and_then(|container| container.reader());
         let reader = reader.map_err(|why| at(path, why))?;
         return Ok(Box::new(move |buffer, place| {
             reader.read_at(buffer, place).map_err(|why| at(&name, why))
+        }));
+    }
+    if let Some(file) = sets::open(path, flags)? {
+        return Ok(Box::new(move |buffer, place| {
+            file.read_at(buffer, place).map_err(|why| why.to_string())
         }));
     }
     let file = File::open(path).map_err(|why| at(path, why))?;

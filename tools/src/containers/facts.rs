@@ -1,7 +1,8 @@
-//! What is known about a path: a container, or a file as it is.
+//! What is known about a path: a container, a set of netCDF files, or a file as it is.
 
-use super::at;
+use super::{at, netcdf, sets};
 use agg_core::blob::{Container, is_container};
+use aggio_formats::{Logical, Set};
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub(super) struct Facts {
     /// Bytes that it takes in the file system.
     pub(super) stored: u64,
     pub(super) blob: Option<Blob>,
+    /// What is in it, if it is a set of netCDF files, or was looked into.
+    pub(super) netcdf: Option<Logical>,
 }
 
 /// What only a container has.
@@ -31,6 +34,14 @@ pub(super) struct Blob {
 impl Facts {
     /// What is at `path`; a symbolic link is itself.
     pub(super) fn of(path: &Path) -> Result<Self, String> {
+        Self::with(path, sets::Flags::default())
+    }
+
+    /// As [`Facts::of`], of sets that are read so.
+    pub(super) fn with(path: &Path, flags: sets::Flags) -> Result<Self, String> {
+        if let Some(set) = sets::find(path)? {
+            return Self::of_set(path, &set, flags);
+        }
         let found = std::fs::symlink_metadata(path).map_err(|why| at(path, why))?;
         if found.is_dir() && is_container(path) {
             return Self::of_container(path);
@@ -51,6 +62,7 @@ impl Facts {
             modified: found.modified().unwrap_or(UNIX_EPOCH),
             stored: found.blocks() * 512,
             blob: None,
+            netcdf: None,
         })
     }
 
@@ -72,6 +84,27 @@ impl Facts {
             modified: found.mtime,
             stored: found.blocks * 512,
             blob: Some(blob),
+            netcdf: None,
+        })
+    }
+
+    /// A set has the attributes of its first file.
+    fn of_set(path: &Path, set: &Set, flags: sets::Flags) -> Result<Self, String> {
+        let file = sets::open(path, flags)?.ok_or_else(|| at(path, "not a set any more"))?;
+        let found = set.files().map(|name| std::fs::metadata(path.with_file_name(name)));
+        let found: Vec<std::fs::Metadata> = found.flatten().collect();
+        let first = found.first().ok_or_else(|| at(path, "not a set any more"))?;
+        Ok(Facts {
+            path: path.into(),
+            kind: "set",
+            size: file.size(),
+            mode: first.mode() & 0o7777,
+            uid: first.uid(),
+            gid: first.gid(),
+            modified: first.modified().unwrap_or(UNIX_EPOCH),
+            stored: found.iter().map(|found| found.blocks() * 512).sum(),
+            blob: None,
+            netcdf: Some(file),
         })
     }
 
@@ -99,6 +132,9 @@ impl Facts {
             map.insert("sealed".into(), blob.sealed.into());
             map.insert("logs".into(), blob.logs.into());
         }
+        if let (Some(file), Some(map)) = (&self.netcdf, object.as_object_mut()) {
+            map.insert("netcdf".into(), netcdf::object(file));
+        }
         object
     }
 
@@ -108,6 +144,7 @@ impl Facts {
             "directory" => 'd',
             "link" => 'l',
             "container" => 'c',
+            "set" => 'n',
             "special" => 's',
             _ => '-',
         };

@@ -1,22 +1,28 @@
-//! `aggio ls`: a listing in which containers are files.
+//! `aggio ls`: a listing in which containers and sets of netCDF files are files.
 
 use super::{at, facts};
 use crate::{Answer, columns};
+use aggio_formats::Sets;
+use aggio_formats::files::Folder;
 use facts::Facts;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `aggio ls`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Directories, containers and files
+    /// Directories, containers, sets of netCDF files, and files
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Mode, size, logs and state too; `c` stands for a container
+    /// Mode, size, logs and state too; `c` stands for a container, `n` for a set of netCDF files
     #[arg(short, long)]
     long: bool,
     /// Names that begin with a dot too
     #[arg(short, long)]
     all: bool,
+    /// The files of sets, too
+    #[arg(long)]
+    subfiles: bool,
     /// Everything as JSON
     #[arg(long)]
     json: bool,
@@ -53,8 +59,33 @@ impl Arguments {
             names.push(entry.map_err(|why| at(path, why))?.file_name());
         }
         names.retain(|name| self.all || !name.to_string_lossy().starts_with('.'));
+        self.replace_subfiles(path, &mut names)?;
         names.sort();
+        names.dedup();
         Ok(names.iter().map(|name| Facts::of(&path.join(name))).collect())
+    }
+
+    /// Puts sets of netCDF files in the place of their files.
+    fn replace_subfiles(&self, folder: &Path, names: &mut Vec<OsString>) -> Result<(), String> {
+        let place = Folder { path: folder.into(), shown: folder.into(), held: None };
+        let mut sets = Sets::of(place);
+        let mut found = Vec::new();
+        for name in std::mem::take(names) {
+            let set = match name.to_str() {
+                Some(text) => sets.that_has(text).map_err(|why| why.to_string())?,
+                None => None,
+            };
+            let Some(set) = set else {
+                found.push(name);
+                continue;
+            };
+            found.push(set.name().into());
+            if self.subfiles {
+                found.push(name);
+            }
+        }
+        *names = found;
+        Ok(())
     }
 
     fn as_text(&self, files: &[Facts]) -> String {
@@ -70,6 +101,10 @@ impl Arguments {
                 let state = if blob.sealed { "sealed" } else { "open" };
                 format!("{} logs, {state}", blob.logs)
             });
+            let state = match facts.netcdf.as_ref().map(|file| file.describe().files.len()) {
+                Some(files) => format!("{files} files"),
+                None => state,
+            };
             let owner = format!("{}:{}", facts.uid, facts.gid);
             vec![facts.mode_in_letters(), owner, facts.size.to_string(), state, name(facts)]
         };

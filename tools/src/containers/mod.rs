@@ -1,4 +1,4 @@
-//! Commands on containers and on files beside them.
+//! Commands on containers, sets of netCDF files, and files beside them.
 
 pub(crate) mod cat;
 pub(crate) mod fsck;
@@ -8,8 +8,15 @@ pub(crate) mod merge;
 pub(crate) mod recover;
 pub(crate) mod split;
 pub(crate) mod stat;
+pub(crate) mod verify;
 
+mod assemble;
+mod compare;
 mod facts;
+mod netcdf;
+mod sets;
+
+pub(crate) use sets::Hole;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;

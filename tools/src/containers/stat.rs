@@ -1,18 +1,21 @@
-//! `aggio stat`: what is known about containers and files.
+//! `aggio stat`: what is known about containers, sets of netCDF files, and files.
 
 use super::facts::{self, Facts};
+use super::{netcdf, sets};
 use crate::Answer;
 use std::path::PathBuf;
 
 /// Arguments of `aggio stat`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Containers and files
+    /// Containers, sets of netCDF files, and files; what netCDF files hold is told, too
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Everything as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    sets: sets::Flags,
 }
 
 impl Arguments {
@@ -20,8 +23,12 @@ impl Arguments {
     pub(crate) fn run(&self) -> Answer {
         let (mut files, mut findings) = (Vec::new(), Vec::new());
         for path in &self.paths {
-            match Facts::of(path) {
-                Ok(facts) => files.push(facts),
+            match Facts::with(path, self.sets) {
+                Ok(mut facts) => {
+                    let looked = look_into(&mut facts);
+                    findings.extend(looked.err().map(|why| format!("stat: {why}")));
+                    files.push(facts);
+                }
                 Err(why) => findings.push(format!("stat: {why}")),
             }
         }
@@ -29,6 +36,14 @@ impl Arguments {
             if self.json { facts::document(&files) } else { files.iter().map(lines).collect() };
         Answer { text, findings, status: None }
     }
+}
+
+/// A plain file may be a netCDF file.
+fn look_into(facts: &mut Facts) -> Result<(), String> {
+    if facts.kind == "file" {
+        facts.netcdf = netcdf::of_file(&facts.path)?;
+    }
+    Ok(())
 }
 
 fn lines(facts: &Facts) -> String {
@@ -46,6 +61,9 @@ fn lines(facts: &Facts) -> String {
         let state =
             if blob.sealed { "sealed" } else { "being written, or not sealed after a crash" };
         text.push_str(&format!("  generation {}, {} logs, {state}\n", blob.generation, blob.logs));
+    }
+    if let Some(file) = &facts.netcdf {
+        text.push_str(&netcdf::lines(file));
     }
     text
 }

@@ -123,6 +123,15 @@ pub(crate) fn is_mounted(path: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(1) == Some(path.trim_end_matches('/')))
 }
 
+/// Until something holds that is bound to come.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Bytes that tell where they are.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 7 + index / 251) as u8).collect()

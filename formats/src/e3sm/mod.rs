@@ -1,0 +1,25 @@
+//! Blob files of E3SM-IO: each subfile has what the processes of one node wrote, beside tables that say where it belongs.
+//!
+//! ```text
+//! headers.rs   the canonical header in the header of a subfile, and what was added to it
+//! storage.rs   where a subfile has its tables and data in PnetCDF's layout, blobs.rs in that in HDF5
+//! tables.rs    which canonical elements lie where
+//! set.rs       all subfiles together: whether they belong together, and the file that they stand for
+//! coverage.rs  whether each element was written, and once
+//! source.rs    the data of the set; scatter.rs puts those of sorted blobs in their places
+//! ```
+
+mod blobs;
+mod coverage;
+mod headers;
+mod scatter;
+mod set;
+mod source;
+mod storage;
+mod tables;
+
+pub(crate) use set::open;
+pub(crate) use storage::{read_header, subfiles_of};
+
+#[cfg(test)]
+mod tests;

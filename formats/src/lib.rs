@@ -1,0 +1,33 @@
+//! netCDF classic files, and sets of files that stand for one of them.
+//!
+//! ```text
+//! set.rs       which set a name stands for, and which files belong to one
+//!   e3sm/        blobs of E3SM-IO, in PnetCDF's layout and in HDF5
+//!   subfiling/   subfiles of PnetCDF
+//!   logical/     the one file that a set stands for: read_at, windows, what it consists of
+//! cdf/         header and layout of a netCDF classic file
+//! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
+//! files.rs     many files, few of them open        gather.rs   scattered bytes, read in large pieces
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod cdf;
+mod e3sm;
+mod error;
+pub mod files;
+mod gather;
+pub mod hdf5;
+mod logical;
+pub mod plain;
+pub mod set;
+mod subfiling;
+
+/// Sets of more files than this are not believed.
+const MOST_FILES: usize = 1 << 17;
+
+pub use error::{Error, Kind, Result};
+pub use logical::{
+    Cache, Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows,
+};
+pub use set::{Set, Sets};

@@ -1,0 +1,178 @@
+//! A netCDF file that consists of several files: its bytes as if it were one.
+
+mod cache;
+mod describe;
+mod read;
+mod windows;
+
+use crate::cdf::{Header, Layout};
+use crate::error::{Error, Result};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use cache::Cache;
+pub use describe::{Coverage, Description, FileFacts};
+pub use windows::Windows;
+
+/// What stands in the file where nobody wrote anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Holes {
+    /// Zeros, as in the file that PnetCDF writes.
+    #[default]
+    Zero,
+    /// The variable's `_FillValue`, or its type's.
+    Fill,
+}
+
+/// How a set is read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What stands where nobody wrote anything.
+    pub holes: Holes,
+    /// Whether a set is read of which files are missing; what they had is a hole.
+    pub partial: bool,
+    /// Where assembled parts of variables are kept.
+    pub cache: Arc<Cache>,
+    /// Files of the set that are open at a time.
+    pub most_open: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            holes: Holes::Zero,
+            partial: false,
+            cache: Arc::new(Cache::new(256 << 20)),
+            most_open: 64,
+        }
+    }
+}
+
+/// A variable, or its part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slab {
+    /// The variable, by its position in the header.
+    pub variable: usize,
+    /// The record; zero for variables without records.
+    pub record: u64,
+}
+
+/// Where the data of a logical file come from.
+pub(crate) trait Source: Send + Sync {
+    /// Writes every byte of `out`: the bytes of a slab from `start` on, in whole elements unless the slab is direct.
+    fn fill(&self, slab: Slab, start: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Whether parts of the variable cost no more than all of it, and may be had byte by byte.
+    fn is_direct(&self, variable: usize) -> bool;
+
+    /// Bytes of a slab that should be asked for at a time.
+    fn tile(&self) -> u64;
+
+    /// What it consists of.
+    fn describe(&self) -> Description;
+
+    /// Whether its files are what they were when they were looked at.
+    fn is_unchanged(&self) -> bool;
+}
+
+/// A file that consists of others.
+pub struct Logical {
+    name: String,
+    header: Header,
+    head: Vec<u8>,
+    layout: Layout,
+    records: u64,
+    size: u64,
+    source: Box<dyn Source>,
+    cache: Arc<Cache>,
+    /// By which the cache knows it.
+    number: u64,
+}
+
+impl Logical {
+    pub(crate) fn new(
+        name: String,
+        header: Header,
+        records: u64,
+        source: Box<dyn Source>,
+        cache: &Arc<Cache>,
+    ) -> Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let told = |why: String| Error::corrupt(name.clone(), why);
+        let head = header.write().map_err(|why| told(why.to_string()))?;
+        let layout = Layout::of(&header).map_err(|why| told(why.to_string()))?;
+        let size = layout.end(records).map_err(|why| told(why.to_string()))?;
+        let (cache, number) = (Arc::clone(cache), COUNT.fetch_add(1, Ordering::Relaxed));
+        Ok(Logical { name, header, head, layout, records, size, source, cache, number })
+    }
+
+    /// The name that a user knows it by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Where its variables lie.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number of its records.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What it consists of.
+    #[must_use]
+    pub fn describe(&self) -> Description {
+        self.source.describe()
+    }
+
+    /// Whether all files are what they were when they were looked at.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.source.is_unchanged()
+    }
+
+    /// Bytes of a slab, whole elements: `start` is the distance of the first from the beginning of the slab.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
+    pub fn read_slab(&self, slab: Slab, start: u64, out: &mut [u8]) -> Result<()> {
+        self.source.fill(slab, start, out)
+    }
+
+    fn slab_size(&self, variable: usize) -> u64 {
+        self.layout.slots.get(variable).map_or(0, |slot| slot.size)
+    }
+
+    /// The part of a slab that is assembled together with the byte at `at`.
+    fn tile_around(&self, variable: usize, at: u64) -> Range<u64> {
+        let element = self.layout.slots.get(variable).map_or(1, |slot| slot.element);
+        let tile = (self.source.tile() / element).max(1) * element;
+        let start = at / tile * tile;
+        start..(start + tile).min(self.slab_size(variable))
+    }
+}
+
+impl Drop for Logical {
+    fn drop(&mut self) {
+        self.cache.forget(self.number);
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading any bytes of a logical file.
+
+use super::{Logical, Slab};
+use crate::cdf::Place;
+use crate::error::Result;
+use std::ops::Range;
+
+/// How data are had.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From parts that are kept.
+    Kept,
+    /// Straight to the buffer; only for ranges that end between elements.
+    Straight,
+}
+
+impl Logical {
+    /// Fills a buffer from `offset` on: how many bytes, less than asked for only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the set cannot be read.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.read(buffer, offset, Way::Kept)
+    }
+
+    /// Fills a buffer with one of [`Logical::windows`], of which nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the set cannot be read.
+    pub fn read_window(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.read(buffer, offset, Way::Straight)
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64, way: Way) -> Result<usize> {
+        let end = offset.saturating_add(buffer.len() as u64).min(self.size);
+        for piece in self.layout.pieces(offset..end.max(offset)) {
+            // Both borders lie in the buffer.
+            let (from, to) = (piece.range.start - offset, piece.range.end - offset);
+            let part = &mut buffer[from as usize..to as usize];
+            match piece.place {
+                Place::Header => {
+                    let start = piece.range.start as usize;
+                    part.copy_from_slice(&self.head[start..start + part.len()]);
+                }
+                Place::Pad => part.fill(0),
+                Place::Data { variable, record, byte } => {
+                    self.data(Slab { variable, record }, byte, part, way)?;
+                }
+            }
+        }
+        Ok(end.saturating_sub(offset) as usize)
+    }
+
+    fn data(&self, slab: Slab, start: u64, out: &mut [u8], way: Way) -> Result<()> {
+        if way == Way::Straight || self.source.is_direct(slab.variable) {
+            return self.source.fill(slab, start, out);
+        }
+        let mut filled = 0;
+        while filled < out.len() {
+            let at = start + filled as u64;
+            let tile = self.tile_around(slab.variable, at);
+            let bytes = self.tile(slab, &tile)?;
+            let rest = &bytes[(at - tile.start) as usize..];
+            let count = rest.len().min(out.len() - filled);
+            out[filled..filled + count].copy_from_slice(&rest[..count]);
+            filled += count;
+        }
+        Ok(())
+    }
+
+    fn tile(&self, slab: Slab, tile: &Range<u64>) -> Result<std::sync::Arc<Vec<u8>>> {
+        self.cache.get((self.number, slab, tile.start), || {
+            let mut bytes = vec![0; (tile.end - tile.start) as usize];
+            self.source.fill(slab, tile.start, &mut bytes)?;
+            Ok(bytes)
+        })
+    }
+}

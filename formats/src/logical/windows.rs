@@ -1,0 +1,48 @@
+//! A logical file cut into windows that are cheap to assemble: small variables together, large ones in parts.
+
+use super::Logical;
+use crate::cdf::Place;
+use std::ops::Range;
+
+/// Bytes that a window has at least, if the file goes on.
+const LEAST: u64 = 4 << 20;
+
+/// The windows of a file, one behind the other.
+pub struct Windows<'a> {
+    file: &'a Logical,
+    at: u64,
+}
+
+impl Logical {
+    /// Windows of the whole file, for [`Logical::read_window`].
+    #[must_use]
+    pub fn windows(&self) -> Windows<'_> {
+        Windows { file: self, at: 0 }
+    }
+
+    /// The end of a part of the file that begins at `at` and is assembled at once.
+    fn end_of_part(&self, at: u64) -> u64 {
+        let piece = self.layout.piece(at);
+        let end = piece.range.end.min(self.size);
+        match piece.place {
+            Place::Header => end,
+            Place::Pad => end.min(at + LEAST),
+            Place::Data { variable, byte, .. } => {
+                let tile = self.tile_around(variable, byte);
+                (at + tile.end - byte).min(end)
+            }
+        }
+    }
+}
+
+impl Iterator for Windows<'_> {
+    type Item = Range<u64>;
+
+    fn next(&mut self) -> Option<Range<u64>> {
+        let start = self.at;
+        while self.at < self.file.size && self.at - start < LEAST {
+            self.at = self.file.end_of_part(self.at);
+        }
+        (self.at > start).then_some(start..self.at)
+    }
+}

@@ -1,0 +1,229 @@
+//! Which set a name stands for, and which files belong to one.
+
+use crate::cdf::Dialect;
+use crate::error::{Kind, Result};
+use crate::files::{Files, Folder, OnDisk};
+use crate::logical::{Logical, Options};
+use crate::{e3sm, subfiling};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A kind of set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// `name.0000`, `name.0001`, ...
+    Blobs,
+    /// `name`, `name.subfile_0.nc`, ...
+    Subfiles,
+}
+
+/// Files that stand for one.
+#[derive(Clone, Debug)]
+pub struct Set {
+    folder: Folder,
+    name: String,
+    layout: Layout,
+    count: usize,
+}
+
+/// The set that a file's name says it belongs to: the set's name, and the file's number.
+#[must_use]
+pub fn named_after(name: &str) -> Option<(&str, usize)> {
+    if let Some((set, number)) =
+        name.strip_suffix(".nc").and_then(|name| name.rsplit_once(".subfile_"))
+    {
+        let number = number.parse().ok().filter(|parsed: &usize| parsed.to_string() == number)?;
+        return (!set.is_empty()).then_some((set, number));
+    }
+    let (set, digits) = name.rsplit_once('.')?;
+    let number = digits.parse().ok().filter(|number| format!("{number:04}") == digits)?;
+    (!set.is_empty()).then_some((set, number))
+}
+
+impl Set {
+    /// The set that `name` stands for in a folder: one of blobs if there is no file of that name, or of subfiles if the
+    /// file is their master.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell. What is no set, or looks like none, is none.
+    pub fn find(folder: &Folder, name: &str) -> Result<Option<Self>> {
+        let there = |name: &str| std::fs::symlink_metadata(folder.path.join(name)).is_ok();
+        let made = |layout, count| Set { folder: folder.clone(), name: name.into(), layout, count };
+        if there(name) {
+            if !there(&subfiling::name_of(name, 0)) {
+                return Ok(None);
+            }
+            let count = probe(folder, name, |files| {
+                let header = e3sm::read_header(files, 0, Dialect::default())?;
+                Ok(subfiling::subfiles(&header))
+            })?;
+            return Ok(count.map(|count| made(Layout::Subfiles, count)));
+        }
+        let first = blob_name(name, 0);
+        if !there(&first) {
+            return Ok(None);
+        }
+        let count = probe(folder, &first, e3sm::subfiles_of)?;
+        Ok(count.map(|count| made(Layout::Blobs, count)))
+    }
+
+    /// As [`Set::find`]; finds also a set of blobs whose first is missing, so that opening it tells what is.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell.
+    pub fn find_rest(folder: &Folder, name: &str) -> Result<Option<Self>> {
+        let found = Self::find(folder, name)?;
+        if found.is_some() || folder.path.join(name).symlink_metadata().is_ok() {
+            return Ok(found);
+        }
+        let Ok(entries) = std::fs::read_dir(&folder.path) else { return Ok(None) };
+        for entry in entries.flatten() {
+            let other = entry.file_name();
+            let Some(other) = other.to_str() else { continue };
+            if named_after(other).is_some_and(|(set, _)| set == name)
+                && let Some(count) = probe(folder, other, e3sm::subfiles_of)?
+            {
+                let (folder, name) = (folder.clone(), name.to_owned());
+                return Ok(Some(Set { folder, name, layout: Layout::Blobs, count }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a file is one of those that the set's name stands for.
+    fn has(&self, name: &str, number: usize) -> bool {
+        let subfile = match self.layout {
+            Layout::Blobs => blob_name(&self.name, number),
+            Layout::Subfiles => subfiling::name_of(&self.name, number),
+        };
+        number < self.count && subfile == name
+    }
+
+    /// The name that it stands for.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of its first file, whose attributes are those of all.
+    #[must_use]
+    pub fn first(&self) -> String {
+        match self.layout {
+            Layout::Blobs => blob_name(&self.name, 0),
+            Layout::Subfiles => self.name.clone(),
+        }
+    }
+
+    /// The names of all its files, one behind the other.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        let (name_of, count) = self.names();
+        (0..count).filter_map(name_of)
+    }
+
+    fn names(&self) -> (impl Fn(usize) -> Option<String> + Send + Sync + 'static, usize) {
+        let (name, layout, count) = (self.name.clone(), self.layout, self.count);
+        let all = match layout {
+            Layout::Blobs => count,
+            Layout::Subfiles => count + 1,
+        };
+        let name_of = move |file: usize| match layout {
+            _ if file >= all => None,
+            Layout::Blobs => Some(blob_name(&name, file)),
+            Layout::Subfiles => Some(match file.checked_sub(1) {
+                None => name.clone(),
+                Some(subfile) => subfiling::name_of(&name, subfile),
+            }),
+        };
+        (name_of, all)
+    }
+
+    /// The file that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing, damaged, or does not belong to the others.
+    pub fn open(&self, options: &Options) -> Result<Logical> {
+        let names = Box::new(self.names().0);
+        let files = OnDisk::named(self.folder.clone(), names, options.most_open);
+        let (files, name) = (Arc::new(files), self.folder.shown(&self.name));
+        match self.layout {
+            Layout::Blobs => e3sm::open(files, &name, self.count, options),
+            Layout::Subfiles => subfiling::open(files, &name, options),
+        }
+    }
+}
+
+/// The sets of a folder, each looked for once.
+pub struct Sets {
+    folder: Folder,
+    found: HashMap<String, Option<Set>>,
+}
+
+impl Sets {
+    /// The sets of a folder.
+    #[must_use]
+    pub fn of(folder: Folder) -> Self {
+        Sets { folder, found: HashMap::new() }
+    }
+
+    /// The set that a name stands for.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell.
+    pub fn find(&mut self, name: &str) -> Result<Option<&Set>> {
+        if !self.found.contains_key(name) {
+            let found = Set::find(&self.folder, name)?;
+            self.found.insert(name.into(), found);
+        }
+        Ok(self.found.get(name).and_then(Option::as_ref))
+    }
+
+    /// The set that the file of this name is a part of, and that stands for another name.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to tell.
+    pub fn that_has(&mut self, name: &str) -> Result<Option<&Set>> {
+        let Some((set, number)) = named_after(name) else { return Ok(None) };
+        Ok(self.find(set)?.filter(|set| set.has(name, number)))
+    }
+}
+
+fn blob_name(set: &str, number: usize) -> String {
+    format!("{set}.{number:04}")
+}
+
+/// Looks at one file. One that cannot be understood is no part of a set.
+fn probe(
+    folder: &Folder,
+    name: &str,
+    look: impl Fn(&dyn Files) -> Result<Option<usize>>,
+) -> Result<Option<usize>> {
+    let files = OnDisk::new(folder.clone(), vec![name.into()], 1);
+    match look(&files) {
+        Err(why) if matches!(why.kind, Kind::System(_)) => Err(why),
+        Err(_) => Ok(None),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// A set of blobs whose files are at hand already.
+///
+/// # Errors
+///
+/// If a file is missing, damaged, or does not belong to the others.
+pub fn open_blobs(files: Arc<dyn Files>, count: usize, options: &Options) -> Result<Logical> {
+    e3sm::open(files, "set", count, options)
+}
+
+/// A master and its subfiles that are at hand already.
+///
+/// # Errors
+///
+/// If a file is missing, damaged, or does not belong to the others.
+pub fn open_subfiles(files: Arc<dyn Files>, options: &Options) -> Result<Logical> {
+    subfiling::open(files, "set", options)
+}

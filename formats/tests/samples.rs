@@ -1,0 +1,148 @@
+//! Files that PnetCDF and E3SM-IO wrote (`tests/golden/netcdf.tar.xz`).
+
+use aggio_formats::cdf::{Alignment, Dialect, Endian, Layout, parse, parse_as};
+use aggio_formats::files::{Files, Folder, OnDisk};
+use aggio_formats::{Holes, Logical, Options, Set, Sets, hdf5};
+use aggio_tests::netcdf_samples;
+use std::path::Path;
+
+/// All files that begin as netCDF files do.
+fn netcdf_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let files = aggio_tests::snapshot(directory).into_iter();
+    let found = files.filter(|(_, bytes)| bytes.starts_with(b"CDF"));
+    found.map(|(path, bytes)| (path.display().to_string(), bytes)).collect()
+}
+
+fn open(path: &Path, options: &Options) -> Logical {
+    let (folder, name) = Folder::of(path).unwrap();
+    Set::find(&folder, &name).unwrap().expect("a set").open(options).unwrap()
+}
+
+fn all(file: &Logical) -> Vec<u8> {
+    let mut bytes = vec![0xEE; file.size() as usize + 1];
+    let count = file.read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(count);
+    bytes
+}
+
+#[test]
+fn headers_are_written_as_they_were_read_and_every_prefix_needs_more() {
+    let samples = netcdf_samples();
+    let files = netcdf_files(samples.path());
+    assert_eq!(files.len(), 24);
+    let dialect = Dialect { many_unlimited: true, ..Dialect::default() };
+    for (name, bytes) in files {
+        let header = parse_as(&bytes, dialect).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let size = header.size() as usize;
+        assert!(header.write().unwrap() == bytes[..size], "{name}");
+        assert_eq!(parse(&bytes).is_err(), name.contains("sub2.nc.subfile"), "{name}");
+        for len in (0..size).step_by(size / 199 + 1) {
+            let more = parse_as(&bytes[..len], dialect);
+            assert!(matches!(more, Err(aggio_formats::cdf::Error::NeedMore(_))), "{name}: {len}");
+        }
+    }
+}
+
+#[test]
+fn places_are_those_that_pnetcdf_has_chosen() {
+    let samples = netcdf_samples();
+    for (name, bytes) in netcdf_files(samples.path()) {
+        let Ok(header) = parse(&bytes) else { continue };
+        let mut assigned = header.clone();
+        assigned.assign(Alignment::default()).unwrap();
+        assert_eq!(assigned, header, "{name}");
+        Layout::of(&header).unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+}
+
+#[test]
+fn the_header_in_an_hdf5_blob_has_the_order_of_the_machine() {
+    let samples = netcdf_samples();
+    let (folder, name) = Folder::of(&samples.path().join("e3sm/h5blob4_h1.h5.0000")).unwrap();
+    let files = OnDisk::new(folder, vec![name], 1);
+    let file = hdf5::File::open(&files, 0).unwrap();
+    let place = file.dataset("header_blob").unwrap();
+    assert_eq!(place, 2048..2048 + 16236);
+    let mut bytes = vec![0; 16236];
+    files.read(0, &mut bytes, place.start).unwrap();
+    let dialect = Dialect { endian: Endian::Little, ..Dialect::default() };
+    let header = parse_as(&bytes, dialect).unwrap();
+    assert!(header.write_as(Endian::Little).unwrap() == bytes);
+    assert!(file.dataset("nothing").unwrap_err().to_string().contains("no dataset nothing"));
+}
+
+#[test]
+fn sets_of_e3sm_io_are_the_canonical_file() {
+    let samples = netcdf_samples();
+    let folder = samples.path().join("e3sm");
+    let canonical = std::fs::read(folder.join("can_h1.nc")).unwrap();
+    for (name, files) in [
+        ("blob1_h1.nc", 1),
+        ("blob4_h1.nc", 4),
+        ("blobq_h1.nc", 1),
+        ("h5blob1_h1.h5", 1),
+        ("h5blob4_h1.h5", 4),
+    ] {
+        for holes in [Holes::Zero, Holes::Fill] {
+            let file = open(&folder.join(name), &Options { holes, ..Options::default() });
+            assert!(all(&file) == canonical, "{name}");
+            let told = file.describe();
+            assert_eq!((told.files.len(), told.processes, told.coverage.len()), (files, 16, 3));
+            assert!(told.coverage.iter().all(|found| found.written == found.elements));
+        }
+    }
+}
+
+#[test]
+fn subfiles_of_pnetcdf_have_their_records_though_no_header_tells_them() {
+    let samples = netcdf_samples();
+    let folder = samples.path().join("pnetcdf_subfiling");
+    for (name, records) in [("sub0.nc", 0), ("sub1.nc", 1), ("sub2.nc", 1), ("sub3.nc", 0)] {
+        let file = open(&folder.join(name), &Options::default());
+        assert_eq!(file.records(), records, "{name}");
+        let bytes = all(&file);
+        assert_eq!(parse(&bytes).as_ref(), Ok(file.header()));
+        let values: Vec<i32> = (0..10).flat_map(|y| (0..6).map(move |x| 100 * y + x)).collect();
+        let mut slab = vec![0; 240];
+        for (variable, found) in file.header().variables.iter().enumerate() {
+            if found.name == *"small" {
+                continue;
+            }
+            let first = if found.name == *"A" { 0 } else { 10_000 };
+            file.read_slab(aggio_formats::Slab { variable, record: 0 }, 0, &mut slab).unwrap();
+            let wanted = values.iter().flat_map(|value| (value + first).to_be_bytes());
+            assert!(wanted.eq(slab.iter().copied()), "{name}: {}", found.name);
+        }
+    }
+}
+
+#[test]
+fn a_missing_subfile_of_pnetcdf_is_named() {
+    let samples = netcdf_samples();
+    let master = samples.path().join("pnetcdf_subfiling/sub1.nc");
+    std::fs::remove_file(samples.path().join("pnetcdf_subfiling/sub1.nc.subfile_2.nc")).unwrap();
+    let (folder, name) = Folder::of(&master).unwrap();
+    let set = Set::find(&folder, &name).unwrap().unwrap();
+    let why = set.open(&Options::default()).map(|_| ()).unwrap_err();
+    assert!(why.to_string().ends_with("sub1.nc.subfile_2.nc: missing"), "{why}");
+    let partial = open(&master, &Options { partial: true, ..Options::default() });
+    assert_eq!((partial.records(), partial.describe().notes.len()), (1, 2));
+}
+
+#[test]
+fn files_that_are_no_sets_are_none() {
+    let samples = netcdf_samples();
+    let folder = samples.path().join("e3sm");
+    std::fs::write(folder.join("log.0000"), "CDF, but not really").unwrap();
+    std::fs::write(folder.join("hdf.0000"), hdf5::SIGNATURE).unwrap();
+    std::fs::copy(folder.join("can_h1.nc"), folder.join("plain.nc.0000")).unwrap();
+    let (place, _) = Folder::of(&folder.join("x")).unwrap();
+    let mut sets = Sets::of(place);
+    for name in ["log", "hdf", "plain.nc", "can_h1.nc", "nothing"] {
+        assert!(sets.find(name).unwrap().is_none(), "{name}");
+        assert!(sets.that_has(&format!("{name}.0000")).unwrap().is_none());
+    }
+    assert_eq!(sets.that_has("blob4_h1.nc.0003").unwrap().unwrap().name(), "blob4_h1.nc");
+    assert!(sets.that_has("blob4_h1.nc.0004").unwrap().is_none());
+    assert!(sets.that_has("blob4_h1.nc.3").unwrap().is_none());
+}

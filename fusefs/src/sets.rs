@@ -1,0 +1,160 @@
+//! Sets of netCDF files: each is shown as the one file that it stands for.
+
+use crate::held;
+use crate::tree::{Kind, Seen, open_name};
+use crate::view::TTL;
+use agg_core::log::Level;
+use aggio_formats::files::Folder;
+use aggio_formats::{Holes, Logical, Options, Set, Sets};
+use parking_lot::Mutex;
+use rustix::fs::Stat;
+use std::ffi::OsStr;
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Sets that are kept open though nobody has them open.
+const MOST_KEPT: usize = 16;
+
+/// A set that was opened.
+pub(crate) struct OpenSet {
+    pub(crate) file: Logical,
+    name: String,
+    /// Of its first file, when it was opened.
+    first: Stat,
+    /// When all its files were looked at.
+    looked: Mutex<Instant>,
+    /// Another for each time that a set is opened.
+    pub(crate) number: u64,
+}
+
+/// The error of the system in an error of a set, which is told where it is more than a refusal.
+fn error(why: &aggio_formats::Error) -> Error {
+    let errno = match why.errno() {
+        0 => rustix::io::Errno::IO.raw_os_error(),
+        errno => errno,
+    };
+    if errno == rustix::io::Errno::IO.raw_os_error() {
+        agg_core::log::once(Level::Error, &why.to_string());
+    }
+    Error::from_raw_os_error(errno)
+}
+
+/// A directory by its descriptor, under the name that the user knows.
+pub(crate) fn folder(directory: &Arc<OwnedFd>) -> Folder {
+    Folder {
+        path: held::directory(directory),
+        shown: PathBuf::from(held::name(directory)),
+        held: Some(Arc::clone(directory)),
+    }
+}
+
+/// The same for a moment.
+fn folder_now(directory: &OwnedFd) -> Folder {
+    Folder { path: held::directory(directory), shown: PathBuf::new(), held: None }
+}
+
+/// The set that a name stands for.
+pub(crate) fn see(directory: &OwnedFd, name: &OsStr) -> Result<Option<Seen>> {
+    let Some(text) = name.to_str() else { return Ok(None) };
+    let set = Set::find(&folder_now(directory), text).map_err(|why| error(&why))?;
+    let Some(first) = set.map(|set| set.first()) else { return Ok(None) };
+    let fd = Arc::new(open_name(directory, OsStr::new(&first))?);
+    let stat = rustix::fs::fstat(&*fd)?;
+    Ok(Some(Seen { fd, stat, kind: Kind::Set, first: Some(first.into()) }))
+}
+
+/// The set that a file is a part of.
+pub(crate) fn that_has<'a>(sets: &'a mut Sets, name: &OsStr) -> Result<Option<&'a Set>> {
+    match name.to_str() {
+        Some(name) => sets.that_has(name).map_err(|why| error(&why)),
+        None => Ok(None),
+    }
+}
+
+/// What tells one state of a file from another.
+fn state(stat: &Stat) -> (u64, u64, i64, i64, u64) {
+    (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+}
+
+impl OpenSet {
+    pub(crate) fn stat(&self) -> &Stat {
+        &self.first
+    }
+
+    /// Fills the buffer from `offset` on; less only at the end of the file.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.file.read_at(buffer, offset).map_err(|why| error(&why))
+    }
+
+    /// The next place that has data, which is everywhere, or that has none, which is the end.
+    pub(crate) fn seek(&self, start: u64, data: bool) -> Result<u64> {
+        if start >= self.file.size() {
+            return Err(rustix::io::Errno::NXIO.into());
+        }
+        Ok(if data { start } else { self.file.size() })
+    }
+}
+
+/// The sets that were used last.
+pub(crate) struct OpenSets {
+    options: Options,
+    /// The one used last is at the end.
+    kept: Mutex<Vec<Arc<OpenSet>>>,
+    count: AtomicU64,
+}
+
+impl OpenSets {
+    pub(crate) fn new(holes: Holes) -> Self {
+        let options = Options { holes, ..Options::default() };
+        OpenSets { options, kept: Mutex::default(), count: AtomicU64::new(0) }
+    }
+
+    /// The set that `name` stands for in a directory, and whose first file is `first`.
+    pub(crate) fn get(
+        &self,
+        first: &OwnedFd,
+        directory: &Arc<OwnedFd>,
+        name: &OsStr,
+    ) -> Result<Arc<OpenSet>> {
+        let name = name.to_str().ok_or(rustix::io::Errno::ILSEQ)?;
+        let now = rustix::fs::fstat(first)?;
+        if let Some(found) = self.kept(name, &now) {
+            return Ok(found);
+        }
+        let set = Set::find(&folder(directory), name).map_err(|why| error(&why))?;
+        let set = set.ok_or(rustix::io::Errno::STALE)?;
+        let file = set.open(&self.options).map_err(|why| error(&why))?;
+        let looked = Mutex::new(Instant::now());
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let opened = Arc::new(OpenSet { file, name: name.into(), first: now, looked, number });
+        let mut kept = self.kept.lock();
+        kept.retain(|other| other.name != name || other.first.st_ino != now.st_ino);
+        if kept.len() >= MOST_KEPT {
+            kept.remove(0);
+        }
+        kept.push(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// The set as it was opened before, if it has not changed.
+    fn kept(&self, name: &str, now: &Stat) -> Option<Arc<OpenSet>> {
+        let mut kept = self.kept.lock();
+        let same = |set: &Arc<OpenSet>| set.name == name && state(&set.first) == state(now);
+        let found = kept.iter().position(same)?;
+        let set = kept.remove(found);
+        // Its other files may have changed, too. One look at a time is enough.
+        let is_old = set.looked.lock().elapsed() > TTL;
+        if is_old && !set.file.is_unchanged() {
+            return None;
+        }
+        if is_old {
+            *set.looked.lock() = Instant::now();
+        }
+        kept.push(Arc::clone(&set));
+        Some(set)
+    }
+}

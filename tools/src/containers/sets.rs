@@ -1,0 +1,59 @@
+//! Sets of netCDF files, as the commands find and open them.
+
+use aggio_formats::files::Folder;
+use aggio_formats::{Holes, Logical, Options, Set};
+use std::path::Path;
+
+/// What stands where nobody wrote anything.
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Hole {
+    /// Zeros
+    #[default]
+    Zero,
+    /// The variable's fill value
+    Fill,
+}
+
+impl From<Hole> for Holes {
+    fn from(hole: Hole) -> Self {
+        match hole {
+            Hole::Zero => Holes::Zero,
+            Hole::Fill => Holes::Fill,
+        }
+    }
+}
+
+/// How a set is read.
+#[derive(Clone, Copy, Default, clap::Args)]
+pub(crate) struct Flags {
+    /// In sets of netCDF files: what stands where no process wrote anything
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) holes: Hole,
+    /// Read sets of netCDF files of which some are missing or damaged; what they had is a hole
+    #[arg(long)]
+    pub(crate) partial: bool,
+}
+
+impl Flags {
+    fn options(self) -> Options {
+        Options { holes: self.holes.into(), partial: self.partial, ..Options::default() }
+    }
+}
+
+/// The set that a path stands for.
+pub(super) fn find(path: &Path) -> Result<Option<Set>, String> {
+    let Some((folder, name)) = Folder::of(path) else { return Ok(None) };
+    Set::find_rest(&folder, &name).map_err(|why| why.to_string())
+}
+
+/// The file that a path stands for, if that is a set. What is allowed to be wrong is told on standard error.
+pub(super) fn open(path: &Path, flags: Flags) -> Result<Option<Logical>, String> {
+    let Some(set) = find(path)? else { return Ok(None) };
+    let file = set.open(&flags.options()).map_err(|why| why.to_string())?;
+    if flags.partial {
+        for note in file.describe().notes {
+            eprintln!("aggio: {}: {note}", path.display());
+        }
+    }
+    Ok(Some(file))
+}

@@ -1,0 +1,124 @@
+//! `aggio verify`: whether two files, containers or sets hold the same.
+
+use super::{PIECE, at, cat, compare, netcdf, sets};
+use crate::Answer;
+use agg_core::blob::{Container, Reader, is_container};
+use aggio_formats::files::Files;
+use aggio_formats::{Error, Kind, Logical, plain};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Differences that are told.
+const MOST_TOLD: usize = 20;
+
+/// Arguments of `aggio verify`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// A file, a container, or the name that a set of netCDF files stands for
+    first: PathBuf,
+    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are; others byte by byte
+    second: PathBuf,
+    /// Compare the bytes of netCDF files, too
+    #[arg(long)]
+    bytes: bool,
+    /// The differences as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sets: sets::Flags,
+}
+
+/// A container as the only file of a list.
+struct InContainer {
+    name: String,
+    reader: Reader,
+}
+
+impl Files for InContainer {
+    fn name(&self, _: usize) -> String {
+        self.name.clone()
+    }
+
+    fn size(&self, _: usize) -> aggio_formats::Result<u64> {
+        Ok(self.reader.size())
+    }
+
+    fn read(&self, _: usize, buffer: &mut [u8], offset: u64) -> aggio_formats::Result<()> {
+        let told = |kind, what: String| Error { file: self.name.clone(), kind, what };
+        let count = self.reader.read_at(buffer, offset);
+        match count.map_err(|why| told(Kind::System(why.errno()), why.to_string()))? {
+            count if count == buffer.len() => Ok(()),
+            _ => Err(told(Kind::Truncated, format!("ends before byte {offset}"))),
+        }
+    }
+}
+
+impl Arguments {
+    /// The answer to the command.
+    pub(crate) fn run(&self) -> Answer {
+        let found = match self.differences() {
+            Ok(found) => found,
+            Err(why) => {
+                let failed = Answer::failed(format!("verify: {why}"));
+                return Answer { status: Some(2), ..failed };
+            }
+        };
+        let text = if self.json {
+            let object = json!({ "schema": 1, "same": found.is_empty(), "differences": found });
+            format!("{object:#}\n")
+        } else {
+            let lines = found.iter().take(MOST_TOLD).map(|line| format!("{line}\n"));
+            let rest = found.len().saturating_sub(MOST_TOLD);
+            let more =
+                if rest > 0 { format!("and {rest} more differences\n") } else { String::new() };
+            lines.chain([more]).collect()
+        };
+        Answer { text, status: Some(u8::from(!found.is_empty())), ..Answer::default() }
+    }
+
+    fn differences(&self) -> Result<Vec<String>, String> {
+        if !self.bytes
+            && let (Some(first), Some(second)) = (self.open(&self.first)?, self.open(&self.second)?)
+        {
+            return compare::differences(&first, &second);
+        }
+        self.differing_bytes()
+    }
+
+    /// What is at a path, if it is a netCDF file.
+    fn open(&self, path: &Path) -> Result<Option<Logical>, String> {
+        if is_container(path) {
+            let reader = Container::open(path).and_then(|container| container.reader());
+            let reader = reader.map_err(|why| at(path, why))?;
+            let name = path.display().to_string();
+            let file = InContainer { name: name.clone(), reader };
+            return plain::open(Box::new(file), &name).map_err(|why| why.to_string());
+        }
+        match sets::open(path, self.sets)? {
+            Some(file) => Ok(Some(file)),
+            None => netcdf::of_file(path),
+        }
+    }
+
+    fn differing_bytes(&self) -> Result<Vec<String>, String> {
+        let read = [cat::source(&self.first, self.sets)?, cat::source(&self.second, self.sets)?];
+        let (mut place, mut left, mut right) = (0_u64, vec![0; PIECE], vec![0; PIECE]);
+        loop {
+            let counts = [read[0](&mut left, place)?, read[1](&mut right, place)?];
+            let common = counts[0].min(counts[1]);
+            let differs = |index: &usize| left[*index] != right[*index];
+            if let Some(index) = (0..common).find(differs) {
+                return Ok(vec![format!("byte {}", place + index as u64)]);
+            }
+            if counts[0] != counts[1] {
+                let (longer, end) = if counts[0] > common { (0, common) } else { (1, common) };
+                let name = [&self.first, &self.second][longer].display();
+                return Ok(vec![format!("{name} goes on behind byte {}", place + end as u64)]);
+            }
+            if common == 0 {
+                return Ok(Vec::new());
+            }
+            place += common as u64;
+        }
+    }
+}
