@@ -44,8 +44,3 @@ pub fn repository() -> PathBuf {
 pub fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
 }
-
-/// How many times as many random cases the long campaign runs (`AGGIO_TEST_FACTOR`).
-pub fn factor() -> u32 {
-    std::env::var("AGGIO_TEST_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}

@@ -13,7 +13,7 @@ fn random_programs_read_and_write_exactly_what_the_oracle_says() {
         let program = compile("differential.c", &mpi);
         for (ranks, cases) in (1..).zip(CASES) {
             let directory = Directory::new();
-            let cases = cases * factor();
+            let cases = cases * factor() as u32;
             let finished = Job::new(&program)
                 .ranks(ranks)
                 .argument(directory.path())

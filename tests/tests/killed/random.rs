@@ -36,7 +36,7 @@ fn call(writers: &Writers, records: Records, part: f64) -> u64 {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: JOBS * factor(),
+        cases: JOBS * factor() as u32,
         max_shrink_iters: 30,
         failure_persistence: None,
         ..ProptestConfig::default()
