@@ -250,7 +250,7 @@ impl View {
             Open::Plain { file, .. } => Ok(rustix::fs::fallocate(file, mode, offset, length)?),
             Open::Blob { blob, .. } => allocate_in(blob, mode, Extent::new(offset, length)),
             Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
-            Open::Directory(_) => Err(ErrorKind::IsADirectory.into()),
+            Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
 
