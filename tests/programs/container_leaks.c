@@ -443,6 +443,8 @@ static int dates(int fd) {
 static int bad_memory(int fd) {
   void *nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pread(fd, nothing, 10, 0) != -1 || errno != EFAULT) return -1;
+  // A hole is filled without the kernel's help.
+  if (ftruncate(fd, 100000) || pread(fd, nothing, 10, 90000) != -1 || errno != EFAULT || ftruncate(fd, len)) return -1;
   if (open(nothing, O_RDONLY) != -1 || errno != EFAULT) return -1;
   return failed(pwrite(fd, nothing, 10, 0));
 }

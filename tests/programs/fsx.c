@@ -393,6 +393,9 @@ static void unreadable(int s) {
   if (!may_write(s) || (by_position && position > size)) return;
   long got = by_position ? write(slots[s].fd, nothing, 1 + below(200)) : pwrite(slots[s].fd, nothing, 1 + below(200), at);
   if (got != -1 || errno != EFAULT) differs("a write of memory that is not there returns %ld", got);
+  // The first page of a process is never there.
+  got = pwrite(slots[s].fd, NULL, 1 + below(5000), at);
+  if (got != -1 || errno != EFAULT) differs("a write from nowhere returns %ld", got);
 }
 
 static const struct { const char *name; int weight; } table[] = {

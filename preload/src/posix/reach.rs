@@ -38,7 +38,8 @@ pub fn readable(data: *const u8, len: usize) -> bool {
 
 #[inline]
 fn page_readable(page: usize) -> bool {
-    KNOWN[page % KNOWN.len()].load(Relaxed) == page && page != 0 || try_page(page)
+    // Nothing is mapped in the first one, and the kernel takes its start for no address at all.
+    page != 0 && (KNOWN[page % KNOWN.len()].load(Relaxed) == page || try_page(page))
 }
 
 /// Asks the kernel for a change of the signal mask that does not exist: it reads the new mask before it sees that.
@@ -59,14 +60,29 @@ pub fn writable(data: *const c_void, len: usize) -> bool {
     len == 0 || (!data.is_null() && populated(data as usize, len, WRITE))
 }
 
-/// Has the kernel make the pages of a range present. What it cannot tell counts as present.
+/// Has the kernel make the pages of a range present, to be read or to be written.
 fn populated(start: usize, len: usize, advice: c_int) -> bool {
-    let _errno = errno::Keep::new();
-    let first = start / PAGE * PAGE;
     let Some(end) = start.checked_add(len) else { return false };
+    let first = start / PAGE;
+    match populate(first * PAGE, end - first * PAGE, advice) {
+        0 => true,
+        libc::EFAULT | libc::ENOMEM => false,
+        // What is mapped does not allow it, or is a device's, or the kernel does not know the request.
+        libc::EINVAL if advice == READ => (first..=(end - 1) / PAGE).all(page_readable),
+        libc::EINVAL => {
+            let here = 0_u8;
+            populate((&raw const here) as usize / PAGE * PAGE, PAGE, WRITE) != 0
+        }
+        _ => true,
+    }
+}
+
+/// The error of the request, or 0.
+fn populate(start: usize, len: usize, advice: c_int) -> c_int {
+    let _errno = errno::Keep::new();
     // SAFETY: present pages keep their bytes.
-    let done = unsafe { libc::madvise(first as *mut c_void, end - first, advice) };
-    done == 0 || !matches!(errno::get(), libc::EFAULT | libc::ENOMEM)
+    let done = unsafe { libc::madvise(start as *mut c_void, len, advice) };
+    if done == 0 { 0 } else { errno::get() }
 }
 
 /// A text of the program, if it can be read as a whole.
