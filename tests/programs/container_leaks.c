@@ -71,9 +71,12 @@ static int sendfile_from(int fd) {
   return read_right(sent, room, 3, 10);
 }
 static int sendfile_to(int fd) {
+  char bytes[11] = "";
   int from = open("/etc/passwd", O_RDONLY);
+  if (pread(from, bytes, 10, 0) != 10) return -1;
   int r = failed(sendfile(fd, from, NULL, 10));
   close(from);
+  put(50, bytes);
   return r;
 }
 static int splice_from(int fd) {
@@ -390,11 +393,15 @@ static int executes(int fd) {
   waitpid(child, &status, 0);
   return WEXITSTATUS(status);
 }
-static int prints(int fd) { return failed(dprintf(fd, "%d", 12345)); }
+static int prints(int fd) {
+  put(50, "12345");
+  return failed(dprintf(fd, "%d", 12345));
+}
 static int prints_list(int fd, ...) {
   va_list list;
   va_start(list, fd);
   int r = failed(vdprintf(fd, "text", list));
+  put(50, "text");
   va_end(list);
   return r;
 }

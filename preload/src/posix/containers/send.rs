@@ -1,9 +1,9 @@
 //! Bytes that the kernel would move between two descriptors, one of which is a container's.
 
-use super::super::errno;
 use super::super::symbols::next;
+use super::super::{errno, reach};
 use super::data::{pread, read, write};
-use super::table;
+use super::{placeholder, table};
 use libc::{c_int, c_void, off64_t, size_t, ssize_t};
 
 /// Bytes that are moved at a time.
@@ -14,6 +14,9 @@ const PIECE: usize = 1 << 20;
 /// # Safety
 /// `at` points to an offset or is null.
 pub unsafe fn between(to: c_int, from: c_int, at: *mut off64_t, len: size_t) -> ssize_t {
+    if let Err(error) = possible(to, from, at) {
+        return errno::fail(error);
+    }
     // SAFETY: the caller's promise.
     let mut place = unsafe { at.as_ref() }.copied();
     let (mut bytes, mut done) = (vec![0u8; len.min(PIECE)], 0);
@@ -35,6 +38,35 @@ pub unsafe fn between(to: c_int, from: c_int, at: *mut off64_t, len: size_t) -> 
         unsafe { *at = place };
     }
     done as ssize_t
+}
+
+/// # Errors
+/// As the kernel's, before it looks for bytes.
+fn possible(to: c_int, from: c_int, at: *const off64_t) -> Result<(), c_int> {
+    if !at.is_null() && !reach::readable(at.cast(), size_of::<off64_t>()) {
+        return Err(libc::EFAULT);
+    }
+    match table::get(from) {
+        Some(open) => open.may_read()?,
+        None if access(from)? == libc::O_WRONLY => return Err(libc::EBADF),
+        None => {}
+    }
+    match table::get(to) {
+        Some(open) => open.may_write()?,
+        None if access(to)? == libc::O_RDONLY => return Err(libc::EBADF),
+        None => {}
+    }
+    // SAFETY: null, or it can be read.
+    let negative = unsafe { at.as_ref() }.is_some_and(|at| *at < 0);
+    let appends = table::has(to) && placeholder::status(to) & libc::O_APPEND != 0;
+    if negative || appends { Err(libc::EINVAL) } else { Ok(()) }
+}
+
+/// How an ordinary descriptor is open.
+fn access(fd: c_int) -> Result<c_int, c_int> {
+    // SAFETY: plain numbers.
+    let flags = unsafe { next::fcntl(fd, libc::F_GETFL, 0) };
+    if flags < 0 { Err(libc::EBADF) } else { Ok(flags & libc::O_ACCMODE) }
 }
 
 /// Moves one piece; what was read and could not be written is as if it had not been read.
