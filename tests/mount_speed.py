@@ -17,6 +17,14 @@ import time
 
 MIB = 1 << 20
 
+HEAD = """# Files below a mount point
+
+{mib} MiB of one file: read in requests of 1 MiB from its beginning, and 60,000 requests of 4 KiB at random places, by
+`tests/mount_speed.py`. *Cold* means that the kernel keeps nothing of the file below the mount point; the backing files are in the
+page cache (tmpfs), so no disk is measured. The best of five (random: three) counts; in parentheses the ratio to the ordinary
+file. Wanted: a container at least 0.35 cold, 0.7 warm and 0.8 random; a plain file with passthrough 0.95.
+"""
+
 
 def sequential(path, size):
     """GB/s of reading all of it in requests of 1 MiB."""
@@ -96,6 +104,7 @@ def main():
     parser.add_argument("--mib", type=int, default=512)
     arguments = parser.parse_args()
     arguments.aggio = os.path.abspath(arguments.aggio)
+    print(HEAD.format(mib=arguments.mib))
     print("| | cold GB/s | warm GB/s | random 4 KiB warm, 1/s |")
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
