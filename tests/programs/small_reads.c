@@ -35,6 +35,9 @@ int main(int argc, char **argv)
         all = sum(all, data, length);
     printf("with gaps %lu\n", all);
 
+    int blind = open(argv[1], O_WRONLY);
+    printf("open for writing %zd %zd\n", read(blind, data, 16), pread(blind, data, 16, 4080));
+    close(blind);
     lseek(fd, 0, SEEK_SET);
     for (int i = 0; i < 5; i++)
         length = read(fd, data, 16);

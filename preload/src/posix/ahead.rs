@@ -5,7 +5,7 @@
 
 use super::files::{Access, Description, Held};
 use super::symbols::next;
-use super::{settle, state};
+use super::{reach, settle, state};
 use agg_core::rules::Mode;
 use libc::{c_int, ssize_t};
 use std::ptr::NonNull;
@@ -84,12 +84,14 @@ impl Ahead {
     }
 }
 
-/// Whether a read of `len` bytes through `description` may be served here.
+/// Whether a read of `len` bytes to `data` through `description` may be served here.
 #[inline]
-pub fn may(description: &Description, len: usize) -> bool {
+pub fn may(description: &Description, data: *const u8, len: usize) -> bool {
     (1..=LARGE).contains(&len)
+        && description.readable.load(Relaxed)
         && description.file().is_some_and(|file| !file.native.load(Relaxed))
         && !state::ending()
+        && reach::readable(data, len)
 }
 
 /// Whether this read is one of several small ones.

@@ -307,7 +307,8 @@ unsafe fn at_offset(
 /// As the C library demands.
 #[inline]
 pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
-    let small = descriptors::get(fd).is_some_and(|description| ahead::may(description, len));
+    let small =
+        descriptors::get(fd).is_some_and(|description| ahead::may(description, data.cast(), len));
     // SAFETY: the caller's promise about its data.
     if small && let Some(read) = unsafe { small_read(fd, data.cast(), len) } {
         return read;
@@ -349,7 +350,8 @@ unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
 /// # Safety
 /// As the C library demands.
 pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
-    let small = descriptors::get(fd).is_some_and(|description| ahead::may(description, len));
+    let small =
+        descriptors::get(fd).is_some_and(|description| ahead::may(description, data.cast(), len));
     if small
         && let Ok(place) = u64::try_from(offset)
         && let Some(mut access) = Access::of(fd)

@@ -25,6 +25,8 @@ pub struct Description {
     pub references: AtomicUsize,
     /// Whether it may be written to.
     pub writable: AtomicBool,
+    /// Whether it may be read.
+    pub readable: AtomicBool,
     /// The position is ours, the kernel's is old.
     pub tracked: AtomicBool,
     position: UnsafeCell<u64>,
@@ -120,6 +122,7 @@ impl Description {
             descriptor: AtomicI32::new(-1),
             references: AtomicUsize::new(0),
             writable: AtomicBool::new(false),
+            readable: AtomicBool::new(false),
             tracked: AtomicBool::new(false),
             position: UnsafeCell::new(0),
         }
@@ -346,18 +349,19 @@ impl Registry {
         file
     }
 
-    /// A new description of `file` with one descriptor.
+    /// A new description of `file` with one descriptor, open as `access` says (`O_RDONLY`, ...).
     pub fn describe(
         &mut self,
         file: &'static File,
         fd: c_int,
-        writable: bool,
+        access: c_int,
     ) -> &'static Description {
         let fresh = || -> &'static Description { Box::leak(Box::new(Description::new())) };
         let description = self.spare_descriptions.pop().unwrap_or_else(fresh);
         description.descriptor.store(fd, Relaxed);
         description.references.store(1, Relaxed);
-        description.writable.store(writable, Relaxed);
+        description.writable.store(access != libc::O_RDONLY, Relaxed);
+        description.readable.store(access != libc::O_WRONLY, Relaxed);
         description.tracked.store(false, Relaxed);
         description.set_file(Some(file));
         description

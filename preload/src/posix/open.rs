@@ -70,8 +70,7 @@ fn take(fd: c_int) {
         // SAFETY: the lock is held.
         let held = unsafe { file.held() };
         held.descriptions += 1;
-        let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
-        let description = registry.describe(file, fd, writable);
+        let description = registry.describe(file, fd, flags & libc::O_ACCMODE);
         descriptors::set(fd, Some(description));
         if let Some(reason) = why_native(fd, flags, held.mode) {
             settle::make_native(file, held, reason);
