@@ -49,12 +49,27 @@ pub fn born(fd: std::os::fd::RawFd) -> u64 {
 
 /// Takes the lock that says that the owner lives; whether it was free.
 fn lock(file: &std::fs::File) -> bool {
+    locked_by(file, libc::F_OFD_SETLK)
+}
+
+/// Takes the lock on a new file, which somebody who looks for abandoned ones may hold for a moment; whether it could.
+fn lock_new(file: &std::fs::File) -> bool {
+    let interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
+    while !locked_by(file, libc::F_OFD_SETLKW) {
+        if !interrupted() {
+            return false;
+        }
+    }
+    true
+}
+
+fn locked_by(file: &std::fs::File, command: libc::c_int) -> bool {
     use std::os::fd::AsRawFd;
     // SAFETY: all bits zero are a lock record.
     let mut record: libc::flock = unsafe { std::mem::zeroed() };
     record.l_type = libc::F_WRLCK as libc::c_short;
     // SAFETY: the descriptor is open and the record outlives the call.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut record) == 0 }
+    unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut record) == 0 }
 }
 
 /// Whether `path` is a name for a spool file of user `uid`.

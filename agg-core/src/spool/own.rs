@@ -45,7 +45,7 @@ impl Spool {
         let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
         let file = out_of_the_way(file.map_err(failed)?);
         let spool = Self { file, path: path.clone(), slots: Vec::new(), free: Vec::new() };
-        let made = if super::lock(&spool.file) { spool.begin() } else { Err(last()) };
+        let made = if super::lock_new(&spool.file) { spool.begin() } else { Err(last()) };
         if let Err(error) = made {
             spool.remove();
             return Err(failed(error));

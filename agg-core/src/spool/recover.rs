@@ -268,6 +268,27 @@ mod tests {
     }
 
     #[test]
+    fn a_spool_can_be_made_while_others_look_for_abandoned_ones() {
+        let directory = std::env::temp_dir().join(format!("aggio-looked-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let made = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !made.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert!(recover(&directory).is_ok_and(|done| done.is_empty()));
+                    }
+                });
+            }
+            for _ in 0..300 {
+                Spool::create(&directory).expect("a spool").remove();
+            }
+            made.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let _ = std::fs::remove_dir_all(directory);
+    }
+
+    #[test]
     fn damaged_pieces_change_no_file_and_stay() {
         let pieces = HEAD + offset_of!(SlotHead, pieces);
         let count = HEAD + offset_of!(SlotHead, count);
