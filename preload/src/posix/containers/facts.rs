@@ -26,7 +26,7 @@ fn parts(time: SystemTime) -> (i64, i64) {
 }
 
 /// The device of the directory that the container is.
-fn device(path: &Path) -> u64 {
+pub(super) fn device(path: &Path) -> u64 {
     path.symlink_metadata().map_or(0, |facts| facts.dev())
 }
 
@@ -34,10 +34,10 @@ fn device(path: &Path) -> u64 {
 ///
 /// # Safety
 /// `to` points to a record.
-pub(super) unsafe fn tell(known: &Attributes, path: &Path, names: u32, to: *mut c_void) {
+pub(super) unsafe fn tell(known: &Attributes, device: u64, names: u32, to: *mut c_void) {
     // SAFETY: all bits zero are a record.
     let mut facts: libc::stat64 = unsafe { std::mem::zeroed() };
-    facts.st_dev = device(path);
+    facts.st_dev = device;
     facts.st_ino = known.inode;
     facts.st_mode = libc::S_IFREG | known.mode;
     facts.st_nlink = names.into();
@@ -56,7 +56,7 @@ pub(super) unsafe fn tell(known: &Attributes, path: &Path, names: u32, to: *mut 
 ///
 /// # Safety
 /// `to` points to a record.
-pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, names: u32, to: *mut c_void) {
+pub(super) unsafe fn tell_x(known: &Attributes, device: u64, names: u32, to: *mut c_void) {
     // SAFETY: all bits zero are a record.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
     let time = |time| {
@@ -66,7 +66,6 @@ pub(super) unsafe fn tell_x(known: &Attributes, path: &Path, names: u32, to: *mu
         (told.tv_sec, told.tv_nsec) = (tv_sec, nanoseconds as u32);
         told
     };
-    let device = device(path);
     facts.stx_mask = libc::STATX_BASIC_STATS;
     facts.stx_blksize = BLOCK as u32;
     facts.stx_nlink = names;
@@ -101,7 +100,7 @@ pub unsafe fn fstat(fd: c_int, to: *mut c_void) -> c_int {
     match (known(fd), table::get(fd)) {
         (Ok((facts, names)), Some(open)) => {
             // SAFETY: the caller's promise.
-            unsafe { tell(&facts, &open.path, names, to) };
+            unsafe { tell(&facts, open.identity.0, names, to) };
             0
         }
         (Err(error), _) => errno::fail(error) as c_int,
@@ -117,7 +116,7 @@ pub unsafe fn fstatx(fd: c_int, _mask: c_uint, to: *mut c_void) -> c_int {
     match (known(fd), table::get(fd)) {
         (Ok((facts, names)), Some(open)) => {
             // SAFETY: the caller's promise.
-            unsafe { tell_x(&facts, &open.path, names, to) };
+            unsafe { tell_x(&facts, open.identity.0, names, to) };
             0
         }
         (Err(error), _) => errno::fail(error) as c_int,

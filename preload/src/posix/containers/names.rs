@@ -74,7 +74,7 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, path, 1, to) };
+        unsafe { facts::tell(&known, facts::device(path), 1, to) };
         Ok(())
     })
 }
@@ -98,7 +98,7 @@ pub unsafe fn statx(
     with((at, path, follows(flags)), |path| {
         let known = Container::open(path)?.attributes()?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, path, 1, to) };
+        unsafe { facts::tell_x(&known, facts::device(path), 1, to) };
         Ok(())
     })
 }
