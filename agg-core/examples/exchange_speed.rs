@@ -59,6 +59,7 @@ fn play(transport: &ThreadTransport, file: &dyn Driver, pattern: Pattern) -> Res
         counters: &counters,
         habits: &Habits::default(),
         past: &Past::default(),
+        map: None,
     };
     let tags = Tags::new(transport.max_tag());
     let start = Instant::now();

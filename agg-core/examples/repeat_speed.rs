@@ -59,6 +59,7 @@ fn play(
             counters: &counters,
             habits: &Habits::default(),
             past,
+            map: None,
         };
         let (block, idle) = (tags.next(), |n| transport.idle(n));
         let request = Ok(Request { view, position: 0, memory: &memory });

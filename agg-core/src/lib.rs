@@ -19,6 +19,7 @@ pub mod error;
 pub mod exchange;
 pub mod extent;
 pub mod file;
+pub mod format;
 pub mod group;
 pub mod hints;
 pub mod independent;

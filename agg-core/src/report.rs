@@ -167,6 +167,8 @@ pub struct Summary<'a> {
     pub ranks: usize,
     /// Sums over these ranks.
     pub totals: Totals,
+    /// What became of a container when it was closed.
+    pub sealed: Option<&'a str>,
 }
 
 impl Summary<'_> {
@@ -212,6 +214,9 @@ impl Summary<'_> {
         for (words, count) in t.decided.notes() {
             line.push_str(&format!("; note: {words} ({count})"));
         }
+        if let Some(words) = self.sealed {
+            line.push_str(&format!("; {words}"));
+        }
         line
     }
 
@@ -225,6 +230,9 @@ impl Summary<'_> {
         );
         for (name, value) in self.totals.named() {
             json.push_str(&format!(",\"{name}\":{value}"));
+        }
+        if let Some(words) = self.sealed {
+            json.push_str(&format!(",\"sealed\":{}", quoted(words)));
         }
         let (decisions, notes) = (self.totals.decided.decisions(), self.totals.decided.notes());
         json.push_str(&format!(
@@ -320,7 +328,9 @@ mod tests {
 
     #[test]
     fn the_line_tells_requests_in_and_out_bytes_and_seconds() {
-        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals: totals() }.line();
+        let line =
+            Summary { path: "/d/o", driver: "posix", ranks: 4, totals: totals(), sealed: None }
+                .line();
         assert!(line.contains("in 12 calls (0 collective), 0 pieces, read 0 B, written 1.5 MiB"));
         assert!(line.contains("out 7 requests") && line.contains("1.000 s in calls"), "{line}");
     }
@@ -328,7 +338,7 @@ mod tests {
     #[test]
     fn the_line_tells_how_calls_were_carried_out_and_nothing_that_did_not_happen() {
         let totals = Totals { pieces_in: 9, two_phase: 8, sieved: 2, ..totals() };
-        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals }.line();
+        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals, sealed: None }.line();
         assert!(
             line.contains(", 9 pieces, ") && line.ends_with("; two-phase 8; sieved 2"),
             "{line}"
@@ -344,7 +354,7 @@ mod tests {
         counters.decided.count(Way::Independent, Reason::LargeSeparate);
         counters.decided.note(Note::Atomic);
         let totals = Totals::from_bytes(&counters.totals().to_bytes()).unwrap();
-        let summary = Summary { path: "/d/o", driver: "posix", ranks: 4, totals };
+        let summary = Summary { path: "/d/o", driver: "posix", ranks: 4, totals, sealed: None };
         let said = "; independent: large separate pieces (1); two-phase in shared memory: requests \
                     of ranks interleave (12); note: atomic mode: messages (1)";
         assert!(summary.line().ends_with(said), "{}", summary.line());
@@ -354,9 +364,19 @@ mod tests {
     }
 
     #[test]
+    fn both_forms_tell_what_became_of_a_container() {
+        let sealed = Some("stays a container: \"x\"");
+        let summary = Summary { path: "/d/o", driver: "blob", ranks: 4, totals: totals(), sealed };
+        assert!(summary.line().ends_with("; stays a container: \"x\""), "{}", summary.line());
+        let said = r#","sealed":"stays a container: \"x\"","decisions":"#;
+        assert!(summary.json().contains(said), "{}", summary.json());
+    }
+
+    #[test]
     fn the_json_line_quotes_the_file_name() {
         let path = "/d/\"q\"\\\n";
-        let json = Summary { path, driver: "posix", ranks: 4, totals: totals() }.json();
+        let json =
+            Summary { path, driver: "posix", ranks: 4, totals: totals(), sealed: None }.json();
         assert!(
             json.starts_with(r#"{"aggio_report":1,"file":"/d/\"q\"\\\u000a","driver":"posix""#)
         );

@@ -8,8 +8,11 @@ use crate::rules::Rule;
 use crate::spelling;
 
 pub mod blobs;
+pub mod pnetcdf;
+pub mod sets;
 
 use blobs::BlobRule;
+use sets::SetRule;
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +33,12 @@ pub struct Settings {
     pub log_all: bool,
     /// `AGGIO_LOG_FILE`: where messages go; standard error if empty.
     pub log_file: String,
+    /// `AGGIO_PNETCDF_HINTS`: whether PnetCDF is asked to use MPI-IO.
+    pub pnetcdf_hints: bool,
     /// `AGGIO_POSIX`: which files of ordinary programs are served, and how.
     pub posix: Vec<Rule>,
+    /// `AGGIO_SETS`: which sets of netCDF files are shown as one file.
+    pub sets: SetRule,
     /// `AGGIO_SPOOL`: the directory of what is written and not yet in its file.
     pub spool: String,
     /// `AGGIO_REPORT`: what is told about a file when it is closed.
@@ -65,7 +72,9 @@ impl Default for Settings {
             log_level: Level::Warn,
             log_all: false,
             log_file: String::new(),
+            pnetcdf_hints: true,
             posix: Vec::new(),
+            sets: SetRule::default(),
             spool: crate::spool::DIRECTORY.into(),
             report: Report::Off,
             strict: false,
@@ -114,8 +123,10 @@ variables! {
     /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
     /// New files that match become blob containers: directories in which every writer appends to a log of
-    /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
-    AGGIO_BLOB: "PATTERN[:crc|:nocrc],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
+    /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not. With `e3sm` a netCDF file
+    /// of an MPI program becomes blobs of E3SM-IO when it is closed, one of each node or as many as `blobs=` says;
+    /// with `e3sm-h5` they are HDF5 files. What these cannot express stays a container.
+    AGGIO_BLOB: "PATTERN[:crc|:nocrc][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
     /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of the kind of
     /// file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
@@ -139,9 +150,17 @@ variables! {
     /// `%p` for the process id, `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
         |s, text| { text.clone_into(&mut s.log_file); true };
+    /// Whether MPI programs are given `nc_driver=mpiio` in `PNETCDF_HINTS`, behind what is there: newer PnetCDF has an
+    /// I/O layer of its own, and only MPI-IO comes to aggio. A layer that the user chose there stays.
+    AGGIO_PNETCDF_HINTS: "on or off" = "on", |s, text| flag(&mut s.pnetcdf_hints, text);
     /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and what is
     /// promised for them: `posix`, `causal` or `close`. The first rule that names a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
+    /// Sets of netCDF files that MPI programs read as the one file that they stand for: `on`, those without a file of that
+    /// name; patterns, those that match, also in the place of the master file of subfiles. If it is set, or `AGGIO_BLOB`
+    /// is, other programs read them, too.
+    AGGIO_SETS: "off, on or patterns separated by commas" = "on",
+        |s, text| sets::set(&mut s.sets, text);
     /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a program
     /// that was killed, `aggio recover` finds them there. A directory in memory.
     AGGIO_SPOOL: "a directory" = "/dev/shm",

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The manifest's name.
-pub(crate) const MANIFEST: &str = "aggio-manifest";
+/// The name of the part that makes a directory a container, and whose permissions are those of the file.
+pub const MANIFEST: &str = "aggio-manifest";
 /// The name of the file with the sequence counter.
 pub(crate) const ORDER: &str = "order";
 

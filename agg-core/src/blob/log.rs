@@ -19,6 +19,8 @@ const VECTORS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Log {
     data_crc: bool,
+    /// The id that its first file shall have; otherwise a random one.
+    id: Option<u64>,
     open: Option<Open>,
     /// Logs that a failed write left with a torn end, and whose other frames are not durable yet.
     torn: Vec<Open>,
@@ -48,7 +50,7 @@ pub(crate) struct Words<'a> {
 impl Log {
     /// A log of frames with or without checksums of their data.
     pub(crate) fn new(data_crc: bool) -> Self {
-        Self { data_crc, open: None, torn: Vec::new(), lost: None }
+        Self { data_crc, id: None, open: None, torn: Vec::new(), lost: None }
     }
 
     /// Its id, if there is one yet.
@@ -56,9 +58,14 @@ impl Log {
         self.open.as_ref().map(|open| open.id)
     }
 
+    /// Says which id it shall have, before anything is appended.
+    pub(crate) fn call(&mut self, id: u64) {
+        self.id = Some(id);
+    }
+
     fn opened(&mut self, dir: &Dir) -> Result<&mut Open> {
         if self.open.is_none() {
-            self.open = Some(create(dir)?);
+            self.open = Some(create(dir, self.id.take())?);
         }
         self.open.as_mut().ok_or_else(|| super::damaged("no log is open"))
     }
@@ -147,11 +154,11 @@ impl Open {
     }
 }
 
-fn create(dir: &Dir) -> Result<Open> {
+fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
     // The mode may have changed since the writer came.
     let mode = Manifest::load(dir)?.mode;
     loop {
-        let id = random()?;
+        let id = wanted.take().map_or_else(random, Ok)?;
         let name = log_name(id);
         let file = match dir.new_part(&name, 0o600) {
             Err(error) if error.errno() == libc::EEXIST => continue,

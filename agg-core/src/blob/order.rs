@@ -31,6 +31,8 @@ pub(crate) enum Word {
     /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`: each
     /// change would cost two requests.
     Uncounted = 6,
+    /// Number of times that the size was begun and ended to be looked up in the logs.
+    Counts = 7,
 }
 
 /// Bytes of the file.
@@ -47,6 +49,8 @@ enum Byte {
     Words = 16,
     /// Held while somebody replaces the manifest by one that follows from it.
     Manifest = 24,
+    /// Shared by everyone who has the container open where it may become a set of files.
+    Open = 32,
 }
 
 /// The open file.
@@ -241,6 +245,16 @@ impl Order {
     /// Tries to be the only one; `false` if others write.
     pub(crate) fn be_alone(&self) -> Result<bool> {
         self.lock(libc::F_WRLCK, Byte::Presence, false)
+    }
+
+    /// Says that this description has the container open; waits for one who makes a set of it.
+    pub(crate) fn stay(&self) -> Result<()> {
+        self.lock(libc::F_RDLCK, Byte::Open, true).map(drop)
+    }
+
+    /// Tries to be the only one who has the container open, until this description is closed.
+    pub(crate) fn close_for_others(&self) -> Result<bool> {
+        self.lock(libc::F_WRLCK, Byte::Open, false)
     }
 
     /// Says that this description does not write.

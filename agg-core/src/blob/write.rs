@@ -119,10 +119,11 @@ impl Writer {
 
     fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
         let counting = self.order.is_counting();
-        let (truncations, growths) = {
+        let (truncations, counts, growths) = {
             let mut log = self.log();
-            let truncations = if counting { self.order.load(Word::Truncations)? } else { 0 };
-            (truncations, self.frame(&mut log, strips, pieces, data)?)
+            let load = |word| if counting { self.order.load(word) } else { Ok(0) };
+            let (truncations, counts) = (load(Word::Truncations)?, load(Word::Counts)?);
+            (truncations, counts, self.frame(&mut log, strips, pieces, data)?)
         };
         if counting {
             self.order.raise(Word::Size, end)?;
@@ -146,6 +147,15 @@ impl Writer {
             let _log = self.log();
             let _turn = self.order.turn()?;
             self.count_size()?;
+        } else if counts % 2 == 1 || self.order.load(Word::Counts)? != counts {
+            // Who counted did not know of these bytes, and may have made the size less than they need.
+            let _log = self.log();
+            let _turn = self.order.turn()?;
+            match self.order.load(Word::Counts)? % 2 {
+                0 => self.order.raise(Word::Size, end)?,
+                // Killed in the middle of it.
+                _ => drop(self.count_size()?),
+            }
         }
         Ok(())
     }
@@ -187,8 +197,13 @@ impl Writer {
 
     /// Sets the size word to what all logs say; the caller has the turn.
     fn count_size(&self) -> Result<u64> {
+        let counts = self.order.load(Word::Counts)? | 1;
+        self.order.store(Word::Counts, counts)?;
+        // Either a write's frame is in the logs by now, or the write sees that the size is being counted.
+        fence(Ordering::SeqCst);
         let size = self.looked_up_size()?;
         self.order.store(Word::Size, size)?;
+        self.order.store(Word::Counts, counts + 1)?;
         let truncations = self.order.load(Word::Truncations)?;
         if truncations % 2 == 1 {
             self.order.store(Word::Truncations, truncations + 1)?;
@@ -284,6 +299,11 @@ impl Writer {
     /// The id of this writer's log, once it has one.
     pub fn log_id(&self) -> Option<u64> {
         self.log().id()
+    }
+
+    /// Says which id its log shall have, before anything is written.
+    pub(crate) fn name_log(&self, id: u64) {
+        self.log().call(id);
     }
 
     /// Makes durable what this writer wrote.

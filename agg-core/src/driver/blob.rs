@@ -1,9 +1,9 @@
 //! Blob containers as files: each rank that writes appends to a log of its own.
 
 use super::descriptor::Descriptor;
-use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os};
+use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os, set};
 use crate::Extent;
-use crate::blob::{self, Container, Create, Reader, Writer};
+use crate::blob::{self, Container, Create, Presence, Reader, Sealing, Writer};
 use crate::error::{Error, ErrorClass, Result};
 use crate::independent::Strategy;
 use crate::memory::Memory;
@@ -14,7 +14,7 @@ use crate::view::View;
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// Name of the file system in the facts of a container: plans leave writes to it to their ranks.
 pub const FILE_SYSTEM: &str = "blob";
@@ -41,16 +41,24 @@ pub(super) fn is_wanted(how: &OpenHow) -> bool {
     (how.create || how.exclusive) && rule(&how.path).is_some() && !Path::new(&how.path).exists()
 }
 
+/// Whether a set called `path` was made of a container, and becomes one to be changed.
+pub fn remakes(path: &str) -> bool {
+    rule(path).is_some_and(|rule| rule.layout != blob::Layout::Container)
+}
+
+/// How a container called `path` is made.
+pub(super) fn creation(path: &str, mode: u32) -> Create {
+    let data_crc = rule(path).is_none_or(|rule| rule.data_crc);
+    Create { mode, exclusive: false, data_crc }
+}
+
 /// Opens or creates the container that `how` names.
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     let path = Path::new(&how.path);
     let creates = how.create || how.exclusive;
     let container = if creates {
-        let create = Create {
-            mode: how.permissions.unwrap_or(0o666),
-            exclusive: how.exclusive,
-            data_crc: rule(&how.path).is_none_or(|rule| rule.data_crc),
-        };
+        let mode = how.permissions.unwrap_or(0o666);
+        let create = Create { exclusive: how.exclusive, ..creation(&how.path, mode) };
         Container::create(path, &create)
     } else {
         Container::open(path)
@@ -59,8 +67,14 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     if !container.was_made_here() {
         may(path, how)?;
     }
+    let presence = if remakes(&how.path) { container.stay()? } else { None };
+    if presence.is_none() && remakes(&how.path) {
+        // It has become a set just now.
+        return super::table::open(&OpenHow { create: creates, ..how.clone() });
+    }
     Ok(Box::new(BlobFile {
         container,
+        presence: Mutex::new(presence),
         how: how.clone(),
         reader: RwLock::default(),
         writer: RwLock::default(),
@@ -84,13 +98,16 @@ pub(super) fn adopt(how: &OpenHow, _: Offer) -> Result<Box<dyn Driver>> {
 
 /// Removes the container `path`.
 pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
-    blob::remove(Path::new(path)).map_err(|error| error.with_path(path))
+    blob::remove(Path::new(path)).map_err(|error| error.with_path(path))?;
+    set::remove_shadowed(path)
 }
 
 /// An open container.
 #[derive(Debug)]
 struct BlobFile {
     container: Container,
+    /// Until this rank has closed it.
+    presence: Mutex<Option<Presence>>,
     how: OpenHow,
     /// Had at the first read.
     reader: RwLock<Option<Reader>>,
@@ -229,7 +246,17 @@ impl Driver for BlobFile {
     fn close(&self) -> Result<()> {
         drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();
-        writer.map_or(Ok(()), Writer::close)
+        let closed = writer.map_or(Ok(()), Writer::close);
+        drop(self.presence.lock().unwrap_or_else(PoisonError::into_inner).take());
+        closed
+    }
+
+    fn sealing(&self) -> Option<Sealing> {
+        let rule = rule(&self.how.path).filter(|_| self.how.write)?;
+        let writer = self.writer.read().unwrap_or_else(PoisonError::into_inner);
+        let log = writer.as_ref().and_then(Writer::log_id).unwrap_or(0);
+        let durable = self.syncs.load(Ordering::Acquire) > 0 || !self.container.was_made_here();
+        Some(Sealing { layout: rule.layout, files: rule.files, log, durable })
     }
 
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
@@ -246,12 +273,7 @@ impl Driver for BlobFile {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            block_size: 1,
-            striping_unit: 0,
-            striping_factor: 0,
-            file_system: FILE_SYSTEM.to_owned(),
-        }
+        Facts::of_bytes(FILE_SYSTEM)
     }
 }
 

@@ -8,6 +8,7 @@
 use super::meter::Meter;
 use super::passing::Offer;
 use super::{Driver, Facts, OpenHow, Outcome, table};
+use crate::blob::Sealing;
 use crate::error::{Error, Result};
 use crate::independent::Strategy;
 use crate::memory::Memory;
@@ -189,6 +190,10 @@ impl Driver for LazyDriver {
         let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.closed.store(true, Ordering::Release);
         self.opened.get().map_or(Ok(()), |driver| driver.close())
+    }
+
+    fn sealing(&self) -> Option<Sealing> {
+        self.opened.get()?.sealing()
     }
 
     fn is_available(&self) -> bool {

@@ -5,6 +5,7 @@ pub mod fault;
 pub mod fault_plan;
 pub mod generic;
 pub mod meter;
+pub mod set;
 pub mod table;
 
 mod descriptor;
@@ -26,6 +27,7 @@ pub(crate) mod scratch;
 mod tests;
 
 use crate::Extent;
+use crate::blob::Sealing;
 use crate::error::{Error, Result};
 use crate::independent::{self, Strategy};
 use crate::memory::Memory;
@@ -96,6 +98,12 @@ pub struct Facts {
 const ONE_WRITER: [&str; 6] = ["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "f2fs"];
 
 impl Facts {
+    /// Of a file system where every byte is a unit and nothing is striped.
+    pub(crate) fn of_bytes(file_system: &str) -> Self {
+        let file_system = file_system.to_owned();
+        Self { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
+    }
+
     /// Whether requests to write through the page cache wait for each other.
     pub fn has_one_writer(&self) -> bool {
         ONE_WRITER.contains(&&*self.file_system)
@@ -190,6 +198,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 
     /// Closes the file and reports what the system reports; the driver is unusable afterwards.
     fn close(&self) -> Result<()>;
+
+    /// What shall become of the file once all ranks have closed it, and what this rank brings.
+    fn sealing(&self) -> Option<Sealing> {
+        None
+    }
 
     /// Whether requests can be made at all; a rank that cannot leaves them to others where it may.
     fn is_available(&self) -> bool {

@@ -1,8 +1,8 @@
 //! The table of drivers, and which one a file name selects.
 
-use super::{Driver, Offer, OpenHow, blob, fault, posix};
+use super::{Driver, Offer, OpenHow, blob, fault, posix, set};
 use crate::blob::is_container;
-use crate::{Error, Result};
+use crate::{Error, ErrorClass, Result};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -33,6 +33,11 @@ impl Entry {
     /// Whether the `error` of this driver for `path` is that a container is no ordinary file.
     fn holds_container(&self, error: &Error, path: &str) -> bool {
         self.is_first() && error.errno() == libc::EISDIR && is_container(Path::new(path))
+    }
+
+    /// Whether after this `error` a set of files may be what `path` means.
+    fn may_be_set(&self, error: &Error) -> bool {
+        self.is_first() && error.class() == ErrorClass::NoSuchFile
     }
 }
 
@@ -70,10 +75,20 @@ pub static DRIVERS: &[Entry] = &[
         defers: true,
         delete: blob::delete,
     },
+    Entry {
+        name: "set",
+        prefixes: &[],
+        open: set::open,
+        adopt: set::adopt,
+        sees: set::sees,
+        defers: true,
+        delete: set::delete,
+    },
 ];
 
 const TEST: &Entry = &DRIVERS[1];
 const BLOB: &Entry = &DRIVERS[2];
+const SET: &Entry = &DRIVERS[3];
 
 /// The driver that serves `name`, and the path behind a known prefix.
 ///
@@ -103,11 +118,17 @@ pub fn path_of(name: &str) -> &str {
 pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     let (entry, path) = probe(&how.path, test_driver_by_default());
     let how = OpenHow { path: path.to_owned(), ..how.clone() };
+    if entry.is_first() && set::comes_first(&how)? {
+        return (SET.open)(&how);
+    }
     if entry.is_first() && blob::is_wanted(&how) {
         return (BLOB.open)(&how);
     }
-    (entry.open)(&how).or_else(|error| {
-        if entry.holds_container(&error, path) { (BLOB.open)(&how) } else { Err(error) }
+    (entry.open)(&how).or_else(|error| match () {
+        () if entry.holds_container(&error, path) => (BLOB.open)(&how),
+        // Where there is no set either, the error is the same.
+        () if entry.may_be_set(&error) => (SET.open)(&how),
+        () => Err(error),
     })
 }
 
@@ -149,14 +170,20 @@ pub fn absolute(name: &str) -> String {
 /// Whether this process sees the file, or at least the directory in which it is to be created.
 pub fn is_in_sight(how: &OpenHow) -> bool {
     let (entry, path) = probe(&how.path, test_driver_by_default());
-    (entry.sees)(&OpenHow { path: path.to_owned(), ..how.clone() })
+    let how = OpenHow { path: path.to_owned(), ..how.clone() };
+    (entry.sees)(&how) || entry.is_first() && (SET.sees)(&how)
 }
 
 /// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
 pub fn delete(name: &str, rank: usize) -> Result<()> {
     let (entry, path) = probe(name, test_driver_by_default());
-    (entry.delete)(path, rank).or_else(|error| {
-        if entry.holds_container(&error, path) { (BLOB.delete)(path, rank) } else { Err(error) }
+    if entry.is_first() && set::replaces(path)? {
+        return (SET.delete)(path, rank);
+    }
+    (entry.delete)(path, rank).or_else(|error| match () {
+        () if entry.holds_container(&error, path) => (BLOB.delete)(path, rank),
+        () if entry.may_be_set(&error) => (SET.delete)(path, rank),
+        () => Err(error),
     })
 }
 

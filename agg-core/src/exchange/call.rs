@@ -2,8 +2,7 @@
 
 use super::past::{self, Lesson, Repeat};
 use super::share::Windows;
-use super::{Direction, Request, Scene, step};
-use crate::driver::Facts;
+use super::{Direction, Request, Scene, node, step};
 use crate::error::Result;
 use crate::group;
 use crate::plan::{self, Domains, Summary};
@@ -33,17 +32,10 @@ impl<'a> Call<'a> {
         all: &'a [Summary],
         repeat: Option<&'a Repeat>,
     ) -> Self {
-        let Facts { block_size, striping_unit, .. } = *scene.facts;
-        let stripe = match scene.hints.striping_unit {
-            0 => striping_unit,
-            unit => unit,
-        };
-        let domains = Domains::new(
-            Summary::hull(all),
-            scene.aggregators.len(),
-            block_size.max(stripe),
-            scene.hints.romio_min_fdomain_size,
-        );
+        let premises = node::premises(&scene);
+        let (hull, count) = (Summary::hull(all), scene.aggregators.len());
+        let domains = Domains::new(hull, count, premises.unit, premises.least);
+        let domains = premises.refine(domains, None);
         let window = plan::window_size(all, scene.hints.cb_buffer_size);
         let repeat = repeat.filter(|repeat| repeat.peers(&domains).is_some());
         let learned = Mutex::default();

@@ -32,6 +32,7 @@ pub use request::Request;
 use crate::Extent;
 use crate::driver::{Driver, Facts, Outcome, blob};
 use crate::error::{Error, ErrorClass, Result};
+use crate::format::Map;
 use crate::group;
 use crate::hints::{Hints, Switch};
 use crate::meeting::{Brought, Meeting};
@@ -78,6 +79,8 @@ pub struct Scene<'a> {
     pub habits: &'a Habits,
     /// Past calls on the same file, with the same aggregators.
     pub past: &'a Past,
+    /// Where the things in the file lie, if that is known; equal on all ranks.
+    pub map: Option<&'a dyn Map>,
 }
 
 /// Writes collectively. All ranks must call it, a rank with wrong arguments with its error.
@@ -85,7 +88,21 @@ pub struct Scene<'a> {
 /// Every rank gets the same result; `bytes` is what was stored of this rank's data, also if an
 /// aggregator failed. Only bytes that some rank supplied change.
 pub async fn write(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
-    outcome(run(scene, request, tags, scene.hints.romio_cb_write, Direction::Write).await)
+    write_first(scene, request, tags, false).await.0
+}
+
+/// As [`write()`], of ranks of which some have `more` bytes, which are to be in the file after all of these: also whether any
+/// has. Every rank gets the same answer.
+pub async fn write_first(
+    scene: Scene<'_>,
+    request: Result<Request<'_>>,
+    tags: &TagBlock,
+    more: bool,
+) -> (Outcome, bool) {
+    let mut any = more;
+    let buffering = scene.hints.romio_cb_write;
+    let written = run(scene, request, tags, buffering, Direction::Write, &mut any).await;
+    (outcome(written), any)
 }
 
 /// Reads collectively. All ranks must call it, a rank with wrong arguments with its error.
@@ -93,7 +110,8 @@ pub async fn write(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlo
 /// Every rank gets the same result; `bytes` is what this rank got before the end of the file. The
 /// caller's bytes behind that stay as they were.
 pub async fn read(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
-    outcome(run(scene, request, tags, scene.hints.romio_cb_read, Direction::Read).await)
+    let buffering = scene.hints.romio_cb_read;
+    outcome(run(scene, request, tags, buffering, Direction::Read, &mut false).await)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +141,7 @@ async fn run(
     tags: &TagBlock,
     buffering: Switch,
     direction: Direction,
+    more: &mut bool,
 ) -> Result<Outcome> {
     let request = request.and_then(|request| request.checked(direction));
     let ascending = request.as_ref().ok().and_then(Request::ascending);
@@ -134,6 +153,7 @@ async fn run(
     let kept = scene.past.recall(outline);
     let mine = Summary {
         figures: figures(scene, direction),
+        more: *more,
         ..recalled_summary(&request, direction.kind(), outline.zip(kept.as_deref()))
     };
     let gone = ahead::go(scene, direction, &request, &mine).await;
@@ -143,6 +163,7 @@ async fn run(
         // What was moved ahead is moved, whatever the others do.
         Err(error) => return Ok(Outcome { bytes: ahead::bytes(&gone), result: Err(error) }),
     };
+    *more = heard.total.more;
     let wishes = Wishes {
         buffering,
         only_collective: scene.hints.romio_no_indep_rw,

@@ -52,7 +52,7 @@ impl File {
     }
 
     /// Sums the counts of all ranks; rank 0 tells them. Nothing happens unless the open asked.
-    pub(super) async fn report(&self, tags: &TagBlock) {
+    pub(super) async fn report(&self, tags: &TagBlock, sealed: Option<&str>) {
         if self.report == Report::Off {
             return;
         }
@@ -63,7 +63,7 @@ impl File {
         if transport.rank() == 0 {
             let totals = Totals::from_bytes(&sum).unwrap_or_default();
             let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
-            Summary { path, driver, ranks, totals }.tell(self.report);
+            Summary { path, driver, ranks, totals, sealed }.tell(self.report);
         }
     }
 }

@@ -25,10 +25,17 @@ impl File {
             counters.decided.count(Way::Independent, Reason::OnlyRank);
         }
         let outcome = match call.direction {
-            Direction::Read => self.driver.read_contig(memory.as_mut_slice()?, offset, counters),
+            Direction::Read => {
+                let bytes = memory.as_mut_slice()?;
+                let read = self.driver.read_contig(bytes, offset, counters);
+                self.look_at(offset, &bytes[..bytes.len().min(read.bytes as usize)]);
+                read
+            }
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
-                self.driver.write_contig(memory.as_slice()?, offset, counters)
+                let bytes = memory.as_slice()?;
+                self.look_at(offset, bytes);
+                self.driver.write_contig(bytes, offset, counters)
             }
         };
         Some(self.end(begun, outcome))
@@ -43,7 +50,7 @@ impl File {
             Direction::Write => self.amode.is_writable(),
         } && !self.amode.has(Amode::SEQUENTIAL);
         let alone = !call.is_collective() || self.transport.size() == 1;
-        if !permitted || self.pending.is_some() || !alone || len == 0 || !memory.is_contiguous() {
+        if !permitted || self.waiting.is_some() || !alone || len == 0 || !memory.is_contiguous() {
             return None;
         }
         self.check_open().ok()?;

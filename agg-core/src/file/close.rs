@@ -15,19 +15,20 @@ impl File {
     /// What the system said to any rank's close, on every rank; `Io` if a split operation was
     /// still active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (flush, tags) = (self.flush_tags(), self.tags.next());
+        let (flush, tags, seal) = (self.flush_tags(), self.tags.next(), self.tags.next());
         Box::pin(async move {
             let closed = async {
                 let local = self.end_active_split().await;
-                // Nobody can ask for what is lost now: not to wait any longer is all that is left.
-                let local = local.and(self.flush(flush).await);
+                let flushed = self.flush(flush).await.map_err(|error| self.lose(error));
+                let local = local.and(flushed);
                 if self.closed.swap(true, Ordering::AcqRel) {
                     // On every rank: none has closed it without the others.
                     let text = "the file has been closed before";
                     return Err(Error::new(ErrorClass::File, text));
                 }
+                let sealing = self.sealing();
                 let local = local.and(self.driver.close());
-                let agreed = meet(&*self.transport, &tags, Kind::Close, [0; 4], local).await;
+                let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
                 // No rank needs the file any more.
                 self.withdraw_offer();
                 let deleted = if self.is_deleted_on_close() {
@@ -39,7 +40,11 @@ impl File {
                 } else {
                     Ok(())
                 };
-                self.report(&tags).await;
+                let sealed = match &agreed {
+                    Ok(told) if !self.is_deleted_on_close() => self.seal(told, &seal).await,
+                    _ => None,
+                };
+                self.report(&tags, sealed.as_deref()).await;
                 self.leave_lane(&agreed);
                 agreed.map(drop).and(deleted)
             };
@@ -78,7 +83,7 @@ impl File {
         }
         self.drop_split();
         let drained = self.drain();
-        let drained = drained.map_err(|error| self.lost(&error).unwrap_or(error));
+        let drained = drained.map_err(|error| self.lose(error));
         let closed = drained.and(self.driver.close());
         self.withdraw_offer();
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;

@@ -6,6 +6,8 @@ use super::{Call, Direction, File, Position};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
 use crate::exchange::{self, Scene};
+use crate::extent::Extent;
+use crate::format::Map;
 use crate::hints::Hints;
 use crate::independent::Strategy;
 use crate::memory::Memory;
@@ -32,6 +34,8 @@ pub(super) struct Request {
     pub(super) len: u64,
     hints: Arc<Hints>,
     pub(super) atomic: bool,
+    /// What all ranks knew of the file's format when they made the call.
+    map: Option<Arc<dyn Map>>,
 }
 
 impl File {
@@ -76,7 +80,8 @@ impl File {
                 if away {
                     settle().await;
                 }
-                let request = file.settle_own(direction).and(request);
+                let span = request.as_ref().ok().map(Request::span);
+                let request = file.settle_own(direction, span).and(request);
                 file.end(begun, file.independent(request).await)
             });
             return (future, away);
@@ -127,7 +132,8 @@ impl File {
         let etypes = whole_etypes(len, view.etype_size())?;
         let (hints, atomic) = (state.hints.hints.clone(), state.atomic);
         let direction = call.direction;
-        let request = Request { direction, view, memory, position: 0, len, hints, atomic };
+        let map = state.map.clone();
+        let request = Request { direction, view, memory, position: 0, len, hints, atomic, map };
         Ok((request, etypes))
     }
 
@@ -194,7 +200,9 @@ impl File {
         };
         let hints = request.as_ref().map_or_else(|_| self.hints(), |r| r.hints.clone());
         let atomic = request.as_ref().is_ok_and(|request| request.atomic);
-        let scene = self.scene(&hints, atomic);
+        // A rank without a request lets the call fail on all.
+        let map = request.as_ref().ok().and_then(|request| request.map.as_deref());
+        let scene = self.scene(&hints, atomic, map);
         let mine = match (&request, &stream) {
             (Ok(Request { view, position, .. }), Ok(stream)) => {
                 Ok(exchange::Request { view, position: *position, memory: stream.memory() })
@@ -202,9 +210,19 @@ impl File {
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         };
         let outcome = match direction {
-            Direction::Read => exchange::read(scene, mine, &tags).await,
+            Direction::Read => {
+                let own = mine.clone().ok();
+                let outcome = exchange::read(scene, mine, &tags).await;
+                if let Some(own) = own {
+                    self.look_at_pieces(own.view, own.position, own.memory, outcome.bytes);
+                }
+                outcome
+            }
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
+                if let (Ok(request), Ok(mine)) = (&request, &mine) {
+                    self.look_at_pieces(mine.view, mine.position, mine.memory, request.len);
+                }
                 exchange::write(scene, mine, &tags).await
             }
         };
@@ -215,7 +233,12 @@ impl File {
     }
 
     /// What a collective transfer needs of the file.
-    pub(super) fn scene<'a>(&'a self, hints: &'a Hints, atomic: bool) -> Scene<'a> {
+    pub(super) fn scene<'a>(
+        &'a self,
+        hints: &'a Hints,
+        atomic: bool,
+        map: Option<&'a dyn Map>,
+    ) -> Scene<'a> {
         Scene {
             transport: &*self.transport,
             driver: &*self.driver,
@@ -226,6 +249,7 @@ impl File {
             counters: &self.counters,
             habits: &self.habits,
             past: &self.past,
+            map,
         }
     }
 
@@ -240,10 +264,13 @@ impl File {
         let strategy = Strategy::from_hints(&request.hints);
         match request.direction {
             Direction::Read => {
-                self.driver.read_strided(view, position, memory, &strategy, counters)
+                let read = self.driver.read_strided(view, position, memory, &strategy, counters);
+                self.look_at_pieces(view, position, memory, read.bytes);
+                read
             }
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
+                self.look_at_pieces(view, position, memory, request.len);
                 self.driver.write_strided(view, position, memory, &strategy, counters)
             }
         }
@@ -304,6 +331,11 @@ impl Request {
     /// In atomic mode calls of one rank take effect one after the other.
     fn is_worth_a_worker(&self) -> bool {
         self.len > SMALL && !self.atomic
+    }
+
+    /// The file bytes from the first to the last.
+    fn span(&self) -> Extent {
+        if self.len == 0 { Extent::default() } else { self.view.span(self.position, self.len) }
     }
 
     pub(super) fn stream(&self) -> Result<Stream> {

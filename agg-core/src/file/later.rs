@@ -3,16 +3,24 @@
 //!
 //! Nothing that a rank does alone needs another one: it may always write out what is its own. All ranks
 //! defer the same files, so that their collective calls stay the same.
+//!
+//! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes that waited with them,
+//! those of the other ranks included. So they go on waiting when a rank writes out by itself, unless it has to see them.
 
 use super::data::Request;
+use super::waiting::{Flight, Waiting};
 use super::{Direction, File};
 use crate::driver::{Driver, Outcome, absolute};
 use crate::error::{Error, Result};
 use crate::exchange;
+use crate::extent::Extent;
+use crate::format::Map;
 use crate::independent::Strategy;
+use crate::memory::Memory;
 use crate::pending::Pending;
 use crate::report::Counters;
 use crate::tags::TagBlock;
+use crate::view::View;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -53,26 +61,27 @@ pub(super) fn drain_others(path: &str, played: usize, own: Option<&File>) {
 impl File {
     /// Makes the file known as one that defers.
     pub(super) fn announce(self: &Arc<Self>) {
-        if self.pending.is_some() {
+        if self.waiting.is_some() {
             let mut all = list();
             all.push((absolute(&self.path), Arc::downgrade(self)));
             COUNT.store(all.len(), Ordering::Release);
         }
     }
 
-    fn waiting(&self) -> Option<MutexGuard<'_, Pending>> {
-        let pending = self.pending.as_ref()?;
-        Some(pending.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
+        let waiting = self.waiting.as_ref()?;
+        Some(waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether a write now is kept back.
     pub(super) fn defers(&self) -> bool {
-        self.pending.is_some() && !self.state().atomic
+        self.waiting.is_some() && !self.state().atomic
     }
 
-    /// The tags of a flush before a collective call, if one is needed.
-    pub(super) fn flush_tags(&self) -> Option<TagBlock> {
-        self.pending.is_some().then(|| self.tags.next())
+    /// What a flush before a collective call takes with it, if one is needed.
+    pub(super) fn flush_tags(&self) -> Option<Flush> {
+        self.waiting.as_ref()?;
+        Some(Flush { tags: self.tags.next(), last: self.tags.next(), map: self.map() })
     }
 
     /// Takes a write in, whose bytes the program may change afterwards.
@@ -81,7 +90,9 @@ impl File {
             self.count_pieces(&request);
             let stream = request.stream()?;
             self.make_room(request.len)?;
-            if let Some(mut pending) = self.waiting() {
+            self.look_at_pieces(&request.view, request.position, stream.memory(), request.len);
+            if let Some(mut waiting) = self.waiting() {
+                let pending = &mut waiting.pending;
                 pending.add(&request.view, request.position, stream.memory(), request.len)?;
             }
             Counters::add(&self.counters.deferred, 1);
@@ -93,11 +104,12 @@ impl File {
     /// Writes out what waits if `more` bytes are too many beside it.
     fn make_room(&self, more: u64) -> Result<()> {
         let most = self.state().hints.hints.aggio_defer_buffer;
-        let full = self.waiting().is_some_and(|pending| {
+        let full = self.waiting().is_some_and(|waiting| {
+            let pending = &waiting.pending;
             !pending.is_empty()
                 && (pending.bytes().saturating_add(more) > most || pending.pieces() > PIECES)
         });
-        if full { self.drain() } else { Ok(()) }
+        if full { self.drain_but(self.last_bytes()) } else { Ok(()) }
     }
 
     /// Writes out what waits on this rank, without the others.
@@ -105,64 +117,150 @@ impl File {
     /// # Errors
     /// What the system says; then everything waits still.
     pub(super) fn drain(&self) -> Result<()> {
-        let Some(mut pending) = self.waiting() else { return Ok(()) };
+        let Some(mut waiting) = self.waiting() else { return Ok(()) };
+        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
+        if let Some(flying) = waiting.flying.clone() {
+            self.write_out(&flying)?;
+        }
+        self.write_out(&waiting.pending)?;
+        let written = std::mem::take(&mut waiting.pending);
+        if waiting.flying.is_some() {
+            waiting.since.add_after(written);
+        }
+        Ok(())
+    }
+
+    /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
+    fn drain_but(&self, last: Extent) -> Result<()> {
+        if last.is_empty() {
+            return self.drain();
+        }
+        let Some(mut waiting) = self.waiting() else { return Ok(()) };
+        let flying = waiting.flying.clone();
+        if let Some(flying) = &flying {
+            let [(view, memory), _] = flying.as_two_writes(last)?;
+            self.store(&view, &memory)?;
+        }
+        let (mut written, mut left) = (Pending::default(), Pending::default());
+        let [(view, memory), (view_of_last, memory_of_last)] =
+            waiting.pending.as_two_writes(last)?;
+        if memory.is_empty() {
+            return Ok(());
+        }
+        left.add(&view_of_last, 0, &memory_of_last, memory_of_last.len())?;
+        if flying.is_some() {
+            written.add(&view, 0, &memory, memory.len())?;
+        }
+        Counters::add(&self.counters.flushes, 1);
+        self.store(&view, &memory)?;
+        waiting.pending = left;
+        waiting.since.add_after(written);
+        Ok(())
+    }
+
+    /// Writes all that waits in `pending`, what comes last at the end.
+    pub(super) fn write_out(&self, pending: &Pending) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
         }
-        let (view, memory) = pending.as_one_write()?;
-        let strategy = Strategy::from_hints(&self.state().hints.hints.clone());
+        Counters::add(&self.counters.flushes, 1);
+        let last = self.last_bytes();
+        if last.is_empty() {
+            let (view, memory) = pending.as_one_write()?;
+            return self.store(&view, &memory);
+        }
+        let writes = pending.as_two_writes(last)?;
+        writes.iter().try_for_each(|(view, memory)| self.store(view, memory))
+    }
+
+    /// Writes `memory` to what `view` shows.
+    fn store(&self, view: &View, memory: &Memory) -> Result<()> {
+        if memory.is_empty() {
+            return Ok(());
+        }
+        let strategy = Strategy::from_hints(&self.hints());
         self.wrote.store(true, Ordering::Release);
         let driver: &dyn Driver = &*self.driver;
-        driver.write_strided(&view, 0, &memory, &strategy, &self.counters).result?;
-        Counters::add(&self.counters.flushes, 1);
-        *pending = Pending::default();
-        Ok(())
+        driver.write_strided(view, 0, memory, &strategy, &self.counters).result
     }
 
     /// Writes out what waits on all ranks, as one collective write.
     ///
     /// # Errors
     /// What the system says, on every rank; then everything waits still.
-    pub(super) async fn flush(&self, tags: Option<TagBlock>) -> Result<()> {
-        let Some(tags) = tags else { return Ok(()) };
+    pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
+        let Some(Flush { tags, last, map }) = flush else { return Ok(()) };
         drain_others(&self.path, self.transport.played(), Some(self));
         if self.transport.size() == 1 {
             return self.drain();
         }
-        let taken = self.waiting().map(|mut pending| std::mem::take(&mut *pending));
-        let taken = taken.unwrap_or_default();
+        let flight = Flight::begin(self).await;
         let hints = self.hints();
-        let write = taken.as_one_write();
-        let mine = match &write {
-            Ok((view, memory)) => Ok(exchange::Request { view, position: 0, memory }),
-            Err(error) => Err(error.clone()),
-        };
+        let writes = flight.pending.as_two_writes(self.last_bytes());
         self.wrote.store(true, Ordering::Release);
-        let outcome = exchange::write(self.scene(&hints, false), mine, &tags).await;
-        if !taken.is_empty() {
+        if !flight.pending.is_empty() {
             Counters::add(&self.counters.flushes, 1);
         }
-        drop(write);
-        if outcome.result.is_err()
-            && let Some(mut pending) = self.waiting()
-        {
-            pending.put_back(taken);
-        }
-        outcome.result
+        let scene = self.scene(&hints, false, map.as_deref());
+        let more = writes.as_ref().is_ok_and(|[_, (_, memory)]| !memory.is_empty());
+        let (first, more) = exchange::write_first(scene, request(&writes, 0), &tags, more).await;
+        let result = match (first.result, more) {
+            (Ok(()), true) => exchange::write(scene, request(&writes, 1), &last).await.result,
+            (result, _) => result,
+        };
+        drop(writes);
+        flight.land(result)
     }
 
-    /// Before this rank alone reads, or writes in another way: what waits is in the file.
-    pub(super) fn settle_own(&self, direction: Direction) -> Result<()> {
+    /// Before this rank alone reads, or writes in another way: what waits is in the file, but for bytes that come last and
+    /// are not in `span`, where it reads.
+    pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
+        if self.waiting.is_none() {
+            return Ok(());
+        }
         if direction == Direction::Read {
             drain_others(&self.path, self.transport.played(), Some(self));
         }
-        self.drain()
+        let last = self.last_bytes();
+        match span {
+            Some(span) if direction == Direction::Read && !self.awaits(span.intersect(last)) => {
+                self.drain_but(last)
+            }
+            _ => self.drain(),
+        }
     }
 
-    /// What a rank that ends without closing the file has not written.
-    pub(super) fn lost(&self, error: &Error) -> Option<Error> {
-        let bytes = self.waiting()?.bytes();
-        let text = format!("{bytes} bytes that waited are not stored: {error}");
-        (bytes > 0).then(|| Error::new(error.class(), text).with_errno(error.errno()))
+    /// Whether bytes of `extent` wait, or are being written just now.
+    fn awaits(&self, extent: Extent) -> bool {
+        self.waiting().is_some_and(|waiting| {
+            let flying = waiting.flying.as_ref();
+            waiting.pending.touches(extent) || flying.is_some_and(|flying| flying.touches(extent))
+        })
     }
+
+    /// Gives up what waits, because the file is closed: `error` says why it is not stored.
+    pub(super) fn lose(&self, error: Error) -> Error {
+        let Some(mut waiting) = self.waiting() else { return error };
+        let bytes = std::mem::take(&mut *waiting).bytes();
+        if bytes == 0 {
+            return error;
+        }
+        let text = format!("{bytes} bytes that waited are not stored: {error}");
+        Error::new(error.class(), text).with_errno(error.errno())
+    }
+}
+
+/// What a flush takes with it from the call that it is for.
+pub(super) struct Flush {
+    tags: TagBlock,
+    /// Of the write of what comes last.
+    last: TagBlock,
+    /// What all ranks knew of the file's format when they made the call.
+    map: Option<Arc<dyn Map>>,
+}
+
+/// What this rank brings to one of two writes of a flush.
+fn request(writes: &Result<[(View, Memory); 2]>, which: usize) -> Result<exchange::Request<'_>> {
+    let (view, memory) = writes.as_ref().map(|writes| &writes[which]).map_err(Clone::clone)?;
+    Ok(exchange::Request { view, position: 0, memory })
 }

@@ -1,6 +1,6 @@
 //! Size, storage, durability and consistency of an open file.
 
-use super::meet::{Kind, from_rank, meet, same_everywhere};
+use super::meet::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
 use super::{Amode, Direction, File};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
@@ -33,10 +33,11 @@ impl File {
         operation: &'static str,
         size: i64,
     ) -> BoxFuture<'static, Result<()>> {
-        let (file, tags) = (self.clone(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
         Box::pin(async move {
             let resized = async {
-                let checked = file.check_resize(size).and_then(|()| file.drain());
+                let flushed = file.flush(flush).await;
+                let checked = file.check_resize(size).and(flushed);
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the size")?;
@@ -49,8 +50,11 @@ impl File {
                     }
                     Ok([size, 0, 0, 0])
                 })
-                .await
-                .map(drop)
+                .await?;
+                if kind == Kind::SetSize {
+                    file.look_at_size(size.cast_unsigned());
+                }
+                Ok(())
             };
             resized.await.map_err(|error| file.context(error, operation))
         })
@@ -71,7 +75,7 @@ impl File {
     /// # Errors
     /// What the file system says.
     pub fn size(&self) -> Result<u64> {
-        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read));
+        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read, None));
         let size = drained.and_then(|()| self.driver.size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
@@ -85,8 +89,15 @@ impl File {
         Box::pin(async move {
             let flushed = file.flush(flush).await;
             let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
-            let agreed = meet(&*file.transport, &tags, Kind::Sync, [0; 4], synced).await;
-            agreed.map(drop).map_err(|error| file.context(error, "MPI_File_sync"))
+            let synced = async {
+                let (transport, news) = (&*file.transport, file.has_news());
+                let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news);
+                if met.await?.1 {
+                    file.share_news(tags.tag(step::NEWS)).await?;
+                }
+                Ok(())
+            };
+            synced.await.map_err(|error| file.context(error, "MPI_File_sync"))
         })
     }
 
@@ -107,11 +118,12 @@ impl File {
     /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
-        let (file, tags) = (self.clone(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
         Box::pin(async move {
             let set = async {
+                let flushed = file.flush(flush).await;
                 let (words, checked) =
-                    ([u64::from(atomic), 0, 0, 0], file.check_open().and_then(|()| file.drain()));
+                    ([u64::from(atomic), 0, 0, 0], file.check_open().and(flushed));
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the flag")?;
                 if atomic { file.share_locks(&tags).await } else { Ok(()) }

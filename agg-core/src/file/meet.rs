@@ -27,6 +27,12 @@ pub(super) enum Kind {
     WriteOrdered = 18 << 2,
 }
 
+/// Steps of operations that begin with a meeting, beside its own.
+pub(super) mod step {
+    /// Ranks tell what is new of the file's format.
+    pub(in super::super) const NEWS: u32 = 5;
+}
+
 /// What a rank tells the others: up to four numbers, whose meaning the operation knows.
 pub(super) type Words = [u64; 4];
 
@@ -35,8 +41,12 @@ pub(super) type Words = [u64; 4];
 const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
 const FAILED: u8 = 1;
+/// Of a rank: it has news of the file's format.
+const NEWS: u8 = 2;
 /// Of a node: its ranks bring different numbers.
 const DIFFER: u8 = 2;
+/// Of a node: one of its ranks has news.
+const SOME_NEWS: u8 = 4;
 
 /// Exchanges `words` between all ranks; returns those of every rank, in rank order.
 ///
@@ -50,12 +60,27 @@ pub(super) async fn meet(
     words: Words,
     checked: Result<()>,
 ) -> Result<Vec<Words>> {
+    meet_with_news(transport, tags, kind, words, checked, false).await.map(|(all, _)| all)
+}
+
+/// As [`meet`]; also whether any rank has `news` of the file's format, which all ranks then hear next.
+///
+/// # Errors
+/// As [`meet`].
+pub(super) async fn meet_with_news(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    kind: Kind,
+    words: Words,
+    checked: Result<()>,
+    news: bool,
+) -> Result<(Vec<Words>, bool)> {
     if transport.size() == 1 {
-        return checked.map(|()| vec![words]);
+        return checked.map(|()| (vec![words], news));
     }
     let mut mine: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     mine.resize(FLAGS, 0);
-    mine.push(kind as u8 | if checked.is_err() { FAILED } else { 0 });
+    mine.push(kind as u8 | (u8::from(checked.is_err()) * FAILED) | (u8::from(news) * NEWS));
     let (meeting, heard) = Meeting::hold(transport, tags, 0, &mine, brought, |_| false).await?;
     let has = |flag: u8| heard.nodes.iter().any(|node| node.flags & flag != 0);
     if has(FAILED) {
@@ -63,13 +88,13 @@ pub(super) async fn meet(
     }
     let first: Words = std::array::from_fn(|i| heard.nodes[0].numbers[i]);
     if !has(DIFFER) && heard.nodes.iter().all(|node| node.numbers[..4] == first) {
-        return Ok(vec![first; transport.size()]);
+        return Ok((vec![first; transport.size()], has(SOME_NEWS)));
     }
     let all = match heard.members.len() == PART * transport.size() {
         true => heard.members,
         false => group::allgather(transport, tags.tag(6), &mine).await?,
     };
-    Ok(all.chunks_exact(PART).map(words_of).collect())
+    Ok((all.chunks_exact(PART).map(words_of).collect(), has(SOME_NEWS)))
 }
 
 /// What the ranks of a node bring: the numbers of the first, and whether those of others differ.
@@ -77,9 +102,11 @@ fn brought(parts: &[u8]) -> Brought {
     let mut all = parts.chunks_exact(PART).map(words_of);
     let first = all.next().unwrap_or_default();
     let failed = parts.chunks_exact(PART).any(|part| part[FLAGS] & FAILED != 0);
+    let news = parts.chunks_exact(PART).any(|part| part[FLAGS] & NEWS != 0);
     let differ = all.any(|words| words != first);
     let numbers = std::array::from_fn(|i| first.get(i).copied().unwrap_or(0));
-    Brought::new(numbers, (u8::from(failed) * FAILED) | (u8::from(differ) * DIFFER))
+    let flags = [(failed, FAILED), (differ, DIFFER), (news, SOME_NEWS)];
+    Brought::new(numbers, flags.iter().fold(0, |flags, (on, flag)| flags | (u8::from(*on) * flag)))
 }
 
 fn words_of(part: &[u8]) -> Words {

@@ -16,6 +16,7 @@ mod close;
 mod convert;
 mod data;
 mod deferred;
+mod format;
 mod home;
 mod info;
 mod later;
@@ -26,8 +27,10 @@ mod news;
 mod open;
 mod opening;
 mod pointers;
+mod sealing;
 mod split;
 mod views;
+mod waiting;
 mod wish;
 
 #[cfg(test)]
@@ -42,8 +45,8 @@ pub use views::Displacement;
 use crate::driver::{Driver, Facts};
 use crate::error::{Error, ErrorClass, Result};
 use crate::exchange::{Habits, Past};
+use crate::format::Map;
 use crate::lanes::Lane;
-use crate::pending::Pending;
 use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::Tags;
@@ -78,8 +81,10 @@ pub struct File {
     counters: Arc<Counters>,
     habits: Habits,
     past: Past,
+    /// How the file's format is found, if that is of use.
+    looking: Option<format::Looking>,
     /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
-    pending: Option<Mutex<Pending>>,
+    waiting: Option<Mutex<waiting::Waiting>>,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,
@@ -94,6 +99,8 @@ struct State {
     atomic: bool,
     hints: info::AgreedHints,
     split: Option<split::Split>,
+    /// What all ranks know of the file's format; it changes in operations that are collective and blocking.
+    map: Option<Arc<dyn Map>>,
     /// Whether this rank moved the shared file pointer since it was last set to 0.
     shared_moved: bool,
 }

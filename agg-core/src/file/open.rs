@@ -1,6 +1,7 @@
 //! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
 //! agreement where ranks of other nodes open the file too.
 
+use super::format::{self, Looking};
 use super::home::Home;
 use super::info::AgreedHints;
 use super::news::{self, Found, News};
@@ -135,12 +136,15 @@ impl Opening<'_> {
             && amode.is_writable()
             && !amode.has(Amode::SEQUENTIAL);
         let Found { start, facts } = opened.found;
+        let looking = format::is_wanted(&hints.hints, self.transport.size()).then(Looking::default);
+        let map = hints.hints.aggio_format.map();
         let state = State {
             view: Arc::new(View::bytes()),
             individual: start,
             atomic: false,
             hints,
             split: None,
+            map,
             shared_moved: start != 0,
         };
         File {
@@ -159,7 +163,8 @@ impl Opening<'_> {
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
             past: Past::default(),
-            pending: defers.then(Mutex::default),
+            looking,
+            waiting: defers.then(Mutex::default),
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),

@@ -238,5 +238,5 @@ impl Here {
 
 /// A single rank needs no facts: it makes no plans.
 fn no_facts() -> Facts {
-    Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system: String::new() }
+    Facts::of_bytes("")
 }

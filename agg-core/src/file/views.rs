@@ -1,7 +1,7 @@
 //! Setting the view of a file.
 
 use super::info::{AgreedHints, digest};
-use super::meet::{Kind, from_rank, meet};
+use super::meet::{Kind, from_rank, meet_with_news, step};
 use super::pointers::byte_of;
 use super::{Amode, File};
 use crate::complaint::Complaints;
@@ -61,7 +61,12 @@ impl File {
             (Err(error), Ok(())) => ([0; 4], Err(error.clone())),
             (_, Err(error)) => ([0; 4], Err(error)),
         };
-        let all = meet(&*self.transport, tags, Kind::SetView, words, checked).await?;
+        let transport = &*self.transport;
+        let met = meet_with_news(transport, tags, Kind::SetView, words, checked, self.has_news());
+        let (all, news) = met.await?;
+        if news {
+            self.share_news(tags.tag(step::NEWS)).await?;
+        }
         if all.iter().any(|words| words[0] != all[0][0]) {
             let text = "the data representation differs between ranks";
             return Err(Error::new(ErrorClass::NotSame, text));

@@ -29,6 +29,9 @@ macro_rules! field_type {
     (Choice) => {
         String
     };
+    (Format) => {
+        crate::format::Chosen
+    };
 }
 
 /// The key in an `MPI_Info`: the field's name, unless the entry says otherwise.

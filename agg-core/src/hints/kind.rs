@@ -1,5 +1,7 @@
 //! The types that a hint's value may have: how each is read from text and shown as text.
 
+use crate::format::Chosen;
+
 /// Whether an optimisation is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Switch {
@@ -33,6 +35,8 @@ pub enum Kind {
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A format of files.
+    Format,
 }
 
 impl Kind {
@@ -48,6 +52,7 @@ impl Kind {
             Kind::Octal(_) => "octal",
             Kind::Text => "text",
             Kind::Choice(_) => "choice",
+            Kind::Format => "format",
         }
     }
 
@@ -68,6 +73,7 @@ impl Kind {
             Kind::Octal(max) => format!("an octal number from 0 to {max:o}"),
             Kind::Text => "any text".into(),
             Kind::Choice(words) => words.join(", "),
+            Kind::Format => Chosen::FORM.into(),
         }
     }
 }
@@ -170,6 +176,16 @@ impl Field for String {
 
     fn show(&self, _: &Kind) -> String {
         self.clone()
+    }
+}
+
+impl Field for Chosen {
+    fn accept(&mut self, _: &Kind, text: &str) -> bool {
+        Chosen::read(text).map(|value| *self = value).is_some()
+    }
+
+    fn show(&self, _: &Kind) -> String {
+        self.to_string()
     }
 }
 

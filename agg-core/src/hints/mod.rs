@@ -9,8 +9,8 @@ mod resolve;
 mod sources;
 mod table;
 
-pub(crate) use kind::yes_or_no;
 pub use kind::{Kind, Switch};
+pub(crate) use kind::{bytes as size, yes_or_no};
 pub use resolve::{InForce, Origin};
 pub use sources::{Entry, Rule, Sources};
 pub use table::{Declaration, Effect, Family, Hints, Traits};

@@ -3,6 +3,7 @@
 use super::declare::{field_type, hints, key};
 use super::kind::{Field, Kind, Switch};
 use super::resolve::Origin;
+use crate::format::Chosen;
 
 /// What the table says about one hint.
 #[derive(Clone, Copy, Debug)]
@@ -392,6 +393,9 @@ hints! {
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// Bytes that may wait on a rank; what is more is written out by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
+    /// What the file is made of, whose borders file domains follow: `automatic` looks at its first bytes (netCDF classic),
+    /// `records:SIZE[:HEADER]` says that it consists of records of SIZE bytes behind HEADER bytes, `bytes` that nothing is known.
+    aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
     /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one of

@@ -98,8 +98,14 @@ impl Pending {
         Ok(())
     }
 
+    /// Puts newer writes behind these.
+    pub fn add_after(&mut self, newer: Pending) {
+        let older = std::mem::replace(self, newer);
+        self.add_before(older);
+    }
+
     /// Puts older writes before these.
-    pub fn put_back(&mut self, mut older: Pending) {
+    pub fn add_before(&mut self, mut older: Pending) {
         older.parts.append(&mut self.parts);
         older.runs.append(&mut self.runs);
         older.bytes += self.bytes;
@@ -115,9 +121,31 @@ impl Pending {
     /// # Errors
     /// `NoMem` or `Arg` if there are more pieces than can be described.
     pub fn as_one_write(&self) -> Result<(View, Memory)> {
-        let pieces = pieces::ascending(self.all_pieces());
-        let in_file = blocks(&pieces, |piece| piece.extent.offset);
-        let in_memory = blocks(&pieces, |piece| piece.address as u64);
+        self.as_write_of(&pieces::ascending(self.all_pieces()))
+    }
+
+    /// As [`Pending::as_one_write`], in two writes: all bytes that are not in `last`, then those that are.
+    ///
+    /// # Errors
+    /// As [`Pending::as_one_write`].
+    pub fn as_two_writes(&self, last: Extent) -> Result<[(View, Memory); 2]> {
+        let (others, last) = pieces::apart(&pieces::ascending(self.all_pieces()), last);
+        Ok([self.as_write_of(&others)?, self.as_write_of(&last)?])
+    }
+
+    /// Whether bytes of `extent` wait.
+    pub fn touches(&self, extent: Extent) -> bool {
+        self.runs.iter().any(|run| {
+            let Strip { start, length, stride, count } = run.strip;
+            let end = start.wrapping_add_signed(stride * (count - 1) as i64);
+            let span = Extent::between(start.min(end), start.max(end) + length);
+            !span.intersect(extent).is_empty()
+        }) && self.all_pieces().any(|piece| !piece.extent.intersect(extent).is_empty())
+    }
+
+    fn as_write_of(&self, pieces: &[Piece]) -> Result<(View, Memory)> {
+        let in_file = blocks(pieces, |piece| piece.extent.offset);
+        let in_memory = blocks(pieces, |piece| piece.address as u64);
         let byte = Datatype::bytes(1);
         let filetype = Datatype::hindexed(&in_file, &byte)?;
         let view = View::new(0, byte.clone(), filetype, Representation::Native, false)?;

@@ -23,6 +23,21 @@ pub(super) fn ascending(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
     if apart(&sorted) { sorted } else { newest(&pieces) }
 }
 
+/// The parts of `pieces` that are not in `last`, and those that are.
+pub(super) fn apart(pieces: &[Piece], last: Extent) -> (Vec<Piece>, Vec<Piece>) {
+    let part = |piece: &Piece, extent: Extent| {
+        let extent = piece.extent.intersect(extent);
+        let address = piece.address + extent.offset.saturating_sub(piece.extent.offset) as usize;
+        (!extent.is_empty()).then_some(Piece { extent, address })
+    };
+    let sides = [Extent::between(0, last.offset), Extent::between(last.end(), u64::MAX)];
+    let others = |piece| sides.into_iter().filter_map(move |side| part(piece, side));
+    (
+        pieces.iter().flat_map(others).collect(),
+        pieces.iter().filter_map(|piece| part(piece, last)).collect(),
+    )
+}
+
 /// What is left of each piece when those after it have been put over it.
 fn newest(pieces: &[Piece]) -> Vec<Piece> {
     // By their starts.

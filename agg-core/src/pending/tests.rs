@@ -18,7 +18,11 @@ fn add(pending: &mut Pending, view: &View, position: u64, bytes: &[u8]) {
 
 /// What a file has where `pending` was written to it, and nothing elsewhere.
 fn written(pending: &Pending, size: usize) -> Vec<Option<u8>> {
-    let (view, memory) = pending.as_one_write().unwrap();
+    written_by(&pending.as_one_write().unwrap(), size)
+}
+
+/// The same of one write.
+fn written_by((view, memory): &(View, Memory), size: usize) -> Vec<Option<u8>> {
     let mut bytes = vec![0; memory.len() as usize];
     memory.gather(0, &mut bytes);
     let mut file = vec![None; size];
@@ -51,8 +55,8 @@ proptest! {
             let places = view.extents(position, len as u64).flat_map(|e| e.offset..e.end());
             places.zip(&bytes).for_each(|(place, byte)| file[place as usize] = Some(*byte));
         }
-        later.put_back(pending);
-        prop_assert_eq!(written(&later, 4096), file);
+        pending.add_after(later);
+        prop_assert_eq!(written(&pending, 4096), file);
     }
 }
 
@@ -80,4 +84,27 @@ fn writes_longer_than_a_part_are_whole() {
         [None, Some(b'b'), Some(b'e'), Some(b'f'), Some(b'o'), Some(b'r'), Some(b'e'), Some(1)]
     );
     assert_eq!(file[PART + 86..PART + 88], [Some((PART + 76) as u8), None]);
+}
+
+proptest! {
+    #[test]
+    fn two_writes_leave_what_one_leaves_and_each_keeps_to_its_side(
+        writes in prop::collection::vec((0..300_u64, 1..20_u64, 0..30_u64, 1..60_usize), 0..12),
+        start in 0..400_u64,
+        len in 0..400_u64,
+    ) {
+        let (mut pending, last) = (Pending::default(), Extent::new(start, len));
+        for (number, (at, length, gap, bytes)) in writes.iter().enumerate() {
+            add(&mut pending, &strided(*at, *length, *gap), 0, &vec![number as u8; *bytes]);
+        }
+        let all = written(&pending, 4000);
+        let [first, second] = pending.as_two_writes(last).unwrap();
+        let (first, second) = (written_by(&first, 4000), written_by(&second, 4000));
+        for place in 0..4000 {
+            let is_last = (last.offset..last.end()).contains(&(place as u64));
+            let wanted = if is_last { (None, all[place]) } else { (all[place], None) };
+            prop_assert_eq!((first[place], second[place]), wanted, "byte {}", place);
+        }
+        prop_assert_eq!(pending.touches(last), second.iter().any(Option::is_some));
+    }
 }

@@ -1,12 +1,15 @@
 //! File domains: which aggregator is in charge of which part of the file in one call.
 
+use super::borders::{self, Guide};
 use crate::Extent;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Equal parts of a range of the file, with borders at multiples of what the file system likes.
 ///
-/// A formula, not a list: every rank finds every border by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A formula, not a list: every rank finds every border by itself. Where the file's format is known there is a list, one
+/// border for each aggregator, which every rank makes by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
     hull: Extent,
     /// Where domain 0 would start if it started at a multiple of the alignment.
@@ -14,6 +17,8 @@ pub struct Domains {
     /// Distance between borders; a multiple of the alignment.
     stride: u64,
     count: usize,
+    /// Inner borders that follow the things in the file, instead of the formula.
+    borders: Option<Arc<[u64]>>,
 }
 
 impl Domains {
@@ -25,8 +30,18 @@ impl Domains {
         let length = hull.end() - origin;
         let even = length.div_ceil(aggregators.max(1) as u64).max(least).max(1);
         let stride = even.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
-        let count = length.div_ceil(stride) as usize;
-        Self { hull, origin, stride, count }
+        let count = if hull.is_empty() { 0 } else { length.div_ceil(stride) as usize };
+        Self { hull, origin, stride, count, borders: None }
+    }
+
+    /// As many domains at most, with inner borders near these where the things in the file have theirs.
+    pub fn following(mut self, guide: Guide<'_>) -> Self {
+        if self.count > 1 {
+            let even = (1..self.count).map(|domain| self.extent(domain).offset);
+            let borders: Arc<[u64]> = borders::moved(guide, self.hull, even, self.stride).into();
+            (self.count, self.borders) = (borders.len() + 1, Some(borders));
+        }
+        self
     }
 
     /// Whether these are the domains of `then`, all of them `shift` bytes further on, counted
@@ -34,7 +49,13 @@ impl Domains {
     pub fn are_shifted(&self, then: &Self, shift: u64) -> bool {
         let moved = |offset: u64| offset.wrapping_add(shift);
         let hull = Extent { offset: moved(then.hull.offset), ..then.hull };
-        *self == Self { hull, origin: moved(then.origin), ..*then }
+        match (&self.borders, &then.borders) {
+            (None, None) => *self == Self { hull, origin: moved(then.origin), ..then.clone() },
+            (Some(borders), Some(before)) => {
+                self.hull == hull && borders.iter().copied().eq(before.iter().copied().map(moved))
+            }
+            _ => false,
+        }
     }
 
     /// Number of domains.
@@ -44,6 +65,13 @@ impl Domains {
 
     /// The bytes of domain `index`; empty if there is no such domain.
     pub fn extent(&self, index: usize) -> Extent {
+        if let Some(borders) = &self.borders {
+            let inner = |place: Option<usize>| place.and_then(|place| borders.get(place).copied());
+            let start =
+                if index == 0 { Some(self.hull.offset) } else { inner(index.checked_sub(1)) };
+            let end = inner(Some(index)).unwrap_or(self.hull.end());
+            return start.map_or(Extent::default(), |start| Extent::between(start, end));
+        }
         let border =
             |i: usize| (i as u64).checked_mul(self.stride).and_then(|n| n.checked_add(self.origin));
         let start = border(index).unwrap_or(u64::MAX);
@@ -57,7 +85,10 @@ impl Domains {
         if extent.is_empty() {
             return 0..0;
         }
-        let index = |offset: u64| ((offset - self.origin) / self.stride) as usize;
+        let index = |offset: u64| match &self.borders {
+            Some(borders) => borders.partition_point(|border| *border <= offset),
+            None => ((offset - self.origin) / self.stride) as usize,
+        };
         index(extent.offset)..index(extent.end() - 1) + 1
     }
 }
@@ -78,6 +109,7 @@ mod tests {
     fn small_requests_use_fewer_aggregators() {
         assert_eq!(Domains::new(Extent::new(0, 1000), 8, 1, 600).count(), 2);
         assert_eq!(Domains::new(Extent::new(0, 0), 8, 1, 600).count(), 0);
+        assert_eq!(Domains::new(Extent::new(1, 0), 8, 2, 0).count(), 0);
     }
 
     proptest! {

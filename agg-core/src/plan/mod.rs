@@ -4,6 +4,7 @@
 //! summaries and [`decide()`] alike, so no rank needs to tell another what it decided.
 
 pub mod aggregators;
+mod borders;
 mod crowd;
 mod decide;
 mod domains;
@@ -14,6 +15,7 @@ mod sequence;
 mod total;
 mod window;
 
+pub use borders::Guide;
 pub use crowd::Crowd;
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
@@ -51,6 +53,8 @@ pub struct Summary {
     pub figures: Figures,
     /// Whether the rank has already moved its bytes.
     pub ahead: Ahead,
+    /// The rank has more bytes, which are to be in the file after those of all ranks.
+    pub more: bool,
     /// The number of a past call that this rank's part repeats and of which it has kept what it
     /// needs, below 2^48; 0 is none.
     pub past: u64,
@@ -95,6 +99,7 @@ impl Summary {
             grain: view.grain(position, bytes).min(MOST_GRAIN) as u8,
             figures: Figures::default(),
             ahead: Ahead::No,
+            more: false,
             past: 0,
         }
     }
@@ -109,7 +114,7 @@ impl Summary {
         bytes[33..35].copy_from_slice(&self.figures.to_bytes());
         bytes[32] = self.grain;
         bytes[35..41].copy_from_slice(&self.past.to_le_bytes()[..6]);
-        bytes[41] = self.ahead as u8;
+        bytes[41] = self.ahead as u8 | u8::from(self.more) << 7;
         bytes[42] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
@@ -134,7 +139,8 @@ impl Summary {
                 kind: chunk[42] >> 2,
                 grain: chunk[32],
                 figures: Figures::from_bytes([chunk[33], chunk[34]]),
-                ahead: Ahead::from_byte(chunk[41]),
+                ahead: Ahead::from_byte(chunk[41] & 0x7F),
+                more: chunk[41] & 0x80 != 0,
                 past: past(chunk),
             })
             .collect()
@@ -166,6 +172,7 @@ mod tests {
                 grain: 12,
                 figures: Figures::new(1 << 20, 1 << 30),
                 ahead: Ahead::Done,
+                more: true,
                 past: (1 << 48) - 2,
             },
             Summary { failed: true, ..Summary::default() },

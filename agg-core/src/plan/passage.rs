@@ -1,6 +1,7 @@
 //! How data passes through the memory of nodes: by which aggregators, and in which windows.
 
-use super::{Domains, Sequence, Total};
+use super::{Domains, Guide, Sequence, Total};
+use crate::format::Map;
 
 /// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
 const SPARSE: u64 = 32;
@@ -10,13 +11,32 @@ const FREE: u64 = 64;
 
 /// What is known of the file and its hints before a call; equal on all ranks.
 #[derive(Clone, Copy, Debug)]
-pub struct Premises {
+pub struct Premises<'a> {
     /// What the file system stores, locks or stripes at a time, in bytes; 0 counts as 1.
     pub unit: u64,
     /// The hint `romio_min_fdomain_size`.
     pub least: u64,
     /// The hint `cb_buffer_size`.
     pub buffer_size: u64,
+    /// Where the things in the file lie, if that is known.
+    pub map: Option<&'a dyn Map>,
+    /// Two aggregators may write to one unit: no other node's requests take it away, and nothing is striped.
+    pub shares_units: bool,
+}
+
+impl Premises<'_> {
+    /// `domains`, with borders where the things in the file have theirs; those lie at multiples of `whole` if windows are not
+    /// to be cut, of units if these are not to be shared, or anywhere.
+    pub fn refine(&self, domains: Domains, whole: Option<u64>) -> Domains {
+        let alone = if self.shares_units { 1 } else { self.unit };
+        match self.map {
+            Some(map) => {
+                let (unit, least) = (whole.unwrap_or(alone), self.least);
+                domains.following(Guide { map, unit, least })
+            }
+            None => domains,
+        }
+    }
 }
 
 /// The aggregators that get file domains, in the order of these, out of those `chosen` for the
@@ -47,7 +67,7 @@ impl Sequence {
     pub fn of(
         total: &Total,
         aggregators: usize,
-        premises: Premises,
+        premises: Premises<'_>,
         room: impl Fn(u32) -> u64,
     ) -> Self {
         let unit = premises.unit.max(1);
@@ -55,7 +75,7 @@ impl Sequence {
             let whole = size.checked_next_multiple_of(unit).filter(|_| total.figures.is_slow());
             let domains =
                 Domains::new(total.hull, aggregators, whole.unwrap_or(unit), premises.least);
-            Self::new(domains, size)
+            Self::new(premises.refine(domains, whole), size)
         };
         let size = |grain| room(grain).min(premises.buffer_size).max(1);
         let windows = with_windows_of(size(total.grain.into()));
@@ -81,7 +101,8 @@ mod tests {
     use crate::plan::figures::Figures;
 
     const MIB: u64 = 1 << 20;
-    const PREMISES: Premises = Premises { unit: 4096, least: 0, buffer_size: 16 * MIB };
+    const PREMISES: Premises<'_> =
+        Premises { unit: 4096, least: 0, buffer_size: 16 * MIB, map: None, shares_units: true };
 
     fn total(start: u64, len: u64, latency: u64) -> Total {
         Total {
@@ -93,7 +114,7 @@ mod tests {
         }
     }
 
-    fn windows(total: &Total, aggregators: usize, premises: Premises) -> Vec<Extent> {
+    fn windows(total: &Total, aggregators: usize, premises: Premises<'_>) -> Vec<Extent> {
         let windows = Sequence::of(total, aggregators, premises, |_| MIB);
         let extents = (0..windows.count() as u32).map(|window| windows.extent(window));
         extents.filter(|extent| !extent.is_empty()).collect()

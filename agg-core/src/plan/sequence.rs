@@ -5,7 +5,7 @@ use crate::Extent;
 
 /// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
 /// A number whose domain has no such window stands for an empty one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Sequence {
     domains: Domains,
     size: u64,
@@ -17,13 +17,14 @@ impl Sequence {
     /// The windows of `domains`; `size` is at least 1.
     pub fn new(domains: Domains, size: u64) -> Self {
         let mut new = Self { domains, size, rounds: 0 };
-        new.rounds = (0..domains.count()).map(|domain| new.windows_of(domain)).max().unwrap_or(0);
+        new.rounds =
+            (0..new.domains.count()).map(|domain| new.windows_of(domain)).max().unwrap_or(0);
         new
     }
 
     /// The file domains.
     pub fn domains(&self) -> Domains {
-        self.domains
+        self.domains.clone()
     }
 
     /// Whether these are the windows of `then`, all of them `shift` bytes further on, counted
@@ -88,7 +89,7 @@ impl Sequence {
 
     /// The windows that have bytes of `span`, in order. Keeps no list of them.
     pub fn touched_by(&self, span: Extent) -> impl Iterator<Item = u32> + use<> {
-        let this = *self;
+        let this = self.clone();
         let touched = self.domains.touched_by(span);
         let rounds = move |domain: usize| {
             let extent = this.domains.extent(domain);
@@ -99,6 +100,7 @@ impl Sequence {
         let last = touched.clone().map(|domain| *rounds(domain).end()).max().unwrap_or(0);
         let domains = self.domains.count() as u64;
         (first..=last).flat_map(move |round| {
+            let rounds = rounds.clone();
             let here = touched.clone().filter(move |domain| rounds(*domain).contains(&round));
             here.map(move |domain| (round * domains + domain as u64) as u32)
         })

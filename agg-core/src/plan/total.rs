@@ -23,6 +23,8 @@ pub struct Total {
     pub unordered: bool,
     /// The spans of two ranks have a byte in common.
     pub interleaved: bool,
+    /// A rank has more bytes, for afterwards.
+    pub more: bool,
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
     /// The highest cost of requests that any of the ranks has found.
@@ -45,6 +47,7 @@ impl Total {
             failed: all.iter().any(|summary| summary.failed),
             unordered: with_data().any(|summary| summary.unordered),
             interleaved: interleaved(all),
+            more: all.iter().any(|summary| summary.more),
             grain: with_data().map(|summary| summary.grain).min().unwrap_or(u8::MAX),
             figures: highest(all.iter().map(|summary| summary.figures)),
         }
@@ -69,6 +72,7 @@ impl Total {
             failed: groups.iter().any(|group| group.failed),
             unordered: groups.iter().any(|group| group.unordered),
             interleaved: groups.iter().any(|group| group.interleaved) || spans > hull.len,
+            more: groups.iter().any(|group| group.more),
             grain: with_data().map(|group| group.grain).min().unwrap_or(u8::MAX),
             figures: highest(groups.iter().map(|group| group.figures)),
         }
@@ -87,8 +91,8 @@ impl Total {
         let [latency, mib] = self.figures.to_bytes();
         let small = u32::from_le_bytes([self.grain, latency, mib, 0]);
         let ranks = ranks << 32 | u64::from(small);
-        let flags =
-            u8::from(self.failed) | u8::from(self.unordered) << 1 | u8::from(self.interleaved) << 2;
+        let flags = [self.failed, self.unordered, self.interleaved, self.more];
+        let flags = flags.iter().rev().fold(0, |flags, flag| flags << 1 | u8::from(*flag));
         ([hull.offset, hull.len, bytes, pieces, spans, ranks], flags)
     }
 
@@ -105,6 +109,7 @@ impl Total {
             failed: flags & 1 != 0,
             unordered: flags & 2 != 0,
             interleaved: flags & 4 != 0,
+            more: flags & 8 != 0,
             grain,
             figures: Figures::from_bytes([latency, mib]),
         }
@@ -130,8 +135,9 @@ mod tests {
 
     fn any_summary() -> impl Strategy<Value = Summary> {
         let place = (0..1000u64, 1..400u64, 0..3u64);
-        (place, any::<bool>(), any::<bool>(), 0..13u8, any::<[u8; 2]>()).prop_map(
-            |((offset, len, bytes), failed, unordered, grain, figures)| Summary {
+        (place, any::<[bool; 3]>(), 0..13u8, any::<[u8; 2]>()).prop_map(
+            |((offset, len, bytes), [failed, unordered, more], grain, figures)| Summary {
+                more,
                 span: if bytes > 0 { Extent::new(offset, len) } else { Extent::default() },
                 bytes,
                 pieces: bytes,

@@ -1,5 +1,6 @@
 //! `AGGIO_BLOB`: which new files become blob containers, and how.
 
+use crate::blob::Layout;
 use crate::pattern::{self, Pattern};
 
 /// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
@@ -11,6 +12,10 @@ pub struct BlobRule {
     pattern: Pattern,
     /// Whether logs keep a checksum of the data, not of their own records alone.
     pub data_crc: bool,
+    /// What the container becomes when it is closed.
+    pub layout: Layout,
+    /// How many files it becomes; zero for one of each node.
+    pub files: u32,
 }
 
 /// Reads a list of rules; `false`, and nothing changes, if an option is unknown.
@@ -23,15 +28,19 @@ pub(super) fn set(rules: &mut Vec<BlobRule>, text: &str) -> bool {
 impl BlobRule {
     fn read(text: &str) -> Option<Self> {
         let mut words = text.split(':').map(str::trim);
-        let mut rule = Self { pattern: Pattern::new(words.next()?), data_crc: true };
+        let pattern = Pattern::new(words.next()?);
+        let mut rule = Self { pattern, data_crc: true, layout: Layout::Container, files: 0 };
         for word in words {
-            rule.data_crc = match word {
-                "crc" => true,
-                "nocrc" => false,
+            match (word, word.strip_prefix("blobs=")) {
+                ("crc", _) => rule.data_crc = true,
+                ("nocrc", _) => rule.data_crc = false,
+                ("e3sm", _) => rule.layout = Layout::E3sm,
+                ("e3sm-h5", _) => rule.layout = Layout::E3smHdf5,
+                (_, Some(number)) => rule.files = number.parse().ok().filter(|files| *files > 0)?,
                 _ => return None,
-            };
+            }
         }
-        Some(rule)
+        (rule.files == 0 || rule.layout != Layout::Container).then_some(rule)
     }
 
     /// The rule for a new file `path`, relative to the working directory or absolute. There is none for memory that
@@ -67,9 +76,19 @@ mod tests {
     }
 
     #[test]
+    fn a_container_becomes_blobs_of_another_layout() {
+        let rules = rules("*.nc:e3sm,*.h5:e3sm-h5:blobs=4:nocrc,*").expect("good rules");
+        let of = |path| BlobRule::of(&rules, path).map(|rule| (rule.layout, rule.files));
+        assert_eq!(of("a.nc"), Some((Layout::E3sm, 0)));
+        assert_eq!(of("a.h5"), Some((Layout::E3smHdf5, 4)));
+        assert_eq!(of("a"), Some((Layout::Container, 0)));
+    }
+
+    #[test]
     fn an_unknown_option_is_an_error() {
         assert_eq!(rules("*.nc:fast"), None);
-        assert_eq!(rules("*.nc:e3sm"), None);
+        assert_eq!(rules("*.nc:blobs=4"), None, "containers are not made of so many files");
+        assert_eq!(rules("*.nc:e3sm:blobs=0"), None);
         assert_eq!(rules(""), Some(Vec::new()));
     }
 }

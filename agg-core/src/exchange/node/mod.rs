@@ -280,8 +280,8 @@ fn named(scene: &Scene<'_>) -> bool {
     given("cb_nodes") || given("cb_config_list")
 }
 
-/// What the file and its hints say about windows.
-fn premises(scene: &Scene<'_>) -> Premises {
+/// What the file and its hints say about windows and domains.
+pub(super) fn premises<'a>(scene: &Scene<'a>) -> Premises<'a> {
     let stripe = match scene.hints.striping_unit {
         0 => scene.facts.striping_unit,
         unit => unit,
@@ -290,5 +290,7 @@ fn premises(scene: &Scene<'_>) -> Premises {
         unit: scene.facts.block_size.max(stripe),
         least: scene.hints.romio_min_fdomain_size,
         buffer_size: scene.hints.cb_buffer_size,
+        map: scene.map,
+        shares_units: stripe == 0 && scene.transport.nodes().count() == 1,
     }
 }

@@ -48,6 +48,7 @@ impl Session {
             counters: &self.counters,
             habits: &self.habits,
             past: &Past::default(),
+            map: None,
         };
         let rank = self.transport.rank();
         let mut data = [rank as u8 + 1; LEN];

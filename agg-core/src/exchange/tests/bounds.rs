@@ -116,6 +116,7 @@ async fn transfer(
         counters: &counters,
         habits: &Habits::default(),
         past: &crate::exchange::Past::default(),
+        map: None,
     };
     // SAFETY: `data` is borrowed for the whole call.
     let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };

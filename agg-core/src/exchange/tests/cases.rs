@@ -3,6 +3,7 @@
 use crate::Extent;
 use crate::datatype::{Datatype, Order};
 use crate::driver::Facts;
+use crate::format::{Chosen, Records};
 use crate::hints::{Hints, Switch};
 use crate::memory::Memory;
 use crate::transport::ThreadTransport;
@@ -218,7 +219,9 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let parts: Vec<_> = (0..ranks as u64).map(|rank| any_part(rank, ranks as u64)).collect();
         let aggregators = vec(any::<u32>(), ranks);
         let window = prop_oneof![3 => 1..120u64, 1 => Just(1u64 << 20)];
-        let sizes = (window, 1..40u64, 0..100u64);
+        // The file has records, or nobody knows.
+        let records = proptest::option::of((1..200u64, 0..50u64));
+        let sizes = (window, 1..40u64, 0..100u64, records);
         let file = vec(any::<u8>(), 0..700);
         let far = prop_oneof![3 => Just(0u64), 1 => (1u64 << 40)..(1u64 << 60)];
         let hosts = prop_oneof![
@@ -236,7 +239,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 parts,
                 order,
                 n,
-                (window, block_size, least),
+                (window, block_size, least, records),
                 (cb_read, cb_write, (memory, hosts, named, system), (base, apart)),
                 (before, habits),
             )| {
@@ -246,6 +249,8 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 let mut hints = Hints::default();
                 hints.cb_buffer_size = window;
                 hints.romio_min_fdomain_size = least;
+                let records = records.and_then(|(size, header)| Records::new(size, header));
+                hints.aggio_format = records.map_or(Chosen::Bytes, Chosen::Records);
                 (hints.romio_cb_read, hints.romio_cb_write) = (cb_read, cb_write);
                 if named {
                     // Only the aggregators may store and read.

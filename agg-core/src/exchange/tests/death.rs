@@ -71,6 +71,7 @@ async fn survive(
         counters: &counters,
         habits: &Habits::default(),
         past: &crate::exchange::Past::default(),
+        map: None,
     };
     let request = Ok(Request { view: &view, position: 0, memory: &memory });
     let outcome = match way {

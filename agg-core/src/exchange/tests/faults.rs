@@ -115,6 +115,7 @@ fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) ->
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let (rank, view, mut data) = (transport.rank(), View::bytes(), [7u8; 4]);
             // SAFETY: the bytes live until the call has ended.

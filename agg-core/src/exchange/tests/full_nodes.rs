@@ -40,6 +40,7 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &Past::default(),
+                map: None,
             };
             let view = records(rank as u64, len, RANKS * len);
             let request = Request { view: &view, position: 0, memory: &memory };

@@ -47,6 +47,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();

@@ -50,6 +50,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                     counters: &counters,
                     habits: &Habits::default(),
                     past: &Past::default(),
+                    map: None,
                 };
                 let request = Ok(Request { view: &view, position: call * len, memory: &memory });
                 let outcome = write(scene, request, &tags.next()).await;

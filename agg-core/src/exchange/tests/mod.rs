@@ -97,6 +97,7 @@ async fn call_next(
         Way::Write => own_data(case, rank),
     };
     let memory = part.memory(&mut buffer[MARGIN..][..part.room()]);
+    let map = case.hints.aggio_format.map();
     let scene = Scene {
         transport,
         driver: access,
@@ -106,6 +107,7 @@ async fn call_next(
         hints: &case.hints,
         counters: &opened.counters,
         past: &opened.past,
+        map: map.as_deref(),
         habits: &Habits::of_pieces(case.habits[rank]),
     };
     let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });

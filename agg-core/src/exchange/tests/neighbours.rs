@@ -136,6 +136,7 @@ fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let view = records(rank as u64, 2, 3);
             let mut data: Vec<Vec<u8>> =

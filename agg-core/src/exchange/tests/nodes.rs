@@ -66,6 +66,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let view = in_turn(rank, ranks, 8);
             let wanted: Vec<u8> = (0..bytes).map(|at| byte(rank, at)).collect();
@@ -181,6 +182,7 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let view = in_turn(rank, hosts.len(), 2);
             let mut data: Vec<Vec<u8>> =

@@ -95,6 +95,7 @@ fn most_writers(file_system: &'static str) -> usize {
                 counters: &counters,
                 habits: &Habits::default(),
                 past: &crate::exchange::Past::default(),
+                map: None,
             };
             let view = records(rank as u64, 100, 400);
             let request = Ok(Request { view: &view, position: 0, memory: &memory });

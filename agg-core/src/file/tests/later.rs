@@ -153,3 +153,59 @@ fn sizes_and_atomic_mode_come_after_what_was_written_before() {
     });
     assert_eq!(scratch.bytes(), [&[5; 12][..], b"xx"].concat());
 }
+
+/// Begins a collective read, for which what waits must be flushed; other ranks are not there yet.
+fn begin_reading(rank: &Rank, buffer: &mut [u8]) -> BoxFuture<'static, Outcome> {
+    let mut reading = rank.start(Direction::Read, Position::Explicit(0), true, buffer);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(reading.as_mut().poll(&mut context).is_pending());
+    reading
+}
+
+#[test]
+fn while_a_flush_waits_for_others_a_rank_sees_its_own_bytes_and_newer_ones_stay() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let late = Arc::new(std::sync::Barrier::new(2));
+    ranks(2, move |transport| {
+        let rank = open_deferring(&transport, &name);
+        let place = Position::Explicit(100 * rank.number as i64);
+        rank.write(place, &[1 + rank.number as u8; 100]);
+        let mut buffer = vec![0xEE; 200];
+        let reading = if rank.number == 0 {
+            let reading = begin_reading(&rank, &mut buffer);
+            assert_eq!(rank.read(place, 100).0, [1; 100], "the flush is not over");
+            rank.write(Position::Explicit(50), &[9; 10]);
+            assert_eq!(
+                rank.read(Position::Explicit(49), 12).0,
+                [1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 1]
+            );
+            late.wait();
+            reading
+        } else {
+            late.wait();
+            rank.start(Direction::Read, Position::Explicit(0), true, &mut buffer)
+        };
+        assert_eq!(moved(rank.wait(reading)), 200);
+        assert_eq!(buffer[100..], [2; 100]);
+        close(&rank).unwrap();
+    });
+    let wanted = [&[1; 50][..], &[9; 10], &[1; 40], &[2; 100]].concat();
+    assert_eq!(scratch.bytes(), wanted, "the older bytes of the flush do not come last");
+}
+
+#[test]
+fn a_flush_that_never_ends_leaves_everything_waiting() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(2, move |transport| {
+        let rank = open_deferring(&transport, &name);
+        let place = Position::Explicit(10 * rank.number as i64);
+        rank.write(place, &[1 + rank.number as u8; 10]);
+        if rank.number == 0 {
+            drop(begin_reading(&rank, &mut [0; 20]));
+        }
+        rank.file.abandon().unwrap();
+    });
+    assert_eq!(scratch.bytes(), [[1; 10], [2; 10]].concat());
+}

@@ -11,6 +11,7 @@ mod manage;
 mod open;
 mod orders;
 mod pointers;
+mod sealing;
 mod split;
 
 use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position, Whence};

@@ -1,0 +1,362 @@
+//! Sets of files that are read as the one file that they stand for.
+//!
+//! What a set is and how its bytes are put together is known above ([`Sets`]); here it is a file that cannot be written.
+
+use super::{Driver, Facts, Offer, OpenHow, Outcome, blob, generic};
+use crate::Extent;
+pub use crate::blob::ReadOnlyFile;
+use crate::error::{Error, ErrorClass, Result};
+use crate::log::{self, Level};
+use crate::report::Counters;
+use crate::transport::LockGuard;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Name of the file system in the facts of a set.
+pub const FILE_SYSTEM: &str = "set";
+
+/// An open set.
+pub type OpenSet = Box<dyn ReadOnlyFile>;
+
+/// Who finds sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Sets {
+    /// Whether a file of this name, if it is the first of a set, is to be shown as the set. Looks at the name alone.
+    pub names: fn(path: &str) -> bool,
+    /// The first file of the set that a name stands for, if it stands for one that is to be shown.
+    pub first: fn(path: &str) -> Result<Option<String>>,
+    /// The file that a set stands for; `None` if the name stands for none.
+    pub open: fn(path: &str) -> Result<Option<OpenSet>>,
+    /// Removes all files of a set.
+    pub remove: fn(path: &str) -> Result<()>,
+}
+
+static SETS: OnceLock<Sets> = OnceLock::new();
+
+/// Says who finds sets; the first call in a process holds. Without one there are none.
+pub fn configure(sets: Sets) {
+    let _ = SETS.set(sets);
+}
+
+/// The first file of the set that `path` stands for.
+fn first_of(path: &str) -> Result<Option<String>> {
+    SETS.get().map_or(Ok(None), |sets| (sets.first)(path))
+}
+
+/// Whether the file `path` is to be shown as the set whose first it is.
+pub(super) fn replaces(path: &str) -> Result<bool> {
+    match SETS.get() {
+        Some(sets) if (sets.names)(path) => Ok((sets.first)(path)?.is_some()),
+        _ => Ok(false),
+    }
+}
+
+/// Whether a set is what `how` means, also if a file of its name is there or could be made.
+pub(super) fn comes_first(how: &OpenHow) -> Result<bool> {
+    if how.create || how.exclusive {
+        return Ok(first_of(&how.path)?.is_some());
+    }
+    replaces(&how.path)
+}
+
+/// That a set cannot be changed, which is told once as well.
+pub fn refusal(path: &str, first: &str) -> Error {
+    let text = format!(
+        "{path} stands for a set of files ({first}, ...), which can only be read; \
+         `aggio merge {path} FILE` makes one ordinary file of it"
+    );
+    log::once(Level::Warn, &text);
+    Error::new(ErrorClass::ReadOnly, text).with_errno(libc::EROFS)
+}
+
+fn none_there(call: &str, path: &str) -> Error {
+    Error::os(call, &io::Error::from_raw_os_error(libc::ENOENT)).with_path(path)
+}
+
+/// Opens the set that `how` names.
+pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    let path = &how.path;
+    if how.write {
+        if how.exclusive && first_of(path)?.is_some() {
+            let error = Error::os("open", &io::Error::from_raw_os_error(libc::EEXIST));
+            return Err(error.with_path(path));
+        }
+        change(path, true)?;
+        return blob::open(&OpenHow { create: false, ..how.clone() });
+    }
+    Ok(Box::new(SetFile { file: opened(path)?, path: path.clone() }))
+}
+
+fn opened(path: &str) -> Result<OpenSet> {
+    let opened = SETS.get().map_or(Ok(None), |sets| (sets.open)(path))?;
+    opened.ok_or_else(|| none_there("open", path))
+}
+
+/// Makes the set that `path` stands for a container, to be changed; an empty one unless it `keeps` the bytes. The files
+/// of the set are beside it until another set takes their places.
+///
+/// # Errors
+/// `EROFS` if no rule says that files of this name are sets; if a file of the set cannot be read, or the container not be
+/// stored; then the set is as it was.
+pub fn change(path: &str, keeps: bool) -> Result<()> {
+    let first = first_of(path)?.ok_or_else(|| none_there("open", path))?;
+    if !blob::remakes(path) {
+        return Err(refusal(path, &first));
+    }
+    let facts = std::fs::metadata(&first).map_err(|error| Error::os("stat", &error))?;
+    super::os::may_access(Path::new(&first), libc::R_OK | libc::W_OK)
+        .map_err(|error| Error::os("open", &error).with_path(path))?;
+    let how = blob::creation(path, facts.permissions().mode() & 0o777);
+    let made = if keeps {
+        crate::blob::unfold(Path::new(path), &*opened(path)?, &how)
+    } else {
+        crate::blob::Container::create(Path::new(path), &how).map(drop)
+    };
+    made.map_err(|error| error.with_path(path))
+}
+
+/// Sets are opened by name: nobody offers one.
+pub(super) fn adopt(how: &OpenHow, _: Offer) -> Result<Box<dyn Driver>> {
+    open(how)
+}
+
+/// Whether the set is there.
+pub(super) fn sees(how: &OpenHow) -> bool {
+    matches!(first_of(&how.path), Ok(Some(_)))
+}
+
+/// Removes a set that was made here; any other is removed by whoever names its files.
+pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
+    remove(path)
+}
+
+/// Removes the set that was beside a container of its name, which is gone.
+///
+/// # Errors
+/// What the system says.
+pub fn remove_shadowed(path: &str) -> Result<()> {
+    match SETS.get() {
+        Some(sets) if blob::remakes(path) => (sets.remove)(path),
+        _ => Ok(()),
+    }
+}
+
+/// As the driver's function, for other calls that remove a file.
+///
+/// # Errors
+/// `EROFS` if no rule says that files of this name are sets; what the system says.
+pub fn remove(path: &str) -> Result<()> {
+    let first = first_of(path)?.ok_or_else(|| none_there("unlink", path))?;
+    match SETS.get() {
+        Some(sets) if blob::remakes(path) => (sets.remove)(path),
+        _ => Err(refusal(path, &first)),
+    }
+}
+
+/// An open set.
+#[derive(Debug)]
+struct SetFile {
+    file: OpenSet,
+    path: String,
+}
+
+impl SetFile {
+    fn refuse(&self) -> Error {
+        let first = first_of(&self.path).ok().flatten();
+        refusal(&self.path, &first.unwrap_or_else(|| self.path.clone()))
+    }
+}
+
+impl Driver for SetFile {
+    fn name(&self) -> &'static str {
+        "set"
+    }
+
+    /// The words of an error are for the user; the caller hears its number.
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset).map_err(|error| {
+            log::once_on_any_rank(Level::Error, &error.to_string());
+            io::Error::from_raw_os_error(if error.errno() == 0 { libc::EIO } else { error.errno() })
+        })
+    }
+
+    fn pwrite(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::Error::from_raw_os_error(libc::EROFS))
+    }
+
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        let extent = Extent::new(offset, buffer.len() as u64);
+        if let Err(error) = generic::check_range(offset, extent.len) {
+            return Outcome { bytes: 0, result: Err(error) };
+        }
+        let start = counters.now();
+        let read = self.file.read_at(buffer, offset);
+        Counters::add(&counters.reads_out, 1);
+        if counters.is_timed() {
+            Counters::add_since(&counters.nanoseconds_out, start);
+        }
+        match read {
+            Ok(bytes) => {
+                Counters::add(&counters.bytes_read_out, bytes as u64);
+                Outcome { bytes: bytes as u64, result: Ok(()) }
+            }
+            Err(error) => Outcome { bytes: 0, result: Err(error.with_extent(extent)) },
+        }
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.file.size())
+    }
+
+    fn set_size(&self, _: u64) -> Result<()> {
+        Err(self.refuse())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::of_bytes(FILE_SYSTEM)
+    }
+
+    /// Nobody changes a set through this driver: readers need no lock.
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        if exclusive {
+            Err(self.refuse().with_extent(extent))
+        } else {
+            Ok(Some(Box::new(Unlocked)))
+        }
+    }
+}
+
+/// A lock that keeps nobody out.
+struct Unlocked;
+
+impl LockGuard for Unlocked {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::super::{delete, is_in_sight, open};
+    use super::*;
+
+    /// Shows `x` as the bytes of `x.first`, twice; `x.named`, which is there, as those of `x.named.first`.
+    #[derive(Debug)]
+    struct Twice(Vec<u8>);
+
+    impl ReadOnlyFile for Twice {
+        fn size(&self) -> u64 {
+            2 * self.0.len() as u64
+        }
+
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+            if self.0.contains(&b'!') {
+                return Err(
+                    Error::new(ErrorClass::Io, "the second file is gone").with_errno(libc::EIO)
+                );
+            }
+            let both = self.0.repeat(2);
+            let rest = both.get(offset as usize..).unwrap_or_default();
+            let len = rest.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        }
+    }
+
+    fn first(path: &str) -> Option<String> {
+        let first = format!("{path}.first");
+        std::fs::exists(&first).is_ok_and(|there| there).then_some(first)
+    }
+
+    fn with_sets() -> Scratch {
+        configure(Sets {
+            names: |path| path.ends_with(".named"),
+            first: |path| Ok(first(path)),
+            remove: |_| Ok(()),
+            open: |path| {
+                let twice = |first| Box::new(Twice(std::fs::read(first).unwrap())) as _;
+                Ok(first(path).map(twice))
+            },
+        });
+        Scratch::new()
+    }
+
+    fn how(path: &str) -> OpenHow {
+        OpenHow { path: path.into(), read: true, ..OpenHow::default() }
+    }
+
+    #[test]
+    fn a_name_without_a_file_is_read_as_the_set_that_it_stands_for() {
+        let scratch = with_sets();
+        let (path, none) = (scratch.file("x"), scratch.file("y"));
+        std::fs::write(format!("{path}.first"), "abc").unwrap();
+        let (file, counters) = (open(&how(&format!("ufs:{path}"))).unwrap(), Counters::default());
+        let mut bytes = [0; 9];
+        let outcome = file.read_contig(&mut bytes, 1, &counters);
+        assert_eq!((outcome, &bytes[..6]), (Outcome { bytes: 5, result: Ok(()) }, &b"bcabc\0"[..]));
+        assert_eq!((file.name(), file.size()), ("set", Ok(6)));
+        assert_eq!(file.pread(&mut bytes, 6).unwrap(), 0);
+        assert!(is_in_sight(&how(&path)) && !is_in_sight(&how(&none)));
+        assert_eq!(open(&how(&none)).unwrap_err().class(), ErrorClass::NoSuchFile);
+        std::fs::write(&path, "file").unwrap();
+        assert_eq!(open(&how(&path)).unwrap().size(), Ok(4));
+    }
+
+    #[test]
+    fn a_file_of_that_name_is_replaced_only_if_it_is_named() {
+        let scratch = with_sets();
+        for (name, size) in [("x.named", 6), ("x", 4)] {
+            let path = scratch.file(name);
+            std::fs::write(&path, "file").unwrap();
+            std::fs::write(format!("{path}.first"), "abc").unwrap();
+            assert_eq!(open(&how(&path)).unwrap().size(), Ok(size), "{name}");
+        }
+        assert_eq!(delete(&scratch.file("x.named"), 0).unwrap_err().errno(), libc::EROFS);
+        assert_eq!(delete(&scratch.file("x"), 0), Ok(()));
+    }
+
+    #[test]
+    fn a_set_is_neither_written_nor_hidden_by_a_new_file_nor_removed() {
+        let scratch = with_sets();
+        let path = scratch.file("x");
+        std::fs::write(format!("{path}.first"), "abc").unwrap();
+        let write = OpenHow { write: true, ..how(&path) };
+        let create = OpenHow { create: true, ..write.clone() };
+        for wanted in [&write, &create] {
+            let error = open(wanted).unwrap_err();
+            assert_eq!((error.class(), error.errno()), (ErrorClass::ReadOnly, libc::EROFS));
+            assert!(error.to_string().contains("aggio merge"), "{error}");
+        }
+        let error = open(&OpenHow { exclusive: true, ..create.clone() }).unwrap_err();
+        assert_eq!((error.class(), error.errno()), (ErrorClass::FileExists, libc::EEXIST));
+        assert_eq!(delete(&path, 0).unwrap_err().class(), ErrorClass::ReadOnly);
+        let file = open(&how(&path)).unwrap();
+        assert_eq!(file.set_size(0).unwrap_err().class(), ErrorClass::ReadOnly);
+        assert_eq!(file.write_contig(b"x", 0, &Counters::default()).bytes, 0);
+        assert!(file.try_lock(Extent::new(0, 1), true).is_err());
+        assert!(file.try_lock(Extent::new(0, 1), false).unwrap().is_some());
+        assert_eq!(std::fs::read(format!("{path}.first")).unwrap(), b"abc");
+        assert!(!std::fs::exists(&path).unwrap());
+        // Without the set the name is free.
+        std::fs::remove_file(format!("{path}.first")).unwrap();
+        assert!(open(&create).is_ok() && std::fs::exists(&path).unwrap());
+    }
+
+    #[test]
+    fn an_error_of_a_set_is_told_in_its_words() {
+        let scratch = with_sets();
+        let path = scratch.file("x");
+        std::fs::write(format!("{path}.first"), "abc!").unwrap();
+        let outcome = open(&how(&path)).unwrap().read_contig(&mut [0; 3], 2, &Counters::default());
+        let error = outcome.result.unwrap_err();
+        assert!(error.to_string().contains("bytes 2..5: the second file is gone"), "{error}");
+        assert_eq!((outcome.bytes, error.errno()), (0, libc::EIO));
+    }
+}

@@ -1,0 +1,94 @@
+//! The hint that says which format a file has.
+
+use super::{Map, Records};
+use crate::hints::size;
+use std::fmt;
+use std::sync::Arc;
+
+/// Which format a file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chosen {
+    /// The one that its first bytes tell.
+    #[default]
+    Automatic,
+    /// None: bytes.
+    Bytes,
+    /// Records of one size.
+    Records(Records),
+}
+
+impl Chosen {
+    /// The accepted form.
+    pub const FORM: &'static str = "automatic, bytes or records:SIZE[:HEADER]";
+
+    /// Reads a value of the accepted form.
+    pub fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(':').map(str::trim);
+        let chosen = match words.next()?.to_ascii_lowercase().as_str() {
+            "automatic" | "auto" => Self::Automatic,
+            "bytes" => Self::Bytes,
+            "records" => {
+                let record = size(words.next()?).filter(|size| *size > 0)?;
+                let header = words.next().map_or(Some(0), size)?;
+                Self::Records(Records::new(record, header)?)
+            }
+            _ => return None,
+        };
+        words.next().is_none().then_some(chosen)
+    }
+
+    /// The map of every file of the format, if its first bytes need not be known.
+    pub(crate) fn map(self) -> Option<Arc<dyn Map>> {
+        match self {
+            Self::Records(records) => Some(Arc::new(records)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Automatic => to.write_str("automatic"),
+            Self::Bytes => to.write_str("bytes"),
+            Self::Records(records) => records.fmt(to),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_read_as_it_is_shown() {
+        for (text, shown) in [
+            ("automatic", "automatic"),
+            ("AUTO", "automatic"),
+            ("bytes", "bytes"),
+            ("records:4096", "records:4096"),
+            ("records: 4K :512", "records:4096:512"),
+        ] {
+            let chosen = Chosen::read(text).expect(text);
+            assert_eq!(chosen.to_string(), shown);
+            assert_eq!(Chosen::read(shown), Some(chosen));
+        }
+    }
+
+    #[test]
+    fn what_is_no_format_is_refused() {
+        for text in [
+            "",
+            "netcdf",
+            "records",
+            "records:0",
+            "records:x",
+            "records:4:5:6",
+            "bytes:1",
+            "records:9:-1",
+        ] {
+            assert_eq!(Chosen::read(text), None, "{text}");
+        }
+        assert_eq!(Chosen::read("records:9223372036854775808"), None, "larger than any file");
+    }
+}
