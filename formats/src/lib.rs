@@ -7,6 +7,7 @@
 //!   logical/     the one file that a set stands for: read_at, windows, what it consists of
 //! cdf/         header and layout of a netCDF classic file
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
+//! plugin.rs    netCDF classic files for the engine's plans
 //! files.rs     many files, few of them open        gather.rs   scattered bytes, read in large pieces
 //! ```
 
@@ -20,14 +21,17 @@ mod gather;
 pub mod hdf5;
 mod logical;
 pub mod plain;
+mod plugin;
 pub mod set;
 mod subfiling;
 
 /// Sets of more files than this are not believed.
 const MOST_FILES: usize = 1 << 17;
 
+pub use e3sm::write as blobs;
 pub use error::{Error, Kind, Result};
 pub use logical::{
-    Cache, Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows,
+    Cache, Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows, Written,
 };
+pub use plugin::FORMATS;
 pub use set::{Set, Sets};

@@ -68,6 +68,14 @@ impl Set {
         Ok(count.map(|count| made(Layout::Blobs, count)))
     }
 
+    /// Whether `name`, of which there is no file, might stand for a set: one look or two, without any content.
+    #[must_use]
+    pub fn may_be(folder: &Folder, name: &str) -> bool {
+        let is_there =
+            |number| folder.path.join(blob_name(name, number)).symlink_metadata().is_ok();
+        is_there(0) || is_there(1)
+    }
+
     /// As [`Set::find`]; finds also a set of blobs whose first is missing, so that opening it tells what is.
     ///
     /// # Errors
@@ -192,16 +200,25 @@ impl Sets {
     }
 }
 
+/// Whether the file of this name is a blob of a set. What cannot be understood is none.
+#[must_use]
+pub fn is_blob(folder: &Folder, name: &str) -> bool {
+    matches!(probe(folder, name, e3sm::subfiles_of), Ok(Some(_)))
+}
+
 fn blob_name(set: &str, number: usize) -> String {
     format!("{set}.{number:04}")
 }
 
-/// Looks at one file. One that cannot be understood is no part of a set.
+/// Looks at one file. One that cannot be understood, or is no regular file, is no part of a set.
 fn probe(
     folder: &Folder,
     name: &str,
     look: impl Fn(&dyn Files) -> Result<Option<usize>>,
 ) -> Result<Option<usize>> {
+    if folder.path.join(name).metadata().is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
     let files = OnDisk::new(folder.clone(), vec![name.into()], 1);
     match look(&files) {
         Err(why) if matches!(why.kind, Kind::System(_)) => Err(why),

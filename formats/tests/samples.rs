@@ -1,10 +1,12 @@
 //! Files that PnetCDF and E3SM-IO wrote (`tests/golden/netcdf.tar.xz`).
 
-use aggio_formats::cdf::{Alignment, Dialect, Endian, Layout, parse, parse_as};
+use aggio_formats::blobs::{Content, Kind, Outcome, Plan, Sink, file_name};
+use aggio_formats::cdf::{Alignment, Dialect, Endian, Header, Layout, parse, parse_as};
 use aggio_formats::files::{Files, Folder, OnDisk};
-use aggio_formats::{Holes, Logical, Options, Set, Sets, hdf5};
+use aggio_formats::{Holes, Logical, Options, Result, Set, Sets, hdf5};
 use aggio_tests::netcdf_samples;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// All files that begin as netCDF files do.
 fn netcdf_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
@@ -145,4 +147,112 @@ fn files_that_are_no_sets_are_none() {
     assert_eq!(sets.that_has("blob4_h1.nc.0003").unwrap().unwrap().name(), "blob4_h1.nc");
     assert!(sets.that_has("blob4_h1.nc.0004").unwrap().is_none());
     assert!(sets.that_has("blob4_h1.nc.3").unwrap().is_none());
+}
+
+/// A logical file of which a set is made.
+struct Whole(Logical);
+
+impl Content for Whole {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
+        assert_eq!(self.0.read_at(out, offset)?, out.len());
+        Ok(())
+    }
+}
+
+struct Memory(Mutex<Vec<u8>>);
+
+impl Sink for Memory {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.0.lock().unwrap()[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_len(&self, size: u64) -> Result<()> {
+        self.0.lock().unwrap().resize(size as usize, 0);
+        Ok(())
+    }
+}
+
+/// A subfile in PnetCDF's layout.
+struct Subfile {
+    header: Header,
+    layout: Layout,
+    bytes: Vec<u8>,
+}
+
+impl Subfile {
+    fn of(bytes: Vec<u8>) -> Self {
+        let header = parse(&bytes).unwrap();
+        Subfile { layout: Layout::of(&header).unwrap(), header, bytes }
+    }
+
+    fn position(&self, name: &str) -> usize {
+        self.header.variables.iter().position(|one| one.name == *name).unwrap()
+    }
+
+    fn values(&self, name: &str, record: u64) -> &[u8] {
+        let id = self.position(name);
+        let begin = self.layout.offset_of(id, record).unwrap() as usize;
+        &self.bytes[begin..begin + self.layout.slots[id].size as usize]
+    }
+
+    /// What the tables of a decomposition say, without what no request fills.
+    fn tables(&self, k: i32) -> Vec<Vec<u8>> {
+        let [nreqs, start, count, offsets, lengths] =
+            ["nreqs", "blob_start", "blob_count", "offsets", "lengths"]
+                .map(|table| self.values(&format!("D{k}.{table}"), 0));
+        let mut all = vec![nreqs.to_vec(), start.to_vec(), count.to_vec()];
+        let blobs = nreqs.len() / 4;
+        for (blob, requests) in nreqs.as_chunks::<4>().0.iter().enumerate() {
+            let requests = u32::from_be_bytes(*requests) as usize;
+            for table in [offsets, lengths] {
+                let row = &table[table.len() / blobs * blob..];
+                all.push(row[..4 * requests].to_vec());
+            }
+        }
+        all
+    }
+
+    fn decomposition(&self, name: &str) -> Option<i32> {
+        let variable = &self.header.variables[self.position(name)];
+        Some(variable.attribute("decomposition_ID")?.ints()?[0])
+    }
+}
+
+#[test]
+fn sets_made_of_sets_of_e3sm_io_have_its_tables_and_values() {
+    let samples = netcdf_samples();
+    let folder = samples.path().join("e3sm");
+    for name in ["blob1_h1.nc", "blob4_h1.nc"] {
+        let file = Whole(open(&folder.join(name), &Options::default()));
+        let told = file.0.written().unwrap();
+        let owned = &mut told.owned().map(Ok);
+        let outcome = Plan::of(&file, owned, told.groups(), Kind::Pnetcdf).unwrap();
+        let Outcome::Plan(plan) = outcome else { panic!("no plan") };
+        for subfile in 0..plan.subfiles() {
+            let made = Memory(Mutex::default());
+            plan.write(subfile, &file, &made).unwrap();
+            let made = Subfile::of(made.0.into_inner().unwrap());
+            let own = Subfile::of(std::fs::read(folder.join(file_name(name, subfile))).unwrap());
+            assert_eq!(made.header.variables.len(), own.header.variables.len());
+            for variable in &file.0.header().variables {
+                let variable_name = variable.name.to_string();
+                let numbers = [&made, &own].map(|set| set.decomposition(&variable_name));
+                match numbers {
+                    [Some(one), Some(other)] => assert!(made.tables(one) == own.tables(other)),
+                    numbers => {
+                        assert_eq!(numbers, [None, None], "{variable_name}");
+                    }
+                }
+                for record in 0..if file.0.header().has_records(variable) { 3 } else { 1 } {
+                    let values = made.values(&variable_name, record);
+                    assert!(values == own.values(&variable_name, record), "{variable_name}");
+                }
+            }
+        }
+    }
 }

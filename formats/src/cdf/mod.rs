@@ -35,4 +35,4 @@ pub(crate) fn padded(size: u64) -> Option<u64> {
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -81,6 +81,33 @@ impl Layout {
         Piece { range: offset..end, place: Place::Pad }
     }
 
+    /// The whole of what the byte at `offset` is part of.
+    #[must_use]
+    pub fn around(&self, offset: u64) -> Range<u64> {
+        let piece = self.piece(offset);
+        let start = match piece.place {
+            Place::Header => 0,
+            Place::Data { byte, .. } => offset - byte,
+            Place::Pad => self.end_before(offset),
+        };
+        start..piece.range.end
+    }
+
+    /// Where the last thing before a byte ends that belongs to nothing.
+    fn end_before(&self, offset: u64) -> u64 {
+        let recorded = self.record_size > 0 && offset >= self.records_begin;
+        let (ids, shift) = match recorded {
+            true => (
+                &self.recorded,
+                (offset - self.records_begin) / self.record_size * self.record_size,
+            ),
+            false => (&self.fixed, 0),
+        };
+        let next = ids.partition_point(|id| self.slots[*id].begin <= offset - shift);
+        let last = next.checked_sub(1).map(|last| self.slots[ids[last]]);
+        last.map_or(self.header, |slot| slot.begin + slot.size + shift)
+    }
+
     /// The pieces of a range, one behind the other.
     #[must_use]
     pub fn pieces(&self, range: Range<u64>) -> Pieces<'_> {

@@ -1,13 +1,14 @@
 //! What the header of a subfile says: the canonical header in it, and what E3SM-IO has added.
 
+use super::places::{self, Places};
 use crate::MOST_FILES;
 use crate::cdf::{Attribute, Header, Name, Records};
 use crate::error::{Error, Result};
 
 /// Attributes of the file that E3SM-IO adds.
-const ADDED: [&str; 3] = ["global_nprocs", "num_decompositions", "num_subfiles"];
+pub(super) const ADDED: [&str; 3] = ["global_nprocs", "num_decompositions", "num_subfiles"];
 /// Attributes of a decomposed variable that E3SM-IO adds.
-const OF_DECOMPOSED: [&str; 2] = ["decomposition_ID", "global_dimids"];
+pub(super) const OF_DECOMPOSED: [&str; 2] = ["decomposition_ID", "global_dimids"];
 /// The variables of a decomposition, in the order of the file.
 pub(super) const TABLES: [&str; 5] = ["nreqs", "blob_start", "blob_count", "offsets", "lengths"];
 
@@ -55,6 +56,8 @@ pub(super) struct Stored {
 pub(super) struct Described {
     /// The header of the file that the set stands for; its variables have no places yet.
     pub(super) canonical: Header,
+    /// Their places, if the set tells them.
+    pub(super) places: Option<Places>,
     pub(super) processes: u64,
     pub(super) subfiles: usize,
     pub(super) blobs: u64,
@@ -125,8 +128,10 @@ impl Parts<'_> {
                 "the number of subfiles is not one to at most {processes} (num_subfiles)"
             ));
         };
+        let places = Places::told(self.header).or_else(|why| self.wrong(why))?;
         Ok(Described {
             canonical: header,
+            places,
             processes: processes as u64,
             subfiles,
             blobs: self.header.dimensions[nblobs].length,
@@ -195,7 +200,7 @@ impl Parts<'_> {
             version: self.header.version,
             records: self.header.records,
             dimensions: dimensions.iter().map(|id| self.header.dimensions[*id].clone()).collect(),
-            attributes: without(&self.header.attributes, &ADDED),
+            attributes: without(&places::without(&self.header.attributes), &ADDED),
             variables: Vec::new(),
         };
         let mut stored = Vec::new();

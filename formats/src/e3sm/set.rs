@@ -2,6 +2,7 @@
 
 use super::coverage::{Covered, cover};
 use super::headers::{Decomposition, Described, Stored};
+use super::places;
 use super::storage::{Storage, Subfile};
 use super::tables::Table;
 use crate::cdf::{Alignment, Endian, Header, Records};
@@ -46,15 +47,15 @@ pub(crate) fn open(
 ) -> Result<Logical> {
     let mut opening = Opening { files: &*files, name, options, notes: Vec::new() };
     let (first, described) = opening.first(count)?;
-    let alignment = alignment(&first);
+    let alignment = alignment(&first.header);
     let kind = if first.is_hdf5() { "E3SM-IO blobs (HDF5)" } else { "E3SM-IO blobs (PnetCDF)" };
     let members = opening.members(first, &described)?;
     let covered = opening.covered(&members, &described)?;
     let notes = opening.notes;
     let records = members.iter().map(|member| member.records).min().unwrap_or(0);
     let mut header = described.canonical;
-    header.records = Records::Known(records);
-    header.assign(alignment).map_err(|why| Error::corrupt(name, why.to_string()))?;
+    let size = places::assign(&mut header, records, described.places.as_ref(), alignment)
+        .map_err(|why| Error::corrupt(name, why))?;
     let source = Data {
         files: Arc::clone(&files),
         kind,
@@ -67,14 +68,15 @@ pub(crate) fn open(
         holes: options.holes,
         notes,
     };
-    Logical::new(name.into(), header, records, Box::new(source), &options.cache)
+    let file = Logical::new(name.into(), header, records, Box::new(source), &options.cache)?;
+    Ok(file.with_size(size))
 }
 
 /// The borders at which a subfile's data begin: PnetCDF's own unless others were asked for.
-fn alignment(first: &Subfile) -> Alignment {
+pub(super) fn alignment(first: &Header) -> Alignment {
     let usual = Alignment::default();
-    let begins = first.header.variables.iter().map(|variable| variable.begin);
-    let (Some(begin), size) = (begins.min(), first.header.size()) else { return usual };
+    let begins = first.variables.iter().map(|variable| variable.begin);
+    let (Some(begin), size) = (begins.min(), first.size()) else { return usual };
     let explains = |border: &u64| size.checked_next_multiple_of(*border) == Some(begin);
     let borders = (2..=12).rev().map(|bits| 1 << bits);
     if begin == 0 || explains(&usual.variables) {
@@ -179,6 +181,9 @@ impl Opening<'_> {
                 "is of {} processes and {} subfiles, others",
                 other.processes, other.subfiles
             ));
+        }
+        if other.places != first.places {
+            return differs("says that the variables lie at other places".into());
         }
         if other.decompositions != first.decompositions || other.stored != first.stored {
             return differs("has other decompositions".into());

@@ -7,7 +7,7 @@ use super::tables::Run;
 use crate::cdf::Endian;
 use crate::error::{Error, Result};
 use crate::gather::Gather;
-use crate::logical::{Coverage, Description, FileFacts, Holes, Slab, Source};
+use crate::logical::{Coverage, Description, FileFacts, Holes, Parts, Slab, Source, Writers};
 use std::ops::Range;
 
 /// Bytes of a variable that are assembled at a time, at least.
@@ -120,6 +120,30 @@ impl Source for Data {
 
     fn is_unchanged(&self) -> bool {
         self.files.is_unchanged()
+    }
+
+    fn writers(&self) -> Option<Writers> {
+        let mut next = 0;
+        let group = |member: &Member| {
+            // Without decompositions only the first blob has anything.
+            let count = member.tables.first().map_or(1, |table| table.blobs.len() as u32);
+            let first = next;
+            next += count;
+            (first..next).collect()
+        };
+        let groups = self.members.iter().map(group).collect();
+        let parts = (0..self.decompositions.len()).map(|k| {
+            let blobs = self.members.iter().flat_map(|member| &member.tables[k].blobs);
+            let runs = (0..).zip(blobs).flat_map(|(writer, blob)| {
+                let range = |run: &Run| u64::from(run.to)..u64::from(run.to) + u64::from(run.len);
+                blob.runs.iter().map(move |run| (range(run), writer))
+            });
+            let mut parts: Parts = runs.collect();
+            parts.sort_unstable_by_key(|(range, _)| range.start);
+            parts
+        });
+        let used = self.stored.iter().map(|stored| stored.decomposition).collect();
+        Some(Writers { groups, parts: parts.collect(), used })
     }
 
     fn describe(&self) -> Description {

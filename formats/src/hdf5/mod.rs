@@ -1,10 +1,14 @@
-//! Where the bytes of a contiguous dataset of bytes lie in an HDF5 file.
+//! Where the bytes of a contiguous dataset of bytes lie in an HDF5 file, and files that have some (`write.rs`).
 //!
 //! Enough of the format for files that hold a few such datasets in their root group, as E3SM-IO writes them: superblock
 //! of version 2 or 3, object headers of version 2, links in the group's header. The parts are described in the HDF5 File
 //! Format Specification 3.0, II.B (superblock), IV.A (object headers).
 
 mod cursor;
+mod lookup3;
+mod write;
+
+pub(crate) use write::container;
 
 use crate::error::{Error, Kind, Result};
 use crate::files::{Files, bytes};

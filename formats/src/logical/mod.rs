@@ -3,7 +3,9 @@
 mod cache;
 mod describe;
 mod read;
+mod recast;
 mod windows;
+mod writers;
 
 use crate::cdf::{Header, Layout};
 use crate::error::{Error, Result};
@@ -14,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use cache::Cache;
 pub use describe::{Coverage, Description, FileFacts};
 pub use windows::Windows;
+pub use writers::Written;
+pub(crate) use writers::{Parts, Writers};
 
 /// What stands in the file where nobody wrote anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +78,11 @@ pub(crate) trait Source: Send + Sync {
 
     /// Whether its files are what they were when they were looked at.
     fn is_unchanged(&self) -> bool;
+
+    /// Who wrote its variables, if that is known.
+    fn writers(&self) -> Option<Writers> {
+        None
+    }
 }
 
 /// A file that consists of others.
@@ -83,6 +92,8 @@ pub struct Logical {
     head: Vec<u8>,
     layout: Layout,
     records: u64,
+    /// Where the last variable of the last record ends.
+    end: u64,
     size: u64,
     source: Box<dyn Source>,
     cache: Arc<Cache>,
@@ -102,9 +113,15 @@ impl Logical {
         let told = |why: String| Error::corrupt(name.clone(), why);
         let head = header.write().map_err(|why| told(why.to_string()))?;
         let layout = Layout::of(&header).map_err(|why| told(why.to_string()))?;
-        let size = layout.end(records).map_err(|why| told(why.to_string()))?;
+        let end = layout.end(records).map_err(|why| told(why.to_string()))?;
         let (cache, number) = (Arc::clone(cache), COUNT.fetch_add(1, Ordering::Relaxed));
-        Ok(Logical { name, header, head, layout, records, size, source, cache, number })
+        Ok(Logical { name, header, head, layout, records, end, size: end, source, cache, number })
+    }
+
+    /// The same, of so many bytes: what its variables have beyond is not there, and behind them are zeros.
+    pub(crate) fn with_size(mut self, size: u64) -> Self {
+        self.size = size;
+        self
     }
 
     /// The name that a user knows it by.
@@ -156,6 +173,12 @@ impl Logical {
     /// If they cannot be read.
     pub fn read_slab(&self, slab: Slab, start: u64, out: &mut [u8]) -> Result<()> {
         self.source.fill(slab, start, out)
+    }
+
+    /// Whether there is such a record, or the variable has none.
+    fn has(&self, slab: Slab) -> bool {
+        let records = self.layout.slots.get(slab.variable).is_some_and(|slot| slot.records);
+        !records || slab.record < self.records
     }
 
     fn slab_size(&self, variable: usize) -> u64 {

@@ -10,7 +10,7 @@ use std::ops::Range;
 enum Way {
     /// From parts that are kept.
     Kept,
-    /// Straight to the buffer; only for ranges that end between elements.
+    /// Straight to the buffer, whole elements.
     Straight,
 }
 
@@ -46,7 +46,12 @@ impl Logical {
                 }
                 Place::Pad => part.fill(0),
                 Place::Data { variable, record, byte } => {
-                    self.data(Slab { variable, record }, byte, part, way)?;
+                    let slab = Slab { variable, record };
+                    if self.has(slab) {
+                        self.data(slab, byte, part, way)?;
+                    } else {
+                        part.fill(0);
+                    }
                 }
             }
         }
@@ -54,7 +59,10 @@ impl Logical {
     }
 
     fn data(&self, slab: Slab, start: u64, out: &mut [u8], way: Way) -> Result<()> {
-        if way == Way::Straight || self.source.is_direct(slab.variable) {
+        let element = self.layout.slots.get(slab.variable).map_or(1, |slot| slot.element);
+        // Only the last byte of the file may lie inside of an element.
+        let is_whole = start.is_multiple_of(element) && (out.len() as u64).is_multiple_of(element);
+        if (way == Way::Straight && is_whole) || self.source.is_direct(slab.variable) {
             return self.source.fill(slab, start, out);
         }
         let mut filled = 0;

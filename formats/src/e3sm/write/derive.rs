@@ -1,0 +1,228 @@
+//! From the bytes that each writer wrote to the decompositions of the variables.
+
+use super::content::{Content, Owned, first_nonzero};
+use super::maps::{Found, Mapped, Run, Span};
+use super::{Step, unsuited};
+use crate::cdf::{Header, Layout, Place, Variable};
+use crate::error::{Error, Result};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Who has a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Nobody: each subfile has zeros.
+    Unwritten,
+    /// One writer: each subfile has all of it.
+    Whole,
+    /// As this decomposition says.
+    Decomposed(usize),
+}
+
+/// Who wrote a variable in each of the records that were looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// All of it, by this writer.
+    By(u32),
+    /// As this decomposition says.
+    As(usize),
+}
+
+/// A variable in one record, of which the writers are being found.
+struct Open {
+    variable: usize,
+    record: u64,
+    spans: Vec<Span>,
+}
+
+/// The file whose writers are being found, from its beginning to its end.
+pub(super) struct Derive<'a> {
+    content: &'a dyn Content,
+    header: &'a Header,
+    layout: &'a Layout,
+    records: u64,
+    writers: u32,
+    open: Option<Open>,
+    /// What was seen of each variable, and in how many records.
+    seen: Vec<Option<(Seen, u64)>>,
+    found: HashMap<Found, usize>,
+    end: u64,
+}
+
+impl<'a> Derive<'a> {
+    pub(super) fn new(
+        content: &'a dyn Content,
+        header: &'a Header,
+        layout: &'a Layout,
+        records: u64,
+        writers: u32,
+    ) -> Self {
+        let (seen, found) = (vec![None; header.variables.len()], HashMap::new());
+        Derive { content, header, layout, records, writers, open: None, seen, found, end: 0 }
+    }
+
+    /// Who has each variable, and all decompositions.
+    pub(super) fn run(
+        mut self,
+        owned: &mut dyn Iterator<Item = Result<Owned>>,
+    ) -> Step<(Vec<Use>, Vec<Found>)> {
+        for one in owned {
+            self.add(one?)?;
+        }
+        self.close()?;
+        let mut uses = Vec::new();
+        for (variable, seen) in self.header.variables.iter().zip(&self.seen) {
+            uses.push(self.used(variable, *seen)?);
+        }
+        let mut found: Vec<(Found, usize)> = self.found.into_iter().collect();
+        found.sort_unstable_by_key(|(_, number)| *number);
+        Ok((uses, found.into_iter().map(|(found, _)| found).collect()))
+    }
+
+    fn add(&mut self, owned: Owned) -> Step<()> {
+        let Owned { range, writer } = owned;
+        if range.start < self.end || range.end < range.start || writer >= self.writers {
+            let what = format!("bytes {range:?} of writer {writer} are out of order");
+            return Err(Error::corrupt("the list of writers", what).into());
+        }
+        self.end = range.end;
+        for piece in self.layout.pieces(range) {
+            match piece.place {
+                Place::Header => {}
+                Place::Data { variable, record, byte } if self.has(variable, record) => {
+                    let bytes = byte..byte + (piece.range.end - piece.range.start);
+                    self.data(variable, record, bytes, writer)?;
+                }
+                Place::Pad | Place::Data { .. } => self.nothing(piece.range)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, variable: usize, record: u64) -> bool {
+        !self.layout.slots[variable].records || record < self.records
+    }
+
+    /// What belongs to no variable must be zeros: the set has none of it.
+    fn nothing(&self, range: Range<u64>) -> Step<()> {
+        let range = range.start..range.end.min(self.content.size());
+        match first_nonzero(self.content, range)? {
+            None => Ok(()),
+            Some(at) => unsuited(match self.layout.piece(at).place {
+                Place::Data { variable, record, .. } => {
+                    let name = &self.header.variables[variable].name;
+                    format!(
+                        "{name}: byte {at} is in record {record}, but there are {}",
+                        self.records
+                    )
+                }
+                _ => {
+                    let before = self.before(at);
+                    format!("byte {at}, behind {before}, belongs to no variable and is not zero")
+                }
+            }),
+        }
+    }
+
+    /// What lies before a byte that belongs to nothing.
+    fn before(&self, at: u64) -> String {
+        let behind =
+            at.checked_sub(self.layout.records_begin).filter(|_| self.layout.record_size > 0);
+        let shift = behind.map_or(0, |bytes| bytes - bytes % self.layout.record_size);
+        let slots = self.layout.slots.iter().zip(&self.header.variables);
+        let before = slots.filter(|(slot, _)| slot.begin <= at - shift);
+        let last = before.max_by_key(|(slot, _)| slot.begin);
+        last.map_or_else(|| "the header".into(), |(_, variable)| variable.name.to_string())
+    }
+
+    fn data(&mut self, variable: usize, record: u64, bytes: Range<u64>, writer: u32) -> Step<()> {
+        let is_open = |open: &Open| (open.variable, open.record) == (variable, record);
+        if !self.open.as_ref().is_some_and(is_open) {
+            self.close()?;
+        }
+        let size = self.layout.slots[variable].element;
+        // An element of which a writer wrote a part is the writer's: nobody else wrote the rest.
+        let elements = bytes.start / size..bytes.end.div_ceil(size);
+        let is_scalar = self.is_scalar(variable);
+        let open = self.open.get_or_insert(Open { variable, record, spans: Vec::new() });
+        match open.spans.last_mut() {
+            Some(last) if last.writer == writer && elements.start <= last.elements.end => {
+                last.elements.end = elements.end;
+            }
+            // Nobody asks who wrote a variable of one element.
+            Some(last) if elements.start < last.elements.end && !is_scalar => {
+                let name = &self.header.variables[variable].name;
+                let (one, at) = (last.writer, elements.start);
+                return unsuited(format!(
+                    "{name}: writers {one} and {writer} wrote parts of element {at}"
+                ));
+            }
+            _ => open.spans.push(Span { elements, writer }),
+        }
+        Ok(())
+    }
+
+    /// Whether a variable has one element and no dimensions but records.
+    fn is_scalar(&self, variable: usize) -> bool {
+        self.header.shape(&self.header.variables[variable]).is_empty()
+    }
+
+    /// All writers of a variable's part of a record are known.
+    fn close(&mut self) -> Step<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if self.is_scalar(open.variable) {
+            return Ok(());
+        }
+        let seen = self.recognised(&open)?;
+        let count = match self.seen[open.variable] {
+            None => 1,
+            Some((before, count)) if before == seen => count + 1,
+            Some(_) => return differs(&self.header.variables[open.variable]),
+        };
+        self.seen[open.variable] = Some((seen, count));
+        Ok(())
+    }
+
+    fn recognised(&mut self, open: &Open) -> Step<Seen> {
+        let variable = &self.header.variables[open.variable];
+        let elements = self.header.elements(variable).unwrap_or(u64::MAX);
+        if let [all] = open.spans.as_slice()
+            && all.elements == (0..elements)
+        {
+            return Ok(Seen::By(all.writer));
+        }
+        if elements > i32::MAX as u64 {
+            let name = &variable.name;
+            return unsuited(format!(
+                "{name}: {elements} elements, the convention has numbers of 31 bits"
+            ));
+        }
+        // No element has a larger number than 31 bits tell.
+        let mapped = |span: &Span| -> Mapped {
+            let len = (span.elements.end - span.elements.start) as u32;
+            (Run { to: span.elements.start as u32, len }, span.writer)
+        };
+        let records = usize::from(self.header.has_records(variable));
+        let dimensions = variable.dimensions.iter().skip(records).copied().collect();
+        let found = Found { dimensions, runs: open.spans.iter().map(mapped).collect() };
+        let next = self.found.len();
+        Ok(Seen::As(*self.found.entry(found).or_insert(next)))
+    }
+
+    /// What was seen in all records.
+    fn used(&self, variable: &Variable, seen: Option<(Seen, u64)>) -> Step<Use> {
+        let records = if self.header.has_records(variable) { self.records } else { 1 };
+        match seen {
+            None if self.header.shape(variable).is_empty() => Ok(Use::Whole),
+            None => Ok(Use::Unwritten),
+            Some((_, count)) if count != records => differs(variable),
+            Some((Seen::By(_), _)) => Ok(Use::Whole),
+            Some((Seen::As(k), _)) => Ok(Use::Decomposed(k)),
+        }
+    }
+}
+
+fn differs<T>(variable: &Variable) -> Step<T> {
+    let name = &variable.name;
+    unsuited(format!("{name}: not every record was written by the same writers at the same places"))
+}

@@ -1,0 +1,143 @@
+//! Elements of a variable, read in large pieces and put together as the blobs have them.
+
+use super::content::{Content, read};
+use super::maps::{Map, Run};
+use super::out::Out;
+use crate::error::Result;
+use std::ops::Range;
+
+/// Bytes of a variable that are looked at, at a time.
+const TILE: u64 = if cfg!(test) { 96 } else { 8 << 20 };
+/// Of which parts are read that some run needs.
+const BLOCK: u64 = if cfg!(test) { 16 } else { 64 << 10 };
+
+/// A variable's part of a record, in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Slab {
+    /// Where it begins.
+    pub(super) begin: u64,
+    /// Bytes of an element.
+    pub(super) element: u64,
+    pub(super) elements: u64,
+    /// Bytes of an element if they are turned round, otherwise zero.
+    pub(super) turned: u64,
+}
+
+/// Copies a slab as it is.
+pub(super) fn copy_whole(
+    content: &dyn Content,
+    slab: Slab,
+    to: u64,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    let (size, mut at) = (slab.elements * slab.element, 0);
+    let mut room = Vec::new();
+    while at < size {
+        // Elements have at most eight bytes: a tile ends between two.
+        room.resize(TILE.min(size - at) as usize, 0);
+        read(content, &mut room, slab.begin + at)?;
+        out.at(to + at)?;
+        out.put(&room, slab.turned);
+        at += room.len() as u64;
+    }
+    Ok(())
+}
+
+/// A blob on the way through a slab.
+struct Blob<'a> {
+    runs: &'a [Run],
+    /// Where its next element goes.
+    to: u64,
+}
+
+/// Copies the elements of the blobs of a group, each to its place.
+pub(super) fn copy_decomposed(
+    content: &dyn Content,
+    slab: Slab,
+    map: &Map,
+    blobs: impl Iterator<Item = (u32, u64)>,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    let mut blobs: Vec<Blob<'_>> =
+        blobs.map(|(writer, to)| Blob { runs: map.runs_of(writer), to }).collect();
+    let per_tile = TILE / slab.element;
+    let mut room = Vec::new();
+    let mut start = 0;
+    while start < slab.elements {
+        let tile = start..(start + per_tile).min(slab.elements);
+        if load(content, slab, &blobs, &tile, &mut room)? {
+            for blob in &mut blobs {
+                blob.put(slab, &tile, &room, out)?;
+            }
+        }
+        start = tile.end;
+    }
+    Ok(())
+}
+
+/// The part of a run in a tile.
+fn clipped(run: Run, tile: &Range<u64>) -> Range<u64> {
+    u64::from(run.to).max(tile.start)..run.end().min(tile.end)
+}
+
+/// Reads the blocks of a tile that somebody needs; whether there are any.
+fn load(
+    content: &dyn Content,
+    slab: Slab,
+    blobs: &[Blob<'_>],
+    tile: &Range<u64>,
+    room: &mut Vec<u8>,
+) -> Result<bool> {
+    let size = (tile.end - tile.start) * slab.element;
+    let mut needed = vec![false; size.div_ceil(BLOCK) as usize];
+    for blob in blobs {
+        for run in blob.among(tile) {
+            let part = clipped(*run, tile);
+            let first = (part.start - tile.start) * slab.element / BLOCK;
+            let last = ((part.end - tile.start) * slab.element - 1) / BLOCK;
+            needed[first as usize..=last as usize].fill(true);
+        }
+    }
+    room.resize(size as usize, 0);
+    let mut block = 0;
+    for same in needed.chunk_by(|one, other| one == other) {
+        let from = block * BLOCK as usize;
+        block += same.len();
+        let to = (block * BLOCK as usize).min(room.len());
+        if same[0] {
+            read(
+                content,
+                &mut room[from..to],
+                slab.begin + tile.start * slab.element + from as u64,
+            )?;
+        }
+    }
+    Ok(needed.contains(&true))
+}
+
+impl Blob<'_> {
+    /// Its runs in a tile; those before are done.
+    fn among(&self, tile: &Range<u64>) -> &[Run] {
+        let end = self.runs.partition_point(|run| u64::from(run.to) < tile.end);
+        &self.runs[..end]
+    }
+
+    fn put(&mut self, slab: Slab, tile: &Range<u64>, room: &[u8], out: &mut Out<'_>) -> Result<()> {
+        let count = self.among(tile).len();
+        if count == 0 {
+            return Ok(());
+        }
+        out.at(self.to)?;
+        for run in &self.runs[..count] {
+            let part = clipped(*run, tile);
+            let from = ((part.start - tile.start) * slab.element) as usize;
+            let to = ((part.end - tile.start) * slab.element) as usize;
+            out.put(&room[from..to], slab.turned);
+            self.to += (to - from) as u64;
+        }
+        // One that goes on in the next tile is not done.
+        let goes_on = self.runs[count - 1].end() > tile.end;
+        self.runs = &self.runs[count - usize::from(goes_on)..];
+        Ok(())
+    }
+}
