@@ -256,6 +256,7 @@ pub(crate) fn is_directory(stat: &Stat) -> bool {
 
 /// Whether a directory is a container. The first look is cheap and decides for most.
 fn has_manifest(directory: &Arc<OwnedFd>) -> bool {
-    let found = rustix::fs::statat(&**directory, "aggio-manifest", AtFlags::SYMLINK_NOFOLLOW);
+    let found =
+        rustix::fs::statat(&**directory, agg_core::blob::MANIFEST, AtFlags::SYMLINK_NOFOLLOW);
     found.is_ok() && is_container(&crate::held::directory(directory))
 }

@@ -3,7 +3,7 @@
 use agg_core::complaint::Complaints;
 use agg_core::hints::Sources;
 use agg_core::log;
-use agg_core::settings::{self, Settings};
+use agg_core::settings::{self, Settings, sets::SetRule};
 use std::sync::OnceLock;
 
 /// What the environment says.
@@ -43,6 +43,11 @@ fn read() -> Config {
     }
     let config = if settings.on {
         agg_core::driver::blob::configure(&settings.blobs);
+        agg_core::format::register(aggio_formats::FORMATS);
+        agg_core::blob::know(&crate::recast::E3sm);
+        if settings.sets != SetRule::Off {
+            crate::sets::configure();
+        }
         let sources = Sources::read(&variable, &file, &mut complaints);
         Config { settings, sources }
     } else {

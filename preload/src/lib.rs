@@ -7,11 +7,12 @@
 //! resolve    where the real functions are         abi      what the MPI's constants look like
 //! handles    our files as MPI_File values         errors   engine errors as MPI error codes
 //! open ...   what each function does
+//! sets       sets of netCDF files as one file
 //! posix      programs without MPI: `open`, `write`, `fopen`, ...
 //! ```
 //!
-//! When the library is loaded it looks up the functions behind it and whether `AGGIO_POSIX` is set, and
-//! does nothing else. The first MPI call decides whether it serves the
+//! When the library is loaded it looks up the functions behind it and whether `AGGIO_POSIX` is set, in MPI programs
+//! asks PnetCDF for MPI-IO (`pnetcdf`), and does nothing else. The first MPI call decides whether it serves the
 //! process; until then, and with `AGGIO=off`, every call goes straight to the real library.
 
 #![allow(
@@ -39,13 +40,16 @@ mod keyval;
 mod manage;
 mod mpi;
 mod open;
+mod pnetcdf;
 mod pointer;
 mod posix;
 mod process;
 mod progress;
+mod recast;
 mod requests;
 mod resolve;
 mod room;
+mod sets;
 mod split;
 mod status;
 mod symbols;

@@ -4,7 +4,7 @@ use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
 use crate::keyval::{Key, Object};
 use crate::symbols::forward;
-use crate::{close, errhandler, mpi, requests, transport};
+use crate::{close, errhandler, mpi, pnetcdf, requests, transport};
 use agg_core::{log, workers};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// # Safety
 /// As MPI demands.
 pub unsafe fn init(abi: &Abi, argc: Opaque, argv: Opaque) -> c_int {
+    pnetcdf::ask_for_mpi_io();
     // SAFETY: the caller's arguments, passed on.
     let code = unsafe { forward::MPI_Init(argc, argv) };
     started(abi, code);
@@ -31,6 +32,7 @@ pub unsafe fn init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> c_int {
+    pnetcdf::ask_for_mpi_io();
     // SAFETY: the caller's arguments, passed on.
     let code = unsafe { forward::MPI_Init_thread(argc, argv, required, provided) };
     started(abi, code);

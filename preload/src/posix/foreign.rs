@@ -2,7 +2,7 @@
 
 use super::reason::Reason;
 use super::symbols::next;
-use super::{containers, descriptors, open, process, settle, spool, state};
+use super::{containers, descriptors, manage, open, process, settle, spool, state};
 use libc::{c_int, c_long};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -100,7 +100,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
             kernel()
         }
         libc::SYS_mmap => {
-            settle::demote(a[4] as c_int, Reason::Mapped);
+            manage::before_mapping(a[4] as c_int, a[3] as c_int);
             kernel()
         }
         libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 => {

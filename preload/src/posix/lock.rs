@@ -48,6 +48,11 @@ impl Lock {
         }
     }
 
+    /// Whether nobody holds the lock.
+    pub fn is_free(&self) -> bool {
+        self.word.load(Relaxed) == FREE
+    }
+
     /// Gives back a lock whose guard was forgotten.
     #[inline]
     pub fn release(&self) {

@@ -1,8 +1,9 @@
 //! Calls on a descriptor that are neither reads nor writes.
 
 use super::reason::Reason;
+use super::state::Inside;
 use super::symbols::next;
-use super::{ahead, errno, reach, settle};
+use super::{ahead, errno, mappings, open, reach, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -40,7 +41,18 @@ pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// `mmap`: what is mapped is the kernel's affair, for good.
+/// What is mapped is the kernel's affair, for good; also if it is opened again while the mapping is there.
+pub fn before_mapping(fd: c_int, flags: c_int) {
+    if flags & libc::MAP_TYPE != libc::MAP_PRIVATE
+        && !Inside::is()
+        && let Some(identity) = open::identity_of(fd)
+    {
+        mappings::remember(identity);
+    }
+    settle::demote(fd, Reason::Mapped);
+}
+
+/// `mmap`.
 ///
 /// # Safety
 /// As the C library demands.
@@ -56,7 +68,7 @@ pub unsafe fn map(
         reach::forget();
     }
     if flags & libc::MAP_ANONYMOUS == 0 {
-        settle::demote(fd, Reason::Mapped);
+        before_mapping(fd, flags);
     }
     // SAFETY: the caller's arguments, passed on.
     unsafe { next::mmap64(address, len, protection, flags, fd, offset) }

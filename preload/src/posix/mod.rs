@@ -7,6 +7,7 @@
 //! files         descriptions (shared by dup) and the files that they are open on
 //! dirty         bytes that were written and are not in the kernel yet
 //! ahead         bytes that were read before the program asks for them
+//! mappings      files that the program sees by a shared mapping
 //! spool         the memory that holds them, which outlives the process
 //! containers    files that are blob containers
 //! reach         whether the program's memory can be read
@@ -36,6 +37,7 @@ mod foreign;
 mod late;
 mod lock;
 mod manage;
+mod mappings;
 mod open;
 mod process;
 mod reach;
@@ -51,4 +53,5 @@ mod system;
 mod wide;
 
 pub use causal::before_mpi;
+pub use containers::{aside, room};
 pub use state::Inside;

@@ -4,7 +4,7 @@ use super::files::{self, Access, Description, File};
 use super::reason::Reason;
 use super::state::{self, Inside};
 use super::symbols::next;
-use super::{ahead, containers, descriptors, dirty, errno, report, settle, spool};
+use super::{ahead, containers, descriptors, dirty, errno, mappings, report, settle, spool};
 use crate::config;
 use agg_core::rules::{Mode, Rule};
 use libc::c_int;
@@ -72,7 +72,8 @@ fn take(fd: c_int) {
         held.descriptions += 1;
         let description = registry.describe(file, fd, flags & libc::O_ACCMODE);
         descriptors::set(fd, Some(description));
-        if let Some(reason) = why_native(fd, flags, held.mode) {
+        let mapped = || mappings::has(identity).then_some(Reason::Mapped);
+        if let Some(reason) = why_native(fd, flags, held.mode).or_else(mapped) {
             settle::make_native(file, held, reason);
         }
     });
@@ -91,7 +92,7 @@ fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
 }
 
 /// Device and inode of the file that `fd` is open on, if it is a regular one with a name.
-fn identity_of(fd: c_int) -> Option<[u64; 2]> {
+pub fn identity_of(fd: c_int) -> Option<[u64; 2]> {
     // SAFETY: all bits zero are a record; it outlives the call.
     unsafe {
         let mut facts: libc::stat64 = std::mem::zeroed();

@@ -1,11 +1,12 @@
 //! Whether there is anything to do in this process, and whether a call comes from aggio itself.
 
+use agg_core::settings::sets::SetRule;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Rules exist. While this is false, every function goes straight on.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-/// Containers are files to this process.
+/// Containers are files to this process, and so are sets, unless the settings exclude them.
 static CONTAINERS: AtomicBool = AtomicBool::new(false);
 /// The process is about to end or to become another program: nothing is kept back any more.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -97,10 +98,14 @@ impl Drop for Inside {
     }
 }
 
-/// When the library is loaded: looks whether there are rules, and at nothing else.
+/// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
 extern "C" fn loaded() {
     super::symbols::resolve();
-    let (rules, containers) = (is_set(c"AGGIO_POSIX"), is_set(c"AGGIO_BLOB"));
+    if !is_privileged() {
+        crate::pnetcdf::at_load();
+    }
+    let rules = is_set(c"AGGIO_POSIX");
+    let containers = is_set(c"AGGIO_BLOB") || shows_sets();
     if (rules || containers) && !crate::config::is_plainly_off() && !is_privileged() {
         super::process::listen_for_fork();
         CONTAINERS.store(containers, Relaxed);
@@ -125,6 +130,13 @@ fn is_set(name: &std::ffi::CStr) -> bool {
         let value = libc::getenv(name.as_ptr());
         !value.is_null() && *value != 0
     }
+}
+
+/// Whether the user asks for sets; where nobody does, only those see them who see containers.
+fn shows_sets() -> bool {
+    is_set(c"AGGIO_SETS")
+        && agg_core::settings::process_variable("AGGIO_SETS")
+            .is_some_and(|text| SetRule::shows_any(&text))
 }
 
 /// Whether the process has rights that its user has not.

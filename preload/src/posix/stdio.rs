@@ -232,6 +232,12 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
         } else if path.is_null() {
             settle::demote(libc::fileno(stream), Reason::Stream);
         }
+        if let Some(error) = containers::reopened(path, mode) {
+            // The old file is closed in any case.
+            libc::fclose(stream);
+            errno::fail(error);
+            return std::ptr::null_mut();
+        }
         own_stream(next::freopen64(path, mode, stream))
     }
 }

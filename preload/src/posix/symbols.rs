@@ -549,8 +549,10 @@ table! {
                 None => next::remove(path),
             }
         };
-    path [link] (from: Path, to: Path) -> c_int = {};
-    path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {};
+    path [link] (from: Path, to: Path) -> c_int = {}
+        container { containers::link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to)) };
+    path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {}
+        container { containers::link((at, from), (there, to)) };
     path [chmod] (path: Path, mode: mode_t) -> c_int = {}
         container { containers::chmod(path, mode) };
     path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {}
@@ -571,7 +573,18 @@ table! {
         container { containers::utimes(at, path, times, true) };
     path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
         container { containers::utimensat(at, path, times, flags) };
-    path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {};
+    path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
+        container { containers::change_attribute(path, true) };
+    path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
+        container { containers::change_attribute(path, false) };
+    any [getxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
+        = { containers::attribute(path, true).unwrap_or_else(|| next::getxattr(path, name, value, len)) };
+    any [lgetxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
+        = { containers::attribute(path, false).unwrap_or_else(|| next::lgetxattr(path, name, value, len)) };
+    any [listxattr] (path: Path, list: Any, len: size_t) -> ssize_t
+        = { containers::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len)) };
+    any [llistxattr] (path: Path, list: Any, len: size_t) -> ssize_t
+        = { containers::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len)) };
     any [access] (path: Path, wanted: c_int) -> c_int
         = { containers::access(libc::AT_FDCWD, path, wanted, 0).unwrap_or_else(|| next::access(path, wanted)) };
     any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int

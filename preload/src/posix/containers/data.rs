@@ -3,7 +3,7 @@
 use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::placeholder;
-use super::table::{self, Open, State};
+use super::table::{self, Open, Source, State};
 use super::told;
 use agg_core::Extent;
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
@@ -65,8 +65,8 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
     open.may_read()?;
     let start = start.map_or_else(|| position(fd), Ok)?;
     let done = open.locked(|_, state| {
-        let (reader, mut done) = (state.reader()?, 0);
-        let mut rest = reader.size().saturating_sub(start);
+        let (mut source, mut done) = (state.source()?, 0);
+        let mut rest = source.size()?.saturating_sub(start);
         for (data, len) in rooms {
             let wanted = rest.min(*len as u64) as usize;
             if !reach::writable(data.cast(), wanted) {
@@ -75,7 +75,7 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
             if wanted > 0 {
                 // SAFETY: so many bytes can be written, and the caller promises that they are ours.
                 let room = unsafe { std::slice::from_raw_parts_mut(*data, wanted) };
-                let read = reader.read_at(room, start.saturating_add(done as u64))?;
+                let read = source.read_at(room, start.saturating_add(done as u64))?;
                 (done, rest) = (done + read, rest - read as u64);
             }
         }
@@ -352,15 +352,23 @@ pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
 
 /// The first byte from `at` on that is (or is not) in a hole.
 fn next_of(fd: c_int, at: u64, whence: c_int) -> Result<u64, c_int> {
+    let wanted = whence == libc::SEEK_DATA;
     let (size, segments) = open(fd)?.locked(|_, state| {
-        let reader = state.reader()?;
-        let size = reader.size();
-        Ok((size, reader.segments(Extent::between(at.min(size), size))?))
+        let mut source = state.source()?;
+        let size = source.size()?;
+        let segments = match source {
+            Source::Container(reader) => {
+                Some(reader.segments(Extent::between(at.min(size), size))?)
+            }
+            // A set has data everywhere.
+            Source::Set(_) => None,
+        };
+        Ok((size, segments))
     })?;
     if at >= size {
         return Err(libc::ENXIO);
     }
-    let wanted = whence == libc::SEEK_DATA;
+    let Some(segments) = segments else { return Ok(if wanted { at } else { size }) };
     let found = segments.iter().find(|segment| segment.source.is_some() == wanted);
     match found {
         Some(segment) => Ok(segment.logical.offset.max(at)),

@@ -88,7 +88,7 @@ fn known(fd: c_int) -> Result<(Attributes, u32), c_int> {
     let _errno = errno::Keep::new();
     open.locked(|_, state| {
         let names = if state.nameless { 0 } else { 1 };
-        Ok((state.container()?.attributes()?, names))
+        Ok((state.attributes()?, names))
     })
 }
 

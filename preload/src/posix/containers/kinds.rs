@@ -4,16 +4,13 @@
 use super::super::errno;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
-use super::names::{Name, follows, with};
-use agg_core::blob::{Container, is_container};
+use super::names::{Name, follows, look};
+use agg_core::blob::{self, is_container};
 use agg_core::{Error, ErrorClass};
 use libc::{c_int, c_void, dirent64};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The part by which most directories are told from containers at once.
-const MANIFEST: &[u8] = b"/aggio-manifest\0";
 
 /// After `readdir`: says of an entry that is a container that it is a regular file.
 ///
@@ -39,7 +36,8 @@ pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) {
 
 /// Whether the directory `name` in the directory `fd` is a container.
 fn is_inside(fd: c_int, name: &CStr) -> bool {
-    let path = [name.to_bytes(), MANIFEST].concat();
+    // Most directories are told from containers by this part at once.
+    let path = [name.to_bytes(), b"/", blob::MANIFEST.as_bytes(), b"\0"].concat();
     // SAFETY: the path ends with a zero byte.
     let there = unsafe { libc::faccessat(fd, path.as_ptr().cast(), libc::F_OK, 0) } == 0;
     let place = || std::fs::read_link(format!("/proc/self/fd/{fd}"));
@@ -50,28 +48,28 @@ fn is_inside(fd: c_int, name: &CStr) -> bool {
 /// Whether a call that wants a directory must fail, for there is a container; `errno` says so then.
 pub fn is_no_directory(path: Name) -> bool {
     let refused = || Error::new(ErrorClass::NotSame, "a file").with_errno(libc::ENOTDIR);
-    with((libc::AT_FDCWD, path, true), |_| Err(refused())).is_some()
+    look((libc::AT_FDCWD, path, true), |_, _| Err(refused())).is_some()
 }
 
 /// `access`, `eaccess` and `faccessat`.
 pub fn access(at: c_int, path: Name, wanted: c_int, flags: c_int) -> Option<c_int> {
-    with((at, path, follows(flags)), |path| {
-        let known = Container::open(path)?.attributes()?;
+    look((at, path, follows(flags)), |known, guard| {
         let denied = |errno| Error::new(ErrorClass::Access, "access").with_errno(errno);
         if !known.allows(wanted.cast_unsigned() & 7) {
             return Err(denied(libc::EACCES));
         }
-        if wanted & libc::W_OK != 0 {
-            is_writable_there(path).map_err(denied)?;
+        match guard {
+            Some(guard) if wanted & libc::W_OK != 0 => is_writable(guard).map_err(denied),
+            None if wanted & libc::W_OK != 0 => Err(denied(libc::EROFS)),
+            _ => Ok(()),
         }
-        Ok(())
     })
 }
 
 /// # Errors
 /// `EROFS` where nothing can be written.
-fn is_writable_there(path: &Path) -> Result<(), c_int> {
-    let name = [path.as_os_str().as_bytes(), MANIFEST].concat();
+fn is_writable(guard: &Path) -> Result<(), c_int> {
+    let name = [guard.as_os_str().as_bytes(), b"\0"].concat();
     // SAFETY: the path ends with a zero byte.
     let allowed = unsafe {
         next::faccessat(libc::AT_FDCWD, name.as_ptr().cast(), libc::W_OK, libc::AT_EACCESS)

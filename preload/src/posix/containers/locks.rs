@@ -36,7 +36,7 @@ fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -
 
 /// A new description of the file that carries the locks of a container.
 fn lock_file(open: &Open, make: bool) -> Result<c_int, c_int> {
-    open.locked(|_, state| state.container()?.lock_file(make)).map(IntoRawFd::into_raw_fd)
+    open.locked(|_, state| state.lock_file(make)).map(IntoRawFd::into_raw_fd)
 }
 
 /// The descriptor with the locks of this process on a container.
@@ -63,7 +63,8 @@ fn of_description(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
             let made = lock_file(open, make)?;
             // A program that inherits both finds them by this.
             let _inside = Inside::enter();
-            if let Some(mark) = placeholder::inode(fd) {
+            let is_set = open.locked(|_, state| Ok(state.is_set()))?;
+            if let (Some(mark), false) = (placeholder::inode(fd), is_set) {
                 // SAFETY: plain numbers.
                 unsafe { next::lseek64(made, mark, libc::SEEK_SET) };
             }

@@ -45,7 +45,7 @@ pub unsafe fn map(
     }
     // SAFETY: so many bytes were mapped just now.
     let bytes = unsafe { std::slice::from_raw_parts_mut(made.cast::<u8>(), len) };
-    let filled = open.locked(|_, state| state.reader()?.read_at(bytes, start));
+    let filled = open.locked(|_, state| state.source()?.read_at(bytes, start));
     // SAFETY: the mapping is ours until it is returned.
     let ready = unsafe { libc::mprotect(made, len, protection) };
     match filled {

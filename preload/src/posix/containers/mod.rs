@@ -1,4 +1,4 @@
-//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set.
+//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set, and sets of netCDF files as one (`AGGIO_SETS`).
 //!
 //! ```text
 //! table        which open container a descriptor belongs to
@@ -8,8 +8,9 @@
 //! own          descriptors that are not the program's
 //! facts        what `stat` tells        change   sizes, modes, synchronising
 //! names        calls with names         stream   streams of the C library
-//! kinds        what directories and `access` tell of one
+//! kinds        what directories and `access` tell of one   further    what only sets lack
 //! locks        locks that other processes see      programs   containers that are executed
+//! set          sets, which can only be read
 //! numbers      calls by their numbers  mapped   shared mappings, which are copies
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod change;
 mod data;
 mod facts;
+mod further;
 mod kinds;
 mod locks;
 mod mapped;
@@ -30,6 +32,7 @@ mod own;
 mod placeholder;
 mod programs;
 mod send;
+mod set;
 pub mod standard;
 mod stream;
 mod table;
@@ -43,6 +46,7 @@ pub use data::{
     pread, preadv, preadv2, pwrite, pwritev, pwritev2, read, readv, seek, write, writev,
 };
 pub use facts::fstat;
+pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kinds::{access, is_no_directory, readdir};
 pub use locks::{flock, lockf};
 pub use mapped::{forget_copies, has_copies};
@@ -55,7 +59,7 @@ pub use numbers::system_call;
 pub use open::{
     at_exit, attach, close, control, duplicate, forget, forget_range, in_child, open, settle_all,
 };
-pub use own::{is_own, own_among};
+pub use own::{aside, is_own, own_among, room};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
 pub use send::between;
 pub use standard::{after_change, before_change};

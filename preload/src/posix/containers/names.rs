@@ -4,8 +4,11 @@ use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::open::named;
+use super::set::{self, Named};
 use super::{change, facts, number, table};
-use agg_core::blob::{self, Container, is_container};
+use crate::sets::is_forbidden;
+use agg_core::blob::{self, Attributes, Container, is_container};
+use agg_core::driver::set::remove_shadowed;
 use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,14 +16,78 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A name, as the program gave it.
 pub(super) type Name = *const c_char;
 
-/// The container that a name means, if it means one.
-fn meant(at: c_int, path: Name, follow: bool) -> Option<PathBuf> {
+/// What a name means.
+enum Meant {
+    Container(PathBuf),
+    Set(Box<Named>),
+    /// It may be a set, which cannot be told.
+    Unknown(agg_core::Error),
+}
+
+/// The container or set that a name means, if it means one.
+fn meant(at: c_int, path: Name, follow: bool) -> Option<Meant> {
     if !state::has_containers() || Inside::is() || state::is_guest() {
         return None;
     }
     let _errno = errno::Keep::new();
     let _inside = Inside::enter();
-    named(at, path, follow).filter(|path| is_container(path))
+    let path = named(at, path, follow)?;
+    match set::find(&path) {
+        Ok(Some(set)) => Some(Meant::Set(Box::new(set))),
+        Err(error) if !is_forbidden(&error) => Some(Meant::Unknown(error)),
+        _ => is_container(&path).then_some(Meant::Container(path)),
+    }
+}
+
+/// The set that a name means, if it means one.
+pub(super) fn set_of(at: c_int, path: Name, follow: bool) -> Option<Box<Named>> {
+    match meant(at, path, follow)? {
+        Meant::Set(set) => Some(set),
+        _ => None,
+    }
+}
+
+impl Meant {
+    /// The container, for a change.
+    fn container(self) -> agg_core::Result<PathBuf> {
+        match self {
+            Meant::Container(path) => Ok(path),
+            Meant::Set(set) => Err(set.refusal()),
+            Meant::Unknown(error) => Err(error),
+        }
+    }
+
+    /// The container, for a change of its bytes, which are kept only if that is wanted.
+    fn into_changed(self, keeps: bool) -> agg_core::Result<PathBuf> {
+        match self {
+            Meant::Set(set) => set.change(keeps),
+            other => other.container(),
+        }
+    }
+
+    /// The file whose permissions say who may change it; `None` if nobody may.
+    fn guard(&self) -> Option<PathBuf> {
+        match self {
+            Meant::Container(path) => Some(path.join(blob::MANIFEST)),
+            Meant::Set(set) => set.guard(),
+            Meant::Unknown(_) => None,
+        }
+    }
+
+    /// What `stat` tells, and the device; the size only if it is wanted.
+    fn facts(self, sized: bool) -> agg_core::Result<(Attributes, u64)> {
+        match self {
+            Meant::Container(path) => {
+                Ok((Container::open(&path)?.attributes()?, facts::device(&path)))
+            }
+            Meant::Set(set) => {
+                let device = set.identity().0;
+                let known = if sized { set.open()?.attributes()? } else { set.permissions() };
+                Ok((known, device))
+            }
+            Meant::Unknown(error) => Err(error),
+        }
+    }
 }
 
 /// Whether a name ends as only those of directories may.
@@ -33,18 +100,37 @@ fn told(result: agg_core::Result<()>) -> c_int {
     result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
 }
 
-/// Lets `act` work on the container of a name; `None` if there is none.
-pub(super) fn with(
+/// Lets `act` work on what a name means; `None` if that is nothing of ours.
+fn on(
     (at, path, follow): (c_int, Name, bool),
-    act: impl FnOnce(&Path) -> agg_core::Result<()>,
+    act: impl FnOnce(Meant) -> agg_core::Result<()>,
 ) -> Option<c_int> {
     let name = path;
-    let path = meant(at, path, follow)?;
+    let meant = meant(at, path, follow)?;
     if is_of_a_directory(name) {
         return Some(errno::fail(libc::ENOTDIR) as c_int);
     }
     let _inside = Inside::enter();
-    Some(told(act(&path)))
+    Some(told(act(meant)))
+}
+
+/// Lets `act` change the container of a name; a set cannot be changed.
+fn with(
+    name: (c_int, Name, bool),
+    act: impl FnOnce(&Path) -> agg_core::Result<()>,
+) -> Option<c_int> {
+    on(name, |meant| act(&meant.container()?))
+}
+
+/// Lets `act` look at the mode and owner of what a name means, and at the file that says who may change it.
+pub(super) fn look(
+    name: (c_int, Name, bool),
+    act: impl FnOnce(&Attributes, Option<&Path>) -> agg_core::Result<()>,
+) -> Option<c_int> {
+    on(name, |meant| {
+        let guard = meant.guard();
+        act(&meant.facts(false)?.0, guard.as_deref())
+    })
 }
 
 pub(super) fn follows(flags: c_int) -> bool {
@@ -71,10 +157,10 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
         // SAFETY: the caller's promise.
         return Some(unsafe { facts::fstat(at, to) });
     }
-    with((at, path, follows(flags)), |path| {
-        let known = Container::open(path)?.attributes()?;
+    on((at, path, follows(flags)), |meant| {
+        let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, facts::device(path), 1, to) };
+        unsafe { facts::tell(&known, device, 1, to) };
         Ok(())
     })
 }
@@ -95,22 +181,22 @@ pub unsafe fn statx(
         // SAFETY: the caller's promise.
         return Some(unsafe { facts::fstatx(at, mask, to) });
     }
-    with((at, path, follows(flags)), |path| {
-        let known = Container::open(path)?.attributes()?;
+    on((at, path, follows(flags)), |meant| {
+        let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, facts::device(path), 1, to) };
+        unsafe { facts::tell_x(&known, device, 1, to) };
         Ok(())
     })
 }
 
 /// `truncate`.
 pub fn truncate(path: Name, size: off64_t) -> Option<c_int> {
-    with((libc::AT_FDCWD, path, true), |path| {
+    on((libc::AT_FDCWD, path, true), |meant| {
         let size = u64::try_from(size).map_err(|_| {
             agg_core::Error::new(agg_core::ErrorClass::Arg, "a negative size")
                 .with_errno(libc::EINVAL)
         })?;
-        let writer = Container::open(path)?.writer()?;
+        let writer = Container::open(&meant.into_changed(size > 0)?)?.writer()?;
         writer.set_size(size)?;
         writer.close()
     })
@@ -122,7 +208,14 @@ pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
         // `rmdir` of a file.
         return meant(at, path, false).map(|_| errno::fail(libc::ENOTDIR) as c_int);
     }
-    with((at, path, false), take_away)
+    on((at, path, false), |meant| match meant {
+        Meant::Set(set) => set.remove(),
+        other => {
+            let path = other.container()?;
+            take_away(&path)?;
+            path.to_str().map_or(Ok(()), remove_shadowed)
+        }
+    })
 }
 
 /// Removes a container; one that this process has open loses its name only.
@@ -160,6 +253,11 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
         return None;
     }
     let _inside = Inside::enter();
+    let path = |meant: Option<Meant>| meant.map(Meant::container).transpose();
+    let (source, target) = match (path(source), path(target)) {
+        (Ok(source), Ok(target)) => (source, target),
+        (Err(error), _) | (_, Err(error)) => return Some(told(Err(error))),
+    };
     if flags & libc::RENAME_NOREPLACE != 0 && target.is_some() {
         return Some(errno::fail(libc::EEXIST) as c_int);
     }
@@ -225,8 +323,12 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         // SAFETY: the caller's promise.
         return Some(unsafe { change::change_times(at, both) });
     }
-    let container = meant(at, path, follows(flags))?;
+    let meant = meant(at, path, follows(flags))?;
     let _inside = Inside::enter();
+    let container = match meant.container() {
+        Ok(container) => container,
+        Err(error) => return Some(told(Err(error))),
+    };
     // SAFETY: the caller's promise.
     match unsafe { change::times(both) } {
         Ok([access, changed]) => {

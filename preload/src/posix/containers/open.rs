@@ -4,10 +4,12 @@ use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::names::is_of_a_directory;
-use super::table::{self, Open};
-use super::{locks, number, placeholder, standard};
+use super::table::{self, Held, Open};
+use super::{locks, number, placeholder, set, standard};
 use crate::config;
-use agg_core::blob::{self, Container, Create, is_container};
+use crate::sets::is_forbidden;
+use agg_core::blob::{self, Container, Create, Layout, is_container};
+use agg_core::log::{self, Level};
 use agg_core::settings::blobs::BlobRule;
 use libc::{c_char, c_int, mode_t};
 use std::io;
@@ -55,7 +57,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     let result = match placeholder::behind(&path) {
         Some(meaning) => again(&meaning, flags),
         None if is_of_a_directory(name) => is_container(&path).then_some(Err(libc::ENOTDIR))?,
-        None => find(&path, flags, mode)?.and_then(|container| take(container, path, flags)),
+        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags)),
     };
     drop(before);
     Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
@@ -68,15 +70,19 @@ fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
         return Err(libc::EEXIST);
     }
     let path = now_at(meaning).ok_or(libc::ENOENT)?;
-    let container = Container::open(&path).map_err(|error| number(&error))?;
-    take(container, path, flags & !NEW)
+    let found = find(&path, flags & !NEW, 0).ok_or(libc::ENOENT)??;
+    take(found, path, flags & !NEW)
 }
 
 /// Where the container of a placeholder is, if it is known: under the name that it had, or under another one in the
 /// same directory since somebody renamed or removed it.
 fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
     let is_it = |path: &PathBuf| table::identity_of(path) == meaning.identity;
-    if is_it(&meaning.path) {
+    let is_set = || {
+        set::find(&meaning.path)
+            .is_ok_and(|found| found.is_some_and(|found| found.identity() == meaning.identity))
+    };
+    if is_it(&meaning.path) || is_set() {
         return Some(meaning.path.clone());
     }
     let others = meaning.path.parent()?.read_dir().ok()?.flatten();
@@ -84,8 +90,38 @@ fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
     numbered.map(|other| other.path()).find(is_it)
 }
 
-/// The container that is meant.
-fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_int>> {
+/// What was opened, and device and inode by which it is known.
+type Found = (Held, (u64, u64));
+
+/// The container or set that is meant.
+fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Found, c_int>> {
+    match set::find(path) {
+        Err(error) if flags & libc::O_CREAT != 0 && is_forbidden(&error) => {}
+        Err(error) => return Some(Err(number(&error))),
+        Ok(Some(named)) => return Some(open_set(named, path, flags)),
+        Ok(None) => {}
+    }
+    let found = find_container(path, flags, mode)?;
+    Some(found.map(|container| (container.into(), table::identity_of(path))))
+}
+
+/// Opens a set for reading, or what becomes of it when it is changed.
+fn open_set(named: set::Named, path: &Path, flags: c_int) -> Result<Found, c_int> {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    if flags & NEW == NEW {
+        return Err(libc::EEXIST);
+    }
+    if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
+        let container =
+            named.change(flags & libc::O_TRUNC == 0).and_then(|it| Container::open(&it));
+        let container = container.map_err(|error| number(&error))?;
+        return Ok((container.into(), table::identity_of(path)));
+    }
+    let identity = named.identity();
+    named.open().map(|set| (set.into(), identity)).map_err(|error| number(&error))
+}
+
+fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_int>> {
     let (creates, exclusive) = (flags & libc::O_CREAT != 0, flags & libc::O_EXCL != 0);
     match path.symlink_metadata() {
         Ok(facts) if facts.is_dir() && is_container(path) => {
@@ -104,6 +140,9 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_i
             }
             let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
             let rule = BlobRule::of(&config::get().settings.blobs, &text)?;
+            if rule.layout != Layout::Container {
+                log::once(Level::Warn, &format!("{text}: made without MPI, it stays a container"));
+            }
             let how = Create { mode, exclusive, data_crc: rule.data_crc };
             Some(Container::create(path, &how).map_err(|error| number(&error)))
         }
@@ -116,23 +155,25 @@ fn is_hidden(place: &Path) -> bool {
     place.file_name().is_some_and(|name| name.as_bytes().starts_with(b".aggio-"))
 }
 
-/// Gives an opened container a descriptor.
-fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+/// Gives an opened container or set a descriptor.
+fn take((held, identity): Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
     let access = flags & libc::O_ACCMODE;
     let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
-    if !container.was_made_here() {
+    if let Held::Container(container) = &held
+        && !container.was_made_here()
+    {
         may(&path, wants | if flags & libc::O_TRUNC != 0 { libc::W_OK } else { 0 })?;
     }
     let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
     let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-    let fd = placeholder::make(&path, kept).map_err(os)?;
+    let fd = placeholder::make(&path, identity, kept).map_err(os)?;
     // SAFETY: the number was opened just now.
     let undo = || unsafe { next::close(fd) };
     if fd as usize >= super::super::descriptors::LIMIT {
         undo();
         return Err(libc::EMFILE);
     }
-    table::add(fd, container, path, kept & !libc::O_CLOEXEC);
+    table::add(fd, held, (path, identity), kept & !libc::O_CLOEXEC);
     if flags & libc::O_CLOEXEC == 0 {
         locks::prepare(fd);
     }
@@ -155,7 +196,7 @@ fn take(container: Container, path: PathBuf, flags: c_int) -> Result<c_int, c_in
 /// # Errors
 /// `EACCES`, `EROFS`, ... if the process may not access the file so; its manifest has its mode.
 fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
-    let manifest = path.join("aggio-manifest");
+    let manifest = path.join(agg_core::blob::MANIFEST);
     let name = std::ffi::CString::new(manifest.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
     // SAFETY: the name is a C string.
     let allowed =
@@ -181,9 +222,9 @@ pub fn attach() {
         }
         // Where the container is gone, calls fail on the placeholder.
         let Some(path) = now_at(&meaning) else { continue };
-        if let Ok(container) = Container::open(&path) {
+        if let Some(Ok((held, identity))) = find(&path, meaning.flags & libc::O_ACCMODE, 0) {
             let flags = meaning.flags;
-            table::add(fd, container, path, flags);
+            table::add(fd, held, (path, identity), flags);
             if let Some(open) = table::get(fd) {
                 locks::attach(fd, open, &numbers);
             }

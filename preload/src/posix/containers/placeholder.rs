@@ -6,7 +6,6 @@
 
 use super::super::state::Inside;
 use super::super::symbols::next;
-use super::table::identity_of;
 use libc::c_int;
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -22,12 +21,16 @@ const ASIDE: c_int = 200;
 
 /// The first number of descriptors that are no business of the program.
 pub(super) fn aside() -> c_int {
+    ASIDE.min(limit() / 2)
+}
+
+/// One more than the highest number of a descriptor that the program may have.
+pub(super) fn limit() -> c_int {
     // SAFETY: all-zero bytes are a limit, which is plain numbers.
     let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a limit.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let half = c_int::try_from(limit.rlim_cur / 2).unwrap_or(ASIDE);
-    if known { ASIDE.min(half) } else { ASIDE }
+    if known { c_int::try_from(limit.rlim_cur).unwrap_or(c_int::MAX) } else { 2 * ASIDE }
 }
 
 /// Status flags, which whoever shares the open file changes for all: the placeholder has them.
@@ -50,11 +53,10 @@ pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
 ///
 /// # Errors
 /// What the system says.
-pub(super) fn make(path: &Path, flags: c_int) -> io::Result<c_int> {
+pub(super) fn make(path: &Path, (device, inode): (u64, u64), flags: c_int) -> io::Result<c_int> {
     let _inside = Inside::enter();
     // The program may have changed its limit.
     agg_core::blob::keep_descriptors_above(aside());
-    let (device, inode) = identity_of(path);
     let mut text = format!("{flags} {device} {inode}\n").into_bytes();
     text.extend_from_slice(path.as_os_str().as_bytes());
     // SAFETY: the name is a C string; the data outlives the call; plain numbers.
@@ -87,7 +89,7 @@ pub(super) struct Meaning {
     pub(super) path: PathBuf,
     /// Flags of the open file.
     pub(super) flags: c_int,
-    /// Device and inode of the container's directory.
+    /// Device and inode of the container's directory, or of the set's first file.
     pub(super) identity: (u64, u64),
 }
 

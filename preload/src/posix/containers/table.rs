@@ -1,12 +1,15 @@
-//! Which open container a descriptor belongs to.
+//! Which open container or set a descriptor belongs to.
 
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::number;
 use super::placeholder::STATUS;
-use agg_core::blob::{self, Container, Reader, Writer};
+use super::set::OpenSet;
+use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
+use agg_core::driver::blob::remakes;
 use libc::c_int;
 use std::cell::UnsafeCell;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
@@ -24,7 +27,7 @@ static END: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Open {
     /// Its absolute name when it was opened.
     pub(super) path: PathBuf,
-    /// Device and inode of its directory.
+    /// Device and inode of its directory; of a set, of its first file.
     pub(super) identity: (u64, u64),
     /// Access mode and flags of the open file; those that can be changed are the placeholder's.
     pub(super) flags: c_int,
@@ -35,10 +38,36 @@ pub(super) struct Open {
     state: UnsafeCell<State>,
 }
 
+/// What a descriptor stands for.
+pub(super) enum Held {
+    Container(Container),
+    Set(Box<OpenSet>),
+}
+
+impl From<Container> for Held {
+    fn from(container: Container) -> Self {
+        Held::Container(container)
+    }
+}
+
+impl From<OpenSet> for Held {
+    fn from(set: OpenSet) -> Self {
+        Held::Set(Box::new(set))
+    }
+}
+
+/// Where bytes are read.
+pub(super) enum Source<'a> {
+    Container(&'a Reader),
+    Set(&'a mut OpenSet),
+}
+
 /// What is only touched with the lock.
 pub(super) struct State {
     /// `None` when its last descriptor was closed.
-    container: Option<Container>,
+    held: Option<Held>,
+    /// Keeps the container from becoming a set of files, if it may.
+    presence: Option<Presence>,
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
     /// Where it is since this process removed its name: it goes with the last descriptor.
@@ -69,15 +98,16 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 }
 
 /// Says that `fd` belongs to a new description.
-pub(super) fn add(fd: c_int, container: Container, path: PathBuf, flags: c_int) {
-    let state = State {
-        container: Some(container),
-        reader: None,
-        writer: None,
-        removed: None,
-        nameless: false,
+pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64)), flags: c_int) {
+    let presence = match (&held, path.to_str()) {
+        // Who cannot have it uses the container like one that somebody removes.
+        (Held::Container(container), Some(name)) if remakes(name) => {
+            container.stay().ok().flatten()
+        }
+        _ => None,
     };
-    let identity = identity_of(&path);
+    let (reader, writer, removed) = (None, None, None);
+    let state = State { held: Some(held), presence, reader, writer, removed, nameless: false };
     let open = Box::leak(Box::new(Open {
         path,
         identity,
@@ -160,9 +190,13 @@ impl Open {
     /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
     /// the lock.
     pub(super) fn disown(&self) {
+        let was_free = self.lock.is_free();
         self.lock.release();
         // SAFETY: a child has one thread.
         let state = unsafe { &mut *self.state.get() };
+        if let (Some(Held::Set(set)), false) = (&mut state.held, was_free) {
+            set.abandon();
+        }
         // What they have open is left open: closing it would say that the parent does not write any more.
         std::mem::forget(state.reader.take());
         std::mem::forget(state.writer.take());
@@ -170,36 +204,97 @@ impl Open {
     }
 }
 
-/// The container of a description that has descriptors.
-fn open(container: &Option<Container>) -> agg_core::Result<&Container> {
-    container.as_ref().ok_or_else(|| {
+/// What a description that has descriptors stands for.
+fn open(held: &mut Option<Held>) -> agg_core::Result<&mut Held> {
+    held.as_mut().ok_or_else(|| {
         let words = "the file was closed meanwhile";
         agg_core::Error::new(agg_core::ErrorClass::File, words).with_errno(libc::EBADF)
     })
 }
 
-impl State {
-    /// The container.
-    pub(super) fn container(&self) -> agg_core::Result<&Container> {
-        open(&self.container)
+/// The container, for a change.
+fn container(held: &mut Option<Held>) -> agg_core::Result<&Container> {
+    match open(held)? {
+        Held::Container(container) => Ok(container),
+        Held::Set(set) => Err(set.refusal()),
+    }
+}
+
+impl Source<'_> {
+    /// Bytes of the file.
+    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
+        match self {
+            Source::Container(reader) => Ok(reader.size()),
+            Source::Set(set) => set.size(),
+        }
     }
 
-    /// A reader that knows what was written until now.
-    pub(super) fn reader(&mut self) -> agg_core::Result<&Reader> {
-        match &mut self.reader {
-            Some(reader) => {
-                reader.catch_up()?;
-                Ok(reader)
+    /// Fills a buffer from `offset` on; less only at the end of the file.
+    pub(super) fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> agg_core::Result<usize> {
+        match self {
+            Source::Container(reader) => reader.read_at(buffer, offset),
+            Source::Set(set) => set.read_at(buffer, offset),
+        }
+    }
+}
+
+impl State {
+    /// The container, for a change.
+    ///
+    /// # Errors
+    /// `EROFS` if it is a set.
+    pub(super) fn container(&mut self) -> agg_core::Result<&Container> {
+        container(&mut self.held)
+    }
+
+    /// What `stat` tells.
+    pub(super) fn attributes(&mut self) -> agg_core::Result<Attributes> {
+        match open(&mut self.held)? {
+            Held::Container(container) => container.attributes(),
+            Held::Set(set) => set.attributes(),
+        }
+    }
+
+    /// A descriptor that carries locks, which is made only if `make`.
+    pub(super) fn lock_file(&mut self, make: bool) -> agg_core::Result<File> {
+        match open(&mut self.held)? {
+            Held::Container(container) => container.lock_file(make),
+            Held::Set(set) if make => set.lock_file(),
+            Held::Set(_) => {
+                let words = "nobody has locked the set";
+                Err(agg_core::Error::new(agg_core::ErrorClass::File, words)
+                    .with_errno(libc::ENOLCK))
             }
-            none => Ok(none.insert(Box::new(open(&self.container)?.reader()?))),
+        }
+    }
+
+    /// Whether it is a set.
+    pub(super) fn is_set(&self) -> bool {
+        matches!(self.held, Some(Held::Set(_)))
+    }
+
+    /// Where bytes are read; what was written until now is known there.
+    pub(super) fn source(&mut self) -> agg_core::Result<Source<'_>> {
+        match open(&mut self.held)? {
+            Held::Set(set) => Ok(Source::Set(set)),
+            Held::Container(container) => Ok(Source::Container(match &mut self.reader {
+                Some(reader) => {
+                    reader.catch_up()?;
+                    reader
+                }
+                none => none.insert(Box::new(container.reader()?)),
+            })),
         }
     }
 
     /// The log of this process.
+    ///
+    /// # Errors
+    /// `EROFS` if it is a set.
     pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
-            none => Ok(none.insert(Box::new(open(&self.container)?.writer()?))),
+            none => Ok(none.insert(Box::new(container(&mut self.held)?.writer()?))),
         }
     }
 
@@ -207,7 +302,7 @@ impl State {
     pub(super) fn size(&mut self) -> agg_core::Result<u64> {
         match &self.writer {
             Some(writer) => writer.size(),
-            None => Ok(self.reader()?.size()),
+            None => self.source()?.size(),
         }
     }
 
@@ -225,7 +320,7 @@ impl State {
     /// Ends everything: there is no descriptor any more.
     pub(super) fn close(&mut self) -> agg_core::Result<()> {
         let ended = self.end();
-        self.container = None;
+        (self.held, self.presence) = (None, None);
         ended
     }
 

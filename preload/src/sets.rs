@@ -1,0 +1,125 @@
+//! Sets of netCDF files that are read as the one file that they stand for: which names mean one, and its bytes.
+//!
+//! Reading starts no thread. Its locks are those of an open set and of the parts that are kept; a child after `fork` that
+//! cannot know that nobody held them opens the set again.
+
+use crate::config;
+use agg_core::blob::Take;
+use agg_core::driver::set::{self, OpenSet, ReadOnlyFile};
+use agg_core::error::class_of_errno;
+use agg_core::{Error, Extent, Result};
+use aggio_formats::files::{self, Folder};
+use aggio_formats::{Cache, Logical, Options, Set};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// Says who finds the sets that files of MPI programs are.
+pub fn configure() {
+    files::keep_descriptors(crate::posix::aside);
+    set::configure(set::Sets { names, first, open, remove });
+}
+
+/// What an error of a set is here: without a number of the system's it is `EIO`.
+pub fn told(why: &aggio_formats::Error) -> Error {
+    let errno = if why.errno() == 0 { libc::EIO } else { why.errno() };
+    Error::new(class_of_errno(errno), why.to_string()).with_errno(errno)
+}
+
+fn names(path: &str) -> bool {
+    config::get().settings.sets.names(path)
+}
+
+/// The set that is to be shown as `path`, and its directory.
+///
+/// # Errors
+/// What the system says of the files that may be one.
+pub fn find(path: &str) -> Result<Option<(Set, Folder)>> {
+    let settings = &config::get().settings;
+    if path.ends_with('/') || !settings.on || !settings.sets.shows(path) {
+        return Ok(None);
+    }
+    let Some((folder, name)) =
+        std::path::absolute(path).ok().and_then(|path| Folder::of(path.as_path()))
+    else {
+        return Ok(None);
+    };
+    // What has the name is the file, unless the user says that it is none.
+    let is_there = folder.path.join(&name).symlink_metadata().is_ok();
+    if is_there && !names(path) || !is_there && !Set::may_be(&folder, &name) {
+        return Ok(None);
+    }
+    let found = Set::find_rest(&folder, &name).map_err(|why| told(&why))?;
+    Ok(found.map(|set| (set, folder)))
+}
+
+/// Whether the system did not let this process look: nobody else's files make a name a set.
+pub fn is_forbidden(error: &Error) -> bool {
+    error.errno() == libc::EACCES
+}
+
+fn first(path: &str) -> Result<Option<String>> {
+    match find(path) {
+        Err(error) if is_forbidden(&error) => Ok(None),
+        found => Ok(found?.map(|(set, folder)| folder.shown(&set.first()))),
+    }
+}
+
+/// Opens a set; what is assembled of it is kept in `cache`.
+///
+/// # Errors
+/// If a file is missing, damaged, or does not belong to the others; the error names it.
+pub fn open_with(set: &Set, cache: Arc<Cache>) -> Result<Logical> {
+    let most_open = crate::posix::room().clamp(4, 64);
+    set.open(&Options { cache, most_open, ..Options::default() }).map_err(|why| told(&why))
+}
+
+/// An open set, and where it is.
+struct OneFile(Logical);
+
+impl std::fmt::Debug for OneFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("OneFile").field(&Path::new(self.0.name())).finish()
+    }
+}
+
+impl ReadOnlyFile for OneFile {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.0.read_at(buffer, offset).map_err(|why| told(&why))
+    }
+
+    fn owned(&self, take: &mut Take<'_>) -> Result<()> {
+        match self.0.written() {
+            Some(written) => {
+                written.owned().try_for_each(|one| take(extent(&one.range), one.writer))
+            }
+            None => take(Extent::new(0, self.size()), 0),
+        }
+    }
+}
+
+fn extent(range: &Range<u64>) -> Extent {
+    Extent::between(range.start, range.end)
+}
+
+/// The first file goes first: without it the others are a set of nothing.
+fn remove(path: &str) -> Result<()> {
+    let Some((set, folder)) = find(path)? else { return Ok(()) };
+    let failed = |why: std::io::Error| Error::os("unlink", &why).with_path(path);
+    set.files().try_for_each(|name| match std::fs::remove_file(folder.path.join(name)) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(failed(why)),
+        _ => Ok(()),
+    })
+}
+
+fn open(path: &str) -> Result<Option<OpenSet>> {
+    /// Of all sets that the process has open together.
+    static CACHE: OnceLock<Arc<Cache>> = OnceLock::new();
+    let Some((set, _)) = find(path)? else { return Ok(None) };
+    let cache = CACHE.get_or_init(|| Options::default().cache);
+    Ok(Some(Box::new(OneFile(open_with(&set, Arc::clone(cache))?))))
+}
