@@ -577,12 +577,20 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__merge)
-            opts="-f -h --force --verify --threads --holes --partial --help"
+            opts="-f -h --to --subfiles --force --verify --threads --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --to)
+                    COMPREPLY=($(compgen -W "plain cdf5 e3sm hdf5-blob" -- "${cur}"))
+                    return 0
+                    ;;
+                --subfiles)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

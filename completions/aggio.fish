@@ -34,7 +34,7 @@ complete -c aggio -n "__fish_aggio_needs_command" -f -a "umount" -d 'End a mount
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "ls" -d 'List a directory; containers and sets of netCDF files are files in it'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file of a container, or of a set of netCDF files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container of an ordinary file'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'
@@ -96,10 +96,15 @@ complete -c aggio -n "__fish_aggio_using_subcommand cat" -l holes -d 'In sets of
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l to -d 'What is made' -r -f -a "plain\t'The file as it is'
+cdf5\t'A netCDF file of CDF-5 that holds the same'
+e3sm\t'A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, FILE.0001, ...'
+hdf5-blob\t'A set of blobs as E3SM-IO writes it with HDF5: FILE.0000, FILE.0001, ...'"
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l subfiles -d 'Files of the set that is made; without it one of a container, and of a set as many as it has' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy; 0 for as many as there are cores' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file if there is one'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file, or files of the set, if there are some'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums before, and compare the file with the container or the set after'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -140,7 +145,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_su
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "ls" -d 'List a directory; containers and sets of netCDF files are files in it'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file of a container, or of a set of netCDF files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "verify" -d 'Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "split" -d 'Make a container of an ordinary file'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'

@@ -47,7 +47,7 @@ enum Command {
     Stat(containers::stat::Arguments),
     /// Write the bytes of containers, sets of netCDF files, and files to standard output
     Cat(containers::cat::Arguments),
-    /// Make an ordinary file of a container, or of a set of netCDF files
+    /// Make an ordinary file, or another set, of a container or of a set of netCDF files
     Merge(containers::merge::Arguments),
     /// Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told
     Verify(containers::verify::Arguments),

@@ -104,6 +104,7 @@ impl Case {
             counters: &counters,
             habits: &Habits::default(),
             past: &past,
+            map: None,
         };
         for call in &access.calls {
             let mut data = vec![7u8; call.bytes as usize];

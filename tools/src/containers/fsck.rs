@@ -87,7 +87,7 @@ pub(super) fn containers(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// A directory whose manifest is unreadable, or gone while its logs are there, is what this command is for.
 fn looks_like_one(path: &Path) -> bool {
     let has = |name: &str| path.join(name).symlink_metadata().is_ok();
-    is_container(path) || has("aggio-manifest") || has("order")
+    is_container(path) || has(agg_core::blob::MANIFEST) || has("order")
 }
 
 fn word(status: u8, found: &Findings) -> &'static str {

@@ -11,10 +11,13 @@ pub(crate) mod stat;
 pub(crate) mod verify;
 
 mod assemble;
+mod blobs;
 mod compare;
 mod facts;
+mod in_container;
 mod netcdf;
 mod sets;
+mod unnamed;
 
 pub(crate) use sets::Hole;
 

@@ -1,10 +1,10 @@
 //! `aggio verify`: whether two files, containers or sets hold the same.
 
-use super::{PIECE, at, cat, compare, netcdf, sets};
+use super::in_container::InContainer;
+use super::{PIECE, cat, compare, netcdf, sets};
 use crate::Answer;
-use agg_core::blob::{Container, Reader, is_container};
-use aggio_formats::files::Files;
-use aggio_formats::{Error, Kind, Logical, plain};
+use agg_core::blob::is_container;
+use aggio_formats::Logical;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -26,31 +26,6 @@ pub(crate) struct Arguments {
     json: bool,
     #[command(flatten)]
     sets: sets::Flags,
-}
-
-/// A container as the only file of a list.
-struct InContainer {
-    name: String,
-    reader: Reader,
-}
-
-impl Files for InContainer {
-    fn name(&self, _: usize) -> String {
-        self.name.clone()
-    }
-
-    fn size(&self, _: usize) -> aggio_formats::Result<u64> {
-        Ok(self.reader.size())
-    }
-
-    fn read(&self, _: usize, buffer: &mut [u8], offset: u64) -> aggio_formats::Result<()> {
-        let told = |kind, what: String| Error { file: self.name.clone(), kind, what };
-        let count = self.reader.read_at(buffer, offset);
-        match count.map_err(|why| told(Kind::System(why.errno()), why.to_string()))? {
-            count if count == buffer.len() => Ok(()),
-            _ => Err(told(Kind::Truncated, format!("ends before byte {offset}"))),
-        }
-    }
 }
 
 impl Arguments {
@@ -88,11 +63,7 @@ impl Arguments {
     /// What is at a path, if it is a netCDF file.
     fn open(&self, path: &Path) -> Result<Option<Logical>, String> {
         if is_container(path) {
-            let reader = Container::open(path).and_then(|container| container.reader());
-            let reader = reader.map_err(|why| at(path, why))?;
-            let name = path.display().to_string();
-            let file = InContainer { name: name.clone(), reader };
-            return plain::open(Box::new(file), &name).map_err(|why| why.to_string());
+            return InContainer::open(path)?.into_netcdf();
         }
         match sets::open(path, self.sets)? {
             Some(file) => Ok(Some(file)),

@@ -84,7 +84,8 @@ impl Plan {
         let members = setting.ranks_of_node() as usize;
         let room = |grain| node::window_size(members, grain) as u64;
         let (unit, buffer_size) = (unit(setting), buffer(setting));
-        let premises = Premises { unit, least: 0, buffer_size };
+        // What the files of a pattern are made of is not described.
+        let premises = Premises { unit, least: 0, buffer_size, map: None, shares_units: true };
         self.aggregators = of_nodes(setting, total);
         let windows = Sequence::of(total, self.aggregators.len(), premises, room);
         self.way = messages::way(setting, !windows.is_sparse(total.bytes));

@@ -170,7 +170,7 @@ fn messages_and_bytes_are_those_of_a_walk_along_all_pieces() {
             let what = format!("{text}, {ranks} ranks, {per_node} on a node, windows of {buffer}");
 
             let domains = Domains::new(hull, own.len(), 128, 0);
-            let sequence = Sequence::new(domains, buffer);
+            let sequence = Sequence::new(domains.clone(), buffer);
             let windows: Vec<_> = (0..sequence.count() as u32)
                 .map(|window| (sequence.extent(window), sequence.domain(window)))
                 .collect();

@@ -1,0 +1,200 @@
+//! A set of blobs beside the name that it stands for: its files get their names when all of them are complete.
+
+use super::at;
+use super::unnamed::{THERE, Unnamed, sync_folder_of};
+use aggio_formats::blobs::{Content, Plan, Sink, file_name};
+use aggio_formats::files::Files;
+use aggio_formats::set::open_blobs;
+use aggio_formats::{Error, Kind, Options, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// How a set is written.
+pub(super) struct Writing<'a> {
+    pub(super) threads: usize,
+    /// Whether the set is compared with what it was made of before its files get their names.
+    pub(super) verify: bool,
+    /// Whether files that have the names already are replaced.
+    pub(super) replace: bool,
+    /// The permissions of the files.
+    pub(super) mode: u32,
+    pub(super) progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+/// Something wrong with a file of the set.
+fn told(name: &Path, why: &std::io::Error) -> Error {
+    let kind = Kind::System(why.raw_os_error().unwrap_or(0));
+    Error { file: name.display().to_string(), kind, what: why.to_string() }
+}
+
+/// A file of the set.
+struct Target<'a> {
+    name: &'a Path,
+    file: &'a File,
+    written: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Sink for Target<'_> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|why| told(self.name, &why))?;
+        (self.written)(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn set_len(&self, size: u64) -> Result<()> {
+        self.file.set_len(size).map_err(|why| told(self.name, &why))
+    }
+}
+
+/// The files of a set, which have no names yet.
+struct Made(Vec<(PathBuf, File)>);
+
+impl Files for Made {
+    fn name(&self, file: usize) -> String {
+        self.0.get(file).map_or_else(String::new, |(name, _)| name.display().to_string())
+    }
+
+    fn size(&self, file: usize) -> Result<u64> {
+        let (name, found) = &self.0[file];
+        Ok(found.metadata().map_err(|why| told(name, &why))?.len())
+    }
+
+    fn read(&self, file: usize, buffer: &mut [u8], offset: u64) -> Result<()> {
+        let (name, found) = &self.0[file];
+        found.read_exact_at(buffer, offset).map_err(|why| told(name, &why))
+    }
+}
+
+/// The names of the files of a set.
+pub(super) fn names(to: &Path, count: usize) -> std::result::Result<Vec<PathBuf>, String> {
+    let name = to.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| at(to, "not the name of a file"))?;
+    Ok((0..count).map(|subfile| to.with_file_name(file_name(name, subfile))).collect())
+}
+
+impl Writing<'_> {
+    /// Writes the set that stands for `to`.
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        from: &dyn Content,
+        to: &Path,
+    ) -> std::result::Result<(), String> {
+        let names = names(to, plan.subfiles())?;
+        if to.symlink_metadata().is_ok() {
+            return Err(at(to, "there already: a set is not seen where a file has its name"));
+        }
+        let taken = names.iter().find(|name| name.symlink_metadata().is_ok());
+        if let Some(taken) = taken.filter(|_| !self.replace) {
+            return Err(at(taken, THERE));
+        }
+        let made = names.iter().map(|name| Unnamed::beside(name, self.mode));
+        let made = made.collect::<std::result::Result<Vec<Unnamed>, String>>()?;
+        self.write_all(plan, from, &names, &made).map_err(|why| why.to_string())?;
+        if self.verify {
+            self.compare(from, &names, &made)?;
+        }
+        self.name_all(&names, made)?;
+        sync_folder_of(to)
+    }
+
+    fn total(&self, from: &dyn Content) -> u64 {
+        from.size() * if self.verify { 2 } else { 1 }
+    }
+
+    /// Writes all files, several at a time.
+    fn write_all(
+        &self,
+        plan: &Plan,
+        from: &dyn Content,
+        names: &[PathBuf],
+        made: &[Unnamed],
+    ) -> Result<()> {
+        let (next, done, failure) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
+        // The tables, and what every file has, are more than the file itself has.
+        let written = |bytes: u64| {
+            let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            (self.progress)(done.min(from.size()), self.total(from));
+        };
+        let work = || {
+            loop {
+                let subfile = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(name), Some(made)) = (names.get(subfile), made.get(subfile)) else {
+                    return;
+                };
+                let target = Target { name, file: &made.file, written: &written };
+                let stored = || made.file.sync_all().map_err(|why| told(name, &why));
+                if let Err(why) = plan.write(subfile, from, &target).and_then(|()| stored()) {
+                    // Others stop, too.
+                    next.store(names.len(), Ordering::Relaxed);
+                    if let Ok(mut failure) = failure.lock() {
+                        failure.get_or_insert(why);
+                    }
+                }
+            }
+        };
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = if self.threads == 0 { cores() } else { self.threads };
+        std::thread::scope(|scope| {
+            (0..threads.min(names.len())).for_each(|_| {
+                scope.spawn(work);
+            });
+        });
+        match failure.into_inner() {
+            Ok(Some(why)) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// The set has the bytes that it was made of.
+    fn compare(
+        &self,
+        from: &dyn Content,
+        names: &[PathBuf],
+        made: &[Unnamed],
+    ) -> std::result::Result<(), String> {
+        let files = names.iter().zip(made).map(|(name, made)| {
+            let file = made.file.try_clone().map_err(|why| at(name, why))?;
+            Ok((name.clone(), file))
+        });
+        let files = files.collect::<std::result::Result<Vec<(PathBuf, File)>, String>>()?;
+        let count = files.len();
+        let words = |why: Error| why.to_string();
+        let set = open_blobs(Arc::new(Made(files)), count, &Options::default()).map_err(words)?;
+        let differs = |at: u64| format!("{}: the set differs behind byte {at}", names[0].display());
+        if set.size() != from.size() {
+            return Err(differs(set.size().min(from.size())));
+        }
+        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        for window in set.windows() {
+            let len = usize::try_from(window.end - window.start).unwrap_or(usize::MAX);
+            found.resize(len, 0);
+            wanted.resize(len, 0);
+            set.read_window(&mut found, window.start).map_err(words)?;
+            from.read_at(&mut wanted, window.start).map_err(words)?;
+            if found != wanted {
+                return Err(differs(window.start));
+            }
+            (self.progress)(from.size() + window.end, self.total(from));
+        }
+        Ok(())
+    }
+
+    /// Gives the files their names, the first file's last: without it there is no set. If one cannot have its name,
+    /// no new one stays.
+    fn name_all(&self, names: &[PathBuf], made: Vec<Unnamed>) -> std::result::Result<(), String> {
+        for (subfile, (name, made)) in names.iter().zip(made).enumerate().rev() {
+            if let Err(why) = made.name(name, self.replace) {
+                for named in names.iter().skip(subfile + 1).filter(|_| !self.replace) {
+                    // What is told is why there is no set.
+                    let _ = std::fs::remove_file(named);
+                }
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+}
