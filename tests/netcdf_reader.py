@@ -201,12 +201,14 @@ class Subfile:
                 (n,), _, (counts[k],) = take(1, "i"), take(1, "q"), take(1, "q")
                 requests[k] = list(zip(take(n, "i"), take(n, "i")))
             for var in self.head.vars[5 * self.k :]:
-                own, letter = att(var["atts"], "decomposition_ID"), LETTERS[var["kind"]]
+                own, size = att(var["atts"], "decomposition_ID"), struct.calcsize(LETTERS[var["kind"]])
+                letter = " BH I   Q"[size]  # not of floating point, whose conversion changes some bits
                 if own is None and b > 0:
                     continue
                 count = counts[own[0]] if own else self.head.count(var)
                 for r in self.records(var):
-                    raw = struct.pack(f">{count}{letter}", *take(count, letter))
+                    raw, size = take(count * struct.calcsize(letter), "s")[0], struct.calcsize(letter)
+                    raw = b"".join(raw[i : i + size][::-1] for i in range(0, len(raw), size))
                     self.add(var, r, requests[own[0]] if own else None, raw)
 
     def add(self, var, record, requests, raw):
@@ -222,20 +224,22 @@ class Subfile:
 def canonical(base, path):
     """Only values are rebuilt here: header and places are taken from the file that is compared, as PnetCDF wrote it."""
     data = bytearray(open(path, "rb").read())
-    head = Header(bytes(data))
+    head, size = Header(bytes(data)), len(data)
     for var in head.vars:
         for r in range(head.numrecs if head.has_records(var) else 1):
             start = var["begin"] + r * head.recsize() * head.has_records(var)
             data[start : start + head.bytes_of(var)] = bytes(head.bytes_of(var))
     for number, name in enumerate(sorted(glob.glob(glob.escape(base) + ".[0-9][0-9][0-9][0-9]"))):
         subfile = Subfile(name)
+        told = att(subfile.head.atts[3:4], "canonical_layout")
+        assert told in (None, [head.version, size] + [var["begin"] for var in head.vars]), "other places"
         for var in head.vars:
             for r in range(head.numrecs if head.has_records(var) else 1):
                 start = var["begin"] + r * head.recsize() * head.has_records(var)
                 for offset, raw in subfile.values[var["name"], r]:
                     if offset is not None or number == 0:
                         data[start + (offset or 0) : start + (offset or 0) + len(raw)] = raw
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(data[:size])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import filecmp
+import glob
 import hashlib
 import os
 import shutil
@@ -57,20 +58,25 @@ def seen(native, shown, text_tool, difference_tool):
         sys.exit(f"md5sum of {shown} is not {wanted}")
 
 
+def read_whole(aggio, native, name):
+    """What the commands make of a container or a set must be the file."""
+    with open(native, "rb") as stream:
+        if checked([aggio, "cat", name]) != stream.read():
+            sys.exit(f"aggio cat {name} and {native} differ")
+    merged = os.path.join(os.path.dirname(name), "merged-" + os.path.basename(name))
+    checked([aggio, "merge", "--force", "--verify", name, merged])
+    if not filecmp.cmp(native, merged, shallow=False):
+        sys.exit(f"{merged} and {native} differ")
+    os.remove(merged)
+
+
 def compare(aggio, native, container, tools, point):
     """Compares a container with a file in every way; the words that tell about it."""
     if not os.path.exists(os.path.join(container, "aggio-manifest")):
         sys.exit(f"{container} is no container")
     logs = sum(name.endswith(".log") for name in os.listdir(container))
     checked([aggio, "fsck", container])
-    with open(native, "rb") as stream:
-        if checked([aggio, "cat", container]) != stream.read():
-            sys.exit(f"aggio cat {container} and {native} differ")
-    merged = os.path.join(os.path.dirname(container), "merged-" + os.path.basename(container))
-    checked([aggio, "merge", "--force", "--verify", container, merged])
-    if not filecmp.cmp(native, merged, shallow=False):
-        sys.exit(f"{merged} and {native} differ")
-    os.remove(merged)
+    read_whole(aggio, native, container)
     ways = ["aggio fsck", "cat", "merge"]
     with view(aggio, os.path.dirname(container), point) as shown:
         if shown:
@@ -79,8 +85,26 @@ def compare(aggio, native, container, tools, point):
     return f"a container of {logs} logs is that file for {', '.join(ways)}"
 
 
+def compare_set(aggio, native, name, tools, point):
+    """Compares what became blobs, or could not, with a file; the words that tell about it."""
+    read_whole(aggio, native, name)
+    blobs = sorted(glob.glob(glob.escape(name) + ".[0-9][0-9][0-9][0-9]"))
+    for blob in blobs:
+        checked(["ncvalidator", "-q", blob])
+        checked(["ncdump", blob])
+    ways = ["aggio cat", "merge"]
+    with view(aggio, os.path.dirname(name), point) as shown:
+        if shown:
+            seen(native, os.path.join(shown, os.path.basename(name)), *tools)
+            ways += ["mount", *(tool[0] for tool in tools[0]), tools[1], "cmp", "md5sum"]
+    kind = "a container" if os.path.isdir(name) else f"a set of {len(blobs)} blobs"
+    return f"{kind} is that file for {', '.join(ways)}"
+
+
 def remove(path):
-    """Removes a file or a container, if there is one."""
+    """Removes a file, a container or a set, if there is one."""
+    for blob in glob.glob(glob.escape(path) + ".[0-9][0-9][0-9][0-9]"):
+        os.remove(blob)
     if os.path.isdir(path):
         shutil.rmtree(path)
     elif os.path.exists(path):

@@ -31,7 +31,7 @@ pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_plain, compile_shim};
-pub use strace::calls_on;
+pub use strace::{calls_of_each, calls_on};
 
 use std::path::{Path, PathBuf};
 

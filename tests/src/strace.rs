@@ -18,6 +18,25 @@ pub fn calls_on(
     (ranks, library): (u32, &Path),
     variables: &[(&str, &str)],
 ) -> (Finished, Vec<String>) {
+    let (finished, processes) =
+        calls_of_each(file, kinds, program, arguments, (ranks, library), variables, &[]);
+    (finished, processes.concat())
+}
+
+/// As [`calls_on`], by process; strace gets `options`, too.
+///
+/// # Panics
+///
+/// If `mpirun` cannot be started.
+pub fn calls_of_each(
+    file: &Path,
+    kinds: &str,
+    program: &Program,
+    arguments: &[&str],
+    (ranks, library): (u32, &Path),
+    variables: &[(&str, &str)],
+    options: &[&str],
+) -> (Finished, Vec<Vec<String>>) {
     let logs = Directory::new();
     let strace = Program { path: "/usr/bin/strace".into(), mpi: program.mpi.clone() };
     let preload = format!("LD_PRELOAD={}", library.display());
@@ -26,7 +45,8 @@ pub fn calls_on(
     for (name, value) in variables {
         job = job.variable(name, value);
     }
-    for argument in ["-f", "-ff", "-qq", "-y", "-e", &kinds, "-E", &preload, "-o"] {
+    let own = ["-f", "-ff", "-qq", "-y", "-e", &kinds, "-E", &preload];
+    for argument in own.iter().chain(options).chain(&["-o"]) {
         job = job.argument(argument);
     }
     job = job.argument(logs.path().join("trace")).argument(&program.path).argument(file);
@@ -34,7 +54,8 @@ pub fn calls_on(
     let traces = std::fs::read_dir(logs.path()).expect("the folder is there").flatten();
     let traces = traces.map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default());
     let name = file.display().to_string();
-    let lines: String = traces.collect();
-    let lines = lines.lines().filter(|line| line.contains(&name));
-    (finished, lines.map(str::to_owned).collect())
+    let of_file = |trace: String| -> Vec<String> {
+        trace.lines().filter(|line| line.contains(&name)).map(str::to_owned).collect()
+    };
+    (finished, traces.map(of_file).collect())
 }

@@ -3,7 +3,7 @@
 use aggio_tests::hosts::{Bounds, Cluster, Cost, Plan};
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, compile, compile_shim, installed, is_of_a_runtime,
-    library,
+    library, netcdf_samples,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,20 @@ fn programs_find_in_containers_what_other_hosts_have_written() {
                 let job = job(source, cluster, mpi, library).variable("AGGIO_BLOB", "*");
                 let job = job.argument(data.path().join("data"));
                 expect_ok(source, mpi, &job.variable("AGGIO_STRICT", "1").run());
+            }
+        });
+    }
+}
+
+#[test]
+fn ranks_on_several_hosts_read_a_set_of_files_as_one() {
+    for hosts in [2, 3] {
+        across(hosts, |cluster, mpi, library| {
+            let samples = netcdf_samples();
+            let place = samples.path().join("e3sm");
+            for set in ["blob4_h1.nc", "h5blob4_h1.h5"] {
+                let job = job("sets.c", cluster, mpi, library).argument(place.join(set));
+                expect_ok(set, mpi, &job.argument(place.join("can_h1.nc")).run());
             }
         });
     }

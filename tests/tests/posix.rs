@@ -196,6 +196,21 @@ fn no_way_around_write_sees_or_leaves_anything_else_than_without_the_library() {
 }
 
 #[test]
+fn a_file_that_is_mapped_and_opened_again_is_one_file() {
+    let Some(library) = library() else { return };
+    let program = compile_plain("mapped_again.c", &[]);
+    for mode in MODES {
+        let directory = Directory::new();
+        let mut command = plain(&program);
+        command.arg(directory.path().join("file"));
+        served(&mut command, mode, directory.path(), &library);
+        let run = output(&mut command);
+        assert_eq!(String::from_utf8_lossy(&run.stdout), "", "{mode}");
+        assert!(run.status.success(), "{mode}: {}", run.status);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() {
     let Some(library) = library() else { return };
     for mode in MODES {

@@ -1,0 +1,224 @@
+//! A netCDF file never announces records whose data are not there, whatever fails in a flush.
+
+use agg_core::complaint::Complaints;
+use agg_core::datatype::Datatype;
+use agg_core::driver::fault::arrange;
+use agg_core::file::{Amode, Call, Direction, File, OpenRequest, Position};
+use agg_core::hints::{Hints, Sources};
+use agg_core::memory::Memory;
+use agg_core::task::block_on;
+use agg_core::transport::{ThreadTransport, Transport};
+use aggio_formats::cdf::{Alignment, Dimension, Header, Layout, Records, Type, Variable, Version};
+use aggio_tests::Directory;
+use std::path::Path;
+use std::sync::{Arc, Barrier, Mutex};
+
+const RANKS: usize = 3;
+/// Bytes of each rank in each record.
+const PART: usize = 20_000;
+
+/// A file of one variable with records, of `RANKS * PART` bytes each.
+fn header() -> (Vec<u8>, Layout) {
+    let dimension = |name: &str, length| Dimension { name: name.into(), length };
+    let mut header = Header {
+        version: Version::Data64,
+        records: Records::Known(0),
+        dimensions: vec![dimension("t", 0), dimension("x", (RANKS * PART) as u64)],
+        attributes: vec![],
+        variables: vec![Variable {
+            name: "v".into(),
+            dimensions: vec![0, 1],
+            attributes: vec![],
+            kind: Type::Byte,
+            told_size: 0,
+            begin: 0,
+        }],
+    };
+    header.assign(Alignment::default()).expect("a small file");
+    (header.write().expect("a header"), Layout::of(&header).expect("a layout"))
+}
+
+/// The number of records that the file announces; none without a header.
+fn announced(path: &Path) -> u64 {
+    let file = std::fs::read(path).expect("the file is there");
+    let number = file.get(4..12).and_then(|bytes| bytes.first_chunk());
+    number.map_or(0, |number| u64::from_be_bytes(*number))
+}
+
+/// The records from the first one on whose bytes are all there.
+fn complete(path: &Path, layout: &Layout) -> u64 {
+    let file = std::fs::read(path).expect("the file is there");
+    let begin = layout.records_begin as usize;
+    let record = |number: usize| {
+        file.get(begin + number * RANKS * PART..begin + (number + 1) * RANKS * PART)
+    };
+    let is_there = |number: &usize| {
+        let right = |bytes: &[u8]| bytes.iter().all(|byte| *byte == *number as u8 + 1);
+        record(*number).is_some_and(right)
+    };
+    (0..).take_while(is_there).count() as u64
+}
+
+struct Rank {
+    transport: Arc<ThreadTransport>,
+    file: Arc<File>,
+}
+
+impl Rank {
+    fn open(transport: Arc<ThreadTransport>, name: &str, pairs: &[(&str, &str)]) -> Self {
+        let pairs: Vec<_> =
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let hints = Hints::resolve(&Sources::default(), name, &pairs, &mut Complaints::default());
+        let request = OpenRequest::new(name, Amode::RDWR.with(Amode::CREATE), hints);
+        let opened =
+            block_on(File::open(transport.clone(), request), |waits| transport.idle(waits));
+        Self { transport, file: opened.expect("it opens") }
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        block_on(future, |waits| self.transport.idle(waits))
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], collective: bool) {
+        // A write only reads the bytes.
+        self.transfer(Direction::Write, offset, bytes.as_ptr().cast_mut(), bytes.len(), collective);
+    }
+
+    /// Reads the header, as libraries do that open a file.
+    fn read_head(&self, len: usize) {
+        let mut bytes = vec![0; len];
+        self.transfer(Direction::Read, 0, bytes.as_mut_ptr(), len, false);
+    }
+
+    fn transfer(
+        &self,
+        direction: Direction,
+        offset: u64,
+        bytes: *mut u8,
+        len: usize,
+        collective: bool,
+    ) {
+        let datatype = Datatype::bytes(len as u64);
+        // SAFETY: the callers' bytes live until the call has ended.
+        let memory = unsafe { Memory::new(bytes, datatype, 1) };
+        let outcome = self.wait(self.file.start(Call {
+            operation: "MPI_File_write_at",
+            direction,
+            position: Position::Explicit(offset as i64),
+            collective,
+            memory: Ok(memory),
+        }));
+        assert_eq!((outcome.bytes, outcome.result), (len as u64, Ok(())));
+    }
+
+    /// This rank's part of a record; rank 0 tells the number.
+    fn add_record(&self, number: u64, layout: &Layout) {
+        let rank = self.transport.rank();
+        let place = layout.records_begin + number * layout.record_size + (rank * PART) as u64;
+        self.write(place, &[number as u8 + 1; PART], true);
+        if rank == 0 {
+            self.write(4, &(number + 1).to_be_bytes(), false);
+        }
+    }
+}
+
+fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
+    agg_core::format::register(aggio_formats::FORMATS);
+    std::thread::scope(|scope| {
+        for transport in ThreadTransport::group(RANKS) {
+            let body = &body;
+            scope.spawn(move || body(transport));
+        }
+    });
+}
+
+/// Three records are written and synchronised while the first write of rank `failing` fails: what the file announces then, and
+/// how many records are complete.
+fn after_a_failed_flush(
+    failing: usize,
+    created: bool,
+    format: &str,
+    buffering: &str,
+) -> (u64, u64) {
+    let (directory, (head, layout)) = (Directory::new(), header());
+    let path = directory.path().join("file.nc");
+    if !created {
+        std::fs::write(&path, &head).expect("the directory can be written");
+    }
+    let plain = path.to_str().expect("text");
+    let plan = format!("op=write,rank={failing},nth=1,errno=ENOSPC");
+    let _plan = arrange(plain, &plan).expect("a plan");
+    let pairs =
+        [("aggio_defer", "enable"), ("aggio_format", format), ("romio_cb_write", buffering)];
+    let (found, barrier) = (Mutex::new((0, 0)), Barrier::new(RANKS));
+    ranks(|transport| {
+        let rank = Rank::open(transport, &format!("testfs:{plain}"), &pairs);
+        if created && rank.transport.rank() == 0 {
+            rank.write(0, &head[..50], false);
+            rank.write(50, &head[50..], false);
+        } else if rank.transport.rank() == 0 {
+            rank.read_head(head.len());
+        }
+        (0..3).for_each(|number| rank.add_record(number, &layout));
+        let failed = rank.wait(rank.file.sync());
+        assert!(failed.is_err(), "everybody hears of it");
+        if rank.transport.rank() == 0 {
+            *found.lock().expect("no rank panicked") = (announced(&path), complete(&path, &layout));
+        }
+        barrier.wait();
+        // There is room again.
+        rank.wait(rank.file.sync()).expect("what waited is stored now");
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    assert_eq!((announced(&path), complete(&path, &layout)), (3, 3), "in the end all is there");
+    let file = std::fs::read(&path).expect("the file is there");
+    assert!(file[12..head.len()] == head[12..], "the header is as it was");
+    found.into_inner().expect("no rank panicked")
+}
+
+#[test]
+fn nothing_is_announced_if_the_data_of_any_rank_are_not_stored() {
+    for failing in 0..RANKS {
+        for created in [false, true] {
+            let (announced, complete) =
+                after_a_failed_flush(failing, created, "automatic", "disable");
+            assert!(
+                announced <= complete,
+                "rank {failing}, created: {created}: {announced} of {complete}"
+            );
+            assert_eq!((announced, complete), (0, 0), "rank {failing}, created: {created}");
+        }
+    }
+    let (announced, complete) = after_a_failed_flush(2, false, "bytes", "disable");
+    assert_eq!((announced, complete), (3, 0), "of bytes nobody knows what announces others");
+}
+
+#[test]
+fn nothing_is_announced_if_an_aggregator_fails() {
+    let (announced, complete) = after_a_failed_flush(0, false, "automatic", "enable");
+    assert!(announced <= complete, "{announced} of {complete}");
+}
+
+#[test]
+fn a_rank_whose_buffer_is_full_announces_nothing_that_others_hold_back() {
+    let (directory, (head, layout)) = (Directory::new(), header());
+    let path = directory.path().join("file.nc");
+    std::fs::write(&path, &head).expect("the directory can be written");
+    ranks(|transport| {
+        // Rank 0 has room for one part, the others for all.
+        let room = if transport.rank() == 0 { "30000" } else { "100M" };
+        let pairs = [("aggio_defer", "enable"), ("aggio_defer_buffer", room)];
+        let rank = Rank::open(transport, path.to_str().expect("text"), &pairs);
+        if rank.transport.rank() == 0 {
+            rank.read_head(head.len());
+        }
+        (0..3).for_each(|number| rank.add_record(number, &layout));
+        if rank.transport.rank() == 0 {
+            let own = std::fs::read(&path).expect("the file is there");
+            assert_eq!(own.get(layout.records_begin as usize), Some(&1), "its own data are there");
+            assert_eq!(announced(&path), 0, "those of the others are not");
+        }
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    assert_eq!((announced(&path), complete(&path, &layout)), (3, 3));
+}

@@ -1,0 +1,346 @@
+//! netCDF files of MPI programs that become blobs of E3SM-IO when they are closed.
+
+use agg_core::blob::{Check, Container, check, is_container};
+use aggio_formats::files::Folder;
+use aggio_formats::{Options, Set};
+use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::{
+    Directory, Family, Finished, Job, Mpi, Program, compile, factor, installed, library,
+    repository, required,
+};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const NAME: &str = "out.nc";
+
+/// What a run of `climate.c` left, which had `words` for arguments besides the file.
+struct Left {
+    directory: Directory,
+    finished: Finished,
+}
+
+impl Left {
+    fn of(
+        mpi: &Mpi,
+        words: &[&str],
+        variables: &[(&str, &str)],
+        cluster: Option<&Cluster>,
+    ) -> Self {
+        let directory = Directory::new();
+        let mut job = Job::new(&compile("climate.c", mpi)).ranks(4);
+        if let Some(cluster) = cluster {
+            job = job.on(cluster);
+            if mpi.family == Family::OpenMpi {
+                job = job.variable("OMPI_MCA_osc", "pt2pt");
+            }
+        }
+        job = job.argument(directory.path().join(NAME));
+        job = words.iter().fold(job, |job, word| job.argument(word));
+        job = variables.iter().fold(job, |job, (name, value)| job.variable(name, value));
+        let served = !variables.is_empty();
+        let finished = job.preload(library().filter(|_| served).as_deref()).run();
+        assert!(finished.succeeded(), "{}, {words:?}: {}", mpi.name, finished.report());
+        Left { directory, finished }
+    }
+
+    /// With every file by this rule of `AGGIO_BLOB`.
+    fn by(mpi: &Mpi, words: &[&str], rule: &str) -> Self {
+        let rule = format!("*.nc:{rule}");
+        Left::of(mpi, words, &[("AGGIO_BLOB", &rule), ("AGGIO_REPORT", "json")], None)
+    }
+
+    fn natively(mpi: &Mpi, words: &[&str]) -> Vec<u8> {
+        let left = Left::of(mpi, words, &[], None);
+        std::fs::read(left.path()).expect("the file that the program wrote")
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(NAME)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).expect("the directory").flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// What the report says of the end of the container.
+    fn sealed(&self) -> &str {
+        let told = self.finished.stderr.split("\"sealed\":\"").nth(1);
+        told.and_then(|rest| rest.split('"').next()).unwrap_or_else(|| {
+            panic!("the report tells nothing: {}", self.finished.report());
+        })
+    }
+
+    /// The file that the set stands for, by our own reader.
+    fn whole(&self) -> Vec<u8> {
+        let (folder, name) = Folder::of(&self.path()).expect("a name");
+        let set = Set::find(&folder, &name).expect("it can be looked for").expect("a set");
+        let file = set.open(&Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let mut bytes = vec![0; file.size() as usize];
+        let len = file.read_at(&mut bytes, 0).expect("its bytes");
+        assert_eq!(len, bytes.len());
+        bytes
+    }
+
+    /// The same by a reader that shares nothing with ours, and takes places from the file that is compared.
+    fn rebuilt(&self, native: &[u8]) -> Vec<u8> {
+        let places = self.directory.path().join("places");
+        std::fs::write(&places, native).expect("a file");
+        let mut reader = Command::new("python3");
+        reader.arg(repository().join("tests/netcdf_reader.py")).arg("canonical");
+        let output = reader.arg(self.path()).arg(&places).output().expect("python3 starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+}
+
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{NAME}.{number:04}")).collect()
+}
+
+/// Runs a tool of the format on a file; it must be content.
+fn accept(tool: &[&str], path: &Path) {
+    match Command::new(tool[0]).args(&tool[1..]).arg(path).output() {
+        Ok(output) => assert!(
+            output.status.success(),
+            "{tool:?} {}: {}{}",
+            path.display(),
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        ),
+        Err(_) => assert!(!required(), "{} is missing (tests/setup.sh check)", tool[0]),
+    }
+}
+
+/// All ways to ask for blobs, and the number of files of 4 ranks on one node.
+const RULES: [(&str, usize); 4] =
+    [("e3sm", 1), ("e3sm:blobs=3", 3), ("e3sm:blobs=9:nocrc", 4), ("e3sm-h5:blobs=2", 2)];
+
+#[test]
+fn blobs_stand_for_the_file_that_is_written_natively() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        for version in ["1", "2", "5"] {
+            let native = Left::natively(&mpi, &[version]);
+            for (rule, files) in RULES {
+                let left = Left::by(&mpi, &[version], rule);
+                let what = format!("{}, CDF-{version}, {rule}", mpi.name);
+                assert_eq!(left.names(), numbered(files), "{what}: {}", left.finished.report());
+                assert_eq!(left.sealed(), format!("became {files} blobs"), "{what}");
+                assert!(left.whole() == native, "{what}");
+                assert!(left.rebuilt(&native) == native, "{what}, by another reader");
+            }
+        }
+    }
+}
+
+#[test]
+fn tools_of_the_formats_accept_the_blobs() {
+    if library().is_none() {
+        return;
+    }
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let left = Left::by(&mpi, &["5"], "e3sm:blobs=4");
+    for name in numbered(4) {
+        let path = left.directory.path().join(name);
+        [&["ncvalidator", "-q"][..], &["ncdump"]].iter().for_each(|tool| accept(tool, &path));
+    }
+    let left = Left::by(&mpi, &["5"], "e3sm-h5:blobs=2");
+    numbered(2).iter().for_each(|name| {
+        accept(&["h5dump", "-H"], &left.directory.path().join(name));
+    });
+}
+
+#[test]
+fn what_blobs_cannot_express_stays_a_container_and_the_report_says_why() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let native = Left::natively(&mpi, &["5", "moving"]);
+        let left = Left::by(&mpi, &["5", "moving"], "e3sm");
+        assert_eq!(left.names(), [NAME]);
+        let why = left.sealed();
+        assert!(why.starts_with("stays a container: ") && why.contains("temperature"), "{why}");
+        assert!(is_container(&left.path()));
+        let reader = Container::open(&left.path()).and_then(|it| it.reader()).expect("a reader");
+        let mut bytes = vec![0; native.len() + 1];
+        assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), native.len());
+        assert!(bytes[..native.len()] == native, "{}", mpi.name);
+    }
+}
+
+#[test]
+fn a_set_that_is_opened_again_to_add_a_record_stays_a_set() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let native = Left::natively(&mpi, &["1", "late"]);
+        for (rule, files) in RULES {
+            let left = Left::by(&mpi, &["1", "late"], rule);
+            let what = format!("{}, {rule}: {}", mpi.name, left.finished.report());
+            assert_eq!(left.names(), numbered(files), "{what}");
+            assert!(left.whole() == native, "{what}");
+            assert!(left.rebuilt(&native) == native, "{what}");
+        }
+    }
+}
+
+/// Runs a shell script beside the file, with or without the rule that makes sets of files.
+fn shell(left: &Left, script: &str, rule: bool) -> std::process::Output {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]).current_dir(left.directory.path());
+    command.env("LD_PRELOAD", library().expect("the library")).env("AGGIO_SETS", "on");
+    if rule {
+        command.env("AGGIO_BLOB", "*.nc:e3sm");
+    }
+    command.output().expect("a shell starts")
+}
+
+#[test]
+fn programs_without_mpi_change_and_remove_a_set_where_a_rule_makes_sets() {
+    if library().is_none() {
+        return;
+    }
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let native = Left::natively(&mpi, &["5"]);
+    let done = [
+        ("printf tail >> out.nc; cat out.nc", [&native[..], b"tail"].concat()),
+        ("truncate -s 100 out.nc; cat out.nc", native[..100].to_vec()),
+        ("truncate -s 0 out.nc; wc -c < out.nc", b"0\n".to_vec()),
+        ("echo new > out.nc; cat out.nc", b"new\n".to_vec()),
+        ("test -w out.nc && rm out.nc; ls", Vec::new()),
+        ("printf x >> out.nc; rm out.nc; ls", Vec::new()),
+    ];
+    for (script, wanted) in done {
+        let left = Left::by(&mpi, &["5"], "e3sm:blobs=2");
+        let output = shell(&left, script, true);
+        assert!(output.stdout == wanted, "{script}: {output:?}");
+    }
+    let left = Left::by(&mpi, &["5"], "e3sm:blobs=2");
+    for script in
+        ["printf tail >> out.nc", "truncate -s 0 out.nc", "rm -f out.nc", "test -w out.nc"]
+    {
+        let output = shell(&left, script, false);
+        assert!(!output.status.success(), "{script}: {output:?}");
+    }
+    assert_eq!(left.names(), numbered(2));
+    assert!(left.whole() == native);
+}
+
+#[test]
+fn elements_that_nobody_writes_and_writes_that_wait_change_nothing() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        // Natively Open MPI leaves anything where nobody writes.
+        let plain = Left::of(&mpi, &["2", "gap"], &[("AGGIO_STRICT", "1")], None);
+        let plain = std::fs::read(plain.path()).expect("a file");
+        for waiting in ["", "*"] {
+            let variables = [("AGGIO_BLOB", "*:e3sm:blobs=2"), ("AGGIO_DEFER", waiting)];
+            let left = Left::of(&mpi, &["2", "gap"], &variables, None);
+            assert_eq!(left.names(), numbered(2), "{}", left.finished.report());
+            assert!(left.whole() == plain, "{}, waiting: {waiting}", mpi.name);
+        }
+    }
+}
+
+#[test]
+fn each_node_has_a_blob_of_its_own() {
+    if library().is_none() {
+        return;
+    }
+    let agent = Path::new(env!("CARGO_BIN_EXE_aggio-test-host"));
+    let Some(cluster) = Plan::new(3, 2).start_if_possible(agent) else { return };
+    for mpi in installed() {
+        let variables = [("AGGIO_BLOB", "*:e3sm"), ("AGGIO_REPORT", "json")];
+        let left = Left::of(&mpi, &["5"], &variables, Some(&cluster));
+        assert_eq!(left.names(), numbered(3), "{}: {}", mpi.name, left.finished.report());
+        let native = Left::of(&mpi, &["5"], &[], None);
+        assert!(left.whole() == std::fs::read(native.path()).expect("a file"), "{}", mpi.name);
+    }
+}
+
+/// Runs the program on two ranks in `directory`; rank 0 is killed at its system call `number`.
+fn run_and_kill(mpi: &Mpi, directory: &Path, number: Option<u64>) -> Finished {
+    let program = compile("climate.c", mpi);
+    let killer = PathBuf::from(env!("CARGO_BIN_EXE_aggio-test-kill"));
+    let killer = Program { path: killer, mpi: program.mpi.clone() };
+    let job = match number {
+        None => Job::new(&program),
+        Some(number) => {
+            let job = Job::new(&killer).argument("--rank").argument("0");
+            job.argument(number.to_string()).argument(&program.path)
+        }
+    };
+    let job = job.ranks(2).argument(directory.join(NAME)).argument("5");
+    job.variable("AGGIO_BLOB", "*.nc:e3sm:blobs=2").preload(library().as_deref()).run()
+}
+
+/// The file as it stands after a kill: the container if there is one, else the set, else nothing.
+fn after_kill(
+    directory: Directory,
+    finished: Finished,
+    what: &str,
+) -> (Directory, Option<Vec<u8>>) {
+    let left = Left { directory, finished };
+    let path = left.path();
+    if is_container(&path) {
+        let findings =
+            check(&path, &Check { data: true, ..Check::default() }).expect("it can be looked at");
+        assert!(findings.exit_code() < 4, "{what}: {:?}", findings.problems);
+        let reader = Container::open(&path).and_then(|it| it.reader()).expect("a reader");
+        let mut bytes = vec![0; reader.size() as usize];
+        let len = reader.read_at(&mut bytes, 0).expect("its bytes");
+        assert_eq!(len, bytes.len(), "{what}");
+        return (left.directory, Some(bytes));
+    }
+    let first = left.directory.path().join(format!("{NAME}.0000"));
+    let whole = first.exists().then(|| left.whole());
+    (left.directory, whole)
+}
+
+#[test]
+fn a_kill_leaves_the_container_or_the_whole_set_and_the_job_can_be_run_again() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let native = Left::natively(&mpi, &["5"]);
+        let directory = Directory::new();
+        let counted = run_and_kill(&mpi, directory.path(), Some(u64::MAX));
+        let said = counted.stdout.split("ended after ").nth(1).unwrap_or_default();
+        let calls: u64 = said.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        assert!(calls > 200, "{}", counted.report());
+        let jobs = 24 * factor() as u64;
+        for job in 0..jobs {
+            // The set is made in the last calls, before those that end MPI, whose number varies.
+            let number = calls - calls * job / jobs / 3;
+            let directory = Directory::new();
+            let finished = run_and_kill(&mpi, directory.path(), Some(number));
+            let what = format!("{}, call {number} of {calls}: {}", mpi.name, finished.report());
+            assert!(finished.status.is_some(), "a rank is left waiting: {what}");
+            let is_set = !directory.path().join(NAME).exists();
+            let (directory, bytes) = after_kill(directory, finished, &what);
+            if is_set {
+                assert!(bytes.is_none_or(|bytes| bytes == native), "a set is whole: {what}");
+            }
+            let again = run_and_kill(&mpi, directory.path(), None);
+            assert!(again.succeeded(), "{what}\nagain: {}", again.report());
+            let left = Left { directory, finished: again };
+            assert_eq!(
+                left.names().iter().filter(|name| !name.starts_with('.')).count(),
+                2,
+                "{what}"
+            );
+            assert!(left.whole() == native, "{what}");
+        }
+    }
+}
