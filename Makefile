@@ -31,7 +31,7 @@ doc:
 
 # A missing MPI or library fails the run here; a plain `cargo test` skips what it cannot start.
 test: build
-	AGGIO_TESTS=require $(CARGO) test --workspace
+	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast
 
 check:
 	$(SETUP) check
@@ -42,7 +42,7 @@ check:
 check-long:
 	$(SETUP) check
 	$(MAKE) build
-	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release
+	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release --no-fail-fast
 
 demo:
 	$(SETUP) demo

@@ -162,6 +162,8 @@ int main(int argc, char **argv)
     int moving = !strcmp(way, "moving"), late = !strcmp(way, "late"), last = strcmp(way, "gap") ? X : X - 1;
     version = atoi(argv[2]);
     place();
+    /* A rank that went on after an error would write to the places of the view before. */
+    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_ARE_FATAL);
     OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     OK(MPI_File_write_at_all(file, 0, head, check_rank == 0 ? used : 0, MPI_BYTE, MPI_STATUS_IGNORE));
     for (struct variable *v = variables; v < variables + VARIABLES; v++)

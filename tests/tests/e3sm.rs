@@ -281,7 +281,8 @@ fn run_and_kill(mpi: &Mpi, directory: &Path, number: Option<u64>) -> Finished {
         }
     };
     let job = job.ranks(2).argument(directory.join(NAME)).argument("5");
-    job.variable("AGGIO_BLOB", "*.nc:e3sm:blobs=2").preload(library().as_deref()).run()
+    let job = job.variable("AGGIO_BLOB", "*.nc:e3sm:blobs=2").variable("AGGIO_REPORT", "json");
+    job.preload(library().as_deref()).run()
 }
 
 /// The file as it stands after a kill: the container if there is one, else the set, else nothing.
@@ -335,11 +336,9 @@ fn a_kill_leaves_the_container_or_the_whole_set_and_the_job_can_be_run_again() {
             let again = run_and_kill(&mpi, directory.path(), None);
             assert!(again.succeeded(), "{what}\nagain: {}", again.report());
             let left = Left { directory, finished: again };
-            assert_eq!(
-                left.names().iter().filter(|name| !name.starts_with('.')).count(),
-                2,
-                "{what}"
-            );
+            let names = left.names();
+            let seen = names.iter().filter(|name| !name.starts_with('.')).count();
+            assert_eq!(seen, 2, "{what}\nagain: {names:?}: {}", left.finished.report());
             assert!(left.whole() == native, "{what}");
         }
     }
