@@ -72,6 +72,9 @@ bench:
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
 	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm > docs/benchmarks/containers.md
 	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
+	tests/netcdf_speed.py --library $(AGGIO_LIBRARY) --aggio $(TARGET)/release/aggio --on tmpfs=/dev/shm \
+	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(TARGET)/netcdf.md
+	cp $(TARGET)/netcdf.md docs/benchmarks/netcdf.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
 simulate: build

@@ -19,7 +19,7 @@ suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-whe
 case $purpose in
   # Mounts of the tests are made by fusermount3 where the user is not root.
   check) packages="$packages $netcdf $everyday" ;;
-  bench) packages="$packages fuse3 libclang-dev" ;;
+  bench) packages="$packages $netcdf $sources fuse3 libclang-dev" ;;
   demo) packages="$packages $netcdf $sources fuse3" ;;
   conformance) packages="$packages $netcdf $sources $suites" ;;
   *) echo "usage: $0 check|demo|conformance|bench" >&2; exit 2 ;;

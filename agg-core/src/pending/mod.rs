@@ -81,7 +81,9 @@ impl Pending {
         };
         let size = usize::try_from(len).map_err(|_| no_memory())?;
         if self.parts.last().is_none_or(|part| part.room() < size) {
-            self.parts.push(Part::new(size.max(PART)).ok_or_else(no_memory)?);
+            // The first may stay nearly empty; one more page of 4 KiB costs a fault each.
+            let in_large_pages = !self.parts.is_empty();
+            self.parts.push(Part::new(size.max(PART), in_large_pages).ok_or_else(no_memory)?);
         }
         let Some(part) = self.parts.last_mut() else { return Err(no_memory()) };
         let mut address = part.fill(size, |room| {

@@ -16,14 +16,20 @@ unsafe impl Send for Part {}
 unsafe impl Sync for Part {}
 
 impl Part {
-    /// A part of `len` bytes; `None` if there is no memory for it.
-    pub(super) fn new(len: usize) -> Option<Self> {
+    /// A part of `len` bytes, in large pages where the kernel has them if it will surely be filled; `None` if there is
+    /// no memory for it.
+    pub(super) fn new(len: usize, in_large_pages: bool) -> Option<Self> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: new memory at an address that the kernel chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return None;
+        }
+        if in_large_pages {
+            // A kernel without them refuses, and the pages are small ones.
+            // SAFETY: it is the memory that was mapped just now.
+            unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
         }
         NonNull::new(start.cast()).map(|start| Self { start, len, used: 0 })
     }
