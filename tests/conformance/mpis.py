@@ -16,11 +16,12 @@ MARK = "AGGIO_TEST_JOB"
 
 
 class Server:
-    """Who serves the file calls: `native`, or `aggio` with the library to preload."""
+    """Who serves the file calls: `native`, or `aggio` with the library to preload and its settings."""
 
-    def __init__(self, name, library):
+    def __init__(self, name, library, settings=None):
         self.name = name
         self.library = library
+        self.settings = settings or {}
 
     def environment(self, mpi, log):
         patient = [helper("patience")] if mpi.spins else []
@@ -28,7 +29,7 @@ class Server:
             return {"LD_PRELOAD": " ".join(patient)} if patient else {}
         preload = [self.library, helper("witness"), *patient]
         return {"LD_PRELOAD": " ".join(preload), "AGGIO_REPORT": "json", "AGGIO_LOG_FILE": log,
-                "AGGIO_TEST_WITNESS": log + ".native"}
+                "AGGIO_TEST_WITNESS": log + ".native", **self.settings}
 
 
 class Mpi:

@@ -2,7 +2,7 @@
 """Runs other projects' unmodified test suites natively and with libaggio.so preloaded.
 
     tests/conformance/run.py [--mpi openmpi,mpich] [--only PATTERN] [--native | --quick | --stored]
-                             [--fresh] [--resume] [--limit SECONDS] [SUITE...]
+                             [--fresh] [--resume] [--limit SECONDS] [--set NAME=VALUE]... [SUITE...]
 
 Prints a table suite x MPI. Ends with 1 if a test that passes natively fails with aggio, or if a suite's
 file calls were not all served by aggio. Everything fetched, built and written is below build/conformance;
@@ -13,6 +13,7 @@ import argparse
 import fnmatch
 import json
 import os
+import re
 import sys
 
 from mpis import ROOT, WORK, Server, known_mpis
@@ -31,7 +32,12 @@ def arguments():
     parser.add_argument("--resume", action="store_true", help="reuse stored results of aggio too")
     parser.add_argument("--limit", type=float, default=1e9, help="no test gets more seconds than this")
     parser.add_argument("--fresh", action="store_true", help="do not reuse stored native results")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                        help="a variable of the runs with aggio, as AGGIO_DEFER='*'; their results have a name of their own")
     chosen = parser.parse_args()
+    bad = [words for words in chosen.set if not (words.startswith("AGGIO_") and "=" in words)]
+    if bad:
+        parser.error(f"{bad[0]}: not a setting of aggio")
     unknown = [name for name in chosen.suites if name not in SUITES]
     if unknown:
         parser.error(f"unknown suite {unknown[0]}; there are: {' '.join(SUITES)}")
@@ -111,10 +117,16 @@ def print_table(table):
         print("\n".join(lines))
 
 
+def servers(library, chosen):
+    """Who serves the calls: natively, and with aggio as the settings say."""
+    name = re.sub(r"[^A-Za-z0-9_=-]+", "_", "-".join(["aggio", *chosen.set]))
+    return Server("native", None), Server(name, library, dict(words.split("=", 1) for words in chosen.set))
+
+
 def run_both(name, mpi, library, chosen):
     """Native and aggio results of one suite on one MPI."""
     tests = SUITES[name].prepare(mpi)
-    native, aggio = Server("native", None), Server("aggio", library)
+    native, aggio = servers(library, chosen)
     if chosen.native:
         return run_suite(name, tests, mpi, native, chosen), {}
     if not chosen.quick:
@@ -140,7 +152,7 @@ def main():
             if wanted and mpi.name not in wanted:
                 continue
             if chosen.stored:
-                native, aggio = (load(results_file(name, mpi.name, server)) for server in ("native", "aggio"))
+                native, aggio = (load(results_file(name, mpi.name, server.name)) for server in servers(library, chosen))
             else:
                 native, aggio = run_both(name, mpi, library, chosen)
             row = table[name, mpi.name] = compare(native, aggio)
