@@ -122,9 +122,13 @@ impl Type {
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(pub Vec<u8>);
 
+/// Control characters, which no writer may use, are shown as escapes: a name commands no terminal and ends no line.
 impl fmt::Display for Name {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&String::from_utf8_lossy(&self.0))
+        String::from_utf8_lossy(&self.0).chars().try_for_each(|one| match one.is_control() {
+            true => write!(to, "{}", one.escape_default()),
+            false => fmt::Write::write_char(to, one),
+        })
     }
 }
 

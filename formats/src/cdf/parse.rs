@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<T>, Error> {
         let at = self.at;
         let found = self.word()?;
-        let count = self.count(what)?;
+        let count = self.count(&format!("the number of {what}"))?;
         if found != tag && (found != 0 || count != 0) {
             return self.corrupt(at, format!("{found:#x} where a list of {what} begins"));
         }

@@ -1,6 +1,6 @@
 """The suites, by the name they have on the command line, in the order in which they run."""
 
-from . import hdf5, mpi4py_io, mpich, pnetcdf, romio
+from . import hdf5, mpi4py_io, mpich, netcdf, pnetcdf, romio
 
 SUITES = {
     "mpich-io": mpich.Folder("io"),
@@ -13,4 +13,7 @@ SUITES = {
     "pnetcdf-check": pnetcdf.Target("check"),
     "pnetcdf-ptest": pnetcdf.Target("ptest"),
     "hdf5": hdf5,
+    "netcdf": netcdf.Programs("netcdf"),
+    "netcdf-defer": netcdf.Programs("netcdf-defer", AGGIO_DEFER="*"),
+    "netcdf-blob": netcdf.Programs("netcdf-blob", AGGIO_BLOB="*.nc"),
 }
