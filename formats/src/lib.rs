@@ -8,6 +8,7 @@
 //! cdf/         header and layout of a netCDF classic file
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
 //! plugin.rs    netCDF classic files for the engine's plans
+//! recast.rs    containers that become sets         one_file.rs sets that the engine reads
 //! files.rs     many files, few of them open        gather.rs   scattered bytes, read in large pieces
 //! ```
 
@@ -20,10 +21,15 @@ pub mod files;
 mod gather;
 pub mod hdf5;
 mod logical;
+mod one_file;
 pub mod plain;
 mod plugin;
+mod recast;
 pub mod set;
 mod subfiling;
+
+/// An error without a number of the system's.
+const EIO: i32 = 5;
 
 /// Sets of more files than this are not believed.
 const MOST_FILES: usize = 1 << 17;
@@ -33,5 +39,7 @@ pub use error::{Error, Kind, Result};
 pub use logical::{
     Cache, Coverage, Description, FileFacts, Holes, Logical, Options, Slab, Windows, Written,
 };
+pub use one_file::{OneFile, told};
 pub use plugin::FORMATS;
+pub use recast::E3sm;
 pub use set::{Set, Sets};

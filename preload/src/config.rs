@@ -44,7 +44,7 @@ fn read() -> Config {
     let config = if settings.on {
         agg_core::driver::blob::configure(&settings.blobs);
         agg_core::format::register(aggio_formats::FORMATS);
-        agg_core::blob::know(&crate::recast::E3sm);
+        agg_core::blob::know(&aggio_formats::E3sm);
         if settings.sets != SetRule::Off {
             crate::sets::configure();
         }

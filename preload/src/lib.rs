@@ -45,7 +45,6 @@ mod pointer;
 mod posix;
 mod process;
 mod progress;
-mod recast;
 mod requests;
 mod resolve;
 mod room;

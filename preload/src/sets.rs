@@ -4,26 +4,17 @@
 //! cannot know that nobody held them opens the set again.
 
 use crate::config;
-use agg_core::blob::Take;
-use agg_core::driver::set::{self, OpenSet, ReadOnlyFile};
-use agg_core::error::class_of_errno;
-use agg_core::{Error, Extent, Result};
+use agg_core::driver::set::{self, OpenSet};
+use agg_core::{Error, Result};
 use aggio_formats::files::{self, Folder};
-use aggio_formats::{Cache, Logical, Options, Set};
-use std::ops::Range;
-use std::path::Path;
+pub use aggio_formats::told;
+use aggio_formats::{Cache, Logical, OneFile, Options, Set};
 use std::sync::{Arc, OnceLock};
 
 /// Says who finds the sets that files of MPI programs are.
 pub fn configure() {
     files::keep_descriptors(crate::posix::aside);
     set::configure(set::Sets { names, first, open, remove });
-}
-
-/// What an error of a set is here: without a number of the system's it is `EIO`.
-pub fn told(why: &aggio_formats::Error) -> Error {
-    let errno = if why.errno() == 0 { libc::EIO } else { why.errno() };
-    Error::new(class_of_errno(errno), why.to_string()).with_errno(errno)
 }
 
 fn names(path: &str) -> bool {
@@ -72,38 +63,6 @@ fn first(path: &str) -> Result<Option<String>> {
 pub fn open_with(set: &Set, cache: Arc<Cache>) -> Result<Logical> {
     let most_open = crate::posix::room().clamp(4, 64);
     set.open(&Options { cache, most_open, ..Options::default() }).map_err(|why| told(&why))
-}
-
-/// An open set, and where it is.
-struct OneFile(Logical);
-
-impl std::fmt::Debug for OneFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("OneFile").field(&Path::new(self.0.name())).finish()
-    }
-}
-
-impl ReadOnlyFile for OneFile {
-    fn size(&self) -> u64 {
-        self.0.size()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.0.read_at(buffer, offset).map_err(|why| told(&why))
-    }
-
-    fn owned(&self, take: &mut Take<'_>) -> Result<()> {
-        match self.0.written() {
-            Some(written) => {
-                written.owned().try_for_each(|one| take(extent(&one.range), one.writer))
-            }
-            None => take(Extent::new(0, self.size()), 0),
-        }
-    }
-}
-
-fn extent(range: &Range<u64>) -> Extent {
-    Extent::between(range.start, range.end)
 }
 
 /// The first file goes first: without it the others are a set of nothing.

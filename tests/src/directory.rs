@@ -1,5 +1,8 @@
 //! Temporary directories and the comparison of what two runs left in them.
 
+use agg_core::blob::{Check, Container, check};
+use aggio_formats::files::Folder;
+use aggio_formats::{Options, Set};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,6 +53,49 @@ impl Drop for Directory {
         // Nothing can be done about a failure, and the next run uses another name.
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The names of all that is in a directory, sorted.
+///
+/// # Panics
+///
+/// If it cannot be listed.
+pub fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("the directory can be listed").flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// All bytes of the file that the set called `path` stands for, by our own reader; `None` if there is no set.
+///
+/// # Panics
+///
+/// If it cannot be read, or its files do not belong together.
+pub fn read_set(path: &Path) -> Option<Vec<u8>> {
+    let (folder, name) = Folder::of(path).expect("a name");
+    let set = Set::find(&folder, &name).expect("it can be looked for")?;
+    let file = set.open(&Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    let mut bytes = vec![0; file.size() as usize];
+    let len = file.read_at(&mut bytes, 0).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(len, bytes.len());
+    Some(bytes)
+}
+
+/// All bytes of the container `path`, in which a check finds no damage.
+///
+/// # Panics
+///
+/// If it cannot be read, or is damaged.
+pub fn read_container(path: &Path) -> Vec<u8> {
+    let findings = check(path, &Check { data: true, ..Check::default() }).expect("a look");
+    assert!(findings.exit_code() <= 1, "{:?}", findings.problems);
+    let reader = Container::open(path).and_then(|it| it.reader()).expect("a reader");
+    let mut bytes = vec![0; reader.size() as usize];
+    let len = reader.read_at(&mut bytes, 0).expect("its bytes");
+    assert_eq!(len, bytes.len());
+    bytes
 }
 
 /// The netCDF files and sets of files of `tests/golden/netcdf.tar.xz`, in a directory of their own.

@@ -2,7 +2,7 @@
 
 use crate::hosts::{Cluster, Launch};
 use crate::mark::{MARK, await_marked, kill_marked};
-use crate::{Directory, Program};
+use crate::{Directory, Program, SmallFileSystem};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,6 +21,8 @@ pub struct Job {
     environment: Vec<(OsString, OsString)>,
     directory: Option<std::path::PathBuf>,
     launch: Option<Launch>,
+    /// What `mpirun` is started by.
+    starter: Vec<OsString>,
     limit: Duration,
 }
 
@@ -54,6 +56,7 @@ impl Job {
             environment: Vec::new(),
             directory: None,
             launch: None,
+            starter: Vec::new(),
             limit: Duration::from_secs(60),
         }
     }
@@ -100,6 +103,13 @@ impl Job {
     pub fn on(mut self, cluster: &Cluster) -> Self {
         self.launch = Some(cluster.launch());
         self.ranks(cluster.ranks())
+    }
+
+    /// Lets all ranks see a small file system.
+    #[must_use]
+    pub fn with_small(mut self, small: &SmallFileSystem) -> Self {
+        self.starter = small.starter();
+        self
     }
 
     /// Sets the time after which all processes of the job are killed.
@@ -149,7 +159,14 @@ impl Job {
         let mpi = &self.program.mpi;
         let mut command = match &self.launch {
             Some(launch) => launch.mpirun(mpi),
-            None => Command::new(mpi.mpirun()),
+            None => match self.starter.split_first() {
+                Some((program, arguments)) => {
+                    let mut command = Command::new(program);
+                    command.args(arguments).arg(mpi.mpirun());
+                    command
+                }
+                None => Command::new(mpi.mpirun()),
+            },
         };
         command
             .arg("-n")

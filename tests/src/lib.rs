@@ -20,17 +20,22 @@ mod mark;
 mod mpi;
 pub mod parsers;
 mod program;
+mod small;
 mod strace;
 pub mod works;
 
 pub use account::first_difference;
-pub use directory::{Directory, difference, is_of_a_runtime, netcdf_samples, snapshot};
+pub use directory::{
+    Directory, difference, is_of_a_runtime, names_in, netcdf_samples, read_container, read_set,
+    snapshot,
+};
 pub use factor::factor;
 pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_plain, compile_shim};
+pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};
 
 use std::path::{Path, PathBuf};

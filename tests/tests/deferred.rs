@@ -1,7 +1,10 @@
 //! MPI programs whose writes wait until the file is synchronised or closed (`AGGIO_DEFER`).
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
-use aggio_tests::{Directory, Job, compile, installed, library};
+use aggio_tests::{
+    Directory, Finished, Job, Mpi, Program, compile, factor, installed, library, names_in,
+};
+use std::path::{Path, PathBuf};
 
 /// Programs in which a rank reads alone, or another program looks at, what a rank has written and not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
@@ -40,4 +43,84 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
         assert_eq!((report["deferred"], report["flushes"]), (400, 4), "{}", mpi.name);
         assert!(report["writes_out"] <= 5, "{}: {} requests", mpi.name, report["writes_out"]);
     }
+}
+
+/// Where a file of CDF-5 has its number of records: none yet, two when the first open ends, and three.
+const RECORDS: std::ops::Range<usize> = 4..12;
+
+/// Two ranks write a netCDF file, whose last record another open adds; one is killed at its system call `number`.
+fn climate(mpi: &Mpi, folder: &Path, kill: Option<(u32, u64)>) -> Finished {
+    let program = compile("climate.c", mpi);
+    let killer = PathBuf::from(env!("CARGO_BIN_EXE_aggio-test-kill"));
+    let killer = Program { path: killer, mpi: program.mpi.clone() };
+    let job = match kill {
+        None => Job::new(&program),
+        Some((rank, number)) => {
+            let job = Job::new(&killer).argument("--rank").argument(rank.to_string());
+            job.argument(number.to_string()).argument(&program.path)
+        }
+    };
+    let job = job.ranks(2).argument(folder.join("out.nc")).argument("5").argument("late");
+    job.variable("AGGIO_DEFER", "*").preload(library().as_deref()).run()
+}
+
+/// Every byte is the right one or was never written, and so many records as the header announces are there.
+fn has_what_it_announces(found: &[u8], whole: &[u8], two: &[u8], what: &str) {
+    assert!(found.len() <= whole.len(), "{what}: {} bytes", found.len());
+    let wrong = (0..found.len())
+        .find(|at| !RECORDS.contains(at) && found[*at] != whole[*at] && found[*at] != 0);
+    assert_eq!(wrong, None, "{what}: a byte that nobody has written");
+    let announced = match found.get(RECORDS) {
+        Some([0, 0, 0, 0, 0, 0, 0, 0]) | None => return,
+        Some([0, 0, 0, 0, 0, 0, 0, 2]) => two,
+        Some([0, 0, 0, 0, 0, 0, 0, 3]) => whole,
+        other => panic!("{what}: the number of records is {other:?}"),
+    };
+    let beside = |at: usize| !RECORDS.contains(&at);
+    let missing =
+        (0..announced.len()).find(|at| beside(*at) && found.get(*at) != Some(&announced[*at]));
+    assert_eq!(missing, None, "{what}: data that the header announces");
+}
+
+#[test]
+fn a_rank_that_is_killed_while_writes_wait_leaves_no_header_without_its_data() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let directory = Directory::new();
+        let counted = climate(&mpi, directory.path(), Some((0, u64::MAX)));
+        let said = counted.stdout.split("ended after ").nth(1).unwrap_or_default();
+        let calls: u64 = said.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        assert!(calls > 200, "{}", counted.report());
+        let whole = std::fs::read(directory.path().join("out.nc")).expect("the file");
+        let two = without_the_last_record(&whole);
+        let jobs = 12 * factor() as u64;
+        for job in 0..jobs {
+            let number = calls - calls * job / jobs / 3;
+            let rank = (job % 2) as u32;
+            let directory = Directory::new();
+            let finished = climate(&mpi, directory.path(), Some((rank, number)));
+            let what = format!(
+                "{}, rank {rank}, call {number} of {calls}: {}",
+                mpi.name,
+                finished.report()
+            );
+            assert!(finished.status.is_some(), "a rank is left waiting: {what}");
+            let path = directory.path().join("out.nc");
+            let found = std::fs::read(&path).unwrap_or_default();
+            has_what_it_announces(&found, &whole, &two, &what);
+            let again = climate(&mpi, directory.path(), None);
+            assert!(again.succeeded(), "{what}\nagain: {}", again.report());
+            assert!(std::fs::read(&path).is_ok_and(|bytes| bytes == whole), "{what}\nagain");
+            assert_eq!(names_in(directory.path()), ["out.nc"], "{what}\nagain");
+        }
+    }
+}
+
+/// The file as the first open leaves it, its number of records aside.
+fn without_the_last_record(whole: &[u8]) -> Vec<u8> {
+    let header = aggio_formats::cdf::parse(whole).expect("a netCDF file");
+    let layout = aggio_formats::cdf::Layout::of(&header).expect("a good header");
+    whole[..layout.end(2).expect("it is small") as usize].to_vec()
 }

@@ -1,12 +1,10 @@
 //! netCDF files of MPI programs that become blobs of E3SM-IO when they are closed.
 
-use agg_core::blob::{Check, Container, check, is_container};
-use aggio_formats::files::Folder;
-use aggio_formats::{Options, Set};
+use agg_core::blob::is_container;
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
-    Directory, Family, Finished, Job, Mpi, Program, compile, factor, installed, library,
-    repository, required,
+    Directory, Family, Finished, Job, Mpi, Program, compile, factor, installed, library, names_in,
+    read_container, read_set, repository, required,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,11 +57,7 @@ impl Left {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.path()).expect("the directory").flatten();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+        names_in(self.directory.path())
     }
 
     /// What the report says of the end of the container.
@@ -76,13 +70,7 @@ impl Left {
 
     /// The file that the set stands for, by our own reader.
     fn whole(&self) -> Vec<u8> {
-        let (folder, name) = Folder::of(&self.path()).expect("a name");
-        let set = Set::find(&folder, &name).expect("it can be looked for").expect("a set");
-        let file = set.open(&Options::default()).unwrap_or_else(|error| panic!("{error}"));
-        let mut bytes = vec![0; file.size() as usize];
-        let len = file.read_at(&mut bytes, 0).expect("its bytes");
-        assert_eq!(len, bytes.len());
-        bytes
+        read_set(&self.path()).expect("a set")
     }
 
     /// The same by a reader that shares nothing with ours, and takes places from the file that is compared.
@@ -168,10 +156,7 @@ fn what_blobs_cannot_express_stays_a_container_and_the_report_says_why() {
         let why = left.sealed();
         assert!(why.starts_with("stays a container: ") && why.contains("temperature"), "{why}");
         assert!(is_container(&left.path()));
-        let reader = Container::open(&left.path()).and_then(|it| it.reader()).expect("a reader");
-        let mut bytes = vec![0; native.len() + 1];
-        assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), native.len());
-        assert!(bytes[..native.len()] == native, "{}", mpi.name);
+        assert!(read_container(&left.path()) == native, "{}", mpi.name);
     }
 }
 
@@ -286,26 +271,13 @@ fn run_and_kill(mpi: &Mpi, directory: &Path, number: Option<u64>) -> Finished {
 }
 
 /// The file as it stands after a kill: the container if there is one, else the set, else nothing.
-fn after_kill(
-    directory: Directory,
-    finished: Finished,
-    what: &str,
-) -> (Directory, Option<Vec<u8>>) {
-    let left = Left { directory, finished };
-    let path = left.path();
+fn after_kill(directory: &Path) -> Option<Vec<u8>> {
+    let path = directory.join(NAME);
     if is_container(&path) {
-        let findings =
-            check(&path, &Check { data: true, ..Check::default() }).expect("it can be looked at");
-        assert!(findings.exit_code() < 4, "{what}: {:?}", findings.problems);
-        let reader = Container::open(&path).and_then(|it| it.reader()).expect("a reader");
-        let mut bytes = vec![0; reader.size() as usize];
-        let len = reader.read_at(&mut bytes, 0).expect("its bytes");
-        assert_eq!(len, bytes.len(), "{what}");
-        return (left.directory, Some(bytes));
+        return Some(read_container(&path));
     }
-    let first = left.directory.path().join(format!("{NAME}.0000"));
-    let whole = first.exists().then(|| left.whole());
-    (left.directory, whole)
+    let first = directory.join(format!("{NAME}.0000"));
+    first.exists().then(|| read_set(&path).expect("a set"))
 }
 
 #[test]
@@ -329,7 +301,7 @@ fn a_kill_leaves_the_container_or_the_whole_set_and_the_job_can_be_run_again() {
             let what = format!("{}, call {number} of {calls}: {}", mpi.name, finished.report());
             assert!(finished.status.is_some(), "a rank is left waiting: {what}");
             let is_set = !directory.path().join(NAME).exists();
-            let (directory, bytes) = after_kill(directory, finished, &what);
+            let bytes = after_kill(directory.path());
             if is_set {
                 assert!(bytes.is_none_or(|bytes| bytes == native), "a set is whole: {what}");
             }

@@ -97,6 +97,13 @@ impl Container {
         }
     }
 
+    /// Makes a container step by step under the name itself, which is hidden.
+    pub(crate) fn make_hidden(hidden: &Path, how: &Create) -> Result<Container> {
+        std::fs::create_dir(hidden).map_err(|error| failed("mkdir", &error, hidden))?;
+        fill(hidden, how)?;
+        opened_as_made(hidden)
+    }
+
     /// Opens a container.
     ///
     /// # Errors
@@ -156,6 +163,11 @@ fn make(path: &Path, how: &Create) -> Result<Container> {
         let _ = names::remove_tree(&temporary);
         return Err(error);
     }
+    opened_as_made(path)
+}
+
+/// A container that was made just now.
+fn opened_as_made(path: &Path) -> Result<Container> {
     let shared = Shared { dir: Dir::open(path)?, made_here: true, born: AtomicBool::new(false) };
     Ok(Container { shared: Arc::new(shared) })
 }

@@ -56,7 +56,7 @@ pub use presence::Presence;
 pub use read::{Reader, Segment};
 pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};
 pub use split::{Split, split};
-pub use unfold::{ReadOnlyFile, Take, unfold};
+pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
 pub use write::Writer;
 
 use crate::{Error, ErrorClass};

@@ -22,6 +22,19 @@ pub(crate) fn hidden_beside(path: &Path, number: u64) -> PathBuf {
     parent_of(path).join(name)
 }
 
+/// The hidden name in the same directory under which `what` is kept of what is called `path`, so that whoever comes after
+/// a crash finds it; one that nobody else uses if there is no such name.
+pub(crate) fn hidden_for(path: &Path, what: &str) -> Result<PathBuf> {
+    /// Names of files are not longer, almost everywhere.
+    const LONGEST: usize = 255;
+    let mut name = OsString::from(format!(".aggio-{what}-"));
+    name.push(path.file_name().unwrap_or_default());
+    if name.len() > LONGEST {
+        return Ok(hidden_beside(path, random()?));
+    }
+    Ok(parent_of(path).join(name))
+}
+
 fn rename_with(from: &Path, to: &Path, flags: u32) -> io::Result<()> {
     let c = |path: &Path| c_path(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
     let (a, b) = (c(from)?, c(to)?);
@@ -81,13 +94,37 @@ fn exchange(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(&aside, from).map_err(|error| failed("rename", &error, from))
 }
 
-/// Removes a container's directory: all files in it, and no directory below it.
+/// Removes a container's directory: all files in it, and no directory below it. Several may do so at the same time.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let dir = Dir::open(path)?;
     for name in dir.names()? {
         dir.remove(&name)?;
     }
-    std::fs::remove_dir(path).map_err(|error| failed("rmdir", &error, path))
+    let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
+    match std::fs::remove_dir(path) {
+        // Somebody else has removed it, and may have given its name to another one.
+        Err(_) if !is_same(path, &own) => Ok(()),
+        removed => removed.map_err(|error| failed("rmdir", &error, path)),
+    }
+}
+
+/// Takes the name of a container that is to go away; returns the hidden one that it has now.
+fn put_away(path: &Path) -> Result<PathBuf> {
+    let mut hidden = hidden_for(path, "gone")?;
+    for _ in 0..2 {
+        match std::fs::rename(path, &hidden) {
+            Ok(()) => return Ok(hidden),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST)) => {}
+            Err(error) => return Err(failed("rename", &error, path)),
+        }
+        // What is there was killed while it was removed; what cannot be removed stays.
+        if remove_tree(&hidden).is_err() {
+            break;
+        }
+    }
+    hidden = hidden_beside(path, random()?);
+    std::fs::rename(path, &hidden).map_err(|error| failed("rename", &error, path))?;
+    Ok(hidden)
 }
 
 /// Removes a container as `unlink` removes a file: it is gone at once, and then its parts are removed.
@@ -101,9 +138,7 @@ pub fn remove(path: &Path) -> Result<()> {
     if !is_container(path) {
         return Err(damaged("it is not a container").with_path(&path.display().to_string()));
     }
-    let hidden = hidden_beside(path, random()?);
-    std::fs::rename(path, &hidden).map_err(|error| failed("rename", &error, path))?;
-    remove_tree(&hidden)
+    remove_tree(&put_away(path)?)
 }
 
 /// Gives a container another name, as `rename` does with a file: what has that name is replaced at once.

@@ -232,6 +232,11 @@ impl Order {
         self.locked(Byte::Manifest)
     }
 
+    /// As [`turn`](Order::turn), until this description is closed.
+    pub(crate) fn lock_turn(&self) -> Result<()> {
+        self.lock(libc::F_WRLCK, Byte::Turn, true).map(drop)
+    }
+
     fn locked(&self, byte: Byte) -> Result<Turn<'_>> {
         self.lock(libc::F_WRLCK, byte, true)?;
         Ok(Turn { order: self, byte })

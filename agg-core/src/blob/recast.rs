@@ -211,16 +211,19 @@ impl Recast {
         }
     }
 
-    /// Removes files of an older set that had more of them.
+    /// Removes files of an older set that had more of them, the last one first: what a crash leaves is found again.
     fn remove_further(&self, recaster: &dyn Recaster) -> Result<()> {
+        let mut further = Vec::new();
         for part in self.groups.len().. {
             let path = self.path_of(recaster, part)?;
             if path.symlink_metadata().is_err() || !recaster.is_part(&path) {
-                return Ok(());
+                break;
             }
-            std::fs::remove_file(&path).map_err(|error| failed("unlink", &error, &path))?;
+            further.push(path);
         }
-        Ok(())
+        further.iter().rev().try_for_each(|path| {
+            std::fs::remove_file(path).map_err(|error| failed("unlink", &error, path))
+        })
     }
 
     fn path_of(&self, recaster: &dyn Recaster, part: usize) -> Result<PathBuf> {

@@ -2,10 +2,13 @@
 
 use super::container::{Container, Create};
 use super::dir::random;
-use super::names;
+use super::order::Order;
 use super::write::Writer;
+use super::{aside, failed, names};
 use crate::{Extent, Result};
 use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Bytes that are copied at a time.
@@ -39,14 +42,52 @@ pub trait ReadOnlyFile: Send + Sync + std::fmt::Debug {
     }
 }
 
+/// One process at a time makes a container of a set: as long as this lives, it is this one.
+#[derive(Debug)]
+pub struct Turn {
+    /// Holds the lock, on the first file of the set; `None` where there are no locks.
+    order: Option<Order>,
+}
+
+impl Turn {
+    /// Waits until nobody else makes a container of the set whose first file is `first`. `None` if there is another set
+    /// of this name meanwhile.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn take(first: &Path) -> Result<Option<Turn>> {
+        let number = |facts: Metadata| (facts.dev(), facts.ino());
+        let fail = |error| failed("open", &error, first);
+        let file = File::options().read(true).write(true).open(first).map(aside::moved);
+        let file = file.map_err(fail)?;
+        let own = file.metadata().map(number).map_err(fail)?;
+        let order = Order::of(file, first.to_path_buf());
+        let locked = order.lock_turn().is_ok();
+        if first.metadata().map(number).ok() != Some(own) {
+            return Ok(None);
+        }
+        Ok(Some(Turn { order: locked.then_some(order) }))
+    }
+}
+
 /// Makes a container called `path` of all bytes of `file`, those of each writer in a log of its own, whose id is one more
-/// than the writer's number. It has its name when it is complete; if somebody else was faster, theirs stays.
+/// than the writer's number. It has its name when it is complete and as durable as the set may be, which it hides from
+/// then on; if somebody else was faster, theirs stays.
 ///
 /// # Errors
 ///
 /// If the set cannot be read, or the container not be stored.
-pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<()> {
-    let hidden = names::hidden_beside(path, random()?);
+pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, turn: &Turn) -> Result<()> {
+    let hidden = if turn.order.is_some() {
+        let hidden = names::hidden_for(path, "unfolding")?;
+        if hidden.symlink_metadata().is_ok() {
+            // Whoever made it was killed.
+            names::remove_tree(&hidden)?;
+        }
+        hidden
+    } else {
+        names::hidden_beside(path, random()?)
+    };
     let made = fill(&hidden, file, how).and_then(|()| names::rename_new(&hidden, path));
     if made.is_err() {
         // The error of the attempt is what counts.
@@ -56,7 +97,7 @@ pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<()> 
 }
 
 fn fill(hidden: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<()> {
-    let container = Container::create(hidden, &Create { mode: 0o600, exclusive: true, ..*how })?;
+    let container = Container::make_hidden(hidden, &Create { mode: 0o600, ..*how })?;
     let size = file.size();
     let (writers, window) = (BTreeMap::new(), Vec::new());
     let mut copy = Copy { container: &container, file, writers, window };
@@ -126,6 +167,9 @@ impl Copy<'_> {
         if self.container.reader()?.size() < size {
             self.writer(0)?.set_size(size)?;
         }
-        self.writers.into_values().try_for_each(Writer::close)
+        self.writers.into_values().try_for_each(|writer| {
+            writer.sync()?;
+            writer.close()
+        })
     }
 }

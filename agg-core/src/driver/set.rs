@@ -5,6 +5,7 @@
 use super::{Driver, Facts, Offer, OpenHow, Outcome, blob, generic};
 use crate::Extent;
 pub use crate::blob::ReadOnlyFile;
+use crate::blob::Turn;
 use crate::error::{Error, ErrorClass, Result};
 use crate::log::{self, Level};
 use crate::report::Counters;
@@ -101,20 +102,32 @@ fn opened(path: &str) -> Result<OpenSet> {
 /// `EROFS` if no rule says that files of this name are sets; if a file of the set cannot be read, or the container not be
 /// stored; then the set is as it was.
 pub fn change(path: &str, keeps: bool) -> Result<()> {
-    let first = first_of(path)?.ok_or_else(|| none_there("open", path))?;
-    if !blob::remakes(path) {
-        return Err(refusal(path, &first));
+    let is_there = || Path::new(path).symlink_metadata().is_ok();
+    loop {
+        let first = match first_of(path)? {
+            None if blob::remakes(path) && is_there() => return Ok(()),
+            first => first.ok_or_else(|| none_there("open", path))?,
+        };
+        if !blob::remakes(path) {
+            return Err(refusal(path, &first));
+        }
+        let facts = std::fs::metadata(&first).map_err(|error| Error::os("stat", &error))?;
+        super::os::may_access(Path::new(&first), libc::R_OK | libc::W_OK)
+            .map_err(|error| Error::os("open", &error).with_path(path))?;
+        let how = blob::creation(path, facts.permissions().mode() & 0o777);
+        let turn = Turn::take(Path::new(&first)).map_err(|error| error.with_path(path))?;
+        if is_there() {
+            // Somebody else was faster.
+            return Ok(());
+        }
+        let Some(turn) = turn else { continue };
+        let made = if keeps {
+            crate::blob::unfold(Path::new(path), &*opened(path)?, &how, &turn)
+        } else {
+            crate::blob::Container::create(Path::new(path), &how).map(drop)
+        };
+        return made.map_err(|error| error.with_path(path));
     }
-    let facts = std::fs::metadata(&first).map_err(|error| Error::os("stat", &error))?;
-    super::os::may_access(Path::new(&first), libc::R_OK | libc::W_OK)
-        .map_err(|error| Error::os("open", &error).with_path(path))?;
-    let how = blob::creation(path, facts.permissions().mode() & 0o777);
-    let made = if keeps {
-        crate::blob::unfold(Path::new(path), &*opened(path)?, &how)
-    } else {
-        crate::blob::Container::create(Path::new(path), &how).map(drop)
-    };
-    made.map_err(|error| error.with_path(path))
 }
 
 /// Sets are opened by name: nobody offers one.

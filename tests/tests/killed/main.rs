@@ -2,12 +2,14 @@
 
 mod random;
 mod ranks;
+mod sample;
+mod sealing;
 mod verify;
 mod writers;
 
 use aggio_tests::Directory;
 use std::path::Path;
-use verify::{content, fsck, verify};
+use verify::{content_of, fsck, verify};
 use writers::{Kill, NOBODY, Records, Writers, engine, ordinary};
 
 const RECORDS: Records = Records { count: 6, length: 1000 };
@@ -18,7 +20,11 @@ fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
     assert!(said.starts_with("ended"), "{what}, again: {said}");
     verify(folder, records, what);
     fsck(folder, what);
-    assert_eq!(content(folder).map(|bytes| bytes.len() as u64), Some(records.total()), "{what}");
+    assert_eq!(
+        content_of(&folder.join("data")).map(|bytes| bytes.len() as u64),
+        Some(records.total()),
+        "{what}"
+    );
 }
 
 /// Kills the job, looks at what is left, runs it again; whether it had ended before.

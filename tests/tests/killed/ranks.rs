@@ -1,6 +1,6 @@
 //! MPI jobs that write a container, one rank of which is killed.
 
-use crate::verify::{content, fsck, verify};
+use crate::verify::{content_of, fsck, verify};
 use crate::writers::Records;
 use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile, factor, installed, library};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn kills(mpi: &Mpi, library: &Path, jobs: u64) {
         assert!(again.succeeded(), "{what}\nagain: {}", again.report());
         verify(directory.path(), RECORDS, &what);
         fsck(directory.path(), &what);
-        let length = content(directory.path()).map(|bytes| bytes.len() as u64);
+        let length = content_of(&directory.path().join("data")).map(|bytes| bytes.len() as u64);
         assert_eq!(length, Some(RECORDS.total()), "{what}");
     }
 }

@@ -17,15 +17,14 @@ fn acknowledged(folder: &Path) -> Vec<(u64, u64)> {
 }
 
 /// All bytes of the file, if the job was not killed before it was made.
-pub(crate) fn content(folder: &Path) -> Option<Vec<u8>> {
-    let path = folder.join("data");
+pub(crate) fn content_of(path: &Path) -> Option<Vec<u8>> {
     if !path.exists() {
         return None;
     }
-    if !is_container(&path) {
-        return std::fs::read(&path).ok();
+    if !is_container(path) {
+        return std::fs::read(path).ok();
     }
-    let reader = Container::open(&path).and_then(|it| it.reader()).expect("it opens after a kill");
+    let reader = Container::open(path).and_then(|it| it.reader()).expect("it opens after a kill");
     let mut bytes = vec![0; reader.size() as usize];
     let read = reader.read_at(&mut bytes, 0).expect("its bytes can be read");
     assert_eq!(read, bytes.len());
@@ -39,7 +38,7 @@ pub(crate) fn verify(folder: &Path, records: Records, what: &str) {
         assert!(done.iter().all(|one| one.error.is_none()), "{what}: {done:?}");
     }
     let acknowledged = acknowledged(folder);
-    let Some(bytes) = content(folder) else {
+    let Some(bytes) = content_of(&folder.join("data")) else {
         assert!(acknowledged.is_empty(), "{what}: nothing is there of {acknowledged:?}");
         return;
     };
@@ -62,19 +61,23 @@ pub(crate) fn verify(folder: &Path, records: Records, what: &str) {
 /// Neither changes what is in the file.
 pub(crate) fn fsck(folder: &Path, what: &str) {
     let path = folder.join("data");
-    if !is_container(&path) {
-        return;
+    if is_container(&path) {
+        fsck_of(&path, what);
     }
-    let before = content(folder);
+}
+
+/// The same of this container.
+pub(crate) fn fsck_of(path: &Path, what: &str) {
+    let before = content_of(path);
     let look = |repair| {
-        let found = check(&path, &Check { data: true, repair, salvage: false });
+        let found = check(path, &Check { data: true, repair, salvage: false });
         found.unwrap_or_else(|error| panic!("{what}: {error}"))
     };
     let found = look(false);
     assert!(found.exit_code() <= 1, "{what}: {:?}", found.problems);
-    assert_eq!(content(folder), before, "{what}: looking changes nothing");
+    assert_eq!(content_of(path), before, "{what}: looking changes nothing");
     let repaired = look(true);
     assert_eq!(repaired.exit_code(), found.exit_code(), "{what}: {:?}", repaired.problems);
     assert_eq!(look(false).exit_code(), 0, "{what}: {:?}", look(false).problems);
-    assert_eq!(content(folder), before, "{what}: a repair keeps what is there");
+    assert_eq!(content_of(path), before, "{what}: a repair keeps what is there");
 }

@@ -1,9 +1,10 @@
-//! Containers that become blobs of E3SM-IO: what the engine asks for, done by the crate of the formats.
+//! Containers that become blobs of E3SM-IO, for the engine.
 
+use crate::blobs::{self, Content, Kind, Outcome, Owned, Plan, Sink};
+use crate::error::{Error as FormatError, Kind as Wrong};
+use crate::{EIO, files::Folder, set};
 use agg_core::blob::{Layout, Reader, Recast, Recaster};
 use agg_core::{Error, ErrorClass, Extent, Result};
-use aggio_formats::blobs::{self, Content, Kind, Outcome, Owned, Plan, Sink};
-use aggio_formats::{Error as FormatError, Kind as Wrong, files::Folder, set};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use std::path::Path;
 /// Bytes of the file of which it is asked at a time who wrote them.
 const WINDOW: u64 = 64 << 20;
 
-/// The layouts of E3SM-IO.
+/// The layouts of E3SM-IO, for [`agg_core::blob::know`].
 pub struct E3sm;
 
 impl Recaster for E3sm {
@@ -48,7 +49,7 @@ impl Recaster for E3sm {
 
 fn failed(error: FormatError) -> Error {
     match error.errno() {
-        0 => Error::new(ErrorClass::Io, error.to_string()).with_errno(libc::EIO),
+        0 => Error::new(ErrorClass::Io, error.to_string()).with_errno(EIO),
         errno => Error::os(&error.to_string(), &std::io::Error::from_raw_os_error(errno)),
     }
 }
@@ -69,7 +70,7 @@ impl Content for Whole<'_> {
         self.0.size()
     }
 
-    fn read_at(&self, out: &mut [u8], offset: u64) -> aggio_formats::Result<()> {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> crate::Result<()> {
         match self.0.read_at(out, offset) {
             Ok(len) if len == out.len() => Ok(()),
             Ok(_) => {
@@ -113,7 +114,7 @@ impl<'a> Writers<'a> {
 }
 
 impl Iterator for Writers<'_> {
-    type Item = aggio_formats::Result<Owned>;
+    type Item = crate::Result<Owned>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.found.is_empty() && self.next < self.reader.size() {
@@ -131,17 +132,17 @@ struct Target<'a>(&'a File);
 
 impl Target<'_> {
     fn told(&self, call: &str, error: &std::io::Error) -> FormatError {
-        let kind = Wrong::System(error.raw_os_error().unwrap_or(libc::EIO));
+        let kind = Wrong::System(error.raw_os_error().unwrap_or(EIO));
         FormatError { file: "a blob".into(), kind, what: call.into() }
     }
 }
 
 impl Sink for Target<'_> {
-    fn write_at(&self, bytes: &[u8], offset: u64) -> aggio_formats::Result<()> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> crate::Result<()> {
         self.0.write_all_at(bytes, offset).map_err(|error| self.told("write", &error))
     }
 
-    fn set_len(&self, size: u64) -> aggio_formats::Result<()> {
+    fn set_len(&self, size: u64) -> crate::Result<()> {
         self.0.set_len(size).map_err(|error| self.told("ftruncate", &error))
     }
 }
