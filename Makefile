@@ -72,6 +72,8 @@ bench:
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
 	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm > docs/benchmarks/containers.md
 	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
+	$(CARGO) build --release -p aggio-formats --example blob_sets
+	tests/set_speed.py --aggio $(TARGET)/release/aggio --generator $(TARGET)/release/examples/blob_sets > docs/benchmarks/sets.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
 simulate: build
