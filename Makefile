@@ -75,6 +75,9 @@ bench:
 	tests/netcdf_speed.py --library $(AGGIO_LIBRARY) --aggio $(TARGET)/release/aggio --on tmpfs=/dev/shm \
 	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(TARGET)/netcdf.md
 	cp $(TARGET)/netcdf.md docs/benchmarks/netcdf.md
+	$(CARGO) build --release -p aggio-formats --example blob_sets
+	tests/set_speed.py --aggio $(TARGET)/release/aggio --generator $(TARGET)/release/examples/blob_sets > $(TARGET)/sets.md
+	cp $(TARGET)/sets.md docs/benchmarks/sets.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
 simulate: build

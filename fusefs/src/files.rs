@@ -186,7 +186,7 @@ impl View {
         match &*self.handles.get(handle)? {
             Open::Blob { blob, .. } => blob.read(buffer, offset),
             Open::Plain { file, .. } => read_fully(file, buffer, offset),
-            Open::Set { set } => set.read(buffer, offset),
+            Open::Set { set } => self.sets.read(set, buffer, offset),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }

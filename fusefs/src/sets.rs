@@ -1,11 +1,12 @@
 //! Sets of netCDF files: each is shown as the one file that it stands for.
 
+use crate::ahead::{Ahead, Progress};
 use crate::held;
 use crate::tree::{Kind, Seen, open_name};
 use crate::view::TTL;
 use agg_core::log::Level;
 use aggio_formats::files::Folder;
-use aggio_formats::{Holes, Logical, Options, Set, Sets};
+use aggio_formats::{Cache, Holes, Logical, Options, Set, Sets};
 use parking_lot::Mutex;
 use rustix::fs::Stat;
 use std::ffi::OsStr;
@@ -19,6 +20,9 @@ use std::time::Instant;
 /// Sets that are kept open though nobody has them open.
 const MOST_KEPT: usize = 16;
 
+/// Bytes of assembled parts that are kept for all sets.
+const CACHE: u64 = 256 << 20;
+
 /// A set that was opened.
 pub(crate) struct OpenSet {
     pub(crate) file: Logical,
@@ -29,6 +33,8 @@ pub(crate) struct OpenSet {
     looked: Mutex<Instant>,
     /// Another for each time that a set is opened.
     pub(crate) number: u64,
+    /// How it is being read.
+    pub(crate) progress: Progress,
 }
 
 /// The error of the system in an error of a set, which is told where it is more than a refusal.
@@ -85,11 +91,6 @@ impl OpenSet {
         &self.first
     }
 
-    /// Fills the buffer from `offset` on; less only at the end of the file.
-    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buffer, offset).map_err(|why| error(&why))
-    }
-
     /// The next place that has data, which is everywhere, or that has none, which is the end.
     pub(crate) fn seek(&self, start: u64, data: bool) -> Result<u64> {
         if start >= self.file.size() {
@@ -105,12 +106,21 @@ pub(crate) struct OpenSets {
     /// The one used last is at the end.
     kept: Mutex<Vec<Arc<OpenSet>>>,
     count: AtomicU64,
+    ahead: Ahead,
 }
 
 impl OpenSets {
     pub(crate) fn new(holes: Holes) -> Self {
-        let options = Options { holes, ..Options::default() };
-        OpenSets { options, kept: Mutex::default(), count: AtomicU64::new(0) }
+        // What was read is kept by the kernel.
+        let options = Options { holes, cache: Arc::new(Cache::once(CACHE)), ..Options::default() };
+        let ahead = Ahead::default();
+        OpenSets { options, kept: Mutex::default(), count: AtomicU64::new(0), ahead }
+    }
+
+    /// Fills the buffer from `offset` on; less only at the end of the file.
+    pub(crate) fn read(&self, set: &Arc<OpenSet>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.ahead.reads(set, offset, buffer.len() as u64);
+        set.file.read_at(buffer, offset).map_err(|why| error(&why))
     }
 
     /// The set that `name` stands for in a directory, and whose first file is `first`.
@@ -130,7 +140,14 @@ impl OpenSets {
         let file = set.open(&self.options).map_err(|why| error(&why))?;
         let looked = Mutex::new(Instant::now());
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let opened = Arc::new(OpenSet { file, name: name.into(), first: now, looked, number });
+        let opened = Arc::new(OpenSet {
+            file,
+            name: name.into(),
+            first: now,
+            looked,
+            number,
+            progress: Progress::default(),
+        });
         let mut kept = self.kept.lock();
         kept.retain(|other| other.name != name || other.first.st_ino != now.st_ino);
         if kept.len() >= MOST_KEPT {

@@ -1,10 +1,13 @@
 //! Whether each canonical element was written, and only once.
 
 use super::set::Member;
+use super::tables::Run;
 use std::ops::Range;
 
 /// Gaps that are told one by one.
 const MOST_TOLD: usize = 16;
+/// Elements that are looked at together, one bit each.
+const STRETCH: u64 = if cfg!(test) { 128 } else { 1 << 26 };
 
 /// What of a decomposition was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +37,91 @@ pub(crate) struct Twice {
 }
 
 /// What the members have of the elements of decomposition `k`.
+///
+/// Memory does not depend on how many runs there are, unless an element is there twice.
 pub(crate) fn cover(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
+    let (mut covered, mut written_to) = (Covered::default(), 0);
+    let mut start = 0;
+    while start < elements {
+        let range = start..(start + STRETCH).min(elements);
+        let mut bits = Bits::of(range.clone());
+        for blob in
+            members.iter().filter_map(|member| member.tables.get(k)).flat_map(|table| &table.blobs)
+        {
+            if !blob.among(&range).iter().all(|run| bits.add(run)) {
+                return sorted(members, k, elements);
+            }
+        }
+        covered.written += bits.count();
+        if bits.count() < range.end - range.start {
+            bits.runs(|run| {
+                covered.gap(written_to..run.start);
+                written_to = run.end;
+            });
+        } else {
+            covered.gap(written_to..start);
+            written_to = range.end;
+        }
+        start = range.end;
+    }
+    covered.gap(written_to..elements);
+    Ok(covered)
+}
+
+/// Which elements of a stretch were written.
+struct Bits {
+    range: Range<u64>,
+    words: Vec<u64>,
+}
+
+impl Bits {
+    fn of(range: Range<u64>) -> Self {
+        let words = (range.end - range.start).div_ceil(64);
+        Bits { range, words: vec![0; words as usize] }
+    }
+
+    /// The part of a run that lies in the stretch was written; whether none of it was before.
+    fn add(&mut self, run: &Run) -> bool {
+        let to = u64::from(run.to);
+        let (first, end) =
+            (to.max(self.range.start), (to + u64::from(run.len)).min(self.range.end));
+        let (mut at, end) =
+            (first.max(self.range.start) - self.range.start, end.saturating_sub(self.range.start));
+        let mut twice = 0;
+        while at < end {
+            let (bit, count) = (at % 64, (64 - at % 64).min(end - at));
+            let mask = (u64::MAX >> (64 - count)) << bit;
+            let word = &mut self.words[(at / 64) as usize];
+            twice |= *word & mask;
+            *word |= mask;
+            at += count;
+        }
+        twice == 0
+    }
+
+    fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Tells the elements that were written, those that follow each other in one word together.
+    fn runs(&self, mut tell: impl FnMut(Range<u64>)) {
+        for (index, word) in (0..).zip(&self.words) {
+            let (mut rest, mut at) = (*word, self.range.start + index * 64);
+            while rest != 0 {
+                let zeros = rest.trailing_zeros();
+                rest >>= zeros;
+                let ones = rest.trailing_ones();
+                at += u64::from(zeros);
+                tell(at..at + u64::from(ones));
+                at += u64::from(ones);
+                rest = rest.checked_shr(ones).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// As [`cover`], by sorting all runs: finds which element is there twice, and who has it.
+fn sorted(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
     let mut runs: Vec<(u32, u32, u32)> = Vec::new();
     for (index, member) in members.iter().enumerate() {
         let blobs = member.tables.get(k).into_iter().flat_map(|table| &table.blobs);
@@ -55,4 +142,60 @@ pub(crate) fn cover(members: &[Member], k: usize, elements: u64) -> Result<Cover
     }
     covered.gap(end..elements);
     Ok(covered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::Storage;
+    use super::super::tables::{Blob, Table};
+    use super::*;
+    use crate::cdf::{Endian, Header, Layout, Records, Version};
+    use proptest::prelude::*;
+
+    /// Members with these runs each, in this order.
+    fn members(of: &[Vec<(u32, u32)>]) -> Vec<Member> {
+        let member = |(file, runs): (usize, &Vec<(u32, u32)>)| {
+            let runs: Vec<Run> =
+                runs.iter().map(|(to, len)| Run { to: *to, len: *len, at: 0 }).collect();
+            let is_sorted = runs.windows(2).all(|pair| pair[0].to + pair[0].len <= pair[1].to);
+            let blob = Blob { start: 0, count: 0, runs, sorted: is_sorted };
+            let tables = vec![Table { blobs: vec![blob], requests: 0 }];
+            let header = Header {
+                version: Version::Data64,
+                records: Records::Known(0),
+                dimensions: Vec::new(),
+                attributes: Vec::new(),
+                variables: Vec::new(),
+            };
+            let storage = Storage::Variables(Layout::of(&header).unwrap());
+            Member { file, records: 0, endian: Endian::Big, storage, tables }
+        };
+        of.iter().enumerate().map(member).collect()
+    }
+
+    proptest! {
+        /// Also where runs cross words and stretches, and where elements are there twice.
+        #[test]
+        fn it_is_what_sorting_finds(
+            pieces in proptest::collection::vec((0..90_u32, 1..200_u32, 0..3_usize), 0..40),
+            shuffled in any::<bool>(),
+            again in proptest::option::of((0..900_u32, 1..90_u32)),
+            behind in 0..300_u64,
+        ) {
+            let (mut runs, mut at) = (vec![Vec::new(); 3], 0);
+            for (gap, len, member) in pieces {
+                runs[member].push((at + gap, len));
+                at += gap + len;
+            }
+            if shuffled {
+                runs.iter_mut().for_each(|runs| runs.reverse());
+            }
+            if let Some((to, len)) = again {
+                runs[1].push((to, len));
+                at = at.max(to + len);
+            }
+            let (members, elements) = (members(&runs), u64::from(at) + behind);
+            prop_assert_eq!(cover(&members, 0, elements), sorted(&members, 0, elements));
+        }
+    }
 }

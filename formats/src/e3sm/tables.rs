@@ -99,7 +99,10 @@ impl Decomposition {
     ///
     /// What is wrong with the row.
     pub(super) fn blob(&self, row: &Row<'_>) -> Result<Blob, String> {
-        let mut blob = Blob { start: row.start, count: row.count, runs: Vec::new(), sorted: true };
+        // No more than were read.
+        let most = row.requests.min(row.offsets.bytes.len() / 4);
+        let runs = Vec::with_capacity(most);
+        let mut blob = Blob { start: row.start, count: row.count, runs, sorted: true };
         let mut at = 0;
         for index in 0..row.requests {
             let request = row.offsets.int(index).zip(row.lengths.int(index));
@@ -114,6 +117,9 @@ impl Decomposition {
         }
         if at != row.count {
             return Err(format!("has {} elements, but its requests have {at}", row.count));
+        }
+        if blob.runs.len() < most - most / 4 {
+            blob.runs.shrink_to_fit();
         }
         Ok(blob)
     }

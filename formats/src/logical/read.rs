@@ -1,5 +1,6 @@
 //! Reading any bytes of a logical file.
 
+use super::windows::LEAST;
 use super::{Logical, Slab};
 use crate::cdf::Place;
 use crate::error::Result;
@@ -73,16 +74,50 @@ impl Logical {
             let rest = &bytes[(at - tile.start) as usize..];
             let count = rest.len().min(out.len() - filled);
             out[filled..filled + count].copy_from_slice(&rest[..count]);
+            self.cache.was_read((self.number, slab, tile.start), bytes, count as u64);
             filled += count;
         }
         Ok(())
     }
 
     fn tile(&self, slab: Slab, tile: &Range<u64>) -> Result<std::sync::Arc<Vec<u8>>> {
-        self.cache.get((self.number, slab, tile.start), || {
-            let mut bytes = vec![0; (tile.end - tile.start) as usize];
-            self.source.fill(slab, tile.start, &mut bytes)?;
-            Ok(bytes)
+        let bytes = (tile.end - tile.start) as usize;
+        self.cache.get((self.number, slab, tile.start), bytes, |part| {
+            self.source.fill(slab, tile.start, part)
         })
+    }
+
+    /// Where the part of the file ends that is assembled together with the byte at `offset`.
+    #[must_use]
+    pub fn end_of_part(&self, offset: u64) -> u64 {
+        let piece = self.layout.piece(offset);
+        let end = piece.range.end.min(self.size).max(offset);
+        match piece.place {
+            Place::Header => end,
+            Place::Pad => end.min(offset + LEAST),
+            Place::Data { variable, byte, .. } => {
+                let tile = self.tile_around(variable, byte);
+                (offset + tile.end - byte).min(end)
+            }
+        }
+    }
+
+    /// Assembles what [`Logical::read_at`] will be asked for from `offset` on, a few mebibytes; where that ends.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the set cannot be read.
+    pub fn prepare(&self, offset: u64) -> Result<u64> {
+        let mut at = offset;
+        while at < self.size && at - offset < LEAST {
+            if let Place::Data { variable, record, byte } = self.layout.piece(at).place {
+                let slab = Slab { variable, record };
+                if self.has(slab) && !self.source.is_direct(variable) {
+                    self.tile(slab, &self.tile_around(variable, byte))?;
+                }
+            }
+            at = self.end_of_part(at);
+        }
+        Ok(at)
     }
 }

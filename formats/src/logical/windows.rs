@@ -1,11 +1,10 @@
 //! A logical file cut into windows that are cheap to assemble: small variables together, large ones in parts.
 
 use super::Logical;
-use crate::cdf::Place;
 use std::ops::Range;
 
 /// Bytes that a window has at least, if the file goes on.
-const LEAST: u64 = 4 << 20;
+pub(super) const LEAST: u64 = 4 << 20;
 
 /// The windows of a file, one behind the other.
 pub struct Windows<'a> {
@@ -18,20 +17,6 @@ impl Logical {
     #[must_use]
     pub fn windows(&self) -> Windows<'_> {
         Windows { file: self, at: 0 }
-    }
-
-    /// The end of a part of the file that begins at `at` and is assembled at once.
-    fn end_of_part(&self, at: u64) -> u64 {
-        let piece = self.layout.piece(at);
-        let end = piece.range.end.min(self.size);
-        match piece.place {
-            Place::Header => end,
-            Place::Pad => end.min(at + LEAST),
-            Place::Data { variable, byte, .. } => {
-                let tile = self.tile_around(variable, byte);
-                (at + tile.end - byte).min(end)
-            }
-        }
     }
 }
 
