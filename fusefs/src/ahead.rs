@@ -59,9 +59,12 @@ impl Way {
     }
 }
 
+/// A set, and the byte from which on it is to be prepared.
+type Wanted = (Weak<OpenSet>, u64);
+
 /// The thread that prepares, of all sets of a mount; there is none before it is needed.
 #[derive(Default)]
-pub(crate) struct Ahead(OnceLock<Option<SyncSender<(Weak<OpenSet>, u64)>>>);
+pub(crate) struct Ahead(OnceLock<Option<SyncSender<Wanted>>>);
 
 impl Ahead {
     /// Somebody is about to read from a set.
@@ -77,13 +80,13 @@ impl Ahead {
 }
 
 /// Starts the thread; without one everything is assembled when it is asked for.
-fn start() -> Option<SyncSender<(Weak<OpenSet>, u64)>> {
+fn start() -> Option<SyncSender<Wanted>> {
     let (sender, receiver) = sync_channel(1);
     let thread = std::thread::Builder::new().name("aggio-ahead".into());
     thread.spawn(move || prepare(&receiver)).ok().map(|_| sender)
 }
 
-fn prepare(wanted: &Receiver<(Weak<OpenSet>, u64)>) {
+fn prepare(wanted: &Receiver<Wanted>) {
     for (set, from) in wanted {
         let Some(set) = set.upgrade() else { continue };
         // Who asks for it will get the error.

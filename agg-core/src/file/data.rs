@@ -191,6 +191,10 @@ impl File {
         request: Result<Request>,
         tags: TagBlock,
     ) -> Outcome {
+        let request = request.and_then(|request| {
+            self.heed_others(direction, request.span())?;
+            Ok(request)
+        });
         let stream = match &request {
             Ok(request) => {
                 self.count_pieces(request);
@@ -334,7 +338,7 @@ impl Request {
     }
 
     /// The file bytes from the first to the last.
-    fn span(&self) -> Extent {
+    pub(super) fn span(&self) -> Extent {
         if self.len == 0 { Extent::default() } else { self.view.span(self.position, self.len) }
     }
 

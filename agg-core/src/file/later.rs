@@ -36,25 +36,30 @@ fn list() -> MutexGuard<'static, Vec<(String, Weak<File>)>> {
     DEFERRING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether any file of this process defers.
+pub(super) fn somebody_defers() -> bool {
+    COUNT.load(Ordering::Acquire) > 0
+}
+
+/// Other handles of the process `played` for the file `path` that hold something back.
+fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
+    let path = absolute(path);
+    let mut all = list();
+    all.retain(|(_, file)| file.strong_count() > 0);
+    COUNT.store(all.len(), Ordering::Release);
+    let same = all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade());
+    let another = |file: &Arc<File>| {
+        own.is_none_or(|own| !std::ptr::eq(own, &**file)) && file.transport.played() == played
+    };
+    same.filter(another).collect()
+}
+
 /// Writes out what other handles of the process `played` hold back of the file `path`. What cannot be stored
 /// stays with them, and is their error.
 pub(super) fn drain_others(path: &str, played: usize, own: Option<&File>) {
-    if COUNT.load(Ordering::Acquire) == 0 {
-        return;
-    }
-    let path = absolute(path);
-    let same: Vec<Arc<File>> = {
-        let mut all = list();
-        all.retain(|(_, file)| file.strong_count() > 0);
-        COUNT.store(all.len(), Ordering::Release);
-        all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade()).collect()
-    };
-    for file in same {
-        let another = own.is_none_or(|own| !std::ptr::eq(own, &*file));
-        if another && file.transport.played() == played {
-            // The handle's own next sync or close tells it again.
-            let _ = file.drain();
-        }
+    if somebody_defers() {
+        // The handle's own next sync or close tells of an error again.
+        others(path, played, own).iter().for_each(|file| drop(file.drain()));
     }
 }
 
@@ -89,6 +94,7 @@ impl File {
         let kept = request.and_then(|request| {
             self.count_pieces(&request);
             let stream = request.stream()?;
+            self.come_after_others(request.span())?;
             self.make_room(request.len)?;
             self.look_at_pieces(&request.view, request.position, stream.memory(), request.len);
             if let Some(mut waiting) = self.waiting() {
@@ -99,6 +105,34 @@ impl File {
             Ok(stream.finish(Outcome { bytes: request.len, result: Ok(()) }))
         });
         kept.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
+    }
+
+    /// Before bytes of `span` are written: what other handles of this process hold back for some of them is in the
+    /// file, so that the later of two writes counts here as it does without waiting.
+    ///
+    /// # Errors
+    /// What the system says; it would come after the newer bytes otherwise.
+    fn come_after_others(&self, span: Extent) -> Result<()> {
+        let alone = usize::from(self.waiting.is_some());
+        if COUNT.load(Ordering::Acquire) <= alone {
+            return Ok(());
+        }
+        let others = others(&self.path, self.transport.played(), Some(self));
+        others.iter().filter(|file| file.awaits(span)).try_for_each(|file| file.drain())
+    }
+
+    /// Before bytes of `span` are read or written: what other handles of this process hold back does not come later.
+    ///
+    /// # Errors
+    /// As [`File::come_after_others`].
+    pub(super) fn heed_others(&self, direction: Direction, span: Extent) -> Result<()> {
+        match direction {
+            Direction::Read => {
+                drain_others(&self.path, self.transport.played(), Some(self));
+                Ok(())
+            }
+            Direction::Write => self.come_after_others(span),
+        }
     }
 
     /// Writes out what waits if `more` bytes are too many beside it.
@@ -215,11 +249,9 @@ impl File {
     /// Before this rank alone reads, or writes in another way: what waits is in the file, but for bytes that come last and
     /// are not in `span`, where it reads.
     pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
+        self.heed_others(direction, span.unwrap_or_default())?;
         if self.waiting.is_none() {
             return Ok(());
-        }
-        if direction == Direction::Read {
-            drain_others(&self.path, self.transport.played(), Some(self));
         }
         let last = self.last_bytes();
         match span {

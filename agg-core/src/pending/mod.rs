@@ -25,6 +25,8 @@ pub struct Pending {
     runs: Vec<Run>,
     bytes: u64,
     pieces: u64,
+    /// From the first byte of the file to the last.
+    hull: Extent,
 }
 
 /// Pieces of the file whose bytes lie behind each other in memory.
@@ -97,6 +99,7 @@ impl Pending {
             address += extent.len as usize;
         }
         self.bytes += len;
+        self.hull = hull(self.hull, view.span(position, len));
         Ok(())
     }
 
@@ -112,6 +115,7 @@ impl Pending {
         older.runs.append(&mut self.runs);
         older.bytes += self.bytes;
         older.pieces += self.pieces;
+        older.hull = hull(older.hull, self.hull);
         *self = older;
     }
 
@@ -137,12 +141,14 @@ impl Pending {
 
     /// Whether bytes of `extent` wait.
     pub fn touches(&self, extent: Extent) -> bool {
-        self.runs.iter().any(|run| {
-            let Strip { start, length, stride, count } = run.strip;
-            let end = start.wrapping_add_signed(stride * (count - 1) as i64);
-            let span = Extent::between(start.min(end), start.max(end) + length);
-            !span.intersect(extent).is_empty()
-        }) && self.all_pieces().any(|piece| !piece.extent.intersect(extent).is_empty())
+        !self.hull.intersect(extent).is_empty()
+            && self.runs.iter().any(|run| {
+                let Strip { start, length, stride, count } = run.strip;
+                let end = start.wrapping_add_signed(stride * (count - 1) as i64);
+                let span = Extent::between(start.min(end), start.max(end) + length);
+                !span.intersect(extent).is_empty()
+            })
+            && self.all_pieces().any(|piece| !piece.extent.intersect(extent).is_empty())
     }
 
     fn as_write_of(&self, pieces: &[Piece]) -> Result<(View, Memory)> {
@@ -166,6 +172,15 @@ impl Pending {
                 address: run.address + (number * length) as usize,
             })
         })
+    }
+}
+
+/// The smallest range that holds both.
+fn hull(one: Extent, other: Extent) -> Extent {
+    match (one.is_empty(), other.is_empty()) {
+        (true, _) => other,
+        (_, true) => one,
+        _ => Extent::between(one.offset.min(other.offset), one.end().max(other.end())),
     }
 }
 

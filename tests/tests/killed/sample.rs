@@ -44,7 +44,8 @@ impl Sample {
         header.assign(Alignment::default()).expect("it is small");
         let layout = Layout::of(&header).expect("it is a good header");
         let mut bytes = header.write().expect("a header");
-        let mut parts = vec![0..bytes.len() as u64];
+        let mut parts = Vec::new();
+        parts.push(0..bytes.len() as u64);
         let places = std::iter::once((0, 0)).chain((0..records).map(|record| (1, record)));
         for (variable, record) in places {
             let size = layout.slots[variable].size;

@@ -84,7 +84,7 @@ impl Job {
         let path = directory.path().join(NAME);
         if is_container(&path) {
             assert!(self.allowed.contains(&read_container(&path)), "{what}: the container's bytes");
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 // Every other time the job meets what the kill left, else what a repair made of it.
                 fsck_of(&path, &what);
             }

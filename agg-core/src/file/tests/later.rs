@@ -84,6 +84,41 @@ fn another_handle_of_the_process_sees_them() {
 }
 
 #[test]
+fn of_two_handles_the_later_write_counts_whichever_is_closed_first() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
+    let (one, other) = (open_deferring(transport, &name), open_deferring(transport, &name));
+    let request = OpenRequest::new(&name, CREATE, hints(&[]));
+    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let without = Rank { number: 0, file };
+    one.write(Position::Explicit(0), b"one one one one");
+    other.write(Position::Explicit(4), b"TWO");
+    other.write_all(Position::Explicit(40), b"apart");
+    one.write_all(Position::Explicit(4), b"3");
+    without.write(Position::Explicit(8), b"alone");
+    without.write_all(Position::Explicit(14), b".");
+    [other, one, without].iter().for_each(|rank| close(rank).unwrap());
+    assert_eq!(scratch.bytes()[..15], *b"one 3WO alonen.");
+    assert_eq!(scratch.bytes()[40..], *b"apart");
+}
+
+#[test]
+fn a_handle_that_does_not_defer_sees_what_others_of_the_process_hold_back() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
+    let request = OpenRequest::new(&name, CREATE, hints(&[]));
+    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let (one, without) = (open_deferring(transport, &name), Rank { number: 0, file });
+    one.write(Position::Explicit(0), b"first");
+    assert_eq!(without.read(Position::Explicit(0), 5).0, b"first");
+    one.write(Position::Explicit(0), b"later");
+    assert_eq!(without.read_all(Position::Explicit(0), 5).0, b"later");
+    [one, without].iter().for_each(|rank| close(rank).unwrap());
+}
+
+#[test]
 fn more_than_the_buffer_is_written_by_the_rank_alone() {
     let scratch = Scratch::new();
     let name = scratch.name();
