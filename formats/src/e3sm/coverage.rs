@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// Gaps that are told one by one.
 const MOST_TOLD: usize = 16;
+/// Elements for each run up to which all elements are looked at; of fewer runs the runs are sorted.
+const DENSE: u64 = 256;
 /// Elements that are looked at together, one bit each.
 const STRETCH: u64 = if cfg!(test) { 128 } else { 1 << 26 };
 
@@ -38,8 +40,19 @@ pub(crate) struct Twice {
 
 /// What the members have of the elements of decomposition `k`.
 ///
-/// Memory does not depend on how many runs there are, unless an element is there twice.
+/// Time and memory depend on the runs that are there, not on how many elements a header tells.
 pub(crate) fn cover(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
+    let blobs = || members.iter().filter_map(|it| it.tables.get(k)).flat_map(|table| &table.blobs);
+    let runs = blobs().map(|blob| blob.runs.len() as u64).sum::<u64>();
+    if elements > runs.saturating_mul(DENSE) {
+        return sorted(members, k, elements);
+    }
+    by_bits(members, k, elements)
+}
+
+/// As [`cover`], with a bit for each element: memory does not depend on how many runs there are, unless an element is
+/// there twice.
+fn by_bits(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
     let (mut covered, mut written_to) = (Covered::default(), 0);
     let mut start = 0;
     while start < elements {
@@ -195,7 +208,16 @@ mod tests {
                 at = at.max(to + len);
             }
             let (members, elements) = (members(&runs), u64::from(at) + behind);
-            prop_assert_eq!(cover(&members, 0, elements), sorted(&members, 0, elements));
+            let expected = sorted(&members, 0, elements);
+            prop_assert_eq!(by_bits(&members, 0, elements), expected);
         }
+    }
+
+    #[test]
+    fn elements_that_no_run_has_cost_nothing() {
+        let members = members(&[vec![(5, 10)], vec![(20, 1)]]);
+        let covered = cover(&members, 0, 1 << 62).expect("no element is there twice");
+        assert_eq!((covered.written, covered.gaps), (11, 3));
+        assert_eq!(covered.first_gaps, [0..5, 15..20, 21..1 << 62]);
     }
 }
