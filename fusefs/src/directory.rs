@@ -2,7 +2,8 @@
 
 use crate::attributes;
 use crate::sets;
-use crate::view::{View, hidden};
+use crate::view::View;
+use agg_core::blob::is_hidden;
 use aggio_formats::Sets;
 use fuser::{FileHandle, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
@@ -59,7 +60,7 @@ impl View {
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name == "." || name == ".." || hidden(name) {
+            if name == "." || name == ".." || is_hidden(name) {
                 continue;
             }
             if let Some(set) = sets::that_has(&mut sets, name)? {

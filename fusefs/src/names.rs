@@ -4,8 +4,8 @@ use crate::blob::{self, Blob, Removed};
 use crate::files::Opened;
 use crate::held;
 use crate::tree::{Kind, ROOT, Seen, check_name, mix, open_name};
-use crate::view::{NewFiles, Shown, UNNAMED, View, hidden, is_directory};
-use agg_core::blob::{Container, Create};
+use crate::view::{NewFiles, Shown, UNNAMED, View, is_directory};
+use agg_core::blob::{Container, Create, is_hidden};
 use agg_core::log::Level;
 use fuser::{BackingId, RenameFlags};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags as Flags, Uid};
@@ -57,7 +57,7 @@ impl View {
             return Err(rustix::io::Errno::ROFS.into());
         }
         check_name(place.name)?;
-        if hidden(place.name) {
+        if is_hidden(place.name) {
             return Err(refused(rustix::io::Errno::PERM));
         }
         Ok(self.tree.get(place.parent)?.fd)

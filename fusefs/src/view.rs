@@ -7,7 +7,7 @@ use crate::passthrough::Passthrough;
 use crate::sets;
 use crate::sets::{OpenSet, OpenSets};
 use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
-use agg_core::blob::{Attributes, is_container};
+use agg_core::blob::{Attributes, is_container, is_hidden};
 use aggio_formats::Holes;
 use fuser::{FileAttr, FileHandle};
 use parking_lot::Mutex;
@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Result};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,12 +94,6 @@ pub(crate) struct View {
     pub(crate) options: Options,
 }
 
-/// Whether a name is not shown.
-pub(crate) fn hidden(name: &OsStr) -> bool {
-    let digits = name.as_bytes().strip_prefix(UNNAMED.as_bytes());
-    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
 impl View {
     pub(crate) fn new(options: Options, most_held: usize) -> Result<Self> {
         Ok(View {
@@ -115,7 +108,7 @@ impl View {
 
     /// What a name stands for in the backing directory.
     pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
-        if hidden(name) {
+        if is_hidden(name) {
             return Err(rustix::io::Errno::NOENT.into());
         }
         let fd = match open_name(directory, name) {

@@ -51,7 +51,7 @@ pub(crate) use dir::ORDER;
 pub(crate) use frame::Strip;
 pub use locks::LOCKS_FROM;
 pub use merge::{Merge, Merged, merge};
-pub use names::{remove, rename};
+pub use names::{is_hidden, remove, rename};
 pub use presence::Presence;
 pub use read::{Reader, Segment};
 pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};

@@ -3,8 +3,9 @@
 use super::dir::{Dir, c_path, random};
 use super::{damaged, failed, is_container};
 use crate::Result;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The directory that has the name `path`.
@@ -20,6 +21,14 @@ pub(crate) fn hidden_beside(path: &Path, number: u64) -> PathBuf {
     let mut name = OsString::from(".aggio-");
     name.push(format!("{number:016x}"));
     parent_of(path).join(name)
+}
+
+/// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
+pub fn is_hidden(name: &OsStr) -> bool {
+    let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
+    let digits = rest.len() == 16 && rest.iter().all(u8::is_ascii_hexdigit);
+    // Of a set that becomes a container, and of one that is removed: see `hidden_for`.
+    digits || rest.starts_with(b"unfolding-") || rest.starts_with(b"gone-")
 }
 
 /// The hidden name in the same directory under which `what` is kept of what is called `path`, so that whoever comes after
@@ -172,4 +181,22 @@ fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::symlink_metadata(path)
         .is_ok_and(|own| (own.dev(), own.ino()) == (facts.dev(), facts.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_last_a_moment_are_hidden_and_names_of_files_are_not() {
+        let path = Path::new("run/out.nc");
+        let names = [hidden_beside(path, 7), hidden_for(path, "gone").unwrap()];
+        let twice = hidden_for(&names[0], "unfolding").unwrap();
+        for name in names.iter().chain([&twice]) {
+            assert!(is_hidden(name.file_name().unwrap()), "{}", name.display());
+        }
+        for name in ["out.nc", ".aggio-", ".aggio-gone", ".aggio-manifest.7", ".aggio-seven"] {
+            assert!(!is_hidden(OsStr::new(name)), "{name}");
+        }
+    }
 }
