@@ -41,18 +41,24 @@ static int rows_of_ranks(void)
     return rows;
 }
 
+/* Defines `count` variables of doubles with these dimensions. */
+static void define(int file, int rank_of_variables, const int *dimensions, int count, int *variables)
+{
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "field_%d", i);
+        OK(ncmpi_def_var(file, name, NC_DOUBLE, rank_of_variables, dimensions, &variables[i]));
+    }
+    OK(ncmpi_enddef(file));
+}
+
 static void write_blocks(int file, int nonblocking)
 {
     int dimensions[3], variables[VARIABLES], rows = rows_of_ranks(), columns = ranks / rows;
     OK(ncmpi_def_dim(file, "time", NC_UNLIMITED, &dimensions[0]));
     OK(ncmpi_def_dim(file, "y", SIDE, &dimensions[1]));
     OK(ncmpi_def_dim(file, "x", SIDE, &dimensions[2]));
-    for (int i = 0; i < VARIABLES; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "field_%d", i);
-        OK(ncmpi_def_var(file, name, NC_DOUBLE, 3, dimensions, &variables[i]));
-    }
-    OK(ncmpi_enddef(file));
+    define(file, 3, dimensions, VARIABLES, variables);
     int row = rank / columns, column = rank % columns;
     MPI_Offset start[3] = {0, (long)row * SIDE / rows, (long)column * SIDE / columns}, count[3] = {1, 0, 0};
     count[1] = (row + 1L) * SIDE / rows - start[1];
@@ -81,12 +87,7 @@ static void write_cells(int file, int nonblocking)
     int dimensions[2], variables[FIELDS], pieces = 0;
     OK(ncmpi_def_dim(file, "time", NC_UNLIMITED, &dimensions[0]));
     OK(ncmpi_def_dim(file, "ncol", CELLS, &dimensions[1]));
-    for (int i = 0; i < FIELDS; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "field_%d", i);
-        OK(ncmpi_def_var(file, name, NC_DOUBLE, 2, dimensions, &variables[i]));
-    }
-    OK(ncmpi_enddef(file));
+    define(file, 2, dimensions, FIELDS, variables);
     int most = CELLS / RUN / ranks + 2;
     MPI_Offset(*places)[4] = malloc(most * sizeof *places), **starts = malloc(most * sizeof *starts);
     MPI_Offset **counts = malloc(most * sizeof *counts);

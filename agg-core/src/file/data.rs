@@ -192,7 +192,10 @@ impl File {
         tags: TagBlock,
     ) -> Outcome {
         let request = request.and_then(|request| {
-            self.heed_others(direction, request.span())?;
+            // A handle that defers has done so with its flush.
+            if self.waiting.is_none() {
+                self.heed_others(direction, request.span())?;
+            }
             Ok(request)
         });
         let stream = match &request {

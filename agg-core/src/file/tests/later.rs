@@ -104,6 +104,24 @@ fn of_two_handles_the_later_write_counts_whichever_is_closed_first() {
 }
 
 #[test]
+fn a_write_fails_where_the_older_one_of_another_handle_cannot_be_stored_before_it() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,nth=1,errno=ENOSPC").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
+    let (one, other) = (open_deferring(transport, &name), open_deferring(transport, &name));
+    assert_eq!(moved(one.write(Position::Explicit(0), b"older bytes")), 11);
+    let refused = other.write(Position::Explicit(6), b"newer");
+    assert_eq!((refused.bytes, class(refused.result)), (0, ErrorClass::NoSpace));
+    // There is room again.
+    assert_eq!(moved(other.write(Position::Explicit(0), b"newer")), 5);
+    // Each handle has its own first write.
+    assert_eq!(class(other.wait(other.file.sync())), ErrorClass::NoSpace);
+    [other, one].iter().for_each(|rank| close(rank).unwrap());
+    assert_eq!(scratch.bytes(), b"newer bytes");
+}
+
+#[test]
 fn a_handle_that_does_not_defer_sees_what_others_of_the_process_hold_back() {
     let scratch = Scratch::new();
     let name = scratch.name();
