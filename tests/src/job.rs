@@ -2,6 +2,7 @@
 
 use crate::hosts::{Cluster, Launch};
 use crate::mark::{MARK, await_marked, kill_marked};
+use crate::memory;
 use crate::{Directory, Program, SmallFileSystem};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A run of a program that has not been started yet.
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl Job {
         command
             .stdout(File::create(&stdout).expect("the temporary directory can be written"))
             .stderr(File::create(&stderr).expect("the temporary directory can be written"));
-        let started = Instant::now();
+        let (started, since) = (Instant::now(), SystemTime::now());
         let mut child = command.spawn().expect("mpirun starts");
         let status = wait(&mut child, started + self.limit);
         let processes_left = if status.is_some() { await_marked(&mark) } else { 0 };
@@ -144,6 +145,9 @@ impl Job {
             // Killed above; it only has to be collected.
             let _ = child.kill();
             let _ = child.wait();
+        }
+        if !status.is_some_and(|status| status.success()) {
+            memory::remove_left_since(since);
         }
         Finished {
             status,

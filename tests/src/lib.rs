@@ -17,6 +17,7 @@ pub mod hosts;
 mod job;
 mod library;
 mod mark;
+mod memory;
 mod mpi;
 pub mod parsers;
 mod program;
