@@ -1,6 +1,9 @@
 //! Writing the logical file: every change becomes a frame in the writer's own log, in an order that
 //! the shared counter gives.
 
+mod size;
+
+use self::size::Changes;
 use super::container::Shared;
 use super::frame::{FILE_END, Kind, Strip};
 use super::log::{Log, Words};
@@ -22,6 +25,14 @@ pub struct Writer {
     /// Looks up the size where the shared word cannot be trusted.
     reader: OnceLock<Reader>,
     closed: bool,
+}
+
+/// One write: where its bytes go, in how many pieces, and the end of the last one.
+struct Frame<'a> {
+    strips: &'a [Strip],
+    pieces: u64,
+    end: u64,
+    data: &'a [&'a [u8]],
 }
 
 fn beyond(offset: u64, len: u64) -> Error {
@@ -118,147 +129,58 @@ impl Writer {
     }
 
     fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
-        let counting = self.order.is_counting();
-        let (truncations, counts, growths) = {
-            let mut log = self.log();
-            let load = |word| if counting { self.order.load(word) } else { Ok(0) };
-            let (truncations, counts) = (load(Word::Truncations)?, load(Word::Counts)?);
-            (truncations, counts, self.frame(&mut log, strips, pieces, data)?)
-        };
-        if counting {
-            self.order.raise(Word::Size, end)?;
-        }
-        // Either this write sees the growth, or the growth sees the size, or the frame where sizes are not kept.
+        let frame = Frame { strips, pieces, end, data };
+        let before = self.put(&frame)?;
+        self.settle(&frame, &before)
+    }
+
+    /// Appends the frame to the log and raises the size; what others had done before.
+    fn put(&self, frame: &Frame<'_>) -> Result<Changes> {
+        let mut log = self.log();
+        let mut before = self.changes_beside(0)?;
+        before.growths = self.append_frame(&mut log, frame)?;
+        self.raise(frame.end)?;
+        Ok(before)
+    }
+
+    /// Makes sure that neither a growth nor a size that somebody set leaves out a frame that did not know of it.
+    fn settle(&self, frame: &Frame<'_>, before: &Changes) -> Result<()> {
+        // Either this write sees the growth, or the growth sees the size, or the frame where sizes are not kept;
+        // and who counts sees the frame, or this write sees that the size was counted.
         fence(Ordering::SeqCst);
-        if growths % 2 == 1 || self.order.load(Word::Growths)? != growths {
-            // A growth that did not know of these bytes may have cut them off: they come after it.
-            let mut log = self.log();
-            let _turn = self.order.turn()?;
-            self.frame(&mut log, strips, pieces, data)?;
-            if counting {
-                self.order.raise(Word::Size, end)?;
-            }
-        }
-        if !counting {
+        if before.is_quiet() && self.changes()? == *before {
             return Ok(());
         }
-        if truncations % 2 == 1 || self.order.load(Word::Truncations)? != truncations {
-            // The lock alone does not keep threads with the same writer apart.
-            let _log = self.log();
-            let _turn = self.order.turn()?;
-            self.count_size()?;
-        } else if counts % 2 == 1 || self.order.load(Word::Counts)? != counts {
-            // Who counted did not know of these bytes, and may have made the size less than they need.
-            let _log = self.log();
-            let _turn = self.order.turn()?;
-            match self.order.load(Word::Counts)? % 2 {
-                0 => self.order.raise(Word::Size, end)?,
-                // Killed in the middle of it.
-                _ => drop(self.count_size()?),
-            }
+        // The lock alone does not keep threads with the same writer apart.
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        let now = self.changes()?;
+        if now.growths % 2 == 1 {
+            // Killed in the middle of it.
+            self.order.store(Word::Growths, now.growths + 1)?;
         }
-        Ok(())
+        if before.growths % 2 == 1 || now.growths != before.growths {
+            // A growth that did not know of these bytes may have cut them off: they come after it. So may one
+            // that believed a size without them, which somebody had counted.
+            self.append_frame(&mut log, frame)?;
+        }
+        // Odd numbers are left by those that were killed in the middle of it.
+        if now.truncations != before.truncations || (now.truncations | now.counts) % 2 == 1 {
+            return self.count_size().map(drop);
+        }
+        self.raise(frame.end)
     }
 
     /// Appends a frame of data to the log; the number of growths before it.
-    fn frame(&self, log: &mut Log, strips: &[Strip], pieces: u64, data: &[&[u8]]) -> Result<u64> {
-        let (seq, growths) = self.order.take(pieces)?;
-        let words = Words { kind: Kind::Data, strips, seq, last_seq: seq + (pieces - 1) };
-        log.append(&self.shared.dir, &words, data)?;
+    fn append_frame(&self, log: &mut Log, frame: &Frame<'_>) -> Result<u64> {
+        let (seq, growths) = self.order.take(frame.pieces)?;
+        let last_seq = seq + (frame.pieces - 1);
+        let words = Words { kind: Kind::Data, strips: frame.strips, seq, last_seq };
+        log.append(&self.shared.dir, &words, frame.data)?;
         if self.order.is_counting() {
             self.order.add(Word::Done, 1)?;
         }
         Ok(growths)
-    }
-
-    /// The size word, which a truncation that was killed may have left wrong.
-    fn settled_size(&self) -> Result<u64> {
-        if !self.order.is_counted()? {
-            return self.looked_up_size();
-        }
-        if self.order.load(Word::Truncations)? % 2 == 1 {
-            return self.count_size();
-        }
-        self.order.load(Word::Size)
-    }
-
-    /// What all logs say.
-    fn looked_up_size(&self) -> Result<u64> {
-        let reader = match self.reader.get() {
-            Some(reader) => reader,
-            None => {
-                let new = Reader::new(Arc::clone(&self.shared))?;
-                self.reader.get_or_init(|| new)
-            }
-        };
-        reader.refresh()?;
-        Ok(reader.size())
-    }
-
-    /// Sets the size word to what all logs say; the caller has the turn.
-    fn count_size(&self) -> Result<u64> {
-        let counts = self.order.load(Word::Counts)? | 1;
-        self.order.store(Word::Counts, counts)?;
-        // Either a write's frame is in the logs by now, or the write sees that the size is being counted.
-        fence(Ordering::SeqCst);
-        let size = self.looked_up_size()?;
-        self.order.store(Word::Size, size)?;
-        self.order.store(Word::Counts, counts + 1)?;
-        let truncations = self.order.load(Word::Truncations)?;
-        if truncations % 2 == 1 {
-            self.order.store(Word::Truncations, truncations + 1)?;
-        }
-        Ok(size)
-    }
-
-    /// Sets the file's size; bytes behind it are gone, new ones are zeros.
-    ///
-    /// # Errors
-    ///
-    /// If no file can have this size, or it could not be stored.
-    pub fn set_size(&self, size: u64) -> Result<()> {
-        possible(0, size)?;
-        let mut log = self.log();
-        let _turn = self.order.turn()?;
-        self.cut(&mut log, size)
-    }
-
-    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write meanwhile stays.
-    ///
-    /// # Errors
-    ///
-    /// If no file can have this size, or it could not be stored.
-    pub fn grow(&self, end: u64) -> Result<()> {
-        possible(0, end)?;
-        let mut log = self.log();
-        let _turn = self.order.turn()?;
-        let growths = self.order.load(Word::Growths)?;
-        // One that was killed has left the number odd.
-        self.order.store(Word::Growths, growths | 1)?;
-        fence(Ordering::SeqCst);
-        let stored = match self.settled_size() {
-            Ok(size) if size < end => self.cut(&mut log, end),
-            other => other.map(drop),
-        };
-        self.order.store(Word::Growths, (growths | 1) + 1)?;
-        stored
-    }
-
-    /// Sets the size; the caller has the turn.
-    fn cut(&self, log: &mut Log, size: u64) -> Result<()> {
-        if !self.order.is_counted()? {
-            return self.event(log, Kind::Truncate, Extent::new(size, 0));
-        }
-        if self.order.load(Word::Truncations)? % 2 == 1 {
-            self.count_size()?;
-        }
-        self.order.add(Word::Truncations, 1)?;
-        let stored = self.event(log, Kind::Truncate, Extent::new(size, 0));
-        if stored.is_ok() {
-            self.order.store(Word::Size, size)?;
-        }
-        self.order.add(Word::Truncations, 1)?;
-        stored
     }
 
     /// Makes the bytes of `range` zeros; the size stays.
@@ -280,20 +202,6 @@ impl Writer {
         let words = Words { kind, strips: &strips, seq, last_seq: seq };
         log.append(&self.shared.dir, &words, &[])?;
         if self.order.is_counting() { self.order.add(Word::Done, 1).map(drop) } else { Ok(()) }
-    }
-
-    /// The size of the logical file, with what all writers of this node have written.
-    ///
-    /// # Errors
-    ///
-    /// If it has to be looked up in the logs and they cannot be read.
-    pub fn size(&self) -> Result<u64> {
-        if self.order.is_counted()? && self.order.load(Word::Truncations)? % 2 == 0 {
-            return self.order.load(Word::Size);
-        }
-        let _log = self.log();
-        let _turn = self.order.turn()?;
-        self.settled_size()
     }
 
     /// The id of this writer's log, once it has one.
@@ -343,3 +251,6 @@ impl Drop for Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
