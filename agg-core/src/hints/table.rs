@@ -345,6 +345,8 @@ hints! {
     nc_ibuf_size: Text = ""; Pnetcdf Accepted;
     /// Number of files that a data set is divided into.
     nc_num_subfiles: Text = ""; Pnetcdf Accepted;
+    /// Whether PnetCDF writes the variables of a file to subfiles; for PnetCDF.
+    pnetcdf_subfiling: Text = ""; Pnetcdf Accepted;
     /// Aggregators per node inside PnetCDF.
     nc_num_aggrs_per_node: Text = ""; Pnetcdf Accepted;
     /// Whether PnetCDF uses a burst buffer.
