@@ -65,7 +65,8 @@ impl File {
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
         if direction == Direction::Write && position != Position::Ordered && self.defers() {
-            let kept = self.keep(self.claim(call));
+            let collective = call.is_collective();
+            let kept = self.keep(self.claim(call), collective);
             return (Box::pin(async move { file.end(begun, kept) }), false);
         }
         if !call.is_collective() || self.transport.size() == 1 {
@@ -106,7 +107,7 @@ impl File {
     }
 
     /// Whether collective calls normally need no messages. In atomic mode they do.
-    fn meets_in_memory(&self) -> bool {
+    pub(super) fn meets_in_memory(&self) -> bool {
         let all = |node: &Node| node.members().len() == self.transport.size();
         self.transport.node().is_some_and(all) && !self.state().atomic
     }

@@ -9,7 +9,7 @@
 
 use super::data::Request;
 use super::waiting::{Flight, Waiting};
-use super::{Direction, File};
+use super::{Direction, File, overlaps};
 use crate::driver::{Driver, Outcome, absolute};
 use crate::error::{Error, Result};
 use crate::exchange;
@@ -17,9 +17,10 @@ use crate::extent::Extent;
 use crate::format::Map;
 use crate::independent::Strategy;
 use crate::memory::Memory;
-use crate::pending::Pending;
+use crate::pending::{Choice, Pending};
 use crate::report::Counters;
 use crate::tags::TagBlock;
+use crate::task::place::anywhere;
 use crate::view::View;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -86,11 +87,14 @@ impl File {
     /// What a flush before a collective call takes with it, if one is needed.
     pub(super) fn flush_tags(&self) -> Option<Flush> {
         self.waiting.as_ref()?;
-        Some(Flush { tags: self.tags.next(), last: self.tags.next(), map: self.map() })
+        let [order, tags, last] = [(); 3].map(|()| self.tags.next());
+        Some(Flush { order, tags, last, map: self.map() })
     }
 
     /// Takes a write in, whose bytes the program may change afterwards.
-    pub(super) fn keep(&self, request: Result<Request>) -> Outcome {
+    pub(super) fn keep(&self, request: Result<Request>, is_collective: bool) -> Outcome {
+        // Each rank counts the calls, whatever is wrong with its own.
+        let moment = self.waiting().map(|mut waiting| waiting.moment(is_collective));
         let kept = request.and_then(|request| {
             self.count_pieces(&request);
             let stream = request.stream()?;
@@ -99,7 +103,8 @@ impl File {
             self.look_at_pieces(&request.view, request.position, stream.memory(), request.len);
             if let Some(mut waiting) = self.waiting() {
                 let pending = &mut waiting.pending;
-                pending.add(&request.view, request.position, stream.memory(), request.len)?;
+                let (view, moment) = (&request.view, moment.unwrap_or_default());
+                pending.add(view, request.position, stream.memory(), request.len, moment)?;
             }
             Counters::add(&self.counters.deferred, 1);
             Ok(stream.finish(Outcome { bytes: request.len, result: Ok(()) }))
@@ -118,7 +123,11 @@ impl File {
             return Ok(());
         }
         let others = others(&self.path, self.transport.played(), Some(self));
-        others.iter().filter(|file| file.awaits(span)).try_for_each(|file| file.drain())
+        others.iter().filter(|file| file.keeps(span)).try_for_each(|file| {
+            file.drain()?;
+            // Nor is it written once more.
+            file.waiting().map_or(Ok(()), |mut waiting| waiting.release())
+        })
     }
 
     /// Before bytes of `span` are read or written: what other handles of this process hold back does not come later.
@@ -143,7 +152,11 @@ impl File {
             !pending.is_empty()
                 && (pending.bytes().saturating_add(more) > most || pending.pieces() > PIECES)
         });
-        if full { self.drain_but(self.last_bytes()) } else { Ok(()) }
+        if !full {
+            return Ok(());
+        }
+        self.drain_but(self.last_bytes())?;
+        self.waiting().map_or(Ok(()), |mut waiting| waiting.release())
     }
 
     /// Writes out what waits on this rank, without the others.
@@ -151,60 +164,42 @@ impl File {
     /// # Errors
     /// What the system says; then everything waits still.
     pub(super) fn drain(&self) -> Result<()> {
-        let Some(mut waiting) = self.waiting() else { return Ok(()) };
-        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
-        if let Some(flying) = waiting.flying.clone() {
-            self.write_out(&flying)?;
-        }
-        self.write_out(&waiting.pending)?;
-        let written = std::mem::take(&mut waiting.pending);
-        if waiting.flying.is_some() {
-            waiting.since.add_after(written);
-        }
-        Ok(())
+        self.drain_but(Extent::default())
     }
 
     /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
     fn drain_but(&self, last: Extent) -> Result<()> {
-        if last.is_empty() {
-            return self.drain();
-        }
         let Some(mut waiting) = self.waiting() else { return Ok(()) };
-        let flying = waiting.flying.clone();
-        if let Some(flying) = &flying {
-            let [(view, memory), _] = flying.as_two_writes(last)?;
-            self.store(&view, &memory)?;
+        let choice = Choice { keep: last, ..Choice::default() };
+        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
+        if let Some(flying) = waiting.flying.clone() {
+            self.write_out(&flying, &choice)?;
         }
-        let (mut written, mut left) = (Pending::default(), Pending::default());
-        let [(view, memory), (view_of_last, memory_of_last)] =
-            waiting.pending.as_two_writes(last)?;
-        if memory.is_empty() {
-            return Ok(());
-        }
-        left.add(&view_of_last, 0, &memory_of_last, memory_of_last.len())?;
-        if flying.is_some() {
-            written.add(&view, 0, &memory, memory.len())?;
-        }
-        Counters::add(&self.counters.flushes, 1);
-        self.store(&view, &memory)?;
-        waiting.pending = left;
-        waiting.since.add_after(written);
-        Ok(())
+        self.write_out(&waiting.pending, &choice)?;
+        waiting.pending.note_saved(last);
+        // There is nobody who may have written the same bytes.
+        if self.transport.size() == 1 { waiting.release() } else { Ok(()) }
     }
 
-    /// Writes all that waits in `pending`, what comes last at the end.
-    pub(super) fn write_out(&self, pending: &Pending) -> Result<()> {
+    /// Writes what is chosen of `pending`, what comes last at the end.
+    fn write_out(&self, pending: &Pending, choice: &Choice<'_>) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
         }
-        Counters::add(&self.counters.flushes, 1);
-        let last = self.last_bytes();
-        if last.is_empty() {
-            let (view, memory) = pending.as_one_write()?;
-            return self.store(&view, &memory);
+        let writes = pending.as_two_writes(self.last_bytes(), choice)?;
+        if writes.iter().any(|(_, memory)| !memory.is_empty()) {
+            Counters::add(&self.counters.flushes, 1);
         }
-        let writes = pending.as_two_writes(last)?;
         writes.iter().try_for_each(|(view, memory)| self.store(view, memory))
+    }
+
+    /// Writes what this rank has written by itself once more, over what all ranks have written meanwhile.
+    pub(super) fn write_saved_again(&self, pending: &Pending) -> Result<()> {
+        if pending.is_saved() {
+            let all = [Extent::between(0, u64::MAX)];
+            return self.write_out(pending, &Choice { again: &all, ..Choice::default() });
+        }
+        Ok(())
     }
 
     /// Writes `memory` to what `view` shows.
@@ -223,16 +218,25 @@ impl File {
     /// # Errors
     /// What the system says, on every rank; then everything waits still.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
-        let Some(Flush { tags, last, map }) = flush else { return Ok(()) };
+        let Some(Flush { order, tags, last, map }) = flush else { return Ok(()) };
         drain_others(&self.path, self.transport.played(), Some(self));
         if self.transport.size() == 1 {
             return self.drain();
         }
         let flight = Flight::begin(self).await;
         let hints = self.hints();
-        let writes = flight.pending.as_two_writes(self.last_bytes());
+        let kept = [&flight.claims, &*flight.pending];
+        let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
+            let (again, without) = (&settled.contested, &settled.lost);
+            let choice = Choice { again, without, ..Choice::default() };
+            flight.pending.as_two_writes(self.last_bytes(), &choice)
+        });
+        if self.meets_in_memory() {
+            anywhere().await;
+        }
         self.wrote.store(true, Ordering::Release);
-        if !flight.pending.is_empty() {
+        let has_bytes = |writes: &[(View, Memory); 2]| writes.iter().any(|(_, m)| !m.is_empty());
+        if writes.as_ref().is_ok_and(has_bytes) {
             Counters::add(&self.counters.flushes, 1);
         }
         let scene = self.scene(&hints, false, map.as_deref());
@@ -258,7 +262,14 @@ impl File {
             Some(span) if direction == Direction::Read && !self.awaits(span.intersect(last)) => {
                 self.drain_but(last)
             }
-            _ => self.drain(),
+            _ => {
+                self.drain()?;
+                match (direction, self.waiting()) {
+                    // What comes now is newer: it is not written over by what was.
+                    (Direction::Write, Some(mut waiting)) => waiting.release(),
+                    _ => Ok(()),
+                }
+            }
         }
     }
 
@@ -266,8 +277,13 @@ impl File {
     fn awaits(&self, extent: Extent) -> bool {
         self.waiting().is_some_and(|waiting| {
             let flying = waiting.flying.as_ref();
-            waiting.pending.touches(extent) || flying.is_some_and(|flying| flying.touches(extent))
+            waiting.pending.awaits(extent) || flying.is_some_and(|flying| flying.touches(extent))
         })
+    }
+
+    /// As [`File::awaits`], or are kept although they are in the file.
+    fn keeps(&self, extent: Extent) -> bool {
+        self.awaits(extent) || self.waiting().is_some_and(|waiting| waiting.pending.touches(extent))
     }
 
     /// Gives up what waits, because the file is closed: `error` says why it is not stored.
@@ -284,6 +300,8 @@ impl File {
 
 /// What a flush takes with it from the call that it is for.
 pub(super) struct Flush {
+    /// Of the step that settles whose bytes count.
+    order: TagBlock,
     tags: TagBlock,
     /// Of the write of what comes last.
     last: TagBlock,

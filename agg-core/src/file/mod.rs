@@ -26,6 +26,7 @@ mod meet;
 mod news;
 mod open;
 mod opening;
+mod overlaps;
 mod pointers;
 mod sealing;
 mod split;

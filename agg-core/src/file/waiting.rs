@@ -2,24 +2,62 @@
 
 use super::File;
 use crate::error::Result;
-use crate::pending::Pending;
+use crate::log::{self, Level};
+use crate::pending::{Moment, Pending};
 use crate::task;
 use std::sync::Arc;
+
+/// Pieces of which the places are kept without the bytes.
+const CLAIMS: u64 = 4_000_000;
+const FORGOTTEN: &str = "more was written by single ranks since the last synchronisation than is kept in mind: of bytes that \
+    several ranks have written the last write may not count";
 
 /// What waits on this rank.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Writes since the last flush.
+    /// Writes since the last flush; what this rank has written to the file by itself is kept, for another rank may
+    /// have written the same bytes.
     pub(super) pending: Pending,
     /// What all ranks are writing just now.
     pub(super) flying: Option<Arc<Pending>>,
-    /// What this rank has written by itself meanwhile.
-    pub(super) since: Pending,
+    /// Where older writes since the last flush went, of which the bytes are not kept any more.
+    pub(super) claims: Pending,
+    /// Number of collective writes.
+    calls: u64,
 }
 
 impl Waiting {
+    /// Bytes that are not in the file.
     pub(super) fn bytes(&self) -> u64 {
-        self.pending.bytes() + self.flying.as_ref().map_or(0, |flying| flying.bytes())
+        let flying = self.flying.as_ref().map_or(0, |flying| flying.unsaved_bytes());
+        self.pending.unsaved_bytes() + flying
+    }
+
+    /// The moment of a write now.
+    pub(super) fn moment(&mut self, is_collective: bool) -> Moment {
+        if is_collective {
+            self.calls += 1;
+            return Moment::of_call(self.calls);
+        }
+        Moment::after_call(self.calls)
+    }
+
+    /// Gives up the bytes that are in the file. If all ranks are writing just now, those may be needed once more.
+    ///
+    /// # Errors
+    /// `NoMem` if there is no memory for a copy of the others; then nothing has changed.
+    pub(super) fn release(&mut self) -> Result<()> {
+        if self.flying.is_some() {
+            return Ok(());
+        }
+        let unsaved = self.pending.take_unsaved()?;
+        let saved = std::mem::replace(&mut self.pending, unsaved);
+        self.claims.add_after(saved.without_data());
+        if self.claims.pieces() > CLAIMS {
+            log::once_on_any_rank(Level::Warn, FORGOTTEN);
+            self.claims = Pending::default();
+        }
+        Ok(())
     }
 }
 
@@ -27,6 +65,7 @@ impl Waiting {
 pub(super) struct Flight<'a> {
     file: &'a File,
     pub(super) pending: Arc<Pending>,
+    pub(super) claims: Pending,
 }
 
 impl<'a> Flight<'a> {
@@ -38,7 +77,7 @@ impl<'a> Flight<'a> {
             {
                 let pending = Arc::new(std::mem::take(&mut waiting.pending));
                 waiting.flying = Some(pending.clone());
-                return Self { file, pending };
+                return Self { file, pending, claims: std::mem::take(&mut waiting.claims) };
             }
             file.progress();
             task::pause().await;
@@ -52,8 +91,8 @@ impl<'a> Flight<'a> {
             Some(waiting) if waiting.flying.is_some() => waiting,
             _ => return Ok(()),
         };
-        self.file.write_out(&waiting.since)?;
-        (waiting.flying, waiting.since) = (None, Pending::default());
+        self.file.write_saved_again(&waiting.pending)?;
+        waiting.flying = None;
         Ok(())
     }
 }
@@ -64,8 +103,7 @@ impl Drop for Flight<'_> {
         if waiting.flying.take().is_none() {
             return;
         }
-        let since = std::mem::take(&mut waiting.since);
-        waiting.pending.add_before(since);
+        waiting.claims.add_before(std::mem::take(&mut self.claims));
         // Nobody else has it any more, unless a rank writes it out right now, which holds the lock.
         let Some(flown) = Arc::get_mut(&mut self.pending) else { return };
         waiting.pending.add_before(std::mem::take(flown));

@@ -3,8 +3,16 @@
 //! Bytes are copied once, into memory in large parts. Where they belong is kept as strips: pieces of one
 //! length at equal distances cost as much as one piece, whatever calls they came from.
 
+mod contest;
+mod moment;
 mod part;
 mod pieces;
+mod saved;
+mod spans;
+
+pub use contest::{Contest, Written};
+pub use moment::Moment;
+pub use spans::Spans;
 
 use crate::blob::Strip;
 use crate::datatype::Datatype;
@@ -12,37 +20,37 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
 use crate::memory::Memory;
 use crate::view::{Representation, View};
+use moment::Moments;
 use part::Part;
 use pieces::Piece;
+use saved::Saved;
 
 /// Bytes of a part, unless a single write is longer.
 const PART: usize = 4 << 20;
 
-/// Accepted writes, in the order in which they came.
+/// Accepted writes, in the order in which they came. The place of a byte among all of them is its *position*.
 #[derive(Debug, Default)]
 pub struct Pending {
     parts: Vec<Part>,
     runs: Vec<Run>,
+    moments: Moments,
+    saved: Saved,
     bytes: u64,
     pieces: u64,
     /// From the first byte of the file to the last.
     hull: Extent,
 }
 
-/// Pieces of the file whose bytes lie behind each other in memory.
+/// Pieces of the file whose bytes lie behind each other in one part.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     strip: Strip,
-    address: usize,
+    position: u64,
 }
 
 impl Run {
-    /// Takes in a piece whose bytes are at `address`, if it goes on in the file and in memory.
-    fn extend(&mut self, extent: Extent, address: usize) -> bool {
-        let held = self.strip.length * self.strip.count;
-        if self.address as u64 + held != address as u64 {
-            return false;
-        }
+    /// Takes in a piece whose bytes lie behind these, if it goes on in the file.
+    fn extend(&mut self, extent: Extent) -> bool {
         if self.strip.count == 1 && self.strip.start + self.strip.length == extent.offset {
             self.strip.length += extent.len;
             return true;
@@ -52,70 +60,82 @@ impl Run {
 }
 
 impl Pending {
-    /// Bytes that wait.
+    /// Bytes that are kept.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Contiguous pieces that wait.
+    /// Contiguous pieces that are kept.
     pub fn pieces(&self) -> u64 {
         self.pieces
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
     /// Bytes of memory for what is not data.
     pub fn bookkeeping(&self) -> usize {
-        self.runs.capacity() * size_of::<Run>()
+        self.runs.capacity() * size_of::<Run>() + self.moments.memory()
     }
 
-    /// Takes in `len` bytes of `memory` for the bytes that `view` shows from `position` on.
+    /// Takes in `len` bytes of `memory` for the bytes that `view` shows from `position` on, written at `moment`.
     ///
     /// # Errors
     /// `NoMem` if there is no memory for them; then nothing has changed.
-    pub fn add(&mut self, view: &View, position: u64, memory: &Memory, len: u64) -> Result<()> {
+    pub fn add(
+        &mut self,
+        view: &View,
+        position: u64,
+        memory: &Memory,
+        len: u64,
+        moment: Moment,
+    ) -> Result<()> {
         let no_memory = || {
             let text = format!("no memory to keep {len} bytes until they are written");
             Error::new(ErrorClass::NoMem, text)
         };
         let size = usize::try_from(len).map_err(|_| no_memory())?;
+        let mut goes_on = true;
         if self.parts.last().is_none_or(|part| part.room() < size) {
             // The first may stay nearly empty; one more page of 4 KiB costs a fault each.
             let in_large_pages = !self.parts.is_empty();
             self.parts.push(Part::new(size.max(PART), in_large_pages).ok_or_else(no_memory)?);
+            goes_on = false;
         }
         let Some(part) = self.parts.last_mut() else { return Err(no_memory()) };
-        let mut address = part.fill(size, |room| {
+        part.fill(size, |room| {
             memory.gather(0, room);
         });
+        self.moments.note(self.bytes, len, moment);
         for extent in view.extents(position, len) {
             self.pieces += 1;
-            if !self.runs.last_mut().is_some_and(|run| run.extend(extent, address)) {
-                self.runs.push(Run { strip: Strip::one(extent), address });
+            if !goes_on || !self.runs.last_mut().is_some_and(|run| run.extend(extent)) {
+                self.runs.push(Run { strip: Strip::one(extent), position: self.bytes });
             }
-            address += extent.len as usize;
+            goes_on = true;
+            self.bytes += extent.len;
         }
-        self.bytes += len;
         self.hull = hull(self.hull, view.span(position, len));
         Ok(())
     }
 
     /// Puts newer writes behind these.
-    pub fn add_after(&mut self, newer: Pending) {
-        let older = std::mem::replace(self, newer);
-        self.add_before(older);
+    pub fn add_after(&mut self, mut newer: Pending) {
+        self.saved.append(self.bytes, &newer.saved);
+        self.moments.append(self.bytes, &mut newer.moments);
+        let moved = |run: Run| Run { position: run.position + self.bytes, ..run };
+        self.runs.extend(newer.runs.drain(..).map(moved));
+        self.parts.append(&mut newer.parts);
+        self.bytes += newer.bytes;
+        self.pieces += newer.pieces;
+        self.hull = hull(self.hull, newer.hull);
     }
 
     /// Puts older writes before these.
     pub fn add_before(&mut self, mut older: Pending) {
-        older.parts.append(&mut self.parts);
-        older.runs.append(&mut self.runs);
-        older.bytes += self.bytes;
-        older.pieces += self.pieces;
-        older.hull = hull(older.hull, self.hull);
+        older.add_after(std::mem::take(self));
         *self = older;
     }
 
@@ -130,30 +150,129 @@ impl Pending {
         self.as_write_of(&pieces::ascending(self.all_pieces()))
     }
 
-    /// As [`Pending::as_one_write`], in two writes: all bytes that are not in `last`, then those that are.
+    /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not in `last`, then those
+    /// that are.
     ///
     /// # Errors
     /// As [`Pending::as_one_write`].
-    pub fn as_two_writes(&self, last: Extent) -> Result<[(View, Memory); 2]> {
-        let (others, last) = pieces::apart(&pieces::ascending(self.all_pieces()), last);
+    pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
+        let mut pieces = pieces::ascending(self.all_pieces());
+        if !self.saved.is_empty() {
+            pieces = pieces::chosen(&pieces, &self.saved, choice.again);
+        }
+        if !choice.without.is_empty() {
+            pieces = pieces::outside(&pieces, choice.without);
+        }
+        if !choice.keep.is_empty() {
+            pieces = pieces::apart(&pieces, choice.keep).0;
+        }
+        let (others, last) = pieces::apart(&pieces, last);
         Ok([self.as_write_of(&others)?, self.as_write_of(&last)?])
     }
 
-    /// Whether bytes of `extent` wait.
+    /// All bytes are in the file now, but for those of `last`; they are kept all the same.
+    pub fn note_saved(&mut self, last: Extent) {
+        self.saved = Saved::upto(self.bytes, last);
+    }
+
+    /// Whether some are in the file.
+    pub fn is_saved(&self) -> bool {
+        !self.saved.is_empty()
+    }
+
+    /// Takes out the bytes that are not in the file, for which a copy is made; the others are left.
+    ///
+    /// # Errors
+    /// As [`Pending::add`]; then nothing has changed.
+    pub fn take_unsaved(&mut self) -> Result<Pending> {
+        let mut taken = Pending::default();
+        if self.saved.is_empty() {
+            return Ok(std::mem::take(self));
+        }
+        for piece in self.all_pieces() {
+            for piece in self.saved.unsaved(piece) {
+                let mut position = piece.position;
+                while position < piece.end() {
+                    let (moment, next) = self.moments.at(position);
+                    let part = piece.part(position, next.min(piece.end()));
+                    let (view, memory) = self.as_write_of(&[part])?;
+                    taken.add(&view, 0, &memory, part.extent.len, moment)?;
+                    position = part.end();
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives up the bytes: what is left says only where they belong and when they were written.
+    pub fn without_data(mut self) -> Self {
+        self.parts.clear();
+        self
+    }
+
+    /// Bytes that are in the memory of this process only.
+    pub fn unsaved_bytes(&self) -> u64 {
+        if self.saved.is_empty() {
+            return self.bytes;
+        }
+        let pieces = self.all_pieces().flat_map(|piece| self.saved.unsaved(piece));
+        pieces.map(|piece| piece.extent.len).sum()
+    }
+
+    /// Whether bytes of `extent` are kept.
     pub fn touches(&self, extent: Extent) -> bool {
-        !self.hull.intersect(extent).is_empty()
-            && self.runs.iter().any(|run| {
-                let Strip { start, length, stride, count } = run.strip;
-                let end = start.wrapping_add_signed(stride * (count - 1) as i64);
-                let span = Extent::between(start.min(end), start.max(end) + length);
-                !span.intersect(extent).is_empty()
+        self.touching(extent).next().is_some()
+    }
+
+    /// Whether bytes of `extent` are in the memory of this process only.
+    pub fn awaits(&self, extent: Extent) -> bool {
+        let mut unsaved = self.touching(extent).flat_map(|piece| self.saved.unsaved(piece));
+        unsaved.any(|piece| !piece.extent.intersect(extent).is_empty())
+    }
+
+    fn touching(&self, extent: Extent) -> impl Iterator<Item = Piece> {
+        let runs = if self.hull.intersect(extent).is_empty() { &[][..] } else { &self.runs };
+        let touches = move |run: &&Run| {
+            let Strip { start, length, stride, count } = run.strip;
+            let end = start.wrapping_add_signed(stride * (count - 1) as i64);
+            let span = Extent::between(start.min(end), start.max(end) + length);
+            !span.intersect(extent).is_empty()
+        };
+        let pieces = runs.iter().filter(touches).flat_map(Run::pieces);
+        pieces.filter(move |piece| !piece.extent.intersect(extent).is_empty())
+    }
+
+    /// Bytes of the file, and when they were written, in the order of the writes.
+    pub fn moments(&self) -> impl Iterator<Item = (Extent, Moment)> {
+        self.all_pieces().flat_map(|piece| self.moments_of(piece))
+    }
+
+    /// The same in the order of the file, each byte once: when it was written last.
+    pub fn newest_moments(&self) -> impl Iterator<Item = (Extent, Moment)> {
+        let pieces = pieces::ascending(self.all_pieces()).into_iter();
+        pieces.flat_map(|piece| self.moments_of(piece))
+    }
+
+    fn moments_of(&self, piece: Piece) -> impl Iterator<Item = (Extent, Moment)> {
+        let mut position = piece.position;
+        std::iter::from_fn(move || {
+            (position < piece.end()).then(|| {
+                let (moment, next) = self.moments.at(position);
+                let part = piece.part(position, next.min(piece.end()));
+                position = part.end();
+                (part.extent, moment)
             })
-            && self.all_pieces().any(|piece| !piece.extent.intersect(extent).is_empty())
+        })
     }
 
     fn as_write_of(&self, pieces: &[Piece]) -> Result<(View, Memory)> {
+        let addresses = self.addresses();
         let in_file = blocks(pieces, |piece| piece.extent.offset);
-        let in_memory = blocks(pieces, |piece| piece.address as u64);
+        let in_memory = blocks(pieces, |piece| {
+            let part = addresses.partition_point(|(first, _)| *first <= piece.position);
+            let (first, start) = addresses[part - 1];
+            start + (piece.position - first)
+        });
         let byte = Datatype::bytes(1);
         let filetype = Datatype::hindexed(&in_file, &byte)?;
         let view = View::new(0, byte.clone(), filetype, Representation::Native, false)?;
@@ -164,15 +283,41 @@ impl Pending {
         Ok((view, memory))
     }
 
+    /// The position and the address of the first byte of each part.
+    fn addresses(&self) -> Vec<(u64, u64)> {
+        let mut position = 0;
+        let place = |part: &Part| {
+            let first = position;
+            position += part.used() as u64;
+            (first, part.address() as u64)
+        };
+        self.parts.iter().map(place).collect()
+    }
+
     fn all_pieces(&self) -> impl Iterator<Item = Piece> {
-        self.runs.iter().flat_map(|run| {
-            let Strip { start, length, stride, count } = run.strip;
-            (0..count).map(move |number| Piece {
-                extent: Extent::new(start.wrapping_add_signed(stride * number as i64), length),
-                address: run.address + (number * length) as usize,
-            })
+        self.runs.iter().flat_map(Run::pieces)
+    }
+}
+
+impl Run {
+    fn pieces(&self) -> impl Iterator<Item = Piece> + use<> {
+        let Run { strip: Strip { start, length, stride, count }, position } = *self;
+        (0..count).map(move |number| Piece {
+            extent: Extent::new(start.wrapping_add_signed(stride * number as i64), length),
+            position: position + number * length,
         })
     }
+}
+
+/// Which of the bytes that are kept shall be written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// What is in the file already is written again here; in order, apart.
+    pub again: &'a [Extent],
+    /// Not here, where other ranks have written later; in order, apart.
+    pub without: &'a [Extent],
+    /// Nor here.
+    pub keep: Extent,
 }
 
 /// The smallest range that holds both.

@@ -34,23 +34,31 @@ impl Part {
         NonNull::new(start.cast()).map(|start| Self { start, len, used: 0 })
     }
 
+    /// Bytes that have been filled.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Where the first byte is.
+    pub(super) fn address(&self) -> usize {
+        self.start.as_ptr() as usize
+    }
+
     /// Bytes that are left.
     pub(super) fn room(&self) -> usize {
         self.len - self.used
     }
 
-    /// Lets `with` fill the next `len` bytes, for which there is room; their address.
-    pub(super) fn fill(&mut self, len: usize, with: impl FnOnce(&mut [u8])) -> usize {
+    /// Lets `with` fill the next `len` bytes, for which there is room.
+    pub(super) fn fill(&mut self, len: usize, with: impl FnOnce(&mut [u8])) {
         assert!(len <= self.room(), "a part has room for what is put into it");
         // SAFETY: the range is inside the memory, and nobody has a reference to these bytes yet.
         let room = unsafe {
             let place = self.start.as_ptr().add(self.used);
             std::slice::from_raw_parts_mut(place, len)
         };
-        let address = room.as_ptr() as usize;
         with(room);
         self.used += len;
-        address
     }
 }
 

@@ -1,13 +1,34 @@
 //! Pieces in the order of the file, each byte once.
 
+use super::saved::Saved;
 use crate::extent::Extent;
 use std::collections::BTreeMap;
 
-/// Bytes in memory, and where they belong in the file.
+/// Bytes that are kept from `position` on, and where they belong in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) extent: Extent,
-    pub(super) address: usize,
+    pub(super) position: u64,
+}
+
+impl Piece {
+    /// The position behind the last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.position + self.extent.len
+    }
+
+    /// Its bytes at the positions from `from` to `to`, which are its own.
+    pub(super) fn part(&self, from: u64, to: u64) -> Piece {
+        let offset = self.extent.offset + (from - self.position);
+        Piece { extent: Extent::new(offset, to - from), position: from }
+    }
+
+    /// Its bytes in `extent`, which are none or in one piece.
+    pub(super) fn within(&self, extent: Extent) -> Option<Piece> {
+        let extent = self.extent.intersect(extent);
+        let before = extent.offset.saturating_sub(self.extent.offset);
+        (!extent.is_empty()).then_some(Piece { extent, position: self.position + before })
+    }
 }
 
 /// The pieces in ascending order; of those that overlap, the later one counts.
@@ -25,17 +46,42 @@ pub(super) fn ascending(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
 
 /// The parts of `pieces` that are not in `last`, and those that are.
 pub(super) fn apart(pieces: &[Piece], last: Extent) -> (Vec<Piece>, Vec<Piece>) {
-    let part = |piece: &Piece, extent: Extent| {
-        let extent = piece.extent.intersect(extent);
-        let address = piece.address + extent.offset.saturating_sub(piece.extent.offset) as usize;
-        (!extent.is_empty()).then_some(Piece { extent, address })
-    };
-    let sides = [Extent::between(0, last.offset), Extent::between(last.end(), u64::MAX)];
-    let others = |piece| sides.into_iter().filter_map(move |side| part(piece, side));
-    (
-        pieces.iter().flat_map(others).collect(),
-        pieces.iter().filter_map(|piece| part(piece, last)).collect(),
-    )
+    (outside(pieces, &[last]), pieces.iter().filter_map(|piece| piece.within(last)).collect())
+}
+
+/// The parts of `pieces` that are not in `extents`, which are in order and apart.
+pub(super) fn outside(pieces: &[Piece], extents: &[Extent]) -> Vec<Piece> {
+    let mut left = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let mut from = piece.extent.offset;
+        for extent in touching(extents, piece.extent) {
+            left.extend(piece.within(Extent::between(from, extent.offset.max(from))));
+            from = extent.end();
+        }
+        left.extend(piece.within(Extent::between(from, piece.extent.end().max(from))));
+    }
+    left
+}
+
+/// The parts of `pieces` that are not saved, and of the others those in `again`, whose extents are in order and apart.
+pub(super) fn chosen(pieces: &[Piece], saved: &Saved, again: &[Extent]) -> Vec<Piece> {
+    let mut all = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        all.extend(saved.unsaved(*piece));
+        for part in saved.saved(*piece) {
+            all.extend(touching(again, part.extent).filter_map(|extent| part.within(extent)));
+        }
+    }
+    all.sort_by_key(|piece| piece.extent.offset);
+    all
+}
+
+/// Those of `extents`, in order and apart, that have bytes of `extent`.
+fn touching(extents: &[Extent], extent: Extent) -> impl Iterator<Item = Extent> {
+    let first = extents.partition_point(|other| other.end() <= extent.offset);
+    let touches = move |other: &Extent| other.offset < extent.end();
+    let with_bytes = extents[first..].iter().copied().take_while(touches);
+    with_bytes.filter(|other| !other.is_empty())
 }
 
 /// What is left of each piece when those after it have been put over it.
@@ -52,13 +98,13 @@ fn newest(pieces: &[Piece]) -> Vec<Piece> {
             let Some(old) = all.remove(&at) else { continue };
             let left = Extent::between(at, old.extent.end().min(start).max(at));
             if !left.is_empty() {
-                all.insert(at, Piece { extent: left, address: old.address });
+                all.insert(at, Piece { extent: left, position: old.position });
             }
             if old.extent.end() > end {
                 let from = end.max(at);
                 let right = Extent::between(from, old.extent.end());
-                let address = old.address + (from - at) as usize;
-                all.insert(from, Piece { extent: right, address });
+                let position = old.position + (from - at);
+                all.insert(from, Piece { extent: right, position });
             }
         }
         all.insert(start, *piece);

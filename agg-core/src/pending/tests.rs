@@ -13,7 +13,8 @@ fn add(pending: &mut Pending, view: &View, position: u64, bytes: &[u8]) {
     let datatype = Datatype::bytes(bytes.len() as u64);
     // SAFETY: the bytes are only read, before this function ends.
     let memory = unsafe { Memory::new(bytes.as_ptr().cast_mut(), datatype, 1) };
-    pending.add(view, position, &memory, bytes.len() as u64).unwrap();
+    let moment = Moment::of_call(pending.pieces() + 1);
+    pending.add(view, position, &memory, bytes.len() as u64, moment).unwrap();
 }
 
 /// What a file has where `pending` was written to it, and nothing elsewhere.
@@ -98,7 +99,7 @@ proptest! {
             add(&mut pending, &strided(*at, *length, *gap), 0, &vec![number as u8; *bytes]);
         }
         let all = written(&pending, 4000);
-        let [first, second] = pending.as_two_writes(last).unwrap();
+        let [first, second] = pending.as_two_writes(last, &Choice::default()).unwrap();
         let (first, second) = (written_by(&first, 4000), written_by(&second, 4000));
         for place in 0..4000 {
             let is_last = (last.offset..last.end()).contains(&(place as u64));

@@ -10,6 +10,7 @@ mod later;
 mod manage;
 mod open;
 mod orders;
+mod overlaps;
 mod pointers;
 mod sealing;
 mod split;

@@ -1,0 +1,192 @@
+//! Bytes that several ranks have written since the last flush: the last write counts, as it does where nothing waits.
+//!
+//! Ranks first tell roughly where they wrote in which collective call, or between two. Mostly that shows that no two of
+//! them wrote the same bytes at different times. Where it does not, some ranks hear from all exactly who wrote what when,
+//! and tell each which of its bytes another one has written later: these it does not write.
+
+use crate::error::{Error, ErrorClass, Result};
+use crate::extent::Extent;
+use crate::group;
+use crate::pending::{Contest, Pending, Spans, Written};
+use crate::tags::TagBlock;
+use crate::task::join;
+use crate::task::place::on_caller;
+use crate::transport::Transport;
+
+/// Steps of the operation.
+mod step {
+    pub(super) const SPANS: u32 = 0;
+    pub(super) const WRITTEN: u32 = 1;
+    pub(super) const LOST: u32 = 2;
+}
+
+/// Bytes of the file of which one rank decides.
+const SHARE: u64 = 1 << 20;
+
+/// What came of it; ranges in order, apart.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Where several ranks wrote: what each has last is written, even if it is in the file already.
+    pub(super) contested: Vec<Extent>,
+    /// What another rank has written later.
+    pub(super) lost: Vec<Extent>,
+}
+
+/// Settles whose bytes count, `kept` being what this rank has written, the older first. Collective.
+///
+/// # Errors
+/// If a rank cannot be reached.
+pub(super) async fn settle(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    kept: [&Pending; 2],
+) -> Result<Settled> {
+    on_caller().await;
+    tags.ready().await;
+    let own = Spans::of(transport.rank(), kept.iter().flat_map(|kept| kept.moments()));
+    let and = |left: &[u8], right: &[u8]| {
+        let spans = (Spans::from_bytes(left), Spans::from_bytes(right));
+        // All ranks see a message without content.
+        if let (Some(left), Some(right)) = spans { left.and(right).to_bytes() } else { Vec::new() }
+    };
+    let all = group::allreduce(transport, tags.tag(step::SPANS), own.to_bytes(), and).await?;
+    let contested = Spans::from_bytes(&all).ok_or_else(damaged)?.contested();
+    if contested.is_empty() {
+        return Ok(Settled::default());
+    }
+    let (parts, count) = parts(&contested, transport.size());
+    let newest = kept.iter().flat_map(|kept| kept.newest_moments());
+    let written = Written::by_part(newest, &parts, count);
+    let contest = gather(transport, tags, &written).await;
+    let lost = return_lost(transport, tags, contest, count).await?;
+    Ok(Settled { contested, lost })
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorClass::Intern, "a message between ranks is damaged")
+}
+
+/// The ranges divided among the first ranks, and how many these are.
+fn parts(ranges: &[Extent], ranks: usize) -> (Vec<(Extent, usize)>, usize) {
+    let total: u64 = ranges.iter().map(|range| range.len).sum();
+    let share = SHARE.max(total.div_ceil(ranks as u64));
+    let (mut parts, mut before) = (Vec::new(), 0);
+    for range in ranges {
+        let mut rest = *range;
+        while !rest.is_empty() {
+            let len = rest.len.min(share - before % share);
+            parts.push((Extent::new(rest.offset, len), (before / share) as usize));
+            rest = Extent::between(rest.offset + len, rest.end());
+            before += len;
+        }
+    }
+    (parts, total.div_ceil(share) as usize)
+}
+
+/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks.
+async fn gather(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    written: &[Vec<Written>],
+) -> Result<Option<Contest>> {
+    let (rank, size) = (transport.rank(), transport.size());
+    let mut all: Vec<Vec<Written>> = vec![Vec::new(); size];
+    for distance in 0..size {
+        let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
+        let message = written.get(to).map(|written| Written::to_bytes(written));
+        let expects = rank < written.len();
+        let got = pass(transport, tags.tag(step::WRITTEN), to, from, message, expects).await?;
+        if let Some(bytes) = got {
+            all[from] = Written::from_bytes(&bytes).ok_or_else(|| damaged().with_rank(from))?;
+        }
+    }
+    Ok((rank < written.len()).then(|| all.into_iter().collect()))
+}
+
+/// Gives each rank what it has lost, as the first `count` ranks find.
+async fn return_lost(
+    transport: &dyn Transport,
+    tags: &TagBlock,
+    contest: Result<Option<Contest>>,
+    count: usize,
+) -> Result<Vec<Extent>> {
+    let (rank, size) = (transport.rank(), transport.size());
+    let found = contest?.map(|contest| contest.lost());
+    let mut lost: Vec<Vec<Extent>> = vec![Vec::new(); count];
+    for distance in 0..size {
+        let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
+        let message = found.as_ref().map(|found| to_bytes(&found[to]));
+        let got = pass(transport, tags.tag(step::LOST), to, from, message, from < count).await?;
+        if let Some(bytes) = got {
+            lost[from] = from_bytes(&bytes).ok_or_else(|| damaged().with_rank(from))?;
+        }
+    }
+    Ok(lost.concat())
+}
+
+/// Sends `message` to a rank, if there is one, and receives one if it `expects` it; either may be for this rank itself.
+async fn pass(
+    transport: &dyn Transport,
+    tag: u32,
+    to: usize,
+    from: usize,
+    message: Option<Vec<u8>>,
+    expects: bool,
+) -> Result<Option<Vec<u8>>> {
+    if to == transport.rank() {
+        return Ok(message);
+    }
+    let send = async {
+        match &message {
+            Some(bytes) => group::send_framed(transport, to, tag, bytes).await,
+            None => Ok(()),
+        }
+    };
+    let receive = async {
+        match expects {
+            true => group::recv_framed(transport, from, tag).await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let (got, sent) = join(receive, send).await;
+    sent?;
+    got
+}
+
+fn to_bytes(extents: &[Extent]) -> Vec<u8> {
+    let words = extents.iter().flat_map(|extent| [extent.offset, extent.len]);
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+fn from_bytes(bytes: &[u8]) -> Option<Vec<Extent>> {
+    let (words, []) = bytes.as_chunks::<8>() else { return None };
+    let (pairs, []) = words.as_chunks::<2>() else { return None };
+    Some(
+        pairs
+            .iter()
+            .map(|pair| pair.map(u64::from_le_bytes))
+            .map(|[at, len]| Extent::new(at, len))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_divided_among_as_many_ranks_as_they_are_worth() {
+        let ranges = [Extent::new(10, 5), Extent::new(100, 20)];
+        assert_eq!(parts(&ranges, 4), (vec![(ranges[0], 0), (ranges[1], 0)], 1));
+        let ranges = [Extent::new(0, SHARE), Extent::new(2 * SHARE, 2 * SHARE)];
+        let (parts, count) = parts(&ranges, 2);
+        assert_eq!(count, 2);
+        let half = SHARE / 2;
+        let wanted = [
+            (Extent::new(0, SHARE), 0),
+            (Extent::new(2 * SHARE, half), 0),
+            (Extent::new(2 * SHARE + half, SHARE + half), 1),
+        ];
+        assert_eq!(parts, wanted);
+    }
+}
