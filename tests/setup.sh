@@ -14,7 +14,7 @@ netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-to
   gmt-gshhg-low"
 sources="dpkg-dev m4 autoconf automake libtool zlib1g-dev"
 # What users run every day (tests/programs/works).
-everyday="fuse3 gzip make mawk patch perl python3-netcdf4 python3-numpy rsync sqlite3 tar xxd"
+everyday="fuse3 gzip make mawk patch perl python3-h5py-mpi python3-mpi4py python3-netcdf4 python3-numpy rsync sqlite3 tar xxd"
 suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-wheel"
 case $purpose in
   # Mounts of the tests are made by fusermount3 where the user is not root.
