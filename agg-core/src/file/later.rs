@@ -177,8 +177,12 @@ impl File {
         }
         self.write_out(&waiting.pending, &choice)?;
         waiting.pending.note_saved(last);
-        // There is nobody who may have written the same bytes.
-        if self.transport.size() == 1 { waiting.release() } else { Ok(()) }
+        if self.transport.size() == 1 {
+            // There is nobody who may have written the same bytes.
+            waiting.release()?;
+            waiting.claims = Pending::default();
+        }
+        Ok(())
     }
 
     /// Writes what is chosen of `pending`, what comes last at the end.

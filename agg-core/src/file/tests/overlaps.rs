@@ -200,3 +200,17 @@ fn compare(cases: u32, buffer: &'static str) {
 fn after_any_program_whose_ranks_write_in_turns_the_last_write_counts() {
     compare(150, "1000000");
 }
+
+#[test]
+fn a_rank_without_others_keeps_nothing_in_mind() {
+    let scratch = Scratch::new();
+    let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
+    let rank = open(transport, &scratch.name(), &[("aggio_defer_buffer", "300")]);
+    for k in 0..50 {
+        rank.write(Position::Explicit(30 * k), &[1; 20]);
+        rank.read(Position::Explicit(0), 1);
+        let waiting = rank.file.waiting().expect("it defers");
+        assert!(waiting.claims.is_empty() && waiting.pending.is_empty());
+    }
+    close(&rank);
+}
