@@ -156,10 +156,14 @@ impl Pending {
     /// # Errors
     /// As [`Pending::as_one_write`].
     pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
-        let mut pieces = pieces::ascending(self.all_pieces());
-        if !self.saved.is_empty() {
-            pieces = pieces::chosen(&pieces, &self.saved, choice.again);
-        }
+        let mut pieces = match self.saved.begins_at(choice.again) {
+            // What is saved is not looked at: a rank that reads often by itself would do so each time.
+            Some(position) => pieces::ascending(self.pieces_from(position)),
+            None => {
+                let all = pieces::ascending(self.all_pieces());
+                pieces::chosen(&all, &self.saved, choice.again)
+            }
+        };
         if !choice.without.is_empty() {
             pieces = pieces::outside(&pieces, choice.without);
         }
@@ -189,17 +193,10 @@ impl Pending {
         if self.saved.is_empty() {
             return Ok(std::mem::take(self));
         }
-        for piece in self.all_pieces() {
-            for piece in self.saved.unsaved(piece) {
-                let mut position = piece.position;
-                while position < piece.end() {
-                    let (moment, next) = self.moments.at(position);
-                    let part = piece.part(position, next.min(piece.end()));
-                    let (view, memory) = self.as_write_of(&[part])?;
-                    taken.add(&view, 0, &memory, part.extent.len, moment)?;
-                    position = part.end();
-                }
-            }
+        let unsaved = self.all_pieces().flat_map(|piece| self.saved.unsaved(piece));
+        for (piece, moment) in unsaved.flat_map(|piece| self.moments_of(piece)) {
+            let (view, memory) = self.as_write_of(&[piece])?;
+            taken.add(&view, 0, &memory, piece.extent.len, moment)?;
         }
         Ok(taken)
     }
@@ -244,23 +241,27 @@ impl Pending {
 
     /// Bytes of the file, and when they were written, in the order of the writes.
     pub fn moments(&self) -> impl Iterator<Item = (Extent, Moment)> {
-        self.all_pieces().flat_map(|piece| self.moments_of(piece))
+        let all = self.all_pieces().flat_map(|piece| self.moments_of(piece));
+        all.map(|(piece, moment)| (piece.extent, moment))
     }
 
     /// The same in the order of the file, each byte once: when it was written last.
     pub fn newest_moments(&self) -> impl Iterator<Item = (Extent, Moment)> {
         let pieces = pieces::ascending(self.all_pieces()).into_iter();
-        pieces.flat_map(|piece| self.moments_of(piece))
+        pieces
+            .flat_map(|piece| self.moments_of(piece))
+            .map(|(piece, moment)| (piece.extent, moment))
     }
 
-    fn moments_of(&self, piece: Piece) -> impl Iterator<Item = (Extent, Moment)> {
+    /// The piece in parts of one moment each.
+    fn moments_of(&self, piece: Piece) -> impl Iterator<Item = (Piece, Moment)> {
         let mut position = piece.position;
         std::iter::from_fn(move || {
             (position < piece.end()).then(|| {
                 let (moment, next) = self.moments.at(position);
                 let part = piece.part(position, next.min(piece.end()));
                 position = part.end();
-                (part.extent, moment)
+                (part, moment)
             })
         })
     }
@@ -296,6 +297,16 @@ impl Pending {
 
     fn all_pieces(&self) -> impl Iterator<Item = Piece> {
         self.runs.iter().flat_map(Run::pieces)
+    }
+
+    /// What is kept at `position` and behind it.
+    fn pieces_from(&self, position: u64) -> impl Iterator<Item = Piece> {
+        let behind = |run: &Run| run.position + run.strip.length * run.strip.count <= position;
+        let first = self.runs.partition_point(behind);
+        let pieces = self.runs[first..].iter().flat_map(Run::pieces);
+        pieces.filter(move |piece| piece.end() > position).map(move |piece| {
+            if piece.position < position { piece.part(position, piece.end()) } else { piece }
+        })
     }
 }
 

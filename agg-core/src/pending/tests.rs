@@ -109,3 +109,45 @@ proptest! {
         prop_assert_eq!(pending.touches(last), second.iter().any(Option::is_some));
     }
 }
+
+proptest! {
+    #[test]
+    fn what_is_saved_is_written_once_more_where_that_is_asked_for_only(
+        writes in prop::collection::vec((0..300_u64, 1..20_u64, 0..30_u64, 1..60_usize), 1..12),
+        saved in 0..12_usize,
+        (left_at, left_len, again_at, again_len) in (0..400_u64, 0..60_u64, 0..400_u64, 0..90_u64),
+    ) {
+        let (left, again) = (Extent::new(left_at, left_len), Extent::new(again_at, again_len));
+        let mut pending = Pending::default();
+        // Which write has each byte last, and whether it is in the file.
+        let mut file: Vec<Option<(u8, bool)>> = vec![None; 4000];
+        for (number, (at, length, gap, len)) in writes.iter().enumerate() {
+            let view = strided(*at, *length, *gap);
+            add(&mut pending, &view, 0, &vec![number as u8; *len]);
+            let places = view.extents(0, *len as u64).flat_map(|e| e.offset..e.end());
+            places.for_each(|place| file[place as usize] = Some((number as u8, false)));
+            if number == saved {
+                pending.note_saved(left);
+                for (place, byte) in file.iter_mut().enumerate() {
+                    let stays = left.offset <= place as u64 && (place as u64) < left.end();
+                    *byte = byte.map(|(number, _)| (number, !stays));
+                }
+            }
+        }
+        let unsaved = file.iter().flatten().filter(|(_, saved)| !saved).count() as u64;
+        for again in [&[][..], &[again]] {
+            let choice = Choice { again, ..Choice::default() };
+            let [first, _] = pending.as_two_writes(Extent::default(), &choice).unwrap();
+            let found = written_by(&first, 4000);
+            for (place, byte) in file.iter().enumerate() {
+                let asked = |e: &Extent| e.offset <= place as u64 && (place as u64) < e.end();
+                let wanted = byte.filter(|(_, saved)| !saved || again.iter().any(asked));
+                prop_assert_eq!(found[place], wanted.map(|(number, _)| number), "byte {}", place);
+            }
+        }
+        let taken = pending.take_unsaved().unwrap();
+        let found = written(&taken, 4000);
+        let count = found.iter().flatten().count() as u64;
+        prop_assert_eq!(count, unsaved);
+    }
+}
