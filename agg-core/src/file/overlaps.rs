@@ -20,6 +20,9 @@ mod step {
     pub(super) const LOST: u32 = 2;
 }
 
+/// The answer of a rank that cannot tell, which is no list.
+const UNKNOWN: u8 = 0;
+
 /// Bytes of the file of which one rank decides.
 const SHARE: u64 = 1 << 20;
 
@@ -83,27 +86,30 @@ fn parts(ranges: &[Extent], ranks: usize) -> (Vec<(Extent, usize)>, usize) {
     (parts, total.div_ceil(share) as usize)
 }
 
-/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks.
+/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks. Whatever goes wrong with one
+/// rank, the others are heard.
 async fn gather(
     transport: &dyn Transport,
     tags: &TagBlock,
     written: &[Vec<Written>],
 ) -> Result<Option<Contest>> {
     let (rank, size) = (transport.rank(), transport.size());
-    let mut all: Vec<Vec<Written>> = vec![Vec::new(); size];
+    let (mut all, mut heard) = (vec![Vec::new(); size], Ok(()));
     for distance in 0..size {
         let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
         let message = written.get(to).map(|written| Written::to_bytes(written));
         let expects = rank < written.len();
-        let got = pass(transport, tags.tag(step::WRITTEN), to, from, message, expects).await?;
-        if let Some(bytes) = got {
-            all[from] = Written::from_bytes(&bytes).ok_or_else(|| damaged().with_rank(from))?;
+        let got = pass(transport, tags.tag(step::WRITTEN), to, from, message, expects).await;
+        let read = |bytes: Vec<u8>| Written::from_bytes(&bytes).ok_or_else(damaged);
+        match got.and_then(|bytes| bytes.map(read).transpose()) {
+            Ok(written) => all[from] = written.unwrap_or_default(),
+            Err(error) => heard = heard.and(Err(error.with_rank(from))),
         }
     }
-    Ok((rank < written.len()).then(|| all.into_iter().collect()))
+    heard.map(|()| (rank < written.len()).then(|| all.into_iter().collect()))
 }
 
-/// Gives each rank what it has lost, as the first `count` ranks find.
+/// Gives each rank what it has lost, as the first `count` ranks find. One that cannot tell says so: nobody waits for it.
 async fn return_lost(
     transport: &dyn Transport,
     tags: &TagBlock,
@@ -111,17 +117,24 @@ async fn return_lost(
     count: usize,
 ) -> Result<Vec<Extent>> {
     let (rank, size) = (transport.rank(), transport.size());
-    let found = contest?.map(|contest| contest.lost());
+    let (found, mut heard) = match contest {
+        Ok(contest) => (contest.map(|contest| contest.lost()), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
     let mut lost: Vec<Vec<Extent>> = vec![Vec::new(); count];
     for distance in 0..size {
         let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
-        let message = found.as_ref().map(|found| to_bytes(&found[to]));
-        let got = pass(transport, tags.tag(step::LOST), to, from, message, from < count).await?;
-        if let Some(bytes) = got {
-            lost[from] = from_bytes(&bytes).ok_or_else(|| damaged().with_rank(from))?;
+        let answer = || found.as_ref().map_or_else(|| vec![UNKNOWN], |found| to_bytes(&found[to]));
+        let message = (rank < count).then(answer);
+        let got = pass(transport, tags.tag(step::LOST), to, from, message, from < count).await;
+        let read = |bytes: Vec<u8>| from_bytes(&bytes).ok_or_else(damaged);
+        match got.and_then(|bytes| bytes.map(read).transpose()) {
+            Ok(Some(extents)) => lost[from] = extents,
+            Ok(None) => {}
+            Err(error) => heard = heard.and(Err(error.with_rank(from))),
         }
     }
-    Ok(lost.concat())
+    heard.map(|()| lost.concat())
 }
 
 /// Sends `message` to a rank, if there is one, and receives one if it `expects` it; either may be for this rank itself.
@@ -173,6 +186,52 @@ fn from_bytes(bytes: &[u8]) -> Option<Vec<Extent>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datatype::Datatype;
+    use crate::memory::Memory;
+    use crate::pending::Moment;
+    use crate::tags::Tags;
+    use crate::transport::threads::tests::run;
+    use crate::view::View;
+
+    /// A write of 100 bytes at the beginning of the file.
+    fn kept(moment: Moment) -> Pending {
+        let (mut bytes, mut kept) = ([1; 100], Pending::default());
+        // SAFETY: the bytes are only read, before this function ends.
+        let memory = unsafe { Memory::new(bytes.as_mut_ptr(), Datatype::bytes(100), 1) };
+        kept.add(&View::bytes(), 0, &memory, 100, moment).unwrap();
+        kept
+    }
+
+    #[test]
+    fn a_damaged_message_is_an_error_of_those_who_need_it_and_nobody_waits() {
+        for bad_step in [step::SPANS, step::WRITTEN] {
+            let results = run(3, move |transport| {
+                Box::pin(async move {
+                    let (tags, rank) = (Tags::new(100).next(), transport.rank());
+                    let kept = kept(Moment::of_call(rank as u64 + 1));
+                    if rank != 2 {
+                        return settle(&*transport, &tags, [&Pending::default(), &kept])
+                            .await
+                            .map(drop);
+                    }
+                    let told = Spans::of(2, kept.moments()).to_bytes();
+                    let told = if bad_step == step::SPANS { vec![1, 2, 3] } else { told };
+                    let tag = tags.tag(step::SPANS);
+                    group::allreduce(&*transport, tag, told, |left, _| left.to_vec()).await?;
+                    if bad_step == step::WRITTEN {
+                        let (written, lost) = (tags.tag(step::WRITTEN), tags.tag(step::LOST));
+                        group::send_framed(&*transport, 0, written, b"damaged").await?;
+                        group::recv_framed(&*transport, 0, lost).await?;
+                    }
+                    Ok(())
+                })
+            });
+            for result in &results[..2] {
+                let class = result.as_ref().err().map(Error::class);
+                assert_eq!(class, Some(ErrorClass::Intern), "{bad_step}");
+            }
+        }
+    }
 
     #[test]
     fn ranges_are_divided_among_as_many_ranks_as_they_are_worth() {

@@ -91,9 +91,13 @@ impl<'a> Flight<'a> {
             Some(waiting) if waiting.flying.is_some() => waiting,
             _ => return Ok(()),
         };
-        self.file.write_saved_again(&waiting.pending)?;
+        // All ranks have theirs in the file: whatever becomes of this, that is not written again.
         waiting.flying = None;
-        Ok(())
+        let again = self.file.write_saved_again(&waiting.pending);
+        if again.is_err() {
+            waiting.pending.note_unsaved();
+        }
+        again
     }
 }
 

@@ -179,6 +179,11 @@ impl Pending {
         self.saved = Saved::upto(self.bytes, last);
     }
 
+    /// All bytes are to be written, although some have been: others may have come after them.
+    pub fn note_unsaved(&mut self) {
+        self.saved = Saved::default();
+    }
+
     /// Whether some are in the file.
     pub fn is_saved(&self) -> bool {
         !self.saved.is_empty()

@@ -248,6 +248,40 @@ fn while_a_flush_waits_for_others_a_rank_sees_its_own_bytes_and_newer_ones_stay(
 }
 
 #[test]
+fn newer_bytes_that_cannot_be_stored_after_a_flush_wait_and_older_ones_do_not_come_again() {
+    for number in 1..=5 {
+        let scratch = Scratch::new();
+        let _plan =
+            arrange(&scratch.name(), &format!("op=write,nth={number},errno=ENOSPC")).unwrap();
+        let name = format!("testfs:{}", scratch.name());
+        let late = Arc::new(std::sync::Barrier::new(2));
+        ranks(2, move |transport| {
+            let rank = open_deferring(&transport, &name);
+            rank.write(Position::Explicit(100 * rank.number as i64), &[1; 100]);
+            let mut buffer = vec![0; 200];
+            let reading = if rank.number == 0 {
+                let reading = begin_reading(&rank, &mut buffer);
+                rank.write(Position::Explicit(50), &[9; 10]);
+                // Writes both by itself, if it can.
+                rank.read(Position::Explicit(49), 12);
+                late.wait();
+                reading
+            } else {
+                late.wait();
+                rank.start(Direction::Read, Position::Explicit(0), true, &mut buffer)
+            };
+            let _ = rank.wait(reading);
+            // There is room again, at the latest when each rank has had its error.
+            (0..3).for_each(|_| drop(rank.wait(rank.file.sync())));
+            rank.wait(rank.file.sync()).expect("there is room");
+            close(&rank).unwrap();
+        });
+        let wanted = [&[1; 50][..], &[9; 10], &[1; 140]].concat();
+        assert_eq!(scratch.bytes(), wanted, "request {number} fails");
+    }
+}
+
+#[test]
 fn a_flush_that_never_ends_leaves_everything_waiting() {
     let scratch = Scratch::new();
     let name = scratch.name();
