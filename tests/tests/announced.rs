@@ -16,6 +16,8 @@ use std::sync::{Arc, Barrier, Mutex};
 const RANKS: usize = 3;
 /// Bytes of each rank in each record.
 const PART: usize = 20_000;
+/// How often the ranks synchronise: more often than any plan of these tests lets a write fail.
+const ATTEMPTS: usize = 2 * RANKS + 1;
 
 /// A file of one variable with records, of `RANKS * PART` bytes each.
 fn header() -> (Vec<u8>, Layout) {
@@ -132,71 +134,81 @@ fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
     });
 }
 
-/// Three records are written and synchronised while the first write of rank `failing` fails: what the file announces then, and
-/// how many records are complete.
-fn after_a_failed_flush(
-    failing: usize,
-    created: bool,
-    format: &str,
-    buffering: &str,
-) -> (u64, u64) {
+/// What the file says of its records after a synchronisation.
+type Found = (u64, u64);
+
+/// Three records are written and synchronised so often that it succeeds, while writes fail as
+/// `plan` says: for each attempt that failed, how many records the file announced then, and how many
+/// of them were complete. All ranks hear the same of each attempt.
+fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str) -> Vec<Found> {
     let (directory, (head, layout)) = (Directory::new(), header());
     let path = directory.path().join("file.nc");
     if !created {
         std::fs::write(&path, &head).expect("the directory can be written");
     }
     let plain = path.to_str().expect("text");
-    let plan = format!("op=write,rank={failing},nth=1,errno=ENOSPC");
-    let _plan = arrange(plain, &plan).expect("a plan");
+    let _plan = arrange(plain, plan).expect("a plan");
     let pairs =
         [("aggio_defer", "enable"), ("aggio_format", format), ("romio_cb_write", buffering)];
-    let (found, barrier) = (Mutex::new((0, 0)), Barrier::new(RANKS));
+    let (found, barrier) = (Mutex::new(vec![]), Barrier::new(RANKS));
+    let heard = Mutex::new([0; ATTEMPTS]);
     ranks(|transport| {
         let rank = Rank::open(transport, &format!("testfs:{plain}"), &pairs);
-        if created && rank.transport.rank() == 0 {
+        let is_first = rank.transport.rank() == 0;
+        if created && is_first {
             rank.write(0, &head[..50], false);
             rank.write(50, &head[50..], false);
-        } else if rank.transport.rank() == 0 {
+        } else if is_first {
             rank.read_head(head.len());
         }
         (0..3).for_each(|number| rank.add_record(number, &layout));
-        let failed = rank.wait(rank.file.sync());
-        assert!(failed.is_err(), "everybody hears of it");
-        if rank.transport.rank() == 0 {
-            *found.lock().expect("no rank panicked") = (announced(&path), complete(&path, &layout));
+        for attempt in 0..ATTEMPTS {
+            let failed = rank.wait(rank.file.sync()).is_err();
+            heard.lock().expect("no rank panicked")[attempt] += usize::from(failed);
+            if failed && is_first {
+                let state = (announced(&path), complete(&path, &layout));
+                found.lock().expect("no rank panicked").push(state);
+            }
+            barrier.wait();
         }
-        barrier.wait();
-        // There is room again.
-        rank.wait(rank.file.sync()).expect("what waited is stored now");
         rank.wait(rank.file.clone().close()).expect("it closes");
     });
     assert_eq!((announced(&path), complete(&path, &layout)), (3, 3), "in the end all is there");
     let file = std::fs::read(&path).expect("the file is there");
     assert!(file[12..head.len()] == head[12..], "the header is as it was");
-    found.into_inner().expect("no rank panicked")
+    let found = found.into_inner().expect("no rank panicked");
+    let heard = heard.into_inner().expect("no rank panicked");
+    let (failed, succeeded) = heard.split_at(found.len());
+    assert!(failed.iter().all(|ranks| *ranks == RANKS), "everybody hears of it: {heard:?}");
+    assert!(succeeded.iter().all(|ranks| *ranks == 0), "what waited is stored: {heard:?}");
+    found
 }
 
 #[test]
 fn nothing_is_announced_if_the_data_of_any_rank_are_not_stored() {
     for failing in 0..RANKS {
+        let plan = format!("op=write,rank={failing},nth=1,errno=ENOSPC");
         for created in [false, true] {
-            let (announced, complete) =
-                after_a_failed_flush(failing, created, "automatic", "disable");
-            assert!(
-                announced <= complete,
-                "rank {failing}, created: {created}: {announced} of {complete}"
-            );
-            assert_eq!((announced, complete), (0, 0), "rank {failing}, created: {created}");
+            let found = after_failed_flushes(&plan, created, "automatic", "disable");
+            assert_eq!(found, [(0, 0)], "rank {failing}, created: {created}");
         }
     }
-    let (announced, complete) = after_a_failed_flush(2, false, "bytes", "disable");
-    assert_eq!((announced, complete), (3, 0), "of bytes nobody knows what announces others");
+    let plan = "op=write,rank=2,nth=1,errno=ENOSPC";
+    let found = after_failed_flushes(plan, false, "bytes", "disable");
+    assert_eq!(found, [(3, 0)], "of bytes nobody knows what announces others");
 }
 
+/// Whoever is free writes what the ranks have gathered, so that each rank's first writes fail.
 #[test]
-fn nothing_is_announced_if_an_aggregator_fails() {
-    let (announced, complete) = after_a_failed_flush(0, false, "automatic", "enable");
-    assert!(announced <= complete, "{announced} of {complete}");
+fn nothing_is_announced_if_those_who_write_for_all_fail() {
+    for (times, created) in [(1, false), (1, true), (2, false), (2, true)] {
+        let plan = format!("op=write,nth=1,times={times},errno=ENOSPC");
+        let found = after_failed_flushes(&plan, created, "automatic", "enable");
+        assert!((times..=times * RANKS).contains(&found.len()), "{plan}: {found:?}");
+        assert_eq!(found[0], (0, 0), "{plan}, created: {created}");
+        let is_safe = |(announced, complete): &Found| announced <= complete;
+        assert!(found.iter().all(is_safe), "{plan}, created: {created}: {found:?}");
+    }
 }
 
 #[test]
