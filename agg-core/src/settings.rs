@@ -4,7 +4,7 @@ use crate::complaint::Complaints;
 use crate::hints::yes_or_no;
 use crate::log::Level;
 use crate::pattern::{self, Pattern};
-use crate::rules::Rule;
+use crate::rules::{Mode, Rule};
 use crate::spelling;
 
 pub mod blobs;
@@ -125,8 +125,9 @@ variables! {
     /// New files that match become blob containers: directories in which every writer appends to a log of
     /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not. With `e3sm` a netCDF file
     /// of an MPI program becomes blobs of E3SM-IO when it is closed, one of each node or as many as `blobs=` says;
-    /// with `e3sm-h5` they are HDF5 files. What these cannot express stays a container.
-    AGGIO_BLOB: "PATTERN[:crc|:nocrc][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
+    /// with `e3sm-h5` they are HDF5 files. What these cannot express stays a container. With `close` or `causal`
+    /// writes of programs without MPI wait in the spool until many become one frame, as `AGGIO_POSIX` says of these modes.
+    AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
     /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of the kind of
     /// file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
@@ -191,6 +192,12 @@ const RANK_VARIABLES: &[&str] =
     &["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID"];
 
 impl Settings {
+    /// Whether writes of any file may wait in the spool.
+    pub fn keeps_back(&self) -> bool {
+        let files = self.posix.iter().map(|rule| rule.mode);
+        files.chain(self.blobs.iter().map(|rule| rule.mode)).any(|mode| mode != Mode::Posix)
+    }
+
     /// Reads every variable of the table.
     ///
     /// `variable` looks one up; `names` are the names of all variables there are, among which

@@ -6,14 +6,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// `command` with every new file below `data` a container, if a library is given.
-fn run(mut command: Command, data: &Path, library: Option<&Path>) -> Output {
+/// What follows the pattern of `AGGIO_BLOB`: when writes reach their log.
+const MODES: [&str; 3] = ["", ":close", ":causal"];
+
+/// The library, and the mode that it serves containers in.
+type Served<'a> = (&'a Path, &'a str);
+
+/// `command` with every new file below `data` a container, if it is served; its spool is beside `data`.
+fn run(mut command: Command, data: &Path, served: Option<Served<'_>>) -> Output {
     for name in ["LD_PRELOAD", "AGGIO_TESTS", "AGGIO_LIBRARY", "AGGIO_POSIX", "AGGIO_BLOB"] {
         command.env_remove(name);
     }
-    if let Some(library) = library {
-        command.env("LD_PRELOAD", library);
-        command.env("AGGIO_BLOB", format!("{}/**", data.display()));
+    if let Some((library, mode)) = served {
+        command.env("LD_PRELOAD", library).env("AGGIO_SPOOL", data.with_file_name("spool"));
+        command.env("AGGIO_BLOB", format!("{}/**{mode}", data.display()));
     }
     let output = command.current_dir(data).output();
     output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
@@ -27,15 +33,18 @@ struct Left {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-fn left(command: Command, library: Option<&Path>) -> Left {
+fn left(command: Command, served: Option<Served<'_>>) -> Left {
     let directory = Directory::new();
-    let data = directory.path().join("data");
-    std::fs::create_dir(&data).expect("a directory");
-    let output = run(command, &data, library);
+    let (data, spool) = (directory.path().join("data"), directory.path().join("spool"));
+    for place in [&data, &spool] {
+        std::fs::create_dir(place).expect("a directory");
+    }
+    let output = run(command, &data, served);
+    assert_eq!(std::fs::read_dir(spool).expect("a directory").count(), 0, "a spool is left");
     let text =
         |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&data.display().to_string(), "DATA");
     let mut files = BTreeMap::new();
-    collect(&data, &data, library.is_some(), &mut files);
+    collect(&data, &data, served.is_some(), &mut files);
     Left { printed: text(&output.stdout), complained: text(&output.stderr), files }
 }
 
@@ -78,20 +87,21 @@ fn random_operations_give_what_they_give_on_files() {
             command.args([&seed.to_string(), "400", "."]);
             command
         };
-        let (native, served) = (left(command(), None), left(command(), Some(&library)));
+        let mode = MODES[seed % MODES.len()];
+        let (native, served) = (left(command(), None), left(command(), Some((&library, mode))));
         let (one, other) = (native.printed.lines(), served.printed.lines());
         let difference = one.zip(other).position(|(one, other)| one != other);
-        assert_eq!(difference, None, "seed {seed}: {}", served.complained);
-        assert!(native == served, "seed {seed}: {}", served.complained);
+        assert_eq!(difference, None, "seed {seed}, {mode}: {}", served.complained);
+        assert!(native == served, "seed {seed}, {mode}: {}", served.complained);
     }
 }
 
 /// What random operations on descriptors gave, in an empty directory.
-fn account(seed: usize, cases: usize, library: Option<&Path>) -> String {
+fn account(seed: usize, cases: usize, served: Option<Served<'_>>) -> String {
     let mut command = Command::new(compile_plain("descriptors.c", &[]));
-    let kind = if library.is_some() { "container" } else { "file" };
+    let kind = if served.is_some() { "container" } else { "file" };
     command.args([&seed.to_string(), &cases.to_string(), "50", ".", kind]);
-    let left = left(command, library);
+    let left = left(command, served);
     assert_eq!(left.complained, "", "seed {seed}");
     left.printed
 }
@@ -103,9 +113,12 @@ fn random_operations_on_descriptors_give_what_they_give_on_files() {
     let parts = if factor() == 1 { 1 } else { 4 * factor() };
     for part in 0..parts {
         let seed = 1 + part * 500;
-        let (native, served) = (account(seed, 500, None), account(seed, 500, Some(&library)));
-        if let Some(difference) = first_difference(&native, &served) {
-            panic!("{difference}");
+        let native = account(seed, 500, None);
+        for mode in MODES {
+            let served = account(seed, 500, Some((&library, mode)));
+            if let Some(difference) = first_difference(&native, &served) {
+                panic!("mode {mode}: {difference}");
+            }
         }
     }
 }
@@ -133,22 +146,21 @@ const WAYS: &[(&str, &str)] = &[
 #[test]
 fn no_way_around_read_and_write_gives_wrong_bytes_or_touches_others() {
     let Some(library) = library() else { return };
-    let mut command = Command::new(compile_plain("container_leaks.c", &[]));
-    command.arg("file").arg(compile_plain("helper.c", &["-static"]));
-    let served = left(command, Some(&library));
-    assert_eq!(served.complained, "");
-    assert!(served.files.is_empty(), "{:?} is left", served.files.keys());
     let each = |(error, names): &(&str, &'static str)| -> Vec<(&str, String)> {
         names.split_whitespace().map(|name| (name, (*error).to_owned())).collect()
     };
     let expected: BTreeMap<_, _> = WAYS.iter().flat_map(each).collect();
-    let printed: BTreeMap<&str, String> = served
-        .printed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, result)| (name, result.to_owned()))
-        .collect();
-    assert_eq!(printed, expected);
+    for mode in MODES {
+        let mut command = Command::new(compile_plain("container_leaks.c", &[]));
+        command.arg("file").arg(compile_plain("helper.c", &["-static"]));
+        let served = left(command, Some((&library, mode)));
+        assert_eq!(served.complained, "");
+        assert!(served.files.is_empty(), "{:?} is left", served.files.keys());
+        let lines = served.printed.lines().filter_map(|line| line.split_once(' '));
+        let printed: BTreeMap<&str, String> =
+            lines.map(|(name, result)| (name, result.to_owned())).collect();
+        assert_eq!(printed, expected, "mode {mode}");
+    }
 }
 
 #[test]
@@ -159,7 +171,9 @@ files = [open(f'x{index}', 'w') for index in range(9)]
 print([file.fileno() for file in files])
 for file in files: file.close()
 \"; cat f";
-    let (native, served) = (left(shell(script), None), left(shell(script), Some(&library)));
-    assert_eq!((served.printed, served.complained), (native.printed, native.complained));
-    assert!(native.files == served.files);
+    let native = left(shell(script), None);
+    for mode in MODES {
+        let served = left(shell(script), Some((&library, mode)));
+        assert_eq!(served, native, "mode {mode}");
+    }
 }

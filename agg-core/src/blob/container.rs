@@ -8,6 +8,7 @@ use super::{failed, names};
 use crate::{Error, ErrorClass, Result};
 use std::fs::Permissions;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -145,6 +146,11 @@ impl Container {
     /// Whether this very call made it: then the process may use it as it asked, whatever the mode says.
     pub fn was_made_here(&self) -> bool {
         self.shared.made_here
+    }
+
+    /// The directory that it is, which the container has open.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.shared.dir.file().as_fd()
     }
 
     /// The path under which it was opened.

@@ -2,6 +2,7 @@
 
 use crate::blob::Layout;
 use crate::pattern::{self, Pattern};
+use crate::rules::Mode;
 
 /// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
 const SHARED_MEMORY: &str = "-shm";
@@ -16,6 +17,8 @@ pub struct BlobRule {
     pub layout: Layout,
     /// How many files it becomes; zero for one of each node.
     pub files: u32,
+    /// When writes of programs without MPI reach their log.
+    pub mode: Mode,
 }
 
 /// Reads a list of rules; `false`, and nothing changes, if an option is unknown.
@@ -29,11 +32,14 @@ impl BlobRule {
     fn read(text: &str) -> Option<Self> {
         let mut words = text.split(':').map(str::trim);
         let pattern = Pattern::new(words.next()?);
-        let mut rule = Self { pattern, data_crc: true, layout: Layout::Container, files: 0 };
+        let (layout, mode) = (Layout::Container, Mode::Posix);
+        let mut rule = Self { pattern, data_crc: true, layout, files: 0, mode };
         for word in words {
             match (word, word.strip_prefix("blobs=")) {
                 ("crc", _) => rule.data_crc = true,
                 ("nocrc", _) => rule.data_crc = false,
+                ("causal", _) => rule.mode = Mode::Causal,
+                ("close", _) => rule.mode = Mode::Close,
                 ("e3sm", _) => rule.layout = Layout::E3sm,
                 ("e3sm-h5", _) => rule.layout = Layout::E3smHdf5,
                 (_, Some(number)) => rule.files = number.parse().ok().filter(|files| *files > 0)?,
@@ -43,7 +49,7 @@ impl BlobRule {
         (rule.files == 0 || rule.layout != Layout::Container).then_some(rule)
     }
 
-    /// The rule for a new file `path`, relative to the working directory or absolute. There is none for memory that
+    /// The rule for a file `path`, relative to the working directory or absolute. There is none for memory that
     /// processes share by a file.
     pub fn of<'a>(rules: &'a [BlobRule], path: &str) -> Option<&'a BlobRule> {
         if rules.is_empty() || path.ends_with(SHARED_MEMORY) {
@@ -82,6 +88,14 @@ mod tests {
         assert_eq!(of("a.nc"), Some((Layout::E3sm, 0)));
         assert_eq!(of("a.h5"), Some((Layout::E3smHdf5, 4)));
         assert_eq!(of("a"), Some((Layout::Container, 0)));
+    }
+
+    #[test]
+    fn writes_reach_their_log_when_the_rule_says() {
+        let rules = rules("a:close,b:nocrc:causal,c").expect("good rules");
+        let mode = |path| BlobRule::of(&rules, path).map(|rule| rule.mode);
+        let modes = ["/a", "/b", "/c"].map(mode);
+        assert_eq!(modes, [Mode::Close, Mode::Causal, Mode::Posix].map(Some));
     }
 
     #[test]

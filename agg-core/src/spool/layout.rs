@@ -1,4 +1,4 @@
-//! What a spool file looks like: a head, then slots of one size, each the dirty pieces of one file.
+//! What a spool file looks like: a head, then slots, each the dirty pieces of one file and room for their bytes.
 //!
 //! The file is memory that a process shares with whoever comes after it, on the same machine: numbers
 //! are in the machine's order. Every store leaves it whole: a piece counts when `count` says so.
@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The first bytes of a spool file.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"aggspool");
 /// The form described here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The smallest pages that there are.
+pub const PAGE: usize = 4096;
 /// Bytes before the first slot.
 pub const HEAD: usize = 4096;
 /// Longest name of a file, with its final zero.
@@ -17,10 +19,12 @@ pub const PATH: usize = 4096;
 pub const PIECES: usize = 500;
 /// Bytes of a slot before its data.
 pub const SLOT_HEAD: usize = 20480;
-/// Bytes of data in a slot.
+/// Bytes of data in the slot of a file.
 pub const SLOT_DATA: usize = 256 * 1024;
-/// Bytes of a slot.
-pub const SLOT: usize = SLOT_HEAD + SLOT_DATA;
+/// Bytes of data in the slot of a container, which become one frame.
+pub const FRAME_DATA: usize = 4 * 1024 * 1024;
+/// No slot has more bytes of data.
+pub const MOST_DATA: usize = 1024 * 1024 * 1024;
 
 /// The head of a spool file.
 #[derive(Debug)]
@@ -34,8 +38,6 @@ pub struct Head {
     pub pid: AtomicU32,
     /// When that process started, in clock ticks since boot.
     pub started: AtomicU64,
-    /// Bytes of a slot.
-    pub slot: AtomicU64,
 }
 
 /// A run of dirty bytes.
@@ -58,6 +60,8 @@ pub struct SlotHead {
     pub used: AtomicU32,
     /// How many pieces count.
     pub count: AtomicU32,
+    /// Bytes of data behind this head, whole pages; 0 if there is no slot yet.
+    pub room: AtomicU64,
     /// Device of the file.
     pub device: AtomicU64,
     /// Inode of the file.
@@ -74,4 +78,4 @@ pub struct SlotHead {
 }
 
 const _: () = assert!(size_of::<SlotHead>() <= SLOT_HEAD && size_of::<Head>() <= HEAD);
-const _: () = assert!(SLOT.is_multiple_of(4096));
+const _: () = assert!((SLOT_HEAD | SLOT_DATA | FRAME_DATA).is_multiple_of(PAGE));

@@ -1,7 +1,7 @@
 //! The spool file of this process.
 
 use super::layout::{
-    HEAD, Head, MAGIC, PATH, PIECES, Piece, SLOT, SLOT_DATA, SLOT_HEAD, SlotHead, VERSION,
+    HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
 };
 use crate::Error;
 use std::fs::File;
@@ -18,12 +18,15 @@ pub struct Spool {
     path: PathBuf,
     slots: Vec<Slot>,
     free: Vec<Slot>,
+    /// Where the next slot begins.
+    end: usize,
 }
 
 /// Room for the dirty bytes of one file. A copy is the same room.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     start: NonNull<u8>,
+    room: usize,
 }
 
 // SAFETY: the memory is mapped for the life of the process; who uses it when is the owner's affair.
@@ -44,7 +47,8 @@ impl Spool {
         how.read(true).write(true).create_new(true).mode(0o600);
         let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
         let file = out_of_the_way(file.map_err(failed)?);
-        let spool = Self { file, path: path.clone(), slots: Vec::new(), free: Vec::new() };
+        let (slots, free, end) = (Vec::new(), Vec::new(), HEAD);
+        let spool = Self { file, path: path.clone(), slots, free, end };
         let made = if super::lock_new(&spool.file) { spool.begin() } else { Err(last()) };
         if let Err(error) = made {
             spool.remove();
@@ -63,7 +67,6 @@ impl Spool {
             head.version.store(VERSION, Relaxed);
             head.pid.store(pid, Relaxed);
             head.started.store(super::started(pid).unwrap_or(0), Relaxed);
-            head.slot.store(SLOT as u64, Relaxed);
             head.magic.store(MAGIC, Release);
             libc::munmap(start.as_ptr().cast(), HEAD);
         }
@@ -75,20 +78,25 @@ impl Spool {
         self.file.as_raw_fd()
     }
 
-    /// Room for the file `path`, whose device, inode and [birth](super::born) are given.
+    /// Room for `room` bytes, whole pages, of the file `path`, whose device, inode and [birth](super::born) are given.
     ///
     /// # Errors
     /// If there is no memory for it, or the name is too long to be kept.
-    pub fn slot(&mut self, path: &[u8], identity: [u64; 3]) -> std::io::Result<Slot> {
+    pub fn slot(&mut self, path: &[u8], identity: [u64; 3], room: usize) -> std::io::Result<Slot> {
         if path.len() >= PATH || path.first() != Some(&b'/') {
             return Err(std::io::Error::from_raw_os_error(libc::ENAMETOOLONG));
         }
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
+        if room == 0 || room > MOST_DATA || !room.is_multiple_of(PAGE) {
+            return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let slot = match self.free.iter().position(|slot| slot.room == room) {
+            Some(at) => self.free.swap_remove(at),
             None => {
-                let start = map(&self.file, HEAD + self.slots.len() * SLOT, SLOT)?;
-                self.slots.push(Slot { start });
-                Slot { start }
+                let start = map(&self.file, self.end, SLOT_HEAD + room)?;
+                let slot = Slot { start, room };
+                self.end += slot.len();
+                self.slots.push(slot);
+                slot
             }
         };
         slot.begin(path, identity);
@@ -114,7 +122,7 @@ impl Spool {
     pub unsafe fn disown(self) {
         for slot in &self.slots {
             // SAFETY: the caller's promise.
-            unsafe { libc::munmap(slot.start.as_ptr().cast(), SLOT) };
+            unsafe { libc::munmap(slot.start.as_ptr().cast(), slot.len()) };
         }
     }
 
@@ -129,6 +137,7 @@ impl Slot {
         let head = self.head();
         head.used.store(0, Release);
         head.count.store(0, Release);
+        head.room.store(self.room as u64, Relaxed);
         head.device.store(device, Relaxed);
         head.inode.store(inode, Relaxed);
         head.born.store(born, Relaxed);
@@ -141,6 +150,17 @@ impl Slot {
         head.used.store(1, Release);
     }
 
+    /// Bytes of it in the spool file.
+    fn len(self) -> usize {
+        SLOT_HEAD + self.room
+    }
+
+    /// Bytes of data that fit.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
     /// Its head.
     #[inline]
     pub fn head(&self) -> &'static SlotHead {
@@ -148,10 +168,10 @@ impl Slot {
         unsafe { self.start.cast::<SlotHead>().as_ref() }
     }
 
-    /// The place of its data, [`SLOT_DATA`] bytes.
+    /// The place of its data, [`room`](Slot::room) bytes.
     #[inline]
     pub fn data(&self) -> *mut u8 {
-        // SAFETY: the mapping is `SLOT` bytes long.
+        // SAFETY: the mapping is longer than a head.
         unsafe { self.start.as_ptr().add(SLOT_HEAD) }
     }
 
@@ -164,7 +184,7 @@ impl Slot {
     /// Adds a piece whose bytes are in place already.
     #[inline]
     pub fn push(&self, index: usize, offset: u64, len: usize, place: usize) {
-        debug_assert!(index < PIECES && place + len <= SLOT_DATA);
+        debug_assert!(index < PIECES && place + len <= self.room);
         let piece = self.piece(index);
         piece.offset.store(offset, Relaxed);
         piece.len.store(len as u64, Relaxed);

@@ -1,9 +1,10 @@
 //! Putting into their files what killed processes left in their spool files.
 
 use super::layout::{
-    HEAD, Head, MAGIC, PATH, PIECES, Piece, SLOT, SLOT_DATA, SLOT_HEAD, SlotHead, VERSION,
+    HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
 };
 use super::{is_spool, lock, started};
+use crate::blob::{Container, is_container};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::fs::File;
 use std::mem::offset_of;
@@ -103,21 +104,37 @@ fn each_slot(file: &File, with: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
         return Ok(());
     }
     file.read_exact_at(&mut head[..HEAD], 0).map_err(failed)?;
-    let (version, slot) =
-        (word32(&head, offset_of!(Head, version)), word(&head, offset_of!(Head, slot)));
-    if version != VERSION || slot != SLOT as u64 {
-        let text = format!("version {version} with slots of {slot} bytes is not known here");
+    let version = word32(&head, offset_of!(Head, version));
+    if version != VERSION {
+        let text = format!("version {version} of spool files is not known here");
         return Err(Error::new(ErrorClass::UnsupportedOperation, text));
     }
     let mut place = HEAD as u64;
-    while place + SLOT as u64 <= len {
+    while place + SLOT_HEAD as u64 <= len {
         file.read_exact_at(&mut head, place).map_err(failed)?;
-        if word32(&head, offset_of!(SlotHead, used)) == 1 {
-            with(&head, place + SLOT_HEAD as u64);
+        let data = place + SLOT_HEAD as u64;
+        let is_used = word32(&head, offset_of!(SlotHead, used)) == 1;
+        let room = room_of(&head, data, len)?;
+        if is_used {
+            with(&head, data);
+        } else if room == 0 {
+            // Its owner died before it was one, and no other follows.
+            break;
         }
-        place += SLOT as u64;
+        place = data + room;
     }
     Ok(())
+}
+
+/// Bytes of data of a slot whose data begin at `data` of a spool file of `len` bytes.
+fn room_of(head: &[u8], data: u64, len: u64) -> Result<u64> {
+    let room = word(head, offset_of!(SlotHead, room));
+    let whole = room <= MOST_DATA as u64 && room.is_multiple_of(PAGE as u64) && data + room <= len;
+    if !whole {
+        let text = format!("a slot of the spool file has {room} bytes of data at {data} of {len}");
+        return Err(Error::new(ErrorClass::Io, text));
+    }
+    Ok(room)
 }
 
 /// Writes the pieces of one slot; how many bytes.
@@ -128,35 +145,71 @@ fn store(spool: &File, head: &[u8], data: u64, path: &Path) -> Result<u64> {
     }
     let named = |error: Error| error.with_path(&path.display().to_string());
     let target = open_target(head, path).map_err(named)?;
-    let mut bytes = 0;
+    let (mut pieces, mut room) = (Vec::new(), word(head, offset_of!(SlotHead, room)));
     for index in 0..count {
         let (extent, place) = piece(head, index).map_err(named)?;
+        room = room.checked_sub(extent.len).ok_or_else(|| {
+            let text = format!("piece {index} of the spool file: more bytes than there is room");
+            named(Error::new(ErrorClass::Io, text))
+        })?;
         let mut run = vec![0; extent.len as usize];
         let read = spool.read_exact_at(&mut run, data + place);
-        let written = read.and_then(|()| target.write_all_at(&run, extent.offset));
-        written.map_err(|error| named(Error::os("pwrite", &error).with_extent(extent)))?;
-        bytes += extent.len;
+        read.map_err(|error| named(Error::os("pread", &error)))?;
+        pieces.push((extent.offset, run));
     }
-    Ok(bytes)
+    target.write(&pieces).map_err(named)?;
+    Ok(pieces.iter().map(|(_, run)| run.len() as u64).sum())
 }
 
-/// The file whose bytes they are: of the same name, and the same inode still.
-fn open_target(head: &[u8], path: &Path) -> Result<File> {
+/// What the bytes of a slot are written to.
+enum Target {
+    File(File),
+    Container(Container),
+}
+
+impl Target {
+    /// Writes pieces, of which later ones cover earlier ones.
+    fn write(self, pieces: &[(u64, Vec<u8>)]) -> Result<()> {
+        match self {
+            Target::File(file) => {
+                for (offset, run) in pieces {
+                    let extent = Extent::new(*offset, run.len() as u64);
+                    let written = file.write_all_at(run, *offset);
+                    written.map_err(|error| Error::os("pwrite", &error).with_extent(extent))?;
+                }
+                Ok(())
+            }
+            Target::Container(container) => {
+                let writer = container.writer()?;
+                let pieces: Vec<_> = pieces.iter().map(|(at, run)| (*at, &run[..])).collect();
+                writer.write_pieces(&pieces)?;
+                writer.close()
+            }
+        }
+    }
+}
+
+/// The file or container whose bytes they are: of the same name, and the same inode still.
+fn open_target(head: &[u8], path: &Path) -> Result<Target> {
+    let is_dir = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
     let mut how = File::options();
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let file = how.write(true).custom_flags(flags).open(path);
+    let kind = if is_dir { libc::O_DIRECTORY } else { 0 };
+    let file = how.read(is_dir).write(!is_dir).custom_flags(flags | kind).open(path);
     let file = file.map_err(|error| Error::os("open", &error))?;
     let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
-    let (device, inode) =
-        (word(head, offset_of!(SlotHead, device)), word(head, offset_of!(SlotHead, inode)));
-    let born = word(head, offset_of!(SlotHead, born));
-    let same =
-        facts.dev() == device && facts.ino() == inode && super::born(file.as_raw_fd()) == born;
-    if !facts.is_file() || !same {
-        let text = "another file has the name of the one that was written";
-        return Err(Error::new(ErrorClass::NoSuchFile, text));
+    let field = |at| word(head, at);
+    let known = [offset_of!(SlotHead, device), offset_of!(SlotHead, inode)].map(field);
+    let same = [facts.dev(), facts.ino()] == known
+        && super::born(file.as_raw_fd()) == field(offset_of!(SlotHead, born));
+    match (same, is_dir && is_container(path)) {
+        (true, true) => Container::open(path).map(Target::Container),
+        (true, false) if facts.is_file() => Ok(Target::File(file)),
+        _ => {
+            let text = "another file has the name of the one that was written";
+            Err(Error::new(ErrorClass::NoSuchFile, text))
+        }
     }
-    Ok(file)
 }
 
 /// Piece `index`: where it belongs, and where it is in the data.
@@ -169,7 +222,8 @@ fn piece(head: &[u8], index: usize) -> Result<(Extent, u64)> {
     let field = |offset| word(head, at + offset);
     let (offset, len) = (field(offset_of!(Piece, offset)), field(offset_of!(Piece, len)));
     let place = field(offset_of!(Piece, place));
-    let inside = place.checked_add(len).is_some_and(|end| end <= SLOT_DATA as u64);
+    let room = word(head, offset_of!(SlotHead, room));
+    let inside = place.checked_add(len).is_some_and(|end| end <= room);
     if !inside || offset.checked_add(len).is_none_or(|end| i64::try_from(end).is_err()) {
         return Err(damaged(format!("piece {index} of the spool file: {len} bytes at {place}")));
     }
@@ -197,6 +251,7 @@ fn word32(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::Spool;
+    use super::super::layout::SLOT_DATA;
     use super::*;
 
     /// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
@@ -210,7 +265,7 @@ mod tests {
         let facts = file.metadata().unwrap();
         let mut spool = Spool::create(&directory).unwrap();
         let identity = [facts.dev(), facts.ino(), super::super::born(file.as_raw_fd())];
-        let slot = spool.slot(path.as_os_str().as_bytes(), identity).unwrap();
+        let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
         // SAFETY: the slot has room for five bytes.
         unsafe { slot.data().copy_from(b"abcde".as_ptr(), 5) };
         slot.push(0, 2, 3, 0);
@@ -298,6 +353,8 @@ mod tests {
             (pieces + offset_of!(Piece, offset), u64::MAX - 1),
             (count, 0xffff_ffff),
             (offset_of!(Head, version), 99),
+            (HEAD + offset_of!(SlotHead, room), 4095),
+            (HEAD + offset_of!(SlotHead, room), u64::MAX),
             (HEAD + offset_of!(SlotHead, inode), 1),
             (HEAD + offset_of!(SlotHead, born), 1),
             (HEAD + offset_of!(SlotHead, path_len), u64::MAX),

@@ -24,7 +24,7 @@ pub fn before() {
     let _errno = errno::Keep::new();
     ahead::forget_all();
     let _inside = Inside::enter();
-    if config::get().settings.posix.iter().any(|rule| rule.mode != Mode::Posix) {
+    if config::get().settings.keeps_back() {
         spool::recover();
     }
 }
@@ -166,7 +166,7 @@ fn end(registry: &mut files::Registry, file: &'static File, description: &'stati
     if registry.forget(description, file) {
         // SAFETY: the caller holds the lock.
         let held = unsafe { file.held() };
-        report::tell(held);
+        report::tell(&held.path, held.mode, &held.counts);
         if let Some(slot) = held.slot.take() {
             spool::give_back(slot);
         }

@@ -21,6 +21,7 @@ pub extern "C" fn before_fork() {
     if !state::active() {
         return;
     }
+    containers::store_kept(|_| true);
     let Some(registry) = files::hold_registry() else { return };
     HOLDING.store(true, Relaxed);
     for file in &registry.files {
@@ -56,6 +57,7 @@ pub extern "C" fn in_child() {
         state::forget_owner();
         spool::disown();
         containers::in_child();
+        state::forget_dirty();
     }
 }
 
@@ -142,7 +144,7 @@ fn finish(file: &'static File, held: &mut files::Held) {
     }
     settle::give_back(held);
     if !std::mem::replace(&mut held.told, true) {
-        report::tell(held);
+        report::tell(&held.path, held.mode, &held.counts);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The line of `AGGIO_REPORT` about a file that a program used without MPI.
 
-use super::files::{Counts, Held};
+use super::files::Counts;
 use super::reason::Reason;
 use super::state::Inside;
 use crate::config;
@@ -9,13 +9,13 @@ use agg_core::rules::Mode;
 use agg_core::settings::Report;
 
 /// Tells what happened to a file that is closed now.
-pub fn tell(held: &Held) {
+pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
     let _inside = Inside::enter();
-    let path = String::from_utf8_lossy(&held.path);
+    let path = String::from_utf8_lossy(path);
     match config::get().settings.report {
         Report::Off => {}
-        Report::Line => log::report(format_args!("{}", line(&path, held.mode, &held.counts))),
-        Report::Json => log::report(format_args!("{}", json(&path, held.mode, &held.counts))),
+        Report::Line => log::report(format_args!("{}", line(&path, mode, counts))),
+        Report::Json => log::report(format_args!("{}", json(&path, mode, counts))),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::files::{self, Access, Description, File, Held};
 use super::reason::Reason;
 use super::symbols::next;
-use super::{descriptors, dirty, errno, late, spool, state};
+use super::{containers, descriptors, dirty, errno, late, spool, state};
 use agg_core::rules::Mode;
 use libc::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -90,8 +90,14 @@ pub fn drained(fd: c_int) -> Result<(), c_int> {
     dirty::drain(file, access.held())
 }
 
+/// Calls `with` for every open file, locked, and stores what waits of containers.
+pub fn each(with: impl FnMut(&'static File, &mut Held)) {
+    each_file(with);
+    containers::store_kept(|_| true);
+}
+
 /// Calls `with` for every open file, locked.
-pub fn each(mut with: impl FnMut(&'static File, &mut Held)) {
+fn each_file(mut with: impl FnMut(&'static File, &mut Held)) {
     files::registry(|registry| {
         for file in &registry.files {
             if let Some(_guard) = file.lock() {
@@ -125,6 +131,7 @@ pub fn each_at_the_end(mut with: impl FnMut(&'static File, &mut Held)) {
 pub fn all() {
     if state::any_dirty() {
         drain_each(|_| true);
+        containers::store_kept(|_| true);
     }
 }
 
@@ -132,8 +139,14 @@ pub fn all() {
 #[inline]
 pub fn causal() {
     if state::CAUSAL.load(Relaxed) != 0 {
-        drain_each(|held| held.mode == Mode::Causal);
+        causal_files();
+        containers::store_kept(|mode| mode == Mode::Causal);
     }
+}
+
+/// The same, but for containers.
+pub fn causal_files() {
+    drain_each(|held| held.mode == Mode::Causal);
 }
 
 #[cold]
@@ -142,7 +155,7 @@ fn drain_each(which: impl Fn(&Held) -> bool) {
     if state::Inside::is() {
         return;
     }
-    each(|file, held| {
+    each_file(|file, held| {
         if which(held) {
             drain_quietly(file, held);
         }

@@ -27,9 +27,9 @@ fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
     Some(work(unsafe { &mut *OWN.spool.get() }))
 }
 
-/// Room for the file that `fd` is open on, of this name, device and inode; `None`, after a word to the user, if there is
-/// none.
-pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2]) -> Option<Slot> {
+/// Room for `room` bytes of the file that `fd` is open on, of this name, device and inode; `None`, after a word to the
+/// user, if there is none.
+pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], room: usize) -> Option<Slot> {
     let (_inside, _errno) = (Inside::enter(), Keep::new());
     with(|own| {
         if own.is_none() {
@@ -41,13 +41,13 @@ pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2]) -> Option<Slot> {
                 Err(error) => complain(&error.to_string()),
             }
         }
-        let slot = own.as_mut()?.slot(path, [device, inode, spool::born(fd)]);
+        let slot = own.as_mut()?.slot(path, [device, inode, spool::born(fd)], room);
         slot.map_err(|error| complain(&error.to_string())).ok()
     })?
 }
 
 fn complain(what: &str) {
-    let text = format!("small writes to files of AGGIO_POSIX are not kept back: {what}");
+    let text = format!("small writes are not kept back: {what}");
     log::once(Level::Warn, &text);
 }
 

@@ -14,9 +14,9 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The process has a ring or a queue of requests: which files they are for cannot be seen.
 pub static RING: AtomicBool = AtomicBool::new(false);
-/// Files with dirty bytes.
+/// Files and containers with dirty bytes.
 pub static DIRTY: AtomicUsize = AtomicUsize::new(0);
-/// Of these, files of mode causal.
+/// Of these, those of mode causal.
 pub static CAUSAL: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of some file may have been read ahead.
 pub static AHEAD: AtomicBool = AtomicBool::new(false);
@@ -41,6 +41,12 @@ pub fn has_containers() -> bool {
 #[inline(always)]
 pub fn any_dirty() -> bool {
     DIRTY.load(Relaxed) != 0
+}
+
+/// In a child after `fork`: what is dirty is the parent's.
+pub fn forget_dirty() {
+    DIRTY.store(0, Relaxed);
+    CAUSAL.store(0, Relaxed);
 }
 
 /// From now on nothing is kept back.

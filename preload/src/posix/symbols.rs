@@ -341,25 +341,25 @@ table! {
     // Writing.
     out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
         = { data::write(fd, data, len) }
-        container { settle::causal(); containers::write(fd, data, len) };
+        container { containers::write(fd, data, len) };
     out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = { data::writev(fd, vectors, count) }
-        container { settle::causal(); containers::writev(fd, vectors, count) };
+        container { containers::writev(fd, vectors, count) };
     out [pwrite pwrite64 __pwrite64] (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
         = { data::pwrite(fd, data, len, offset) }
-        container { settle::causal(); containers::pwrite(fd, data, len, offset) };
+        container { containers::pwrite(fd, data, len, offset) };
     out [pwritev pwritev64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
         = { data::pwritev(fd, vectors, count, offset) }
-        container { settle::causal(); containers::pwritev(fd, vectors, count, offset) };
+        container { containers::pwritev(fd, vectors, count, offset) };
     out [pwritev2 pwritev64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
         container { containers::pwritev2(fd, vectors, count, offset, flags) };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
         = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) }
-        container { settle::causal(); containers::print(fd, format, arguments) };
+        container { containers::print(fd, format, arguments) };
     out [__vdprintf_chk] (fd: c_int, flag: c_int, format: *const c_char, arguments: Any) -> c_int
         = { causal::before_printing(fd); next::__vdprintf_chk(fd, flag, format, arguments) }
-        container { settle::causal(); containers::print(fd, format, arguments) };
+        container { containers::print(fd, format, arguments) };
 
     // Positions, sizes, facts.
     fd [lseek lseek64 __lseek] (fd: c_int, offset: off64_t, whence: c_int) -> off64_t

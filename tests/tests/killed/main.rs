@@ -75,6 +75,18 @@ fn so_does_the_container_of_an_ordinary_program_all_of_which_is_killed() {
 }
 
 #[test]
+fn so_does_the_spool_of_a_container_in_mode_close() {
+    let Some(writers) = ordinary("AGGIO_BLOB", ":close") else { return };
+    at_every_call(&writers, false);
+}
+
+#[test]
+fn so_does_the_spool_of_a_container_in_mode_causal() {
+    let Some(writers) = ordinary("AGGIO_BLOB", ":causal") else { return };
+    at_every_call(&writers, true);
+}
+
+#[test]
 fn so_does_the_spool_of_a_file_in_mode_close() {
     let Some(writers) = ordinary("AGGIO_POSIX", ":close") else { return };
     at_every_call(&writers, false);

@@ -16,6 +16,8 @@ fn writers(how: usize) -> Option<Writers> {
         2 => ordinary("AGGIO_BLOB", ":nocrc"),
         3 => ordinary("AGGIO_POSIX", ":close"),
         4 => ordinary("AGGIO_POSIX", ":causal"),
+        5 => ordinary("AGGIO_BLOB", ":close"),
+        6 => ordinary("AGGIO_BLOB", ":nocrc:causal"),
         _ => ordinary("AGGIO_POSIX", ":posix"),
     }
 }
@@ -44,7 +46,7 @@ proptest! {
 
     #[test]
     fn any_job_killed_anywhere_leaves_what_was_acknowledged(
-        how in 0..6_usize,
+        how in 0..8_usize,
         records in records(),
         part in 0.0..1.0,
         all: bool,

@@ -2,9 +2,9 @@
 
 use super::super::symbols::next;
 use super::super::{errno, reach};
-use super::placeholder;
 use super::table::{self, Open, Source, State};
 use super::told;
+use super::{kept, placeholder};
 use agg_core::Extent;
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 
@@ -97,9 +97,16 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
     if len == 0 {
         return Ok(0);
     }
+    kept::before_write(open);
     let appends = placeholder::status(fd) & libc::O_APPEND != 0;
     let place_of_data = (!appends).then_some(start);
     let end = open.locked(|open, state| {
+        // What the standard streams write is seen at once, as from the kernel.
+        if let Some(start) = place_of_data.filter(|_| fd > libc::STDERR_FILENO)
+            && state.keep(open, buffers, start)?
+        {
+            return Ok(start + len as u64);
+        }
         let end = store(state, buffers, place_of_data, len as u64)?;
         if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
     })?;

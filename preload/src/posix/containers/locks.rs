@@ -9,7 +9,7 @@ use super::super::lock::Lock;
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::table::{self, Open};
-use super::{data, placeholder};
+use super::{data, kept, placeholder};
 use agg_core::blob::LOCKS_FROM;
 use libc::{c_int, off64_t};
 use std::cell::UnsafeCell;
@@ -168,6 +168,7 @@ pub(super) fn in_child() {
 /// `flock`.
 pub fn flock(fd: c_int, operation: c_int) -> c_int {
     let Some(open) = table::get(fd) else { return errno::fail(libc::EBADF) as c_int };
+    kept::store_of(open);
     match of_description(fd, open, true) {
         // SAFETY: plain numbers.
         Ok(locks) => unsafe { next::flock(locks, operation) },
@@ -242,6 +243,7 @@ fn change(
     } else if !process && lock.l_pid != 0 {
         return Err(libc::EINVAL);
     }
+    kept::store_of(open);
     let first = start(fd, lock)?;
     let mut meant = description(c_int::from(lock.l_type));
     meant.l_start = first.checked_add(LOCKS_FROM).ok_or(libc::EOVERFLOW)?;

@@ -9,6 +9,7 @@
 //! facts        what `stat` tells        change   sizes, modes, synchronising
 //! names        calls with names         stream   streams of the C library
 //! kinds        what directories and `access` tell of one   further    what only sets lack
+//! kept         writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
 //! set          sets, which can only be read
 //! numbers      calls by their numbers  mapped   shared mappings, which are copies
@@ -21,6 +22,7 @@ mod change;
 mod data;
 mod facts;
 mod further;
+mod kept;
 mod kinds;
 mod locks;
 mod mapped;
@@ -47,6 +49,7 @@ pub use data::{
 };
 pub use facts::fstat;
 pub use further::{attribute, attributes, change_attribute, link, reopened};
+pub use kept::store_kept;
 pub use kinds::{access, is_no_directory, readdir};
 pub use locks::{flock, lockf};
 pub use mapped::{forget_copies, has_copies};

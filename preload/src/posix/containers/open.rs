@@ -2,10 +2,10 @@
 
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
-use super::super::{errno, reach};
+use super::super::{errno, reach, spool};
 use super::names::is_of_a_directory;
 use super::table::{self, Held, Open};
-use super::{locks, number, placeholder, set, standard};
+use super::{kept, locks, number, placeholder, set, standard};
 use crate::config;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Container, Create, Layout, is_container};
@@ -127,6 +127,10 @@ fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Cont
         Ok(facts) if facts.is_dir() && is_container(path) => {
             if creates && exclusive {
                 return Some(Err(libc::EEXIST));
+            }
+            // What a killed writer has left must not come after what follows.
+            if config::get().settings.keeps_back() {
+                spool::recover();
             }
             Some(Container::open(path).map_err(|error| number(&error)))
         }
@@ -254,6 +258,8 @@ pub fn forget(fd: c_int) -> Result<(), c_int> {
     let open = table::get(fd);
     let last = table::set(fd, None);
     if let Some(open) = open {
+        // Before its locks end, after which others may look.
+        kept::store_of(open);
         locks::closed(open, last.is_some());
     }
     let Some(last) = last else { return Ok(()) };
@@ -355,5 +361,6 @@ pub fn in_child() {
     for (_, open) in table::all() {
         open.disown();
     }
+    kept::in_child();
     locks::in_child();
 }

@@ -2,17 +2,23 @@
 
 use super::super::lock::Lock;
 use super::super::state::Inside;
+use super::kept::{self, Kept};
 use super::number;
 use super::placeholder::STATUS;
 use super::set::OpenSet;
+use crate::config;
 use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
 use agg_core::driver::blob::remakes;
+use agg_core::rules::Mode;
+use agg_core::settings::blobs::BlobRule;
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire,
+};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 
 /// Descriptors from this number on are never ours.
@@ -33,6 +39,10 @@ pub(super) struct Open {
     pub(super) flags: c_int,
     /// The descriptor that holds its locks; -1 as long as it never had any.
     pub(super) locks: AtomicI32,
+    /// When its writes reach the log.
+    pub(super) mode: Mode,
+    /// Whether any of them waits.
+    waiting: &'static AtomicBool,
     references: AtomicUsize,
     lock: Lock,
     state: UnsafeCell<State>,
@@ -70,6 +80,7 @@ pub(super) struct State {
     presence: Option<Presence>,
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
+    kept: Kept,
     /// Where it is since this process removed its name: it goes with the last descriptor.
     pub(super) removed: Option<PathBuf>,
     /// Its name was removed by this process, or by its parent before this one was made.
@@ -99,6 +110,8 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 
 /// Says that `fd` belongs to a new description.
 pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64)), flags: c_int) {
+    let mode = mode_of(&path);
+    let waiting: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let presence = match (&held, path.to_str()) {
         // Who cannot have it uses the container like one that somebody removes.
         (Held::Container(container), Some(name)) if remakes(name) => {
@@ -106,18 +119,33 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
         }
         _ => None,
     };
-    let (reader, writer, removed) = (None, None, None);
-    let state = State { held: Some(held), presence, reader, writer, removed, nameless: false };
+    let state = State {
+        held: Some(held),
+        presence,
+        reader: None,
+        writer: None,
+        kept: Kept::new(mode, waiting),
+        removed: None,
+        nameless: false,
+    };
     let open = Box::leak(Box::new(Open {
         path,
         identity,
         flags: flags & !STATUS,
         locks: AtomicI32::new(-1),
+        mode,
+        waiting,
         references: AtomicUsize::new(0),
         lock: Lock::new(),
         state: UnsafeCell::new(state),
     }));
     set(fd, Some(open));
+}
+
+/// When writes to the container `path` reach its log.
+fn mode_of(path: &Path) -> Mode {
+    let rules = &config::get().settings.blobs;
+    BlobRule::of(rules, &path.to_string_lossy()).map_or(Mode::Posix, |rule| rule.mode)
 }
 
 /// Device and inode of the directory `path`.
@@ -160,10 +188,27 @@ impl Open {
         &self,
         act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
     ) -> Result<T, c_int> {
+        kept::store_beside(self)?;
+        self.alone(act)
+    }
+
+    /// As [`locked`](Open::locked), whatever waits of the same container elsewhere.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn alone<T>(
+        &self,
+        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+    ) -> Result<T, c_int> {
         let _inside = Inside::enter();
         let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
         // SAFETY: the lock is held.
         act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+    }
+
+    /// Whether any of its writes waits.
+    pub(super) fn waits(&self) -> bool {
+        self.waiting.load(Relaxed)
     }
 
     fn access(&self) -> c_int {
@@ -200,6 +245,7 @@ impl Open {
         // What they have open is left open: closing it would say that the parent does not write any more.
         std::mem::forget(state.reader.take());
         std::mem::forget(state.writer.take());
+        state.kept.disown();
         state.removed = None;
     }
 }
@@ -244,11 +290,13 @@ impl State {
     /// # Errors
     /// `EROFS` if it is a set.
     pub(super) fn container(&mut self) -> agg_core::Result<&Container> {
+        self.store_kept()?;
         container(&mut self.held)
     }
 
     /// What `stat` tells.
     pub(super) fn attributes(&mut self) -> agg_core::Result<Attributes> {
+        self.store_kept()?;
         match open(&mut self.held)? {
             Held::Container(container) => container.attributes(),
             Held::Set(set) => set.attributes(),
@@ -275,6 +323,7 @@ impl State {
 
     /// Where bytes are read; what was written until now is known there.
     pub(super) fn source(&mut self) -> agg_core::Result<Source<'_>> {
+        self.store_kept()?;
         match open(&mut self.held)? {
             Held::Set(set) => Ok(Source::Set(set)),
             Held::Container(container) => Ok(Source::Container(match &mut self.reader {
@@ -292,14 +341,52 @@ impl State {
     /// # Errors
     /// `EROFS` if it is a set.
     pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
+        self.store_kept()?;
+        self.log()
+    }
+
+    /// The log, whatever waits to be written to it.
+    fn log(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
             none => Ok(none.insert(Box::new(container(&mut self.held)?.writer()?))),
         }
     }
 
+    /// Lets a write wait, if it may; whether it does.
+    ///
+    /// # Errors
+    /// If there is no room for it and what waits already cannot be stored; then nothing of it was taken.
+    pub(super) fn keep(
+        &mut self,
+        open: &Open,
+        buffers: &[&[u8]],
+        start: u64,
+    ) -> agg_core::Result<bool> {
+        let len = buffers.iter().map(|buffer| buffer.len()).sum();
+        if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless {
+            return Ok(false);
+        }
+        // Who may not write hears of it now.
+        self.log()?;
+        if !self.kept.has_room(start, len) {
+            self.store_kept()?;
+        }
+        let container = container(&mut self.held)?;
+        Ok(self.kept.take((container, open.identity), buffers, start))
+    }
+
+    /// Stores what waits.
+    ///
+    /// # Errors
+    /// If it cannot be stored; it waits still.
+    pub(super) fn store_kept(&mut self) -> agg_core::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), |writer| self.kept.store(writer))
+    }
+
     /// Bytes of the file.
     pub(super) fn size(&mut self) -> agg_core::Result<u64> {
+        self.store_kept()?;
         match &self.writer {
             Some(writer) => writer.size(),
             None => self.source()?.size(),
@@ -308,13 +395,22 @@ impl State {
 
     /// Synchronises what this process wrote.
     pub(super) fn sync(&mut self) -> agg_core::Result<()> {
+        self.store_kept()?;
         self.writer.as_ref().map_or(Ok(()), |writer| writer.sync())
     }
 
     /// Ends the log of this process; another write would begin a new one.
     pub(super) fn end(&mut self) -> agg_core::Result<()> {
+        let stored = self.store_kept();
+        if let Some(Held::Container(container)) = &self.held {
+            if let (Err(error), Some(writer)) = (&stored, &self.writer) {
+                self.kept.give_up(writer, container, error);
+            }
+            self.kept.report(container);
+        }
         self.reader = None;
-        self.writer.take().map_or(Ok(()), |writer| writer.close())
+        let closed = self.writer.take().map_or(Ok(()), |writer| writer.close());
+        stored.and(closed)
     }
 
     /// Ends everything: there is no descriptor any more.

@@ -99,4 +99,6 @@ pub(super) const SLOW: &[Case] = &[
         count: 64,
         ..by_turns("by turns into a container, beside one file", "crc", false, 20.0)
     },
+    Case { count: 64, ..by_turns("the same, and writes wait (close)", "crc:close", false, 20.0) },
+    Case { count: 1024, ..by_turns("the same, more records", "crc:close", false, 20.0) },
 ];
