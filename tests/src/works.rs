@@ -21,8 +21,8 @@ pub enum Mode {
     Causal,
     /// `AGGIO_POSIX`, mode posix.
     Posix,
-    /// Every new file is a container (`AGGIO_BLOB`).
-    Container,
+    /// Every new file is a container (`AGGIO_BLOB`), with this behind the pattern.
+    Container(&'static str),
     /// A mount shows containers, and makes new files containers; nothing is preloaded.
     View,
 }
@@ -34,7 +34,9 @@ pub const MODES: &[Mode] = &[
     Mode::Close,
     Mode::Causal,
     Mode::Posix,
-    Mode::Container,
+    Mode::Container(""),
+    Mode::Container(":close"),
+    Mode::Container(":causal"),
     Mode::View,
 ];
 
@@ -143,7 +145,7 @@ pub fn run(work: &str, mode: Mode) -> Option<Left> {
         mount.end();
         check(&backing, &mut files, mode);
     }
-    if mode == Mode::Container {
+    if matches!(mode, Mode::Container(_)) {
         check(&data, &mut files.clone(), mode);
     }
     let spool = directory.path().join("spool");
@@ -164,22 +166,22 @@ fn prepare(command: &mut Command, mode: Mode, data: &Path, directory: &Path) {
     command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
     command.env("WORKS", folder).env("PYTHONDONTWRITEBYTECODE", "1");
     let everything = format!("{}/**", data.display());
+    let spool = directory.join("spool");
     let rule = match mode {
         Mode::Native | Mode::View => return,
         Mode::Loaded => None,
         Mode::Close => Some("close"),
         Mode::Causal => Some("causal"),
         Mode::Posix => Some("posix"),
-        Mode::Container => {
-            command.env("AGGIO_BLOB", &everything);
+        Mode::Container(how) => {
+            command.env("AGGIO_BLOB", format!("{everything}{how}"));
             None
         }
     };
-    command.env("LD_PRELOAD", library);
+    std::fs::create_dir(&spool).expect("the spool directory");
+    command.env("LD_PRELOAD", library).env("AGGIO_SPOOL", spool);
     if let Some(rule) = rule {
-        let spool = directory.join("spool");
-        std::fs::create_dir(&spool).expect("the spool directory");
-        command.env("AGGIO_SPOOL", spool).env("AGGIO_POSIX", format!("{everything}:{rule}"));
+        command.env("AGGIO_POSIX", format!("{everything}:{rule}"));
     }
 }
 
