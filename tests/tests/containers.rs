@@ -3,6 +3,7 @@
 use agg_core::blob::{Container, is_container};
 use aggio_tests::{Directory, compile_plain, factor, first_difference, library, repository};
 use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -175,5 +176,49 @@ for file in files: file.close()
     for mode in MODES {
         let served = left(shell(script), Some((&library, mode)));
         assert_eq!(served, native, "mode {mode}");
+    }
+}
+
+/// A list that files of a directory inherit: user 1234 may do everything, others nothing. Then a file that root has
+/// written is used by 1234 and by 4321, who say what they could do.
+const LISTED: &str = r#"
+chmod 755 . ..
+python3 -c "
+import os, struct
+nobody = 0xffffffff
+entries = [(1, 7, nobody), (2, 7, 1234), (4, 0, nobody), (16, 7, nobody), (32, 0, nobody)]
+packed = b''.join(struct.pack('<HHI', *entry) for entry in entries)
+os.setxattr('.', 'system.posix_acl_default', struct.pack('<I', 2) + packed)
+" 2> /dev/null || { echo unsupported; exit; }
+umask 022
+echo root > f
+for user in 1234 4321; do
+    setpriv --reuid=$user --regid=$user --clear-groups /bin/bash -c '
+        cat f; echo $?; echo more >> f; echo $?; test -r f; echo $?; test -w f; echo $?; test -x f; echo $?
+    ' 2> /dev/null
+done
+stat -c '%a %u %g %s' f
+cat f
+"#;
+
+#[test]
+fn access_lists_that_a_directory_passes_on_hold_for_containers() {
+    let Some(library) = library() else { return };
+    // Also those must be able to load it who may not search the directory that it is in.
+    let open = Directory::new();
+    let everybody = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(open.path(), everybody.clone()).expect("a mode");
+    let copy = open.path().join("libaggio.so");
+    std::fs::copy(library, &copy).expect("a copy");
+    std::fs::set_permissions(&copy, everybody).expect("a mode");
+    let native = left(shell(LISTED), None);
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == 0);
+    if !is_root || native.printed == "unsupported\n" {
+        eprintln!("skipped: only root can be others, and there must be access lists");
+        return;
+    }
+    assert!(native.printed.contains("660 0 0 10"), "{}", native.printed);
+    for mode in MODES {
+        assert_eq!(left(shell(LISTED), Some((&copy, mode))), native, "mode {mode}");
     }
 }

@@ -1,7 +1,7 @@
 //! What `stat` shows of a logical file, and changes of it.
 
 use super::container::Container;
-use super::dir::{Dir, MANIFEST, log_id, log_name};
+use super::dir::{Dir, MANIFEST, c_path, log_id, log_name};
 use super::manifest::{Manifest, dir_mode, part_mode};
 use super::order::Order;
 use super::{Reader, failed};
@@ -9,7 +9,7 @@ use crate::{Error, ErrorClass, Result};
 use std::fs::{File, FileTimes, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -59,16 +59,20 @@ impl Attributes {
         wanted & !(self.mode >> shift) & 7 == 0
     }
 
-    /// # Errors
-    ///
-    /// `EACCES` if this process may not write to the file.
-    pub(crate) fn may_write(&self, path: &Path) -> Result<()> {
-        if self.allows(2) {
-            return Ok(());
+    /// As [`allows`](Attributes::allows), where `part` is a file with the access list and the mode of the logical one, but that its
+    /// owner may always read and write.
+    pub fn allows_by(&self, wanted: u32, part: &Path) -> bool {
+        // SAFETY: asks for a number.
+        let uid = unsafe { libc::geteuid() };
+        if uid == 0 || uid == self.uid {
+            return self.allows(wanted);
         }
-        let words = format!("mode {:o} does not let this process write", self.mode);
-        let path = path.display().to_string();
-        Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
+        let by_list = (wanted & 6) as libc::c_int;
+        // SAFETY: the path ends with a zero byte.
+        let granted = c_path(part).is_ok_and(|part| unsafe {
+            libc::faccessat(libc::AT_FDCWD, part.as_ptr(), by_list, libc::AT_EACCESS) == 0
+        });
+        granted && self.allows(wanted & 1)
     }
 }
 
@@ -112,6 +116,21 @@ impl Container {
         self.attributes_with(|| Ok(Reader::new(std::sync::Arc::clone(&self.shared))?.size()))
     }
 
+    /// # Errors
+    ///
+    /// `EACCES` if this process may not write to the file.
+    pub(crate) fn may_write(&self) -> Result<()> {
+        // The size takes part in no permission.
+        let known = self.attributes_with(|| Ok(0))?;
+        let dir = &self.shared.dir;
+        if known.allows_by(2, &dir.path_of(MANIFEST)) {
+            return Ok(());
+        }
+        let words = format!("mode {:o} does not let this process write", known.mode);
+        let path = dir.path().display().to_string();
+        Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
+    }
+
     /// As [`Container::attributes`], for who has a reader that knows the size of what is not sealed.
     ///
     /// # Errors
@@ -136,14 +155,16 @@ impl Container {
         let Some(own) = own else {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
+        // Who seals the container may make a manifest of his own.
+        let owner = dir.file().metadata().map_err(|error| failed("fstat", &error, dir.path()))?;
         let size = if sealed { manifest.size } else { size()? };
         let (atime, mtime) =
             (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
         Ok(Attributes {
             size,
             mode: manifest.mode,
-            uid: own.st_uid,
-            gid: own.st_gid,
+            uid: owner.uid(),
+            gid: owner.gid(),
             atime,
             mtime: newest.unwrap_or(mtime),
             ctime: newest.unwrap_or(mtime).max(time(own.st_ctime, own.st_ctime_nsec)),

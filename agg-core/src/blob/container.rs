@@ -138,7 +138,7 @@ impl Container {
     /// `EACCES` if the file's mode does not let this process write, or the parts are not as they should.
     pub fn writer(&self) -> Result<Writer> {
         if !self.shared.made_here {
-            self.attributes()?.may_write(self.shared.dir.path())?;
+            self.may_write()?;
         }
         Writer::new(Arc::clone(&self.shared))
     }

@@ -55,7 +55,12 @@ pub fn is_no_directory(path: Name) -> bool {
 pub fn access(at: c_int, path: Name, wanted: c_int, flags: c_int) -> Option<c_int> {
     look((at, path, follows(flags)), |known, guard| {
         let denied = |errno| Error::new(ErrorClass::Access, "access").with_errno(errno);
-        if !known.allows(wanted.cast_unsigned() & 7) {
+        let wanted_bits = wanted.cast_unsigned() & 7;
+        let allowed = match guard {
+            Some(guard) => known.allows_by(wanted_bits, guard),
+            None => known.allows(wanted_bits),
+        };
+        if !allowed {
             return Err(denied(libc::EACCES));
         }
         match guard {
