@@ -21,8 +21,10 @@ pub const PIECES: usize = 500;
 pub const SLOT_HEAD: usize = 20480;
 /// Bytes of data in the slot of a file.
 pub const SLOT_DATA: usize = 256 * 1024;
-/// Bytes of data in the slot of a container, which become one frame.
-pub const FRAME_DATA: usize = 4 * 1024 * 1024;
+/// Bytes of data in the first slot of a container, which become one frame; where that is soon full, the next one is larger.
+pub const FRAME_DATA: usize = 1024 * 1024;
+/// Bytes of data in the largest slot of a container.
+pub const MOST_FRAME_DATA: usize = 16 * FRAME_DATA;
 /// No slot has more bytes of data.
 pub const MOST_DATA: usize = 1024 * 1024 * 1024;
 

@@ -41,7 +41,7 @@ fn find_room(file: &'static File, held: &mut Held, description: &Description) ->
             return false;
         }
     }
-    held.slot = spool::slot(fd, &held.path, identity, SLOT_DATA);
+    held.slot = spool::slot(fd, &held.path, identity, &[SLOT_DATA]);
     (held.count, held.used) = (0, 0);
     if held.slot.is_none() {
         settle::make_native(file, held, Reason::NoSpool);

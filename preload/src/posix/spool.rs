@@ -27,9 +27,9 @@ fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
     Some(work(unsafe { &mut *OWN.spool.get() }))
 }
 
-/// Room for `room` bytes of the file that `fd` is open on, of this name, device and inode; `None`, after a word to the
-/// user, if there is none.
-pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], room: usize) -> Option<Slot> {
+/// Room for so many bytes, the first of `rooms` that can be had, of the file that `fd` is open on, of this name, device and
+/// inode; `None`, after a word to the user, if there is none.
+pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], rooms: &[usize]) -> Option<Slot> {
     let (_inside, _errno) = (Inside::enter(), Keep::new());
     with(|own| {
         if own.is_none() {
@@ -41,8 +41,12 @@ pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], room: usize) -> O
                 Err(error) => complain(&error.to_string()),
             }
         }
-        let slot = own.as_mut()?.slot(path, [device, inode, spool::born(fd)], room);
-        slot.map_err(|error| complain(&error.to_string())).ok()
+        let (own, identity) = (own.as_mut()?, [device, inode, spool::born(fd)]);
+        let or_next = |found: std::io::Result<Slot>, room: &usize| {
+            found.or_else(|_| own.slot(path, identity, *room))
+        };
+        let none = Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
+        rooms.iter().fold(none, or_next).map_err(|error| complain(&error.to_string())).ok()
     })?
 }
 

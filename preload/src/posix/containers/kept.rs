@@ -8,7 +8,7 @@ use agg_core::blob::{Container, Writer};
 use agg_core::log::{self, Level};
 use agg_core::rules::Mode;
 use agg_core::spool::Slot;
-use agg_core::spool::layout::{FRAME_DATA, PIECES};
+use agg_core::spool::layout::{FRAME_DATA, MOST_FRAME_DATA, PIECES};
 use agg_core::{Error, Result};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -30,6 +30,8 @@ pub(super) struct Kept {
     /// As the open container tells those without its lock.
     waiting: &'static AtomicBool,
     slot: Option<Slot>,
+    /// Bytes of the next slot.
+    room: usize,
     /// Runs of bytes in the slot, and how many bytes they are.
     pieces: usize,
     used: usize,
@@ -43,7 +45,8 @@ impl Kept {
     /// Nothing waits yet.
     pub(super) fn new(mode: Mode, waiting: &'static AtomicBool) -> Self {
         let counts = Counts::default();
-        Self { mode, waiting, slot: None, pieces: 0, used: 0, last: 0, end: 0, counts }
+        let (slot, room, pieces) = (None, FRAME_DATA, 0);
+        Self { mode, waiting, slot, room, pieces, used: 0, last: 0, end: 0, counts }
     }
 
     /// Whether a write of `len` bytes at `start` is to wait.
@@ -57,7 +60,13 @@ impl Kept {
 
     /// Whether `len` bytes at `start` find room beside what waits already.
     pub(super) fn has_room(&self, start: u64, len: usize) -> bool {
-        self.used + len <= FRAME_DATA && (self.continues(start) || self.pieces < PIECES)
+        let room = self.slot.as_ref().map_or(FRAME_DATA, Slot::room);
+        self.used + len <= room && (self.continues(start) || self.pieces < PIECES)
+    }
+
+    /// The next frame is to be larger, because this one is full.
+    pub(super) fn grow(&mut self) {
+        self.room = (2 * self.room).min(MOST_FRAME_DATA);
     }
 
     fn continues(&self, start: u64) -> bool {
@@ -72,7 +81,7 @@ impl Kept {
         buffers: &[&[u8]],
         start: u64,
     ) -> bool {
-        let Some(slot) = self.slot.or_else(|| find_room(container, identity)) else {
+        let Some(slot) = self.slot.or_else(|| find_room(container, identity, self.room)) else {
             // The spool has said why.
             self.mode = Mode::Posix;
             return false;
@@ -185,9 +194,9 @@ impl Kept {
 }
 
 /// Room under the name that the container has now.
-fn find_room(container: &Container, (device, inode): (u64, u64)) -> Option<Slot> {
+fn find_room(container: &Container, (device, inode): (u64, u64), room: usize) -> Option<Slot> {
     let directory = container.directory().as_raw_fd();
-    spool::slot(directory, &name_of(directory)?, [device, inode], FRAME_DATA)
+    spool::slot(directory, &name_of(directory)?, [device, inode], &[room, FRAME_DATA])
 }
 
 /// Stores what waits of the open containers that `which` names. What cannot be stored waits still: the next call that must

@@ -371,6 +371,7 @@ impl State {
         self.log()?;
         if !self.kept.has_room(start, len) {
             self.store_kept()?;
+            self.kept.grow();
         }
         let container = container(&mut self.held)?;
         Ok(self.kept.take((container, open.identity), buffers, start))
