@@ -6,7 +6,7 @@ use super::manifest::{Manifest, dir_mode, part_mode};
 use super::order::Order;
 use super::{Reader, failed};
 use crate::{Error, ErrorClass, Result};
-use std::fs::{File, FileTimes, Permissions};
+use std::fs::{self, File, FileTimes};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -40,10 +40,35 @@ pub struct Attributes {
     pub blocks: u64,
 }
 
+/// Mode and owner of a logical file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Permissions {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
 impl Attributes {
     /// Whether this process may read (4), write (2) or execute (1) the file, as the kernel would decide by mode
     /// and owner; the bits of all that is wanted.
     pub fn allows(&self, wanted: u32) -> bool {
+        self.permissions().allows(wanted)
+    }
+
+    /// As [`allows`](Attributes::allows), where `part` is a file with the access list and the mode of the logical one, but that its
+    /// owner may always read and write.
+    pub fn allows_by(&self, wanted: u32, part: &Path) -> bool {
+        self.permissions().allows_by(wanted, part)
+    }
+
+    fn permissions(&self) -> Permissions {
+        let Attributes { mode, uid, gid, .. } = *self;
+        Permissions { mode, uid, gid }
+    }
+}
+
+impl Permissions {
+    fn allows(self, wanted: u32) -> bool {
         // SAFETY: these calls only return numbers of the process.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         if uid == 0 {
@@ -59,9 +84,7 @@ impl Attributes {
         wanted & !(self.mode >> shift) & 7 == 0
     }
 
-    /// As [`allows`](Attributes::allows), where `part` is a file with the access list and the mode of the logical one, but that its
-    /// owner may always read and write.
-    pub fn allows_by(&self, wanted: u32, part: &Path) -> bool {
+    fn allows_by(self, wanted: u32, part: &Path) -> bool {
         // SAFETY: asks for a number.
         let uid = unsafe { libc::geteuid() };
         if uid == 0 || uid == self.uid {
@@ -120,9 +143,10 @@ impl Container {
     ///
     /// `EACCES` if this process may not write to the file.
     pub(crate) fn may_write(&self) -> Result<()> {
-        // The size takes part in no permission.
-        let known = self.attributes_with(|| Ok(0))?;
         let dir = &self.shared.dir;
+        let owner = owner_of(dir)?;
+        let mode = Manifest::load(dir)?.mode;
+        let known = Permissions { mode, uid: owner.uid(), gid: owner.gid() };
         if known.allows_by(2, &dir.path_of(MANIFEST)) {
             return Ok(());
         }
@@ -155,8 +179,7 @@ impl Container {
         let Some(own) = own else {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
-        // Who seals the container may make a manifest of his own.
-        let owner = dir.file().metadata().map_err(|error| failed("fstat", &error, dir.path()))?;
+        let owner = owner_of(dir)?;
         let size = if sealed { manifest.size } else { size()? };
         let (atime, mtime) =
             (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
@@ -214,10 +237,10 @@ impl Container {
         let dir = &self.shared.dir;
         for name in parts(dir)? {
             let fail = |error: io::Error| failed("fchmod", &error, &dir.path_of(&name));
-            let permissions = Permissions::from_mode(part_mode(mode));
+            let permissions = fs::Permissions::from_mode(part_mode(mode));
             dir.part(&name, false)?.set_permissions(permissions).map_err(fail)?;
         }
-        let permissions = Permissions::from_mode(dir_mode(mode));
+        let permissions = fs::Permissions::from_mode(dir_mode(mode));
         dir.file()
             .set_permissions(permissions)
             .map_err(|error| failed("fchmod", &error, dir.path()))
@@ -256,6 +279,11 @@ impl Container {
         }
         Ok(())
     }
+}
+
+/// The facts of the directory, whose owner is that of the logical file: who seals a container may make a manifest of his own.
+fn owner_of(dir: &Dir) -> Result<fs::Metadata> {
+    dir.file().metadata().map_err(|error| failed("fstat", &error, dir.path()))
 }
 
 /// A number for `st_ino` that copies nothing of the file system; 0 and 1 mean something to others.
