@@ -24,6 +24,7 @@ mod program;
 mod small;
 mod strace;
 pub mod works;
+mod writers;
 
 pub use account::first_difference;
 pub use directory::{
@@ -38,6 +39,8 @@ pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_plain, compile_shim};
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};
+pub use works::bytes_of_container;
+pub use writers::{kill_when_written, records};
 
 use std::path::{Path, PathBuf};
 

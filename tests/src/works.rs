@@ -209,11 +209,20 @@ fn collect(root: &Path, place: &Path, files: &mut BTreeMap<String, (u32, Vec<u8>
 
 /// The mode and the bytes of a container.
 fn container(path: &Path) -> (u32, Vec<u8>) {
-    let container = Container::open(path).expect("a container");
-    let reader = container.reader().expect("its reader");
+    let attributes = Container::open(path).and_then(|container| container.attributes());
+    (attributes.expect("its attributes").mode, bytes_of_container(path))
+}
+
+/// All bytes of the container at `path`.
+///
+/// # Panics
+///
+/// If it cannot be read.
+pub fn bytes_of_container(path: &Path) -> Vec<u8> {
+    let reader = Container::open(path).and_then(|it| it.reader()).expect("a container");
     let mut bytes = vec![0; usize::try_from(reader.size()).expect("not so large")];
     assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), bytes.len());
-    (container.attributes().expect("its attributes").mode, bytes)
+    bytes
 }
 
 /// Every file below `place` is a sound container, and has the bytes that are known of it.

@@ -1,7 +1,9 @@
 //! Programs without MPI whose files become blob containers: they behave as with ordinary files.
 
-use agg_core::blob::{Container, is_container};
-use aggio_tests::{Directory, compile_plain, factor, first_difference, library, repository};
+use agg_core::blob::is_container;
+use aggio_tests::{
+    Directory, bytes_of_container, compile_plain, factor, first_difference, library, repository,
+};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -55,7 +57,7 @@ fn collect(root: &Path, place: &Path, containers: bool, files: &mut BTreeMap<Str
         let path = entry.path();
         let name = path.strip_prefix(root).expect("below it").display().to_string();
         if is_container(&path) {
-            files.insert(name, bytes_of(&path));
+            files.insert(name, bytes_of_container(&path));
         } else if path.is_dir() {
             collect(root, &path, containers, files);
         } else {
@@ -63,13 +65,6 @@ fn collect(root: &Path, place: &Path, containers: bool, files: &mut BTreeMap<Str
             files.insert(name, std::fs::read(&path).expect("a file"));
         }
     }
-}
-
-fn bytes_of(path: &Path) -> Vec<u8> {
-    let reader = Container::open(path).and_then(|it| it.reader()).expect("a container");
-    let mut bytes = vec![0; reader.size() as usize];
-    assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), bytes.len());
-    bytes
 }
 
 fn shell(script: &str) -> Command {

@@ -1,11 +1,12 @@
 //! Programs without MPI whose writes to containers wait (`AGGIO_BLOB=PATTERN:close` and `:causal`): who sees which bytes when,
 //! and what is left of them when a program is killed or there is no room.
 
-use agg_core::blob::{Container, is_container};
-use aggio_tests::{Directory, compile_plain, library};
-use std::io::Read;
+use agg_core::blob::is_container;
+use aggio_tests::{
+    Directory, bytes_of_container, compile_plain, kill_when_written, library, records,
+};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 const MODES: [&str; 2] = ["close", "causal"];
 
@@ -22,7 +23,7 @@ fn served(program: &Path, mode: &str, directory: &Path, library: &Path) -> Comma
     command
 }
 
-fn output(mut command: Command) -> Output {
+fn output(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
@@ -30,17 +31,9 @@ fn spools(directory: &Path) -> usize {
     std::fs::read_dir(directory.join("spool")).expect("a directory").count()
 }
 
-/// What `ends_of_writers.c` writes.
-fn records(count: usize) -> Vec<u8> {
-    (0..count).flat_map(|index| format!("{index:015}\n").into_bytes()).collect()
-}
-
 fn content(path: &Path) -> Vec<u8> {
     assert!(is_container(path), "{} is no container", path.display());
-    let reader = Container::open(path).and_then(|it| it.reader()).expect("a container");
-    let mut bytes = vec![0; reader.size() as usize];
-    assert_eq!(reader.read_at(&mut bytes, 0).expect("its bytes"), bytes.len());
-    bytes
+    bytes_of_container(path)
 }
 
 #[test]
@@ -54,7 +47,7 @@ fn whatever_way_a_program_ends_its_acknowledged_bytes_are_in_the_container() {
         let file = directory.path().join("file");
         let mut command = served(&writer, mode, directory.path(), &library);
         command.arg(&file).args([end, "1000"]);
-        output(command);
+        output(&mut command);
         assert_eq!(content(&file), records(1000), "{mode} {end}");
     }
 }
@@ -68,7 +61,7 @@ fn many_writes_become_one_frame() {
         let writer = compile_plain("ends_of_writers.c", &[]);
         let mut command = served(&writer, mode, directory.path(), &library);
         command.arg(&file).args(["return", "1000"]);
-        let said = String::from_utf8(output(command).stderr).expect("text");
+        let said = String::from_utf8(output(&mut command).stderr).expect("text");
         let line = format!("{}: without MPI, mode {mode}; 1000 writes", file.display());
         let rest = "kept back, 16000 bytes, stored by 1 requests";
         assert!(said.contains(&format!("{line} {rest}")), "{said}");
@@ -82,13 +75,7 @@ fn killed(mode: &str, count: usize, library: &Path) -> (Directory, PathBuf) {
     let file = directory.path().join("file");
     let writer = compile_plain("ends_of_writers.c", &[]);
     let mut command = served(&writer, mode, directory.path(), library);
-    command.arg(&file).args(["wait", &count.to_string()]).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("the writer starts");
-    let mut word = [0; 7];
-    let said = child.stdout.take().expect("a pipe").read_exact(&mut word);
-    child.kill().expect("it can be killed");
-    child.wait().expect("it ends");
-    said.expect("it wrote all its records");
+    kill_when_written(command.arg(&file), count);
     (directory, file)
 }
 
@@ -112,13 +99,13 @@ fn the_next_program_finds_the_bytes_of_a_killed_writer_before_it_does_anything()
     let (directory, file) = killed("close", 100, &library);
     let mut reader = served(Path::new("/bin/cat"), "close", directory.path(), &library);
     reader.arg(&file);
-    assert_eq!(output(reader).stdout, records(100));
+    assert_eq!(output(&mut reader).stdout, records(100));
     // A container that is emptied when it is opened is not filled again afterwards.
     let (directory, file) = killed("close", 100, &library);
     let writer = compile_plain("ends_of_writers.c", &[]);
     let mut writer = served(&writer, "close", directory.path(), &library);
     writer.arg(&file).args(["exit", "3"]);
-    assert!(output(writer).status.success());
+    assert!(output(&mut writer).status.success());
     assert_eq!((content(&file), spools(directory.path())), (records(3), 0));
 }
 
@@ -150,7 +137,7 @@ fn python(program: &str, mode: &str, library: &Path) -> String {
                  def others(): return subprocess.run(['cat', name], capture_output=True).stdout\n\
                  fd = os.open(name, os.O_CREAT | os.O_RDWR)\n";
     command.args(["-c", &format!("{begin}{program}")]).arg(directory.path().join("file"));
-    let output = output(command);
+    let output = output(&mut command);
     assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
@@ -229,7 +216,7 @@ fn what_does_not_fit_is_an_error_of_the_program_and_what_came_before_it_is_store
         command.args(["-m", "/bin/sh", "-c", script, "sh"]).arg(&small);
         command.arg(compile_plain("ends_of_writers.c", &[])).arg(directory.path().join("copy"));
         command.arg(count.to_string());
-        let run = output(command);
+        let run = output(&mut command);
         if run.status.code() == Some(77) || run.status.code() == Some(1) {
             eprintln!("skipped: no file system can be mounted here");
             return;
@@ -241,5 +228,40 @@ fn what_does_not_fit_is_an_error_of_the_program_and_what_came_before_it_is_store
         assert!(records(count).starts_with(&stored), "{mode}");
         let said = String::from_utf8_lossy(&run.stderr);
         assert!(said.contains("bytes are not stored"), "{mode}: {said}");
+    }
+}
+
+#[test]
+fn where_there_is_no_room_for_a_spool_or_a_larger_one_all_is_written() {
+    let Some(library) = library() else { return };
+    // No directory; one that has room for the first slot, not for the second; one that has not even that.
+    for (size, frames) in [(None, 0), (Some("2m"), 4), (Some("512k"), 0)] {
+        let directory = Directory::new();
+        let writer = compile_plain("ends_of_writers.c", &[]);
+        let mut command =
+            served(Path::new("/usr/bin/unshare"), "close", directory.path(), &library);
+        let spool = directory.path().join("spool");
+        let (script, spool) = match size {
+            Some(size) => (
+                format!(
+                    "mount -t tmpfs -o size={size} none \"$1\" || exit 77; exec \"$2\" \"$3\" return 250000"
+                ),
+                spool,
+            ),
+            None => ("exec \"$2\" \"$3\" return 250000".to_owned(), spool.join("nowhere")),
+        };
+        command.args(["-m", "/bin/sh", "-c", &script, "sh"]).env("AGGIO_SPOOL", &spool).arg(spool);
+        let file = directory.path().join("file");
+        let run = output(command.arg(writer).arg(&file));
+        if matches!(run.status.code(), Some(77 | 1)) {
+            eprintln!("skipped: no file system can be mounted here");
+            return;
+        }
+        assert!(run.status.success(), "{size:?}: {run:?}");
+        assert!(content(&file) == records(250_000), "{size:?}");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(said.contains("small writes are not kept back"), frames == 0, "{said}");
+        let line = format!("250000 writes kept back, 4000000 bytes, stored by {frames} requests");
+        assert_eq!(said.contains(&line), frames > 0, "{said}");
     }
 }

@@ -1,10 +1,11 @@
 //! Programs without MPI on files of `AGGIO_POSIX`: they behave as they do without the library.
 
-use aggio_tests::{Directory, compile_plain, factor, first_difference, library};
+use aggio_tests::{
+    Directory, compile_plain, factor, first_difference, kill_when_written, library, records,
+};
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 const MODES: [&str; 3] = ["close", "causal", "posix"];
 
@@ -95,23 +96,13 @@ fn whatever_way_a_program_ends_its_acknowledged_bytes_are_in_the_file() {
     }
 }
 
-fn records(count: usize) -> Vec<u8> {
-    (0..count).flat_map(|index| format!("{index:015}\n").into_bytes()).collect()
-}
-
 /// Writes records in `mode`, is killed where nobody can see it coming, and leaves what it leaves.
 fn killed(mode: &str, count: usize, library: &Path) -> (Directory, std::path::PathBuf) {
     let directory = Directory::new();
     let file = directory.path().join("file");
     let mut command = plain(&compile_plain("ends_of_writers.c", &[]));
-    command.arg(&file).args(["wait", &count.to_string()]).stdout(Stdio::piped());
-    served(&mut command, mode, directory.path(), library);
-    let mut child = command.spawn().expect("the writer starts");
-    let mut word = [0; 7];
-    let said = child.stdout.take().expect("a pipe").read_exact(&mut word);
-    child.kill().expect("it can be killed");
-    child.wait().expect("it ends");
-    said.expect("it wrote all its records");
+    served(command.arg(&file), mode, directory.path(), library);
+    kill_when_written(&mut command, count);
     (directory, file)
 }
 

@@ -255,15 +255,13 @@ mod tests {
     use super::*;
 
     /// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
-    fn abandoned(name: &str) -> (PathBuf, PathBuf) {
-        let directory = std::env::temp_dir().join(format!("aggio-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("file");
+    fn abandoned() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         let file = File::create(&path).unwrap();
         file.write_all_at(b"..........", 0).unwrap();
         let facts = file.metadata().unwrap();
-        let mut spool = Spool::create(&directory).unwrap();
+        let mut spool = Spool::create(directory.path()).unwrap();
         let identity = [facts.dev(), facts.ino(), super::super::born(file.as_raw_fd())];
         let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
         // SAFETY: the slot has room for five bytes.
@@ -305,42 +303,38 @@ mod tests {
 
     #[test]
     fn of_pieces_that_overlap_the_later_holds_and_the_spool_is_gone() {
-        let (directory, path) = abandoned("spool-whole");
-        let done = recovered(&directory);
+        let (directory, path) = abandoned();
+        let done = recovered(directory.path());
         assert!(done.len() == 1 && done[0].error.is_none() && done[0].bytes == 5, "{done:?}");
         assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
-        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
-        let _ = std::fs::remove_dir_all(directory);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_living_owner_keeps_its_spool() {
-        let directory = std::env::temp_dir().join(format!("aggio-alive-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let spool = Spool::create(&directory).unwrap();
-        assert!(recover(&directory).unwrap().is_empty() && spool.path().exists());
-        let _ = std::fs::remove_dir_all(directory);
+        let directory = tempfile::tempdir().unwrap();
+        let spool = Spool::create(directory.path()).unwrap();
+        assert!(recover(directory.path()).unwrap().is_empty() && spool.path().exists());
     }
 
     #[test]
     fn a_spool_can_be_made_while_others_look_for_abandoned_ones() {
-        let directory = std::env::temp_dir().join(format!("aggio-looked-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path();
         let made = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !made.load(std::sync::atomic::Ordering::Relaxed) {
-                        assert!(recover(&directory).is_ok_and(|done| done.is_empty()));
+                        assert!(recover(directory).is_ok_and(|done| done.is_empty()));
                     }
                 });
             }
             for _ in 0..300 {
-                Spool::create(&directory).expect("a spool").remove();
+                Spool::create(directory).expect("a spool").remove();
             }
             made.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        let _ = std::fs::remove_dir_all(directory);
     }
 
     #[test]
@@ -349,6 +343,8 @@ mod tests {
         let count = HEAD + offset_of!(SlotHead, count);
         let damages = [
             (pieces + offset_of!(Piece, len), u64::MAX),
+            // Alone it would fit.
+            (pieces + offset_of!(Piece, len), SLOT_DATA as u64),
             (pieces + offset_of!(Piece, place), SLOT_DATA as u64),
             (pieces + offset_of!(Piece, offset), u64::MAX - 1),
             (count, 0xffff_ffff),
@@ -360,12 +356,11 @@ mod tests {
             (HEAD + offset_of!(SlotHead, path_len), u64::MAX),
         ];
         for (at, with) in damages {
-            let (directory, path) = abandoned("spool-damaged");
-            let done = damage(&directory, at, with);
+            let (directory, path) = abandoned();
+            let done = damage(directory.path(), at, with);
             assert!(done.iter().any(|one| one.error.is_some()), "{at}: {done:?}");
             assert_eq!(std::fs::read(&path).unwrap().len(), 10, "{at}");
-            assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2, "{at}");
-            let _ = std::fs::remove_dir_all(directory);
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "{at}");
         }
     }
 }
