@@ -19,7 +19,8 @@ RUN = struct.Struct("<QQqQ")
 INDEX = struct.Struct("<8s16s6Q4I36xI")
 SINGLE = struct.Struct("<QQQQQ")
 EVENT = struct.Struct("<4Q")
-DATA, TRUNCATE, HOLE, COMMIT = range(4)
+SUMMARY_END = struct.Struct("<QQII8s")
+DATA, TRUNCATE, HOLE, COMMIT, SUMMARY = range(5)
 NO_DATA_CRC = 1
 BLOCK, PER_BLOCK = 4096, 102
 FILE_END = 2**63 - 1
@@ -92,9 +93,9 @@ def read_frame(log, identity, place):
         return None
     strips = [RUN.unpack_from(log, place + FRAME.size + RUN.size * i) for i in range(count)]
     data = place + head
-    if kind == DATA and not flags & NO_DATA_CRC and crc32c(log[data : data + length]) != data_crc:
+    if not flags & NO_DATA_CRC and crc32c(log[data : data + length]) != data_crc:
         raise Wrong(f"{identity:016x}.log: wrong checksum of the data at byte {data}")
-    if kind != COMMIT and sum(strip[3] for strip in strips) != last - first + 1:
+    if kind < COMMIT and sum(strip[3] for strip in strips) != last - first + 1:
         return None
     return kind, strips, first, data, data + length, crc
 
@@ -108,9 +109,11 @@ def read_log(container, name, sealed, pieces):
         if frame is None:
             break
         kind, strips, seq, data, place, crc = frame
+        if kind == SUMMARY:
+            check_summary(name, log[data:place], (frames, sum_of_sums), pieces)
         frames += 1
         sum_of_sums = crc32c(struct.pack("<I", crc), sum_of_sums)
-        for start, length, stride, count in strips if kind != COMMIT else []:
+        for start, length, stride, count in strips:
             for number in range(count):
                 pieces.append((seq, kind, start + number * stride, length, name, data))
                 seq += 1
@@ -120,6 +123,15 @@ def read_log(container, name, sealed, pieces):
     if sealed and place == sealed[0] and (frames, sum_of_sums) != sealed[1:]:
         raise Wrong(f"{name}: other frames than the manifest says")
     return log
+
+
+def check_summary(name, data, frames, pieces):
+    """A summary says what the frames before it hold."""
+    before, runs, crc, _, magic = SUMMARY_END.unpack(data[-SUMMARY_END.size :])
+    own = sorted(piece[2:] for piece in pieces if piece[4] == name)
+    told = sorted(run_pieces(Varints(data), runs, [name]))
+    if magic != b"aggiosum" or (before, crc) != frames or told != own:
+        raise Wrong(f"{name}: the summary tells of other frames")
 
 
 def assemble(pieces, logs):

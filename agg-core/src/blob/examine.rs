@@ -6,6 +6,7 @@ use super::failed;
 use super::frame::{Frame, MAGIC, NO_DATA_CRC};
 use super::manifest::SealedLog;
 use super::scan::{Scan, Step};
+use super::summary;
 use crate::{Extent, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -76,6 +77,13 @@ pub(crate) fn examine(
         }
     }
     compare(sealed, &log, frames, crc, live, findings);
+    if log.end == log.length
+        && let Some(told) = summary::find(&file, &path, (id, 0), log.length)?
+        && (told.frames, told.crc) != (frames, crc)
+    {
+        let words = "its summary tells of other frames";
+        findings.add(Severity::Damaged, &name, Some(log.end), words);
+    }
     Ok(log)
 }
 

@@ -29,6 +29,15 @@ pub(crate) enum Kind {
     Hole = 2,
     /// Everything before this frame in its log is on storage.
     Commit = 3,
+    /// The last one of its log: its data says what all frames before it hold.
+    Summary = 4,
+}
+
+impl Kind {
+    /// Whether frames of this kind change the file; only these have sequence numbers of their own.
+    pub(crate) fn is_change(self) -> bool {
+        !matches!(self, Kind::Commit | Kind::Summary)
+    }
 }
 
 /// Pieces at equal distances, one behind the other in the frame's data.
@@ -155,8 +164,8 @@ impl Frame {
         self.head_len() + self.data_len
     }
 
-    /// Writes header and runs to the start of `bytes`, which has room for them.
-    pub(crate) fn encode_into(&self, bytes: &mut [u8]) {
+    /// Writes header and runs to the start of `bytes`, which has room for them; returns their checksum.
+    pub(crate) fn encode_into(&self, bytes: &mut [u8]) -> u32 {
         bytes[..HEADER].fill(0);
         put(bytes, 0, &MAGIC);
         bytes[4] = self.kind as u8;
@@ -177,6 +186,7 @@ impl Frame {
         }
         let crc = checksum(&bytes[..HEADER + RUN * self.strips.len()]);
         put(bytes, 60, &crc.to_le_bytes());
+        crc
     }
 
     /// Header and runs as bytes.
@@ -200,6 +210,7 @@ impl Frame {
             1 => Kind::Truncate,
             2 => Kind::Hole,
             3 => Kind::Commit,
+            4 => Kind::Summary,
             other => return Err(damaged(format!("frame of the unknown kind {other}"))),
         };
         let strips = bytes[HEADER..].chunks_exact(RUN).map(|run| Strip {
@@ -239,12 +250,13 @@ impl Frame {
             Kind::Truncate => single && self.data_len == 0 && self.strips[0].start <= FILE_END,
             Kind::Hole => single && sound && self.data_len == 0,
             Kind::Commit => self.strips.is_empty() && self.data_len == 0,
+            Kind::Summary => self.strips.is_empty(),
         };
         if !right {
             return Err(damaged("the frame's runs contradict its kind or length"));
         }
         let numbers = self.last_seq.checked_sub(self.seq).map(|steps| u128::from(steps) + 1);
-        let fits = self.kind == Kind::Commit || numbers == Some(self.pieces());
+        let fits = !self.kind.is_change() || numbers == Some(self.pieces());
         if !fits || self.last_seq >= FILE_END {
             return Err(damaged("the frame's sequence numbers do not fit its pieces"));
         }

@@ -283,7 +283,8 @@ pub(crate) fn single(start: u64, length: u64, log: u32, place: u64, seq: u64) ->
     Run { start, length, stride, count, log, framed, place, place_stride, seq, last_seq: seq }
 }
 
-fn decode_runs(mut bytes: &[u8], count: u64, lengths: &[u64]) -> Result<Vec<Run>> {
+/// Reads `count` coded runs of logs of these bytes; nothing follows them.
+pub(crate) fn decode_runs(mut bytes: &[u8], count: u64, lengths: &[u64]) -> Result<Vec<Run>> {
     // Every run has ten bytes at least, so there cannot be more of them than the bytes tell.
     let mut runs = Vec::with_capacity((count as usize).min(bytes.len() / 10));
     let mut last = single(0, 0, 0, 0, 0);

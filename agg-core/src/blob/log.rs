@@ -6,6 +6,7 @@ use super::failed;
 use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
 use super::gather::advance;
 use super::manifest::{Manifest, part_mode};
+use super::summary::Summary;
 use crate::{Error, Result};
 use std::fs::{File, Permissions};
 use std::io;
@@ -36,6 +37,8 @@ struct Open {
     last_seq: u64,
     synced: u64,
     name_synced: bool,
+    /// What its frames hold.
+    summary: Summary,
 }
 
 /// What a frame says, without what the log adds.
@@ -72,15 +75,15 @@ impl Log {
 
     /// Appends one frame.
     pub(crate) fn append(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
-        let data_crc = self.data_crc;
+        let data_crc = self.data_crc || words.kind == Kind::Summary;
         let open = self.opened(dir)?;
-        let crc = |sum: u32, part: &&[u8]| crc32c::crc32c_append(sum, part);
+        let sum = |sum: u32, part: &&[u8]| crc32c::crc32c_append(sum, part);
         let frame = Frame {
             kind: words.kind,
             flags: if data_crc { 0 } else { NO_DATA_CRC },
             strips: words.strips.to_vec(),
             data_len: data.iter().map(|part| part.len() as u64).sum(),
-            data_crc: if data_crc { data.iter().fold(0, crc) } else { 0 },
+            data_crc: if data_crc { data.iter().fold(0, sum) } else { 0 },
             seq: words.seq,
             last_seq: words.last_seq,
             log: open.id,
@@ -95,7 +98,7 @@ impl Log {
             long.resize(frame.head_len() as usize, 0);
             &mut long[..]
         };
-        frame.encode_into(head);
+        let crc = frame.encode_into(head);
         if let Err(error) = write(&open.file, open.end, head, data) {
             let error = failed("pwritev", &error, &dir.path_of(&log_name(open.id)));
             self.take_back();
@@ -103,7 +106,20 @@ impl Log {
         }
         open.end += frame.len();
         open.last_seq = open.last_seq.max(words.last_seq);
+        open.summary.add(&frame, crc);
         Ok(())
+    }
+
+    /// Says in a last frame what the log holds, where that spares who seals much. A log that is durable
+    /// as a whole stays so.
+    pub(crate) fn end(&mut self, dir: &Dir) {
+        let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) else { return };
+        if let Some(data) = open.summary.encode() {
+            let seq = open.last_seq;
+            let words = Words { kind: Kind::Summary, strips: &[], seq, last_seq: seq };
+            // Without it the frames are looked at.
+            let _ = self.append(dir, &words, &[&data]);
+        }
     }
 
     /// Cuts the log back to its last whole frame. Where that fails, too, the log is left as it is, which
@@ -166,7 +182,15 @@ fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
         };
         file.set_permissions(Permissions::from_mode(part_mode(mode)))
             .map_err(|error| failed("fchmod", &error, &dir.path_of(&name)))?;
-        return Ok(Open { file, id, end: 0, last_seq: 0, synced: 0, name_synced: false });
+        return Ok(Open {
+            file,
+            id,
+            end: 0,
+            last_seq: 0,
+            synced: 0,
+            name_synced: false,
+            summary: Summary::default(),
+        });
     }
 }
 

@@ -34,6 +34,7 @@ mod scan;
 mod seal;
 mod spans;
 mod split;
+mod summary;
 mod unfold;
 mod varint;
 mod view;

@@ -155,7 +155,7 @@ pub(crate) enum Meaning {
 /// The meaning of `frame`, which lies in the log with the number `log`.
 pub(crate) fn meaning(frame: &Frame, log: u32) -> Meaning {
     match frame.kind {
-        Kind::Commit => Meaning::Nothing,
+        Kind::Commit | Kind::Summary => Meaning::Nothing,
         Kind::Truncate => Meaning::Event(Event::truncate(frame.strips[0].start, frame.seq)),
         Kind::Hole => {
             let strip = frame.strips[0];

@@ -3,7 +3,7 @@
 
 use super::descriptors::Descriptors;
 use super::dir::{Dir, log_name};
-use super::frame::{Frame, Kind, SHORT};
+use super::frame::{Frame, SHORT};
 use super::index::Index;
 use super::index_write::Content;
 use super::live::{Events, Live};
@@ -11,6 +11,7 @@ use super::manifest::Manifest;
 use super::resolve::{Found, Piece, resolve};
 use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
+use super::summary::{self, Told};
 use super::{damaged, failed};
 use crate::{Extent, Result};
 use std::collections::HashMap;
@@ -145,16 +146,22 @@ impl View {
     fn scan_log(&mut self, dir: &Dir, files: &Descriptors, log: u32, length: u64) -> Result<bool> {
         let state = self.logs[log as usize];
         let (file, path) = (files.get(dir, state.id)?, dir.path_of(&log_name(state.id)));
+        if state.scanned == 0 && self.manifest.log(state.id).is_none() {
+            if let Some(told) = summary::find(&file, &path, (state.id, log), length)? {
+                self.believe(log, length, told);
+                return Ok(true);
+            }
+        }
         let mut scan = Scan::new(&file, &path, state.id, state.scanned)?;
         let (mut frames, mut crc) = (state.frames, state.crc);
-        let oldest = if self.index.is_some() { self.manifest.epoch } else { 0 };
+        let oldest = self.oldest();
         let sealed = self.manifest.log(state.id).map_or(0, |sealed| sealed.length);
         loop {
             match scan.step()? {
                 Step::Frame(frame) => {
                     frames += 1;
                     crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
-                    self.stale |= frame.seq < oldest && frame.kind != Kind::Commit;
+                    self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
                     self.take(meaning(&frame, log));
                 }
@@ -176,6 +183,22 @@ impl View {
         Ok(new.scanned != state.scanned)
     }
 
+    /// Frames that were appended may not be older than this.
+    fn oldest(&self) -> u64 {
+        if self.index.is_some() { self.manifest.epoch } else { 0 }
+    }
+
+    /// Takes in a whole log, of which nothing was seen yet, as its summary tells it.
+    fn believe(&mut self, log: u32, length: u64, told: Told) {
+        let oldest = self.oldest();
+        self.stale |= told.runs.iter().any(|run| run.seq < oldest);
+        self.next_seq = self.next_seq.max(told.last_seq.saturating_add(1));
+        self.take(Meaning::Runs(told.runs));
+        let id = self.logs[log as usize].id;
+        let (frames, crc) = (told.frames, told.crc);
+        self.logs[log as usize] = LogState { id, scanned: length, frames, crc, length };
+    }
+
     fn take(&mut self, meaning: Meaning) {
         match meaning {
             Meaning::Nothing => {}
@@ -190,6 +213,8 @@ impl View {
                 for run in runs {
                     if run.seq > last {
                         self.size = self.size.map(|size| size.max(run.span().end()));
+                    } else if run.last_seq > last {
+                        self.size = None;
                     }
                     self.live.add(run);
                 }

@@ -239,6 +239,11 @@ impl Writer {
     /// If sealing failed. Nothing is lost then: readers find the frames in the logs.
     pub fn close(mut self) -> Result<()> {
         self.closed = true;
+        self.leave()
+    }
+
+    fn leave(&self) -> Result<()> {
+        self.log().end(&self.shared.dir);
         seal::leave(&self.shared.dir, &self.order)
     }
 }
@@ -247,7 +252,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if !self.closed {
             // Nobody asked for the result; without a seal readers scan the logs.
-            let _ = seal::leave(&self.shared.dir, &self.order);
+            let _ = self.leave();
         }
     }
 }

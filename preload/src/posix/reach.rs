@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PAGE: usize = 4096;
 /// Ranges of more pages are tried by one request.
 const FEW: usize = 4;
+/// Ranges of more are tried every time.
+const SOME: usize = 32;
 /// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE` of Linux 5.14.
 const READ: c_int = 22;
 const WRITE: c_int = 23;
@@ -30,16 +32,34 @@ pub fn readable(data: *const u8, len: usize) -> bool {
     let start = data as usize;
     let Some(end) = start.checked_add(last) else { return false };
     let (first, last) = (start / PAGE, end / PAGE);
-    if last - first >= FEW {
-        return populated(start, len, READ);
+    match last - first {
+        0..FEW => (first..=last).all(page_readable),
+        FEW..SOME => (first..=last).all(is_known) || populated_for_long(start, len),
+        _ => populated(start, len, READ),
     }
-    (first..=last).all(page_readable)
+}
+
+/// As [`populated`], and the pages are known then.
+fn populated_for_long(start: usize, len: usize) -> bool {
+    let there = populated(start, len, READ);
+    if there {
+        (start / PAGE..=(start + len - 1) / PAGE).for_each(remember);
+    }
+    there
+}
+
+fn is_known(page: usize) -> bool {
+    KNOWN[page % KNOWN.len()].load(Relaxed) == page
+}
+
+fn remember(page: usize) {
+    KNOWN[page % KNOWN.len()].store(page, Relaxed);
 }
 
 #[inline]
 fn page_readable(page: usize) -> bool {
     // Nothing is mapped in the first one, and the kernel takes its start for no address at all.
-    page != 0 && (KNOWN[page % KNOWN.len()].load(Relaxed) == page || try_page(page))
+    page != 0 && (is_known(page) || try_page(page))
 }
 
 /// Asks the kernel for a change of the signal mask that does not exist: it reads the new mask before it sees that.
@@ -50,7 +70,7 @@ fn try_page(page: usize) -> bool {
     let refused = unsafe { system::call(libc::SYS_rt_sigprocmask, nothing) };
     let there = refused != -(libc::EFAULT as isize);
     if there {
-        KNOWN[page % KNOWN.len()].store(page, Relaxed);
+        remember(page);
     }
     there
 }

@@ -10,7 +10,7 @@ mod whole;
 use super::*;
 use crate::Extent;
 
-fn how() -> Create {
+pub(super) fn how() -> Create {
     Create { mode: 0o644, exclusive: false, data_crc: true }
 }
 
