@@ -20,7 +20,7 @@ INDEX = struct.Struct("<8s16s6Q4I36xI")
 SINGLE = struct.Struct("<QQQQQ")
 EVENT = struct.Struct("<4Q")
 SUMMARY_END = struct.Struct("<QQII8s")
-DATA, TRUNCATE, HOLE, COMMIT, SUMMARY = range(5)
+DATA, TRUNCATE, HOLE, COMMIT, SUMMARY, MAPPED = range(6)
 NO_DATA_CRC = 1
 BLOCK, PER_BLOCK = 4096, 102
 FILE_END = 2**63 - 1
@@ -84,7 +84,7 @@ def read_frame(log, identity, place):
     if len(log) - place < FRAME.size:
         return None
     fields = FRAME.unpack_from(log, place)
-    magic, kind, flags, header, count, data_crc, length, first, last, owner, own, _, crc = fields
+    magic, kind, flags, header, count, data_crc, length, first, last, owner, own, skip, crc = fields
     head = FRAME.size + RUN.size * count
     if magic != b"agF1" or header != FRAME.size or place + head + length > len(log):
         return None
@@ -92,12 +92,12 @@ def read_frame(log, identity, place):
     if crc32c(covered) != crc or owner != identity or own != place:
         return None
     strips = [RUN.unpack_from(log, place + FRAME.size + RUN.size * i) for i in range(count)]
-    data = place + head
-    if not flags & NO_DATA_CRC and crc32c(log[data : data + length]) != data_crc:
+    data, end = place + head + skip, place + head + length
+    if not flags & NO_DATA_CRC and crc32c(log[data:end]) != data_crc:
         raise Wrong(f"{identity:016x}.log: wrong checksum of the data at byte {data}")
-    if kind < COMMIT and sum(strip[3] for strip in strips) != last - first + 1:
+    if kind not in (COMMIT, SUMMARY) and sum(strip[3] for strip in strips) != last - first + 1:
         return None
-    return kind, strips, first, data, data + length, crc
+    return (DATA if kind == MAPPED else kind), strips, first, data, end, crc
 
 
 def read_log(container, name, sealed, pieces):

@@ -234,7 +234,14 @@ static int raw_child(int fd) {
 }
 static int map_shared(int fd) {
   char *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return at == MAP_FAILED ? errno : -1;
+  if (at == MAP_FAILED) return errno;
+  // What is stored is in the file at once, and what is written is in memory.
+  char seen = 0, kept = at[3];
+  int wrong = memcmp(at, shall, len);
+  at[3] = 'M';
+  wrong |= pread(fd, &seen, 1, 3) != 1 || seen != 'M' || pwrite(fd, &kept, 1, 3) != 1 || at[3] != kept;
+  wrong |= msync(at, len, MS_SYNC) || munmap(at, len);
+  return wrong ? -1 : 0;
 }
 static int map_to_read(int fd) {
   char *at = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);

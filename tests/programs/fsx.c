@@ -4,7 +4,7 @@
 //
 // KIND says which operations are refused, and with which error:
 //   plain       none
-//   container   a container through the library: mappings that are shared and written to, copy_file_range
+//   container   a container through the library: copy_file_range
 //   mount       a container below a mount point: none
 // The first difference ends the program, with the seed and the operations before it. Phases differ in what they do, so
 // that in some of them nothing leaves the file to the kernel for good.
@@ -229,10 +229,6 @@ static void maps(int s, int to_write) {
   int protection = PROT_READ | (to_write || (!shared && below(2)) ? PROT_WRITE : 0);
   say("map slot %d from %ld length %ld shared %d protection %d", s, from, n, shared, protection);
   unsigned char *at = mmap(NULL, n, protection, shared ? MAP_SHARED : MAP_PRIVATE, fd, from);
-  if (kind == CONTAINER && to_write) {
-    if (at != MAP_FAILED) differs("a shared mapping of a container");
-    return refuses("mmap", -1, ENODEV);
-  }
   if (!may_read(s) || (to_write && !may_write(s))) {
     if (at != MAP_FAILED || errno != EACCES) differs("mmap of a descriptor that does not allow it");
     return;
@@ -263,7 +259,7 @@ static void keeps(int s) {
     kept = NULL;
     return;
   }
-  if (size == 0 || !may_read(s) || !may_write(s) || kind == CONTAINER) return say("no mapping");
+  if (size == 0 || !may_read(s) || !may_write(s)) return say("no mapping");
   kept_at = below(size) & -PAGE, kept_len = 1 + below(size - kept_at);
   say("a mapping that stays, slot %d from %ld length %ld", s, kept_at, kept_len);
   kept = mmap(NULL, kept_len, PROT_READ | PROT_WRITE, MAP_SHARED, slots[s].fd, kept_at);

@@ -117,6 +117,10 @@ pub fn manifests(bytes: &[u8]) {
 
 /// Headers of frames in logs, as they are, and with a checksum that fits.
 pub fn frames(bytes: &[u8]) {
+    for bytes in [bytes.to_vec(), inspect::log_with_summary(bytes)] {
+        let pieces = inspect::summary(&bytes).expect("bytes in memory can be read");
+        assert!(pieces.unwrap_or(0) <= (bytes.len() * bytes.len()) as u64);
+    }
     for bytes in [bytes.to_vec(), inspect::frame_with_checksum(bytes)] {
         if let Ok(again) = inspect::frame(&bytes) {
             assert_eq!(inspect::frame(&again), Ok(again));

@@ -7,20 +7,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What cannot be the same on containers, and why; `docs/containers.md` has the call and its error.
-const UNLIKE: &[(&str, &str)] = &[("numpy_shared", "mmap shared and writable is ENODEV")];
-
 /// Runs all works in all modes, several at a time.
 fn all(names: &[String]) -> HashMap<(String, Mode), Option<Left>> {
-    let is_unlike = |name: &str, mode| {
-        matches!(mode, Mode::Container(_)) && UNLIKE.iter().any(|(work, _)| *work == name)
-    };
-    let wanted = |name: &String, mode| !is_unlike(name, mode);
-    let jobs: Vec<(String, Mode)> = names
-        .iter()
-        .flat_map(|name| MODES.iter().map(move |mode| (name.clone(), *mode)))
-        .filter(|(name, mode)| wanted(name, *mode))
-        .collect();
+    let jobs: Vec<(String, Mode)> =
+        names.iter().flat_map(|name| MODES.iter().map(move |mode| (name.clone(), *mode))).collect();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
     let workers = std::thread::available_parallelism().map_or(2, |number| number.get()).min(8);
     std::thread::scope(|scope| {

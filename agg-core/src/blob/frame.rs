@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Commit = 3,
     /// The last one of its log: its data says what all frames before it hold.
     Summary = 4,
+    /// Bytes of the file that begin at a page of the log, and are changed in place.
+    Mapped = 5,
 }
 
 impl Kind {
@@ -109,6 +111,8 @@ pub(crate) struct Frame {
     pub(crate) log: u64,
     /// Its place in that log.
     pub(crate) place: u64,
+    /// Bytes between the runs and the first piece; only where pieces begin at a page.
+    pub(crate) skip: u32,
     /// The checksum of header and runs, as it was read.
     pub(crate) head_crc: u32,
 }
@@ -159,6 +163,11 @@ impl Frame {
         (HEADER + RUN * self.strips.len()) as u64
     }
 
+    /// Where in its log the first piece lies.
+    pub(crate) fn data_place(&self) -> u64 {
+        self.place + self.head_len() + u64::from(self.skip)
+    }
+
     /// Bytes of the whole frame.
     pub(crate) fn len(&self) -> u64 {
         self.head_len() + self.data_len
@@ -178,6 +187,7 @@ impl Frame {
         put(bytes, 32, &self.last_seq.to_le_bytes());
         put(bytes, 40, &self.log.to_le_bytes());
         put(bytes, 48, &self.place.to_le_bytes());
+        put(bytes, 56, &self.skip.to_le_bytes());
         for (strip, room) in self.strips.iter().zip(bytes[HEADER..].chunks_exact_mut(RUN)) {
             put(room, 0, &strip.start.to_le_bytes());
             put(room, 8, &strip.length.to_le_bytes());
@@ -211,6 +221,7 @@ impl Frame {
             2 => Kind::Hole,
             3 => Kind::Commit,
             4 => Kind::Summary,
+            5 => Kind::Mapped,
             other => return Err(damaged(format!("frame of the unknown kind {other}"))),
         };
         let strips = bytes[HEADER..].chunks_exact(RUN).map(|run| Strip {
@@ -229,6 +240,7 @@ impl Frame {
             last_seq: u64_at(bytes, 32),
             log: u64_at(bytes, 40),
             place: u64_at(bytes, 48),
+            skip: u32_at(bytes, 56),
             head_crc: u32_at(bytes, 60),
         };
         frame.validate()?;
@@ -251,7 +263,12 @@ impl Frame {
             Kind::Hole => single && sound && self.data_len == 0,
             Kind::Commit => self.strips.is_empty() && self.data_len == 0,
             Kind::Summary => self.strips.is_empty(),
+            Kind::Mapped => {
+                let room = u128::from(self.data_len.saturating_sub(self.skip.into()));
+                single && sound && data <= room
+            }
         };
+        let right = right && (self.skip == 0 || self.kind == Kind::Mapped);
         if !right {
             return Err(damaged("the frame's runs contradict its kind or length"));
         }
@@ -290,6 +307,7 @@ mod tests {
             last_seq: 106,
             log: 3,
             place: 4096,
+            skip: 0,
             head_crc: 0,
         }
     }
@@ -314,7 +332,7 @@ mod tests {
     #[test]
     fn frames_that_contradict_themselves_are_refused_though_their_checksum_fits() {
         type Change = fn(&mut Frame);
-        let changes: [Change; 9] = [
+        let changes: [Change; 11] = [
             |frame| frame.data_len = 51,
             |frame| frame.strips[0].length = 0,
             |frame| frame.strips[0].count = 0,
@@ -327,6 +345,8 @@ mod tests {
             |frame| frame.strips[1].start = 14,
             |frame| frame.last_seq = 107,
             |frame| frame.kind = Kind::Commit,
+            |frame| frame.skip = 1,
+            |frame| frame.kind = Kind::Mapped,
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut bad = frame();

@@ -4,7 +4,7 @@
 use super::frame::{FILE_END, Frame, HEADER, checksum};
 use super::index::{self, Index};
 use super::manifest::Manifest;
-use super::{damaged, failed};
+use super::{damaged, failed, summary};
 use crate::{Extent, Result};
 use std::fs::File;
 use std::os::fd::FromRawFd;
@@ -27,6 +27,26 @@ pub fn manifest(bytes: &[u8]) -> Result<String> {
 /// Says what is wrong.
 pub fn frame(bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::decode(bytes).map(|frame| frame.encode())
+}
+
+/// Reads the summary with which a log of these bytes ends; the number of its pieces, `None` if it has none.
+///
+/// # Errors
+///
+/// If the bytes cannot be read.
+pub fn summary(bytes: &[u8]) -> Result<Option<u64>> {
+    let path = PathBuf::from("log");
+    let file = in_memory(bytes, &path)?;
+    let id = if bytes.len() < HEADER { 0 } else { index::u64_at(bytes, 40) };
+    let told = summary::find(&file, &path, (id, 0), bytes.len() as u64)?;
+    Ok(told.map(|told| told.runs.iter().map(|run| run.count).sum()))
+}
+
+/// A log of zeros with a summary of as many runs as the first byte says, with the others as their code and
+/// checksums that fit.
+pub fn log_with_summary(bytes: &[u8]) -> Vec<u8> {
+    let (count, runs) = bytes.split_first().unwrap_or((&0, &[]));
+    summary::after_zeros(runs, u64::from(*count))
 }
 
 /// The bytes with a checksum that fits: fuzzers seldom guess one.

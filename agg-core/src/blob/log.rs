@@ -7,11 +7,11 @@ use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
 use super::gather::advance;
 use super::manifest::{Manifest, part_mode};
 use super::summary::Summary;
-use crate::{Error, Result};
+use crate::{Error, Extent, Result};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 /// Vectors of one request, as the kernel limits them.
 const VECTORS: usize = 1024;
@@ -88,6 +88,7 @@ impl Log {
             last_seq: words.last_seq,
             log: open.id,
             place: open.end,
+            skip: 0,
             head_crc: 0,
         };
         let mut short = [0_u8; SHORT];
@@ -108,6 +109,50 @@ impl Log {
         open.last_seq = open.last_seq.max(words.last_seq);
         open.summary.add(&frame, crc);
         Ok(())
+    }
+
+    /// Appends bytes of the file that begin at a page of the log: `fill` stores them at the place that it is
+    /// told, where there are zeros, before the frame counts. Returns that place.
+    pub(crate) fn append_pages(
+        &mut self,
+        dir: &Dir,
+        (extent, seq, page): (Extent, u64, u64),
+        fill: impl FnOnce(&File, u64) -> Result<()>,
+    ) -> Result<u64> {
+        let open = self.opened(dir)?;
+        let place = (open.end + SHORT as u64).next_multiple_of(page);
+        let skip = place - open.end - SHORT as u64;
+        let frame = Frame {
+            kind: Kind::Mapped,
+            flags: NO_DATA_CRC,
+            strips: vec![Strip::one(extent)],
+            data_len: skip + extent.len.next_multiple_of(page),
+            data_crc: 0,
+            seq,
+            last_seq: seq,
+            log: open.id,
+            place: open.end,
+            skip: skip as u32,
+            head_crc: 0,
+        };
+        let end = open.end + frame.len();
+        let path = dir.path_of(&log_name(open.id));
+        let stored = (open.file.set_len(end))
+            .map_err(|error| failed("ftruncate", &error, &path))
+            .and_then(|()| fill(&open.file, place))
+            .and_then(|()| {
+                let head = frame.encode();
+                let written = open.file.write_all_at(&head, open.end);
+                written.map_err(|error| failed("pwrite", &error, &path))
+            });
+        if let Err(error) = stored {
+            self.take_back();
+            return Err(error);
+        }
+        open.end = end;
+        open.last_seq = open.last_seq.max(seq);
+        open.summary.add(&frame, 0);
+        Ok(place)
     }
 
     /// Says in a last frame what the log holds, where that spares who seals much. A log that is durable

@@ -58,7 +58,7 @@ pub use read::{Reader, Segment};
 pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};
 pub use split::{Split, split};
 pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
-pub use write::Writer;
+pub use write::{Placed, Writer};
 
 use crate::{Error, ErrorClass};
 use std::path::Path;

@@ -33,10 +33,12 @@ pub(crate) enum Word {
     Uncounted = 6,
     /// Number of times that the size was begun and ended to be looked up in the logs.
     Counts = 7,
+    /// 1 once somebody has mapped bytes of the file to change them in memory.
+    Mapped = 8,
 }
 
 /// Bytes of the file.
-const BYTES: usize = 64;
+const BYTES: usize = 128;
 
 /// The bytes on which locks stand for something.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +53,17 @@ enum Byte {
     Manifest = 24,
     /// Shared by everyone who has the container open where it may become a set of files.
     Open = 32,
+}
+
+/// Sequence numbers, and what was so at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The first number.
+    pub(crate) first: u64,
+    /// Growths before.
+    pub(crate) growths: u64,
+    /// Whether bytes of the file may be changed in memory.
+    pub(crate) mapped: bool,
 }
 
 /// The open file.
@@ -177,11 +190,17 @@ impl Order {
         }
     }
 
-    /// Takes `n` sequence numbers: the first, and the number of growths before that.
-    pub(crate) fn take(&self, n: u64) -> Result<(u64, u64)> {
+    /// Whether bytes of the file may be changed in memory.
+    pub(crate) fn is_mapped(&self) -> Result<bool> {
+        Ok(self.is_counting() && self.load(Word::Mapped)? != 0)
+    }
+
+    /// Takes `n` sequence numbers.
+    pub(crate) fn take(&self, n: u64) -> Result<Taken> {
         if self.mapping.is_some() {
             let growths = self.load(Word::Growths)?;
-            return Ok((self.add(Word::Next, n)?, growths));
+            let first = self.add(Word::Next, n)?;
+            return Ok(Taken { first, growths, mapped: self.is_mapped()? });
         }
         let _lock = self.locked(Byte::Words)?;
         let mut words = [0; BYTES];
@@ -191,10 +210,11 @@ impl Order {
             words[place..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
         let (first, growths) = (word(Word::Next), word(Word::Growths));
+        let mapped = word(Word::Mapped) != 0;
         let next = first.wrapping_add(n).to_le_bytes();
         let place = Word::Next as u64 * 8;
         self.file.write_all_at(&next, place).map_err(|e| self.fail("pwrite", &e))?;
-        Ok((first, growths))
+        Ok(Taken { first, growths, mapped })
     }
 
     /// Makes a word at least `n`.
@@ -342,7 +362,9 @@ mod tests {
         let locked = Order::open(&dir, 0o600, false).unwrap();
         assert!(mapped.is_counted().unwrap() && !locked.is_counted().unwrap());
         mapped.store(Word::Growths, 4).unwrap();
-        assert_eq!((mapped.take(3).unwrap(), locked.take(2).unwrap()), ((0, 4), (3, 4)));
+        mapped.store(Word::Mapped, 1).unwrap();
+        let taken = |first| Taken { first, growths: 4, mapped: true };
+        assert_eq!((mapped.take(3).unwrap(), locked.take(2).unwrap()), (taken(0), taken(3)));
         assert_eq!(mapped.load(Word::Next).unwrap(), 5);
         locked.store(Word::Uncounted, 1).unwrap();
         assert!(!mapped.is_counted().unwrap());

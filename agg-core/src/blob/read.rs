@@ -100,6 +100,19 @@ impl Reader {
         Ok(found.into_iter().map(segment).collect())
     }
 
+    /// As [`segments`](Reader::segments), and whether the bytes are changed in place.
+    pub(crate) fn places(&self, range: Extent) -> Result<Vec<(Segment, bool)>> {
+        let view = self.view();
+        let range = range.intersect(Extent::new(0, view.size()));
+        let found = view.find(range, &self.shared.dir, &self.files)?;
+        let place = |part: super::resolve::Found| {
+            let mapped = part.source.is_some_and(|(log, place)| view.is_mapped(log, place));
+            let source = part.source.map(|(log, place)| (view.logs[log as usize].id, place));
+            (Segment { logical: part.extent, source }, mapped)
+        };
+        Ok(found.into_iter().map(place).collect())
+    }
+
     /// Takes in what was written since; says whether anything changed.
     ///
     /// # Errors

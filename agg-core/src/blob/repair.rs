@@ -5,7 +5,7 @@ use super::check::Check;
 use super::dir::{Dir, MANIFEST, ORDER, log_name, random};
 use super::examine::Examined;
 use super::failed;
-use super::frame::{Frame, NO_DATA_CRC, Strip};
+use super::frame::{Frame, Kind, NO_DATA_CRC, Strip};
 use super::log::{Log, Words};
 use super::manifest::Manifest;
 use super::order::Order;
@@ -104,7 +104,9 @@ fn salvage(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     let mut new = Log::new(true);
     for frame in &log.behind {
         let data = data_of(&file, frame).map_err(|e| failed("pread", &e, &dir.path_of(&name)))?;
-        let Frame { kind, seq, last_seq, .. } = *frame;
+        let Frame { seq, last_seq, .. } = *frame;
+        // Nobody has mapped what is copied.
+        let kind = if frame.kind == Kind::Mapped { Kind::Data } else { frame.kind };
         let strips: &[Strip] = &frame.strips;
         // A checksum that is there already also tells whether this very copy is right.
         if frame.flags & NO_DATA_CRC == 0 && crc32c::crc32c(&data) != frame.data_crc {
@@ -120,8 +122,10 @@ fn salvage(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
 }
 
 fn data_of(file: &File, frame: &Frame) -> std::io::Result<Vec<u8>> {
-    let mut data = vec![0; frame.data_len as usize];
-    file.read_exact_at(&mut data, frame.place + frame.head_len())?;
+    let bytes = |strip: &Strip| strip.length * strip.count;
+    let len = if frame.kind == Kind::Mapped { bytes(&frame.strips[0]) } else { frame.data_len };
+    let mut data = vec![0; len as usize];
+    file.read_exact_at(&mut data, frame.data_place())?;
     Ok(data)
 }
 

@@ -162,14 +162,15 @@ pub(crate) fn meaning(frame: &Frame, log: u32) -> Meaning {
             let extent = crate::Extent::new(strip.start, strip.length);
             Meaning::Event(Event::hole(extent, frame.seq))
         }
-        Kind::Data => Meaning::Runs(runs(frame, log)),
+        Kind::Data | Kind::Mapped => Meaning::Runs(runs(frame, log)),
     }
 }
 
 fn runs(frame: &Frame, log: u32) -> Vec<Run> {
-    let framed = frame.strips.len() == 1 && frame.strips[0].count == 1;
-    debug_assert!(!framed || frame.head_len() == SHORT as u64);
-    let (mut place, mut seq) = (frame.place + frame.head_len(), frame.seq);
+    let single = frame.strips.len() == 1 && frame.strips[0].count == 1;
+    debug_assert!(!single || frame.head_len() == SHORT as u64);
+    let framed = single && frame.kind == Kind::Data;
+    let (mut place, mut seq) = (frame.data_place(), frame.seq);
     let mut runs = Vec::with_capacity(frame.strips.len());
     for strip in &frame.strips {
         let many = strip.count > 1;

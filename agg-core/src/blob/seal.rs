@@ -42,6 +42,7 @@ fn take_part(dir: &Dir, order: &Order) -> Result<()> {
             order.store(Word::Truncations, 0)?;
             order.store(Word::Growths, 0)?;
             order.store(Word::Counts, 0)?;
+            order.store(Word::Mapped, 0)?;
             order.store(Word::Uncounted, 0)?;
             order.store(Word::Ready, 1)?;
             return order.arrive();

@@ -2,7 +2,7 @@
 //! seals the container need not look at the head of every frame.
 
 use super::failed;
-use super::frame::{Frame, HEADER, Kind, Lengths};
+use super::frame::{FILE_END, Frame, HEADER, Kind, Lengths};
 use super::index::{decode_runs, encode_run, single, u32_at, u64_at};
 use super::run::Run;
 use super::scan::{Meaning, meaning};
@@ -52,6 +52,10 @@ impl Summary {
         self.crc = crc32c::crc32c_append(self.crc, &crc.to_le_bytes());
         if self.given_up {
             return;
+        }
+        // Who writes has to know which bytes are changed in place.
+        if frame.kind == Kind::Mapped {
+            return self.give_up();
         }
         match meaning(frame, 0) {
             Meaning::Nothing => {}
@@ -142,6 +146,34 @@ fn decode(bytes: &[u8], id: u64, place: u64) -> Option<Told> {
         crc: crc32c::crc32c_append(u32_at(trailer, 16), &frame.head_crc.to_le_bytes()),
         last_seq: frame.last_seq,
     })
+}
+
+/// A log of zeros that ends with a summary of these coded runs, `count` of them as it says.
+pub(crate) fn after_zeros(runs: &[u8], count: u64) -> Vec<u8> {
+    const ZEROS: usize = 4096;
+    let mut data = runs.to_vec();
+    data.extend(0_u64.to_le_bytes());
+    data.extend(count.to_le_bytes());
+    data.extend(0_u32.to_le_bytes());
+    data.extend(((HEADER + data.len() + 12) as u32).to_le_bytes());
+    data.extend(MAGIC);
+    let frame = Frame {
+        kind: Kind::Summary,
+        flags: 0,
+        strips: Vec::new(),
+        data_len: data.len() as u64,
+        data_crc: crc32c::crc32c(&data),
+        seq: 0,
+        last_seq: FILE_END - 1,
+        log: 0,
+        place: ZEROS as u64,
+        skip: 0,
+        head_crc: 0,
+    };
+    let mut bytes = vec![0; ZEROS];
+    bytes.extend(frame.encode());
+    bytes.extend(data);
+    bytes
 }
 
 #[cfg(test)]
@@ -246,7 +278,7 @@ mod tests {
             let path = place.path().join(name);
             let container = Container::create(&path, &how()).unwrap();
             let (writer, _other) = (container.writer().unwrap(), container.writer().unwrap());
-            (0..10).for_each(|k| drop(writer.write_at(b"abc", 100 * k).unwrap()));
+            assert!((0..10).all(|k| writer.write_at(b"abc", 100 * k).is_ok()));
             match what {
                 0 => writer.punch(crate::Extent::new(0, 10)).unwrap(),
                 1 => writer.set_size(5).unwrap(),

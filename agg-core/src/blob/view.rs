@@ -3,7 +3,7 @@
 
 use super::descriptors::Descriptors;
 use super::dir::{Dir, log_name};
-use super::frame::{Frame, SHORT};
+use super::frame::{Frame, Kind, SHORT};
 use super::index::Index;
 use super::index_write::Content;
 use super::live::{Events, Live};
@@ -43,6 +43,8 @@ pub(crate) struct View {
     stale: bool,
     live: Live,
     events: Events,
+    /// Bytes of logs that are changed in place.
+    mapped: Vec<(u32, Extent)>,
     /// One past the highest sequence number seen.
     pub(crate) next_seq: u64,
     /// The size, if it is known for the pieces and events so far.
@@ -106,6 +108,7 @@ impl View {
             stale: false,
             live: Live::default(),
             events: Events::default(),
+            mapped: Vec::new(),
             next_seq,
             size: Some(0),
         }
@@ -146,11 +149,10 @@ impl View {
     fn scan_log(&mut self, dir: &Dir, files: &Descriptors, log: u32, length: u64) -> Result<bool> {
         let state = self.logs[log as usize];
         let (file, path) = (files.get(dir, state.id)?, dir.path_of(&log_name(state.id)));
-        if state.scanned == 0 && self.manifest.log(state.id).is_none() {
-            if let Some(told) = summary::find(&file, &path, (state.id, log), length)? {
-                self.believe(log, length, told);
-                return Ok(true);
-            }
+        let unseen = state.scanned == 0 && self.manifest.log(state.id).is_none();
+        if unseen && let Some(told) = summary::find(&file, &path, (state.id, log), length)? {
+            self.believe(log, length, told);
+            return Ok(true);
         }
         let mut scan = Scan::new(&file, &path, state.id, state.scanned)?;
         let (mut frames, mut crc) = (state.frames, state.crc);
@@ -163,6 +165,10 @@ impl View {
                     crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
+                    if frame.kind == Kind::Mapped {
+                        let end = frame.place + frame.len();
+                        self.mapped.push((log, Extent::between(frame.data_place(), end)));
+                    }
                     self.take(meaning(&frame, log));
                 }
                 Step::End => break,
@@ -303,6 +309,12 @@ impl View {
         }
         self.live.all().for_each(|run| content.add(run));
         Ok(content)
+    }
+
+    /// Whether the byte at `place` of a log is changed in place.
+    pub(crate) fn is_mapped(&self, log: u32, place: u64) -> bool {
+        let inside = |pages: &Extent| (pages.offset..pages.end()).contains(&place);
+        self.mapped.iter().any(|(one, pages)| *one == log && inside(pages))
     }
 
     /// Where the bytes of `range` lie.

@@ -1,14 +1,17 @@
 //! Writing the logical file: every change becomes a frame in the writer's own log, in an order that
 //! the shared counter gives.
 
+mod mapped;
 mod size;
 
+use self::mapped::Changed;
+pub use self::mapped::Placed;
 use self::size::Changes;
 use super::container::Shared;
 use super::frame::{FILE_END, Kind, Strip};
 use super::log::{Log, Words};
 use super::manifest::Manifest;
-use super::order::{Order, Word};
+use super::order::{Order, Taken, Word};
 use super::read::Reader;
 use super::seal;
 use crate::{Error, ErrorClass, Extent, Result};
@@ -24,6 +27,8 @@ pub struct Writer {
     log: Mutex<Log>,
     /// Looks up the size where the shared word cannot be trusted.
     reader: OnceLock<Reader>,
+    /// Logs in which bytes are changed in place.
+    changed: Mutex<Changed>,
     closed: bool,
 }
 
@@ -62,7 +67,8 @@ impl Writer {
         let order = seal::arrive(&shared.dir, map)?;
         let manifest = Manifest::load(&shared.dir)?;
         let log = Mutex::new(Log::new(manifest.data_crc));
-        Ok(Self { shared, order, log, reader: OnceLock::new(), closed: false })
+        let (reader, changed) = (OnceLock::new(), Mutex::default());
+        Ok(Self { shared, order, log, reader, changed, closed: false })
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -130,17 +136,26 @@ impl Writer {
 
     fn write_strips(&self, strips: &[Strip], pieces: u64, end: u64, data: &[&[u8]]) -> Result<()> {
         let frame = Frame { strips, pieces, end, data };
-        let before = self.put(&frame)?;
-        self.settle(&frame, &before)
+        if let Some(before) = self.put(&frame)? {
+            self.settle(&frame, &before)?;
+        }
+        if self.order.is_mapped()? { self.write_in_place(&frame) } else { Ok(()) }
     }
 
-    /// Appends the frame to the log and raises the size; what others had done before.
-    fn put(&self, frame: &Frame<'_>) -> Result<Changes> {
+    /// Appends the frame to the log and raises the size; what others had done before. `None`, and nothing was
+    /// appended, if bytes of the file may be changed in memory.
+    fn put(&self, frame: &Frame<'_>) -> Result<Option<Changes>> {
         let mut log = self.log();
         let mut before = self.changes_beside(0)?;
-        before.growths = self.append_frame(&mut log, frame)?;
+        // A frame with these numbers would be newer than what was mapped until then.
+        let taken = self.order.take(frame.pieces)?;
+        if taken.mapped {
+            return Ok(None);
+        }
+        before.growths = taken.growths;
+        self.append_taken(&mut log, frame, &taken)?;
         self.raise(frame.end)?;
-        Ok(before)
+        Ok(Some(before))
     }
 
     /// Makes sure that neither a growth nor a size that somebody set leaves out a frame that did not know of it.
@@ -159,7 +174,9 @@ impl Writer {
             // Killed in the middle of it.
             self.order.store(Word::Growths, now.growths + 1)?;
         }
-        if before.growths % 2 == 1 || now.growths != before.growths {
+        let grown = before.growths % 2 == 1 || now.growths != before.growths;
+        // Where bytes may be changed in memory, they are stored in place afterwards.
+        if grown && !self.order.is_mapped()? {
             // A growth that did not know of these bytes may have cut them off: they come after it. So may one
             // that believed a size without them, which somebody had counted.
             self.append_frame(&mut log, frame)?;
@@ -171,16 +188,23 @@ impl Writer {
         self.raise(frame.end)
     }
 
-    /// Appends a frame of data to the log; the number of growths before it.
-    fn append_frame(&self, log: &mut Log, frame: &Frame<'_>) -> Result<u64> {
-        let (seq, growths) = self.order.take(frame.pieces)?;
-        let last_seq = seq + (frame.pieces - 1);
+    /// Appends a frame of data to the log.
+    fn append_frame(&self, log: &mut Log, frame: &Frame<'_>) -> Result<()> {
+        let taken = self.order.take(frame.pieces)?;
+        self.append_taken(log, frame, &taken)
+    }
+
+    /// As [`append_frame`](Writer::append_frame), with these sequence numbers.
+    fn append_taken(&self, log: &mut Log, frame: &Frame<'_>, taken: &Taken) -> Result<()> {
+        let (seq, last_seq) = (taken.first, taken.first + (frame.pieces - 1));
         let words = Words { kind: Kind::Data, strips: frame.strips, seq, last_seq };
         log.append(&self.shared.dir, &words, frame.data)?;
-        if self.order.is_counting() {
-            self.order.add(Word::Done, 1)?;
-        }
-        Ok(growths)
+        self.completed()
+    }
+
+    /// A frame was completely written.
+    fn completed(&self) -> Result<()> {
+        if self.order.is_counting() { self.order.add(Word::Done, 1).map(drop) } else { Ok(()) }
     }
 
     /// Makes the bytes of `range` zeros; the size stays.
@@ -193,15 +217,26 @@ impl Writer {
         if range.is_empty() {
             return Ok(());
         }
-        self.event(&mut self.log(), Kind::Hole, range)
+        let mut log = self.log();
+        let taken = self.order.take(1)?;
+        if !taken.mapped {
+            self.append_event(&mut log, Kind::Hole, range, taken.first)?;
+        }
+        drop(log);
+        if self.order.is_mapped()? { self.punch_in_place(range) } else { Ok(()) }
     }
 
+    /// Appends a truncation or a hole; with bytes that are changed in memory, the caller has the turn.
     fn event(&self, log: &mut Log, kind: Kind, range: Extent) -> Result<()> {
         let seq = self.order.add(Word::Next, 1)?;
+        self.append_event(log, kind, range, seq)
+    }
+
+    fn append_event(&self, log: &mut Log, kind: Kind, range: Extent, seq: u64) -> Result<()> {
         let strips = [Strip { start: range.offset, length: range.len, stride: 0, count: 1 }];
         let words = Words { kind, strips: &strips, seq, last_seq: seq };
         log.append(&self.shared.dir, &words, &[])?;
-        if self.order.is_counting() { self.order.add(Word::Done, 1).map(drop) } else { Ok(()) }
+        self.completed()
     }
 
     /// The id of this writer's log, once it has one.
@@ -222,7 +257,8 @@ impl Writer {
     /// forgets what it could not store.
     pub fn sync(&self) -> Result<()> {
         self.shared.sync_birth()?;
-        self.log().sync(&self.shared.dir)
+        self.log().sync(&self.shared.dir)?;
+        self.sync_changed()
     }
 
     /// Ends as a process that is killed: nothing is sealed.

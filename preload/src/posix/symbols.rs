@@ -436,23 +436,15 @@ table! {
     any [mremap] (address: Any, len: size_t, new: size_t, flags: c_int, to: Any) -> Any
         = {
             reach::forget();
-            if containers::has_copies(address as usize, len) {
-                // Another place would not be known as that of a copy.
-                errno::set(libc::EINVAL);
-                libc::MAP_FAILED
-            } else {
-                next::mremap(address, len, new, flags, to)
-            }
+            containers::remap(address, len, new, flags, to)
         };
     any [mprotect] (address: Any, len: size_t, protection: c_int) -> c_int
         = {
             reach::forget();
-            if protection & libc::PROT_WRITE != 0 && containers::has_copies(address as usize, len) {
-                errno::fail(libc::EACCES) as c_int
-            } else {
-                next::mprotect(address, len, protection)
-            }
+            containers::protect(address, len, protection)
         };
+    any [msync] (address: Any, len: size_t, flags: c_int) -> c_int
+        = { containers::msync(address, len, flags) };
     any [shmdt] (address: Any) -> c_int = { reach::forget(); next::shmdt(address) };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
         = { if containers::has(from) || containers::has(to) {

@@ -7,6 +7,8 @@ mod model;
 mod together;
 mod whole;
 
+pub(super) use golden::independent;
+
 use super::*;
 use crate::Extent;
 

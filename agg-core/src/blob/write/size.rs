@@ -65,15 +65,18 @@ impl Writer {
 
     /// What all logs say.
     pub(super) fn looked_up_size(&self) -> Result<u64> {
-        let reader = match self.reader.get() {
-            Some(reader) => reader,
-            None => {
-                let new = Reader::new(Arc::clone(&self.shared))?;
-                self.reader.get_or_init(|| new)
-            }
-        };
+        let reader = self.reader()?;
         reader.refresh()?;
         Ok(reader.size())
+    }
+
+    /// What the logs said when they were last looked at.
+    pub(super) fn reader(&self) -> Result<&Reader> {
+        if self.reader.get().is_none() {
+            let new = Reader::new(Arc::clone(&self.shared))?;
+            self.reader.get_or_init(|| new);
+        }
+        self.reader.get().ok_or_else(|| crate::blob::damaged("no reader is there"))
     }
 
     /// Sets the size word to what all logs say; the caller has the turn.

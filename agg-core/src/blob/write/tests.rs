@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::blob::{Container, Create};
+use std::os::unix::fs::FileExt;
 
 const BYTES: [u8; 50] = [7; 50];
 
@@ -32,7 +33,7 @@ fn a_growth_that_believes_a_size_counted_without_a_write_does_not_cut_it_off() {
             counting.order.store(Word::Counts, counts).unwrap();
             let size = counting.looked_up_size().unwrap();
             // Now the write comes, of which the size that is stored next does not know.
-            let before = writer.put(frame).unwrap();
+            let before = writer.put(frame).unwrap().unwrap();
             counting.order.store(Word::Size, size).unwrap();
             counting.order.store(Word::Counts, counts + 1).unwrap();
             drop(_turn);
@@ -49,7 +50,8 @@ fn a_growth_that_believes_a_size_counted_without_a_write_does_not_cut_it_off() {
 fn a_growth_that_does_not_see_a_write_is_seen_by_it() {
     with_writers(|container, [writer, _, growing], frame| {
         let mut before = writer.changes().unwrap();
-        before.growths = writer.append_frame(&mut writer.log(), frame).unwrap();
+        before.growths = writer.order.load(Word::Growths).unwrap();
+        writer.append_frame(&mut writer.log(), frame).unwrap();
         growing.grow(120).unwrap();
         writer.raise(frame.end).unwrap();
         writer.settle(frame, &before).unwrap();
@@ -69,5 +71,56 @@ fn a_growth_does_not_count_on_the_bytes_of_a_write_that_was_cut_off_and_killed()
         assert_eq!(growing.size().unwrap(), 140);
         let bytes = read(container);
         assert!(bytes.len() == 140 && bytes[100..120] == BYTES[..20] && bytes[120..] == [0; 20]);
+    });
+}
+
+/// Whether the bytes of `frame` and later stores to memory are both seen, in memory and by readers.
+fn is_one_file(container: &Container, mapper: &Writer, frame: &Frame<'_>, placed: &Placed) {
+    let memory = |len: usize| {
+        let mut bytes = vec![0; len];
+        mapper.part(placed.log).unwrap().read_exact_at(&mut bytes, placed.place).unwrap();
+        bytes
+    };
+    let end = frame.end as usize;
+    assert_eq!(memory(end), read(container)[..end], "what was written is in memory");
+    assert_eq!(memory(end)[100..], BYTES);
+    mapper.part(placed.log).unwrap().write_all_at(b"stored", placed.place + 110).unwrap();
+    assert_eq!(read(container)[110..116], *b"stored", "what is stored to memory is in the file");
+}
+
+#[test]
+fn a_write_with_an_older_number_than_a_mapping_is_stored_there_too() {
+    with_writers(|container, [writer, mapper, _], frame| {
+        mapper.set_size(4096).unwrap();
+        let taken = writer.order.take(1).unwrap();
+        assert!(!taken.mapped);
+        let placed = mapper.place_pages(Extent::new(0, 4096), 4096).unwrap();
+        writer.append_taken(&mut writer.log(), frame, &taken).unwrap();
+        assert!(writer.order.is_mapped().unwrap());
+        writer.write_in_place(frame).unwrap();
+        is_one_file(container, &mapper, frame, &placed[0]);
+    });
+}
+
+#[test]
+fn a_write_that_begins_while_somebody_maps_leaves_no_newer_frame() {
+    with_writers(|container, [writer, mapper, _], frame| {
+        mapper.set_size(4096).unwrap();
+        let placed = mapper.place_pages(Extent::new(0, 4096), 4096).unwrap();
+        assert!(writer.put(frame).unwrap().is_none());
+        writer.write_strips(frame.strips, 1, frame.end, frame.data).unwrap();
+        is_one_file(container, &mapper, frame, &placed[0]);
+    });
+}
+
+#[test]
+fn a_write_that_a_growth_and_a_mapping_came_across_is_stored_in_place() {
+    with_writers(|container, [writer, mapper, growing], frame| {
+        let before = writer.put(frame).unwrap().unwrap();
+        growing.grow(4096).unwrap();
+        let placed = mapper.place_pages(Extent::new(0, 4096), 4096).unwrap();
+        writer.settle(frame, &before).unwrap();
+        writer.write_in_place(frame).unwrap();
+        is_one_file(container, &mapper, frame, &placed[0]);
     });
 }

@@ -2,8 +2,8 @@
 
 use super::super::symbols::next;
 use super::super::{errno, reach};
-use super::data;
 use super::table::{self, State};
+use super::{data, live};
 use agg_core::Extent;
 use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};
 use std::time::{Duration, SystemTime};
@@ -26,10 +26,19 @@ fn write(fd: c_int, act: impl FnOnce(&mut State) -> agg_core::Result<()>) -> Res
     change(fd, act)
 }
 
+/// The size may be another one.
+fn renewed(fd: c_int) {
+    if let Some(open) = table::get(fd) {
+        live::renew(open.identity);
+    }
+}
+
 /// `ftruncate`.
 pub fn set_size(fd: c_int, size: off64_t) -> c_int {
     let Ok(size) = u64::try_from(size) else { return errno::fail(libc::EINVAL) as c_int };
-    told(write(fd, |state| state.writer()?.set_size(size)))
+    let set = write(fd, |state| state.writer()?.set_size(size));
+    renewed(fd);
+    told(set)
 }
 
 /// `posix_fallocate`, which returns the error number.
@@ -55,7 +64,7 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
     let range = Extent::between(start, end.ok_or(libc::EFBIG)?);
     let open = table::get(fd).ok_or(libc::EBADF)?;
     open.may_write()?;
-    change(fd, |state| {
+    let done = change(fd, |state| {
         match mode {
             0 | libc::FALLOC_FL_KEEP_SIZE => {}
             HOLE | ZEROS => state.writer()?.punch(range)?,
@@ -68,7 +77,9 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
         }
         let keeps = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
         if keeps { Ok(()) } else { state.writer()?.grow(range.end()) }
-    })
+    });
+    renewed(fd);
+    done
 }
 
 /// `fsync` and `fdatasync`.

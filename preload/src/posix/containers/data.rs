@@ -4,7 +4,7 @@ use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::table::{self, Open, Source, State};
 use super::told;
-use super::{kept, placeholder};
+use super::{kept, live, placeholder};
 use agg_core::Extent;
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 
@@ -110,6 +110,7 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
         let end = store(state, buffers, place_of_data, len as u64)?;
         if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
     })?;
+    live::renew(open.identity);
     if matches!(place, Place::Position) {
         set_position(fd, end)?;
     }

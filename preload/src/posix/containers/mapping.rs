@@ -1,14 +1,15 @@
-//! Containers in memory.
+//! Containers in memory: copies of what is only read, and live mappings of what is written.
 
 use super::super::errno;
 use super::super::symbols::next;
-use super::{mapped, table};
+use super::areas::{self, Area};
+use super::{live, table};
 use libc::{c_int, c_void, off64_t, size_t};
 
 /// The largest mapping that is copied into memory.
 const MOST_MAPPED: usize = 1 << 32;
 
-/// `mmap`: what is only read is copied into memory; what would have to be written back is refused.
+/// `mmap`: what is only read is copied into memory.
 ///
 /// # Safety
 /// As the C library demands.
@@ -26,13 +27,21 @@ pub unsafe fn map(
     };
     let Some(open) = table::get(fd) else { return fail(libc::EBADF) };
     let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
-    if shared && protection & libc::PROT_WRITE != 0 {
-        return fail(libc::ENODEV);
-    }
-    if open.may_read().is_err() {
+    let writes = shared && protection & libc::PROT_WRITE != 0;
+    if open.may_read().is_err() || writes && open.may_write().is_err() {
         return fail(libc::EACCES);
     }
-    let Ok(start) = u64::try_from(at) else { return fail(libc::EINVAL) };
+    let Some(start) = u64::try_from(at).ok().filter(|at| at.is_multiple_of(4096)) else {
+        return fail(libc::EINVAL);
+    };
+    // Who may write expects to see there what it writes in other ways.
+    if shared && len > 0 && open.may_write().is_ok() {
+        match live::map(open, (address, len), protection, flags, start) {
+            Ok(made) => return made,
+            Err(error) if writes => return fail(error),
+            Err(_) => {}
+        }
+    }
     if len == 0 || len > MOST_MAPPED {
         return fail(if len == 0 { libc::EINVAL } else { libc::ENOMEM });
     }
@@ -51,7 +60,7 @@ pub unsafe fn map(
     match filled {
         Ok(_) if ready == 0 => {
             if shared {
-                mapped::add(made as usize, len);
+                areas::add(Area { pages: areas::pages(made as usize, len), live: None });
             }
             made
         }

@@ -18,14 +18,15 @@
 //! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
 //! descriptor.
 
+mod areas;
 mod change;
 mod data;
 mod facts;
 mod further;
 mod kept;
 mod kinds;
+mod live;
 mod locks;
-mod mapped;
 mod mapping;
 mod names;
 mod numbers;
@@ -51,8 +52,8 @@ pub use facts::fstat;
 pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kept::store_kept;
 pub use kinds::{access, is_no_directory, readdir};
+pub use live::{forget_copies, msync, protect, remap};
 pub use locks::{flock, lockf};
-pub use mapped::{forget_copies, has_copies};
 pub use mapping::map;
 pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utime,

@@ -5,7 +5,7 @@ use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::open::named;
 use super::set::{self, Named};
-use super::{change, facts, number, table};
+use super::{change, facts, live, number, table};
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Attributes, Container, is_container};
 use agg_core::driver::set::remove_shadowed;
@@ -196,9 +196,12 @@ pub fn truncate(path: Name, size: off64_t) -> Option<c_int> {
             agg_core::Error::new(agg_core::ErrorClass::Arg, "a negative size")
                 .with_errno(libc::EINVAL)
         })?;
-        let writer = Container::open(&meant.into_changed(size > 0)?)?.writer()?;
+        let path = meant.into_changed(size > 0)?;
+        let writer = Container::open(&path)?.writer()?;
         writer.set_size(size)?;
-        writer.close()
+        writer.close()?;
+        live::renew(table::identity_of(&path));
+        Ok(())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::errno;
 use super::super::state;
-use super::{change, data, facts, locks, mapping, names, open, table};
+use super::{change, data, facts, live, locks, mapping, names, open, table};
 use libc::{c_char, c_int, c_long, c_uint, c_void, off64_t};
 
 /// What the call returns; `None` if it means no container.
@@ -21,6 +21,10 @@ pub unsafe fn system_call(
     if let Some(done) = unsafe { by_name(number, a) } {
         return Some(done.into());
     }
+    // SAFETY: as above.
+    if let Some(done) = unsafe { on_memory(number, a) } {
+        return Some(done);
+    }
     if !table::has(a[0] as c_int) {
         return match number {
             libc::SYS_mmap if table::has(a[4] as c_int) && !is_anonymous(a[3]) => {
@@ -33,6 +37,30 @@ pub unsafe fn system_call(
     }
     // SAFETY: as above.
     unsafe { on_descriptor(number, a, kernel) }
+}
+
+/// Calls that change what is mapped.
+///
+/// # Safety
+/// As the call demands.
+unsafe fn on_memory(number: c_long, a: [usize; 6]) -> Option<c_long> {
+    let address = a[0] as *mut c_void;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match number {
+            libc::SYS_munmap => {
+                live::forget_copies(a[0], a[1]);
+                None
+            }
+            libc::SYS_mremap => {
+                let to = a[4] as *mut c_void;
+                Some(live::remap(address, a[1], a[2], a[3] as c_int, to) as c_long)
+            }
+            libc::SYS_mprotect => Some(live::protect(address, a[1], a[2] as c_int).into()),
+            libc::SYS_msync => Some(live::msync(address, a[1], a[2] as c_int).into()),
+            _ => None,
+        }
+    }
 }
 
 fn refused(error: c_int) -> c_long {

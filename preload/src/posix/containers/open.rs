@@ -5,7 +5,7 @@ use super::super::symbols::next;
 use super::super::{errno, reach, spool};
 use super::names::is_of_a_directory;
 use super::table::{self, Held, Open};
-use super::{kept, locks, number, placeholder, set, standard};
+use super::{areas, kept, live, locks, number, placeholder, set, standard};
 use crate::config;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Container, Create, Layout, is_container};
@@ -193,6 +193,7 @@ fn take((held, identity): Found, path: PathBuf, flags: c_int) -> Result<c_int, c
             close(fd);
             return Err(error);
         }
+        live::renew(open.identity);
     }
     Ok(fd)
 }
@@ -264,11 +265,11 @@ pub fn forget(fd: c_int) -> Result<(), c_int> {
     }
     let Some(last) = last else { return Ok(()) };
     let _errno = errno::Keep::new();
-    last.locked(|open, state| {
-        let ended = state.close();
-        let vanished = state.vanish(open);
-        ended.and(vanished)
-    })
+    // As long as its bytes are changed in memory, somebody writes.
+    if areas::has_live(last) {
+        return last.locked(|_, state| state.store_kept());
+    }
+    last.finish()
 }
 
 /// Takes all descriptors of a range out of the table before they are closed.
@@ -326,19 +327,24 @@ pub fn settle_all() {
         return;
     }
     let _errno = errno::Keep::new();
-    for (_, open) in table::all() {
+    for open in opens() {
         if let Err(error) = open.locked(|_, state| state.end()) {
             tell(open, error);
         }
     }
 }
 
+/// All that have descriptors or live mappings.
+fn opens() -> impl Iterator<Item = &'static Open> {
+    table::all().map(|(_, open)| open).chain(areas::live())
+}
+
 /// At the end of the process: streams are written out, logs end.
 pub fn at_exit() {
-    if !state::is_guest() && table::all().next().is_some() {
+    if !state::is_guest() && opens().next().is_some() {
         standard::flush();
         settle_all();
-        for (_, open) in table::all() {
+        for open in opens() {
             let gone =
                 open.locked(|_, state| state.removed.take().map_or(Ok(()), |p| blob::remove(&p)));
             if let Err(error) = gone {
@@ -349,7 +355,7 @@ pub fn at_exit() {
 }
 
 /// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
-fn tell(open: &Open, error: c_int) {
+pub(super) fn tell(open: &Open, error: c_int) {
     let cause = io::Error::from_raw_os_error(error);
     let path = open.path.display();
     let text = format_args!("{path}: the container could not be completed: {cause}");
@@ -358,7 +364,8 @@ fn tell(open: &Open, error: c_int) {
 
 /// In a child after `fork`: it writes to logs of its own.
 pub fn in_child() {
-    for (_, open) in table::all() {
+    areas::in_child();
+    for open in opens() {
         open.disown();
     }
     kept::in_child();

@@ -3,9 +3,9 @@
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::kept::{self, Kept};
-use super::number;
 use super::placeholder::STATUS;
 use super::set::OpenSet;
+use super::{areas, number};
 use crate::config;
 use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
 use agg_core::driver::blob::remakes;
@@ -74,6 +74,7 @@ pub(super) enum Source<'a> {
 
 /// What is only touched with the lock.
 pub(super) struct State {
+    identity: (u64, u64),
     /// `None` when its last descriptor was closed.
     held: Option<Held>,
     /// Keeps the container from becoming a set of files, if it may.
@@ -120,6 +121,7 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
         _ => None,
     };
     let state = State {
+        identity,
         held: Some(held),
         presence,
         reader: None,
@@ -209,6 +211,23 @@ impl Open {
     /// Whether any of its writes waits.
     pub(super) fn waits(&self) -> bool {
         self.waiting.load(Relaxed)
+    }
+
+    /// Whether any descriptor belongs to it.
+    pub(super) fn has_descriptors(&self) -> bool {
+        self.references.load(Acquire) != 0
+    }
+
+    /// Ends everything: neither a descriptor nor a mapping needs it any more.
+    ///
+    /// # Errors
+    /// What the program must hear.
+    pub(super) fn finish(&self) -> Result<(), c_int> {
+        self.locked(|open, state| {
+            let ended = state.close();
+            let vanished = state.vanish(open);
+            ended.and(vanished)
+        })
     }
 
     fn access(&self) -> c_int {
@@ -349,7 +368,14 @@ impl State {
     fn log(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
-            none => Ok(none.insert(Box::new(container(&mut self.held)?.writer()?))),
+            none => {
+                let writer = container(&mut self.held)?.writer()?;
+                // The writer that a mapping was made with has ended.
+                if areas::has_live_on(self.identity) {
+                    writer.keep_mapped()?;
+                }
+                Ok(none.insert(Box::new(writer)))
+            }
         }
     }
 
@@ -364,7 +390,8 @@ impl State {
         start: u64,
     ) -> agg_core::Result<bool> {
         let len = buffers.iter().map(|buffer| buffer.len()).sum();
-        if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless {
+        let mapped = areas::has_live_on(open.identity);
+        if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless || mapped {
             return Ok(false);
         }
         // Who may not write hears of it now.

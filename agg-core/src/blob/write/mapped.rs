@@ -1,0 +1,442 @@
+//! Bytes of the file that are changed in memory: they lie in a log as they do in the file, page by page, so
+//! that a program can map them there, and from then on all writers change them in place.
+
+use super::{Frame, Writer};
+use crate::blob::dir::log_name;
+use crate::blob::failed;
+use crate::blob::frame::{Kind, Strip};
+use crate::blob::log::Log;
+use crate::blob::order::Word;
+use crate::blob::read::{Reader, Segment};
+use crate::{Error, ErrorClass, Extent, Result};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, PoisonError};
+
+/// Bytes that are copied or made zeros at a time.
+const CHUNK: u64 = 1 << 20;
+
+/// Bytes of the file that lie together in a log, beginning at a page of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Which bytes of the file; the last page may be only partly in it.
+    pub logical: Extent,
+    /// The id of the log.
+    pub log: u64,
+    /// The place of the first byte there.
+    pub place: u64,
+}
+
+/// Logs whose bytes were or may be changed in place.
+pub(super) type Changed = HashMap<u64, Arc<File>>;
+
+fn not_here() -> Error {
+    let words = "bytes of this container cannot be changed in memory: its file system maps nothing";
+    Error::new(ErrorClass::UnsupportedOperation, words).with_errno(libc::ENODEV)
+}
+
+impl Writer {
+    /// Has every byte of `range` that the file has lie where it can be mapped, page by page, and be changed in
+    /// place from now on; `range` begins at a page. Says where, in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// If the file system maps nothing, or the bytes cannot be copied to such a place.
+    pub fn place_pages(&self, range: Extent, page: u64) -> Result<Vec<Placed>> {
+        if !self.order.is_counted()? {
+            return Err(not_here());
+        }
+        let mut log = self.log();
+        // Who writes now either sees this before its frame gets a number, or its frame is older than those here
+        // and it stores its bytes once more, in place.
+        self.order.store(Word::Mapped, 1)?;
+        fence(Ordering::SeqCst);
+        let _turn = self.order.turn()?;
+        let range = range.intersect(Extent::new(0, self.settled_size()?));
+        let reader = self.newest()?;
+        let found = reader.places(range)?;
+        let (mut placed, mut done) = (Vec::new(), range.offset);
+        for there in found.iter().filter_map(|found| whole_pages(found, page, range.end())) {
+            placed.extend(self.place_rest(
+                &mut log,
+                reader,
+                &found,
+                done..there.logical.offset,
+                page,
+            )?);
+            placed.push(there);
+            done = there.logical.end();
+        }
+        placed.extend(self.place_rest(&mut log, reader, &found, done..range.end(), page)?);
+        placed.iter().try_for_each(|part| self.part(part.log).map(drop))?;
+        Ok(placed)
+    }
+
+    /// Copies bytes of the file to pages of the log; holes stay holes.
+    fn place_rest(
+        &self,
+        log: &mut Log,
+        reader: &Reader,
+        found: &[(Segment, bool)],
+        range: std::ops::Range<u64>,
+        page: u64,
+    ) -> Result<Option<Placed>> {
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let logical = Extent::between(range.start, range.end);
+        let seq = self.order.add(Word::Next, 1)?;
+        let fill = |file: &File, place: u64| {
+            for (segment, _) in found.iter().filter(|(segment, _)| segment.source.is_some()) {
+                let extent = segment.logical.intersect(logical);
+                copy(reader, extent, |bytes, at| {
+                    let to = place + (at - logical.offset);
+                    file.write_all_at(bytes, to)
+                        .map_err(|error| failed("pwrite", &error, self.shared.dir.path()))
+                })?;
+            }
+            Ok(())
+        };
+        let place = log.append_pages(&self.shared.dir, (logical, seq, page), fill)?;
+        self.completed()?;
+        let log = log.id().unwrap_or_default();
+        Ok(Some(Placed { logical, log, place }))
+    }
+
+    /// A log, opened to be changed in place or mapped.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    pub fn part(&self, id: u64) -> Result<Arc<File>> {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = changed.get(&id) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(self.shared.dir.part(&log_name(id), true)?);
+        changed.insert(id, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Makes durable what was or may have been changed in place.
+    pub(super) fn sync_changed(&self) -> Result<()> {
+        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let fail = |id: &u64, error: &std::io::Error| {
+            failed("fdatasync", error, &self.shared.dir.path_of(&log_name(*id)))
+        };
+        changed.iter().try_for_each(|(id, file)| file.sync_data().map_err(|error| fail(id, &error)))
+    }
+
+    /// Says again that bytes of the file may be changed in memory: a mapping outlives the writer that it was
+    /// made with.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be said.
+    pub fn keep_mapped(&self) -> Result<()> {
+        self.order.store(Word::Mapped, 1)
+    }
+
+    /// Stores a write where bytes may be changed in memory: those in place, and the others in a frame.
+    pub(super) fn write_in_place(&self, frame: &Frame<'_>) -> Result<()> {
+        let pieces = frame.strips.iter().flat_map(|strip| {
+            (0..strip.count).map(|k| {
+                let start = strip.start.wrapping_add((strip.stride as u64).wrapping_mul(k));
+                Extent::new(start, strip.length)
+            })
+        });
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        self.settled_size()?;
+        let reader = self.newest()?;
+        for (extent, bytes) in pieces.zip(frame.data) {
+            let part = |range: Extent| {
+                let start = (range.offset - extent.offset) as usize;
+                &bytes[start..start + range.len as usize]
+            };
+            for (range, place) in split(reader, extent)? {
+                match place {
+                    Some((id, place)) => self.change(id, part(range), place)?,
+                    None => {
+                        let strips = [Strip::one(range)];
+                        let data = [part(range)];
+                        let end = range.end();
+                        let rest = Frame { strips: &strips, pieces: 1, end, data: &data };
+                        self.append_frame(&mut log, &rest)?;
+                    }
+                }
+            }
+        }
+        self.raise(frame.end)
+    }
+
+    /// As [`write_in_place`](Writer::write_in_place) with zeros; the size stays.
+    pub(super) fn punch_in_place(&self, range: Extent) -> Result<()> {
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        let zeros = vec![0; CHUNK.min(range.len) as usize];
+        for (range, place) in split(self.newest()?, range)? {
+            match place {
+                Some((id, place)) => {
+                    for at in (0..range.len).step_by(CHUNK as usize) {
+                        let len = CHUNK.min(range.len - at) as usize;
+                        self.change(id, &zeros[..len], place + at)?;
+                    }
+                }
+                None => self.event(&mut log, Kind::Hole, range)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&self, id: u64, bytes: &[u8], place: u64) -> Result<()> {
+        let path = || self.shared.dir.path_of(&log_name(id));
+        let written = self.part(id)?.write_all_at(bytes, place);
+        written.map_err(|error| failed("pwrite", &error, &path()))
+    }
+
+    /// The content as it is now; the caller has the turn.
+    fn newest(&self) -> Result<&Reader> {
+        let reader = self.reader()?;
+        reader.catch_up()?;
+        Ok(reader)
+    }
+}
+
+/// The whole pages of what was found, if they are changed in place already; `end` is that of the file, or a page's.
+fn whole_pages((found, mapped): &(Segment, bool), page: u64, end: u64) -> Option<Placed> {
+    let (log, place) = found.source.filter(|_| *mapped)?;
+    let (first, last) = (found.logical.offset, found.logical.end());
+    let start = first.next_multiple_of(page);
+    let stop = if last == end { end } else { last - last % page };
+    let place = place + start.checked_sub(first)?;
+    let whole = start < stop && place.is_multiple_of(page);
+    whole.then(|| Placed { logical: Extent::between(start, stop), log, place })
+}
+
+/// A part of a write, and the log and place where its bytes are changed, if they are in place.
+type Part = (Extent, Option<(u64, u64)>);
+
+/// The parts of `extent`, in the order of the file.
+fn split(reader: &Reader, extent: Extent) -> Result<Vec<Part>> {
+    let (mut parts, mut done) = (Vec::<Part>::new(), extent.offset);
+    for (segment, _) in reader.places(extent)?.into_iter().filter(|(_, mapped)| *mapped) {
+        let range = segment.logical;
+        parts.push((Extent::between(done, range.offset), None));
+        parts.push((range, segment.source));
+        done = range.end();
+    }
+    parts.push((Extent::between(done, extent.end()), None));
+    parts.retain(|(range, _)| !range.is_empty());
+    Ok(parts)
+}
+
+/// Calls `take` with all bytes of `extent`, a part at a time.
+fn copy(
+    reader: &Reader,
+    extent: Extent,
+    mut take: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; CHUNK.min(extent.len) as usize];
+    let mut at = extent.offset;
+    while at < extent.end() {
+        let len = CHUNK.min(extent.end() - at) as usize;
+        let n = reader.read_at(&mut buffer[..len], at)?;
+        if n == 0 {
+            break;
+        }
+        take(&buffer[..n], at)?;
+        at += n as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::tests::how;
+    use crate::blob::{Check, Container, check, is_container};
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    const PAGE: u64 = 64;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(usize, u64, usize),
+        Pieces(usize, Vec<(u64, usize)>),
+        Append(usize, usize),
+        Punch(usize, u64, u64),
+        Size(usize, u64),
+        Grow(usize, u64),
+        Store(u64, usize),
+        Map(usize, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let piece = || (0_u64..1500, 1_usize..200);
+        prop_oneof![
+            3 => (0..2_usize, piece()).prop_map(|(w, (at, len))| Step::Write(w, at, len)),
+            1 => (0..2_usize, prop::collection::vec(piece(), 1..5))
+                .prop_map(|(w, pieces)| Step::Pieces(w, pieces)),
+            1 => (0..2_usize, 1_usize..100).prop_map(|(w, len)| Step::Append(w, len)),
+            1 => (0..2_usize, 0_u64..1500, 1_u64..300).prop_map(|(w, at, len)| Step::Punch(w, at, len)),
+            1 => (0..2_usize, 0_u64..1500).prop_map(|(w, size)| Step::Size(w, size)),
+            1 => (0..2_usize, 0_u64..1500).prop_map(|(w, size)| Step::Grow(w, size)),
+            4 => (0_u64..1500, 1_usize..200).prop_map(|(at, len)| Step::Store(at, len)),
+            1 => (0..2_usize, 0_u64..12).prop_map(|(w, page)| Step::Map(w, page)),
+        ]
+    }
+
+    /// Two writers, of which the first has mapped the file from a page on, and what the file should be.
+    struct Run {
+        container: Container,
+        writers: Vec<Writer>,
+        from: u64,
+        placed: Vec<Placed>,
+        model: Vec<u8>,
+        value: u8,
+    }
+
+    impl Run {
+        fn new(path: &Path) -> Self {
+            let container = Container::create(path, &how()).unwrap();
+            let writers = vec![container.writer().unwrap(), container.writer().unwrap()];
+            Self {
+                container,
+                writers,
+                from: u64::MAX,
+                placed: Vec::new(),
+                model: Vec::new(),
+                value: 0,
+            }
+        }
+
+        fn put(&mut self, at: u64, len: usize) -> Vec<u8> {
+            self.value = self.value.wrapping_add(1).max(1);
+            let end = at as usize + len;
+            self.model.resize(self.model.len().max(end), 0);
+            self.model[at as usize..end].fill(self.value);
+            vec![self.value; len]
+        }
+
+        fn step(&mut self, step: &Step) {
+            let size = self.model.len();
+            match step {
+                Step::Write(w, at, len) => {
+                    let bytes = self.put(*at, *len);
+                    self.writers[*w].write_at(&bytes, *at).unwrap();
+                }
+                Step::Pieces(w, pieces) => {
+                    let data: Vec<_> =
+                        pieces.iter().map(|(at, len)| (*at, self.put(*at, *len))).collect();
+                    let parts: Vec<_> = data.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
+                    self.writers[*w].write_pieces(&parts).unwrap();
+                }
+                Step::Append(w, len) => {
+                    let bytes = self.put(size as u64, *len);
+                    assert_eq!(self.writers[*w].append(&bytes).unwrap(), size as u64);
+                }
+                Step::Punch(w, at, len) => {
+                    self.writers[*w].punch(Extent::new(*at, *len)).unwrap();
+                    let end = (*at + *len).min(size as u64) as usize;
+                    self.model[(*at as usize).min(end)..end].fill(0);
+                }
+                Step::Size(w, to) => {
+                    self.writers[*w].set_size(*to).unwrap();
+                    self.model.resize(*to as usize, 0);
+                }
+                Step::Grow(w, to) => {
+                    self.writers[*w].grow(*to).unwrap();
+                    self.model.resize(size.max(*to as usize), 0);
+                }
+                Step::Store(at, len) => self.store(*at, *len),
+                Step::Map(_, page) => self.from = page * PAGE,
+            }
+            // As the library does it: what changed its size is mapped anew.
+            let writer = &self.writers[if let Step::Map(w, _) = step { *w } else { 0 }];
+            if self.from != u64::MAX {
+                let all = Extent::between(self.from, 1 << 20);
+                self.placed = writer.place_pages(all, PAGE).unwrap();
+            }
+        }
+
+        /// Changes bytes as a store to memory would.
+        fn store(&mut self, at: u64, len: usize) {
+            let size = self.model.len() as u64;
+            let range = Extent::between(at.max(self.from).min(size), (at + len as u64).min(size));
+            if range.is_empty() {
+                return;
+            }
+            let bytes = self.put(range.offset, range.len as usize);
+            let mut stored = 0;
+            for part in &self.placed {
+                let both = part.logical.intersect(range);
+                let file = self.writers[0].part(part.log).unwrap();
+                let place = part.place + (both.offset.saturating_sub(part.logical.offset));
+                file.write_all_at(&bytes[..both.len as usize], place).unwrap();
+                stored += both.len;
+            }
+            assert_eq!(stored, range.len, "every byte is mapped: {:?}", self.placed);
+        }
+
+        fn compare(&self) {
+            let reader = self.container.reader().unwrap();
+            let mut bytes = vec![0xEE; self.model.len() + 10];
+            let n = reader.read_at(&mut bytes, 0).unwrap();
+            assert_eq!(bytes[..n], self.model[..]);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 60 } else { 300 }))]
+
+        #[test]
+        fn stores_to_memory_and_writes_are_changes_of_one_file(
+            steps in prop::collection::vec(step(), 1..40),
+        ) {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("file");
+            let mut run = Run::new(&path);
+            for step in &steps {
+                run.step(step);
+                run.compare();
+            }
+            run.writers.drain(..).for_each(|writer| writer.close().unwrap());
+            run.compare();
+            let how = Check { data: true, ..Check::default() };
+            prop_assert!(is_container(&path));
+            prop_assert_eq!(check(&path, &how).unwrap().exit_code(), 0);
+            prop_assert_eq!(
+                crate::blob::tests::independent(&path).unwrap_or(run.model.clone()), run.model);
+        }
+    }
+
+    #[test]
+    fn pages_begin_at_pages_of_the_log_and_holes_take_no_room() {
+        let place = tempfile::tempdir().unwrap();
+        let container = Container::create(&place.path().join("file"), &how()).unwrap();
+        let writer = container.writer().unwrap();
+        writer.set_size(1 << 40).unwrap();
+        writer.write_at(b"x", 1 << 39).unwrap();
+        let placed = writer.place_pages(Extent::new(0, 1 << 40), 4096).unwrap();
+        let [one] = placed[..] else { panic!("{placed:?}") };
+        assert_eq!((one.logical, one.place % 4096), (Extent::new(0, 1 << 40), 0));
+        let facts = writer.part(one.log).unwrap().metadata().unwrap();
+        assert!(facts.len() > 1 << 40);
+        assert!(std::os::unix::fs::MetadataExt::blocks(&facts) * 512 < 4 << 20);
+        assert_eq!(writer.place_pages(Extent::new(8192, 4096), 4096).unwrap()[0].log, one.log);
+    }
+
+    #[test]
+    fn a_container_whose_words_cannot_be_mapped_refuses_with_the_number_of_such_a_file_system() {
+        let place = tempfile::tempdir().unwrap();
+        let container = Container::create(&place.path().join("file"), &how()).unwrap();
+        let writer = Writer::without_mapping(Arc::clone(&container.shared)).unwrap();
+        writer.write_at(b"abc", 0).unwrap();
+        let error = writer.place_pages(Extent::new(0, 4096), 4096).unwrap_err();
+        assert_eq!(error.errno(), libc::ENODEV);
+    }
+}

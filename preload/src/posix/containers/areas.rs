@@ -1,0 +1,216 @@
+//! Which memory of the program is what of a container: copies, which never become writable, because nobody
+//! would store what is written there, and live mappings, whose pages are bytes of logs.
+
+use super::super::lock::{Guard, Lock};
+use super::table::Open;
+use agg_core::Extent;
+use agg_core::blob::Placed;
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const PAGE: usize = 4096;
+
+/// Areas, and how many of them are live.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// Held while live mappings are mapped anew, and while areas go.
+static CHANGE: Lock = Lock::new();
+static AREAS: Areas = Areas { lock: Lock::new(), list: UnsafeCell::new(Vec::new()) };
+
+struct Areas {
+    lock: Lock,
+    list: UnsafeCell<Vec<Area>>,
+}
+
+// SAFETY: the list is only touched with the lock.
+unsafe impl Sync for Areas {}
+
+/// Pages of memory that stand for bytes of a container.
+#[derive(Clone)]
+pub(super) struct Area {
+    pub(super) pages: Range<usize>,
+    /// `None` for a copy.
+    pub(super) live: Option<Live>,
+}
+
+/// What a live mapping shows.
+#[derive(Clone)]
+pub(super) struct Live {
+    pub(super) open: &'static Open,
+    /// The byte of the file at the first address.
+    pub(super) offset: u64,
+    pub(super) protection: c_int,
+    /// The size of the file when the pages were mapped.
+    pub(super) size: u64,
+    /// Which pages are which of a log; behind the end of the file there are none.
+    pub(super) placed: Vec<Placed>,
+}
+
+impl Area {
+    /// The part of it that lies in `range`.
+    fn part(&self, range: Range<usize>) -> Option<Area> {
+        let pages = self.pages.start.max(range.start)..self.pages.end.min(range.end);
+        let mut part = self.clone();
+        if let Some(live) = &mut part.live {
+            live.offset += pages.start.saturating_sub(self.pages.start) as u64;
+            let bytes = Extent::new(live.offset, pages.len() as u64);
+            live.placed = live.placed.iter().filter_map(|placed| cut(placed, bytes)).collect();
+        }
+        part.pages = pages;
+        (part.pages.start < part.pages.end).then_some(part)
+    }
+
+    fn meets(&self, range: &Range<usize>) -> bool {
+        self.pages.start < range.end && range.start < self.pages.end
+    }
+}
+
+/// The part of `placed` that has bytes of `range`, which begins at a page.
+fn cut(placed: &Placed, range: Extent) -> Option<Placed> {
+    let logical = placed.logical.intersect(range);
+    let place = placed.place + logical.offset.saturating_sub(placed.logical.offset);
+    (!logical.is_empty()).then_some(Placed { logical, place, ..*placed })
+}
+
+/// The pages of `len` bytes at `start`.
+pub(super) fn pages(start: usize, len: usize) -> Range<usize> {
+    start..start.saturating_add(len.next_multiple_of(PAGE))
+}
+
+/// Lets `act` use the list; `None` in a signal handler that interrupted this.
+fn with<T>(act: impl FnOnce(&mut Vec<Area>) -> T) -> Option<T> {
+    let _guard = AREAS.lock.lock()?;
+    // SAFETY: the lock is held.
+    let list = unsafe { &mut *AREAS.list.get() };
+    let done = act(list);
+    COUNT.store(list.len(), Relaxed);
+    LIVE.store(list.iter().filter(|area| area.live.is_some()).count(), Relaxed);
+    Some(done)
+}
+
+/// Memory stands for bytes of a container from now on.
+pub(super) fn add(area: Area) {
+    with(|list| list.push(area));
+}
+
+/// The live mappings of the container with this identity.
+pub(super) fn live_on(identity: (u64, u64)) -> Vec<(Range<usize>, Live)> {
+    let of = |area: Area| Some((area.pages, area.live.filter(|l| l.open.identity == identity)?));
+    live_in(0, usize::MAX - PAGE).into_iter().filter_map(of).collect()
+}
+
+/// Whether any page of a range belongs to a copy.
+pub fn has_copies(start: usize, len: usize) -> bool {
+    let range = pages(start, len);
+    let copy = |area: &Area| area.live.is_none() && area.meets(&range);
+    COUNT.load(Relaxed) != 0 && with(|list| list.iter().any(copy)).unwrap_or(true)
+}
+
+/// Whether there is any live mapping.
+#[inline]
+pub(super) fn any_live() -> bool {
+    LIVE.load(Relaxed) != 0
+}
+
+/// The live mappings in a range of memory.
+pub(super) fn live_in(start: usize, len: usize) -> Vec<Area> {
+    if !any_live() {
+        return Vec::new();
+    }
+    let range = pages(start, len);
+    let live = |area: &&Area| area.live.is_some() && area.meets(&range);
+    with(|list| list.iter().filter(live).cloned().collect()).unwrap_or_default()
+}
+
+/// The files of all live mappings, each at least once.
+pub(super) fn live() -> Vec<&'static Open> {
+    live_in(0, usize::MAX - PAGE).iter().filter_map(|area| Some(area.live.as_ref()?.open)).collect()
+}
+
+/// Whether `open` has a live mapping.
+pub(super) fn has_live(open: &Open) -> bool {
+    any_live() && live().iter().any(|other| std::ptr::eq(*other, open))
+}
+
+/// Whether anything of the container with this identity is mapped live.
+pub(super) fn has_live_on(identity: (u64, u64)) -> bool {
+    any_live() && live().iter().any(|open| open.identity == identity)
+}
+
+/// What the live mapping of these pages, if it is there still, shows now.
+pub(super) fn show(pages: &Range<usize>, now: Live) {
+    with(|list| {
+        if let Some(area) = list.iter_mut().find(|area| area.pages == *pages) {
+            area.live = Some(now);
+        }
+    });
+}
+
+/// Pages of live mappings in a range have another protection from now on.
+pub(super) fn protect(start: usize, len: usize, protection: c_int) {
+    if any_live() {
+        with(|list| {
+            let mut inside = take(list, pages(start, len));
+            let live = inside.iter_mut().filter_map(|area| area.live.as_mut());
+            live.for_each(|live| live.protection = protection);
+            list.extend(inside);
+        });
+    }
+}
+
+/// The pages of a range are something else, or nothing, from now on; the files that have no live mapping any more.
+pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
+    if COUNT.load(Relaxed) == 0 {
+        return Vec::new();
+    }
+    let _held = hold();
+    let gone = with(|list| take(list, pages(start, len))).unwrap_or_default();
+    let mut opens: Vec<_> = gone.iter().filter_map(|area| Some(area.live.as_ref()?.open)).collect();
+    let rest = live();
+    opens.retain(|open| !rest.iter().any(|other| std::ptr::eq(*other, *open)));
+    opens.dedup_by(|a, b| std::ptr::eq(*a, *b));
+    opens
+}
+
+/// Takes the parts of all areas that lie in `range` out of the list.
+fn take(list: &mut Vec<Area>, range: Range<usize>) -> Vec<Area> {
+    let (inside, rest): (Vec<_>, Vec<_>) =
+        std::mem::take(list).into_iter().partition(|area| area.meets(&range));
+    *list = rest;
+    for area in &inside {
+        let around = [0..range.start, range.end..usize::MAX];
+        list.extend(around.into_iter().filter_map(|side| area.part(side)));
+    }
+    inside.iter().filter_map(|area| area.part(range.clone())).collect()
+}
+
+/// In a child after `fork`: whoever held the locks was in the parent.
+pub(super) fn in_child() {
+    AREAS.lock.release();
+    CHANGE.release();
+}
+
+/// Keeps live mappings in the list, and so where they are in memory; `None` in a signal handler that interrupted
+/// one who did.
+pub(super) fn hold() -> Option<Guard<'static>> {
+    CHANGE.lock()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unmapped_of_a_copy_is_none_any_more() {
+        const HIGH: usize = 1 << 40;
+        add(Area { pages: pages(HIGH, 10 * 4096 - 5), live: None });
+        assert!(has_copies(HIGH + 9 * 4096, 1) && !has_copies(HIGH + 10 * 4096, 100));
+        forget(HIGH + 2 * 4096, 4096);
+        assert!(!has_copies(HIGH + 2 * 4096, 4096));
+        assert!(has_copies(HIGH + 4096, 1) && has_copies(HIGH + 3 * 4096, 1));
+        forget(HIGH, 10 * 4096);
+        assert!(!has_copies(HIGH, 10 * 4096));
+    }
+}

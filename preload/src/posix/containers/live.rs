@@ -1,0 +1,278 @@
+//! Live mappings: memory that programs share with a container's file and change by storing to it. Its pages are
+//! pages of logs, so that what is stored is in the file at once, for everybody, also if the process is killed.
+
+use super::super::errno;
+use super::super::symbols::next;
+use super::areas::{self, Area, Live};
+use super::table::{Open, State};
+use agg_core::blob::{Placed, Writer};
+use agg_core::{Error, Extent, Result};
+use libc::{c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
+
+const PAGE: u64 = 4096;
+
+fn failed(call: &str) -> Error {
+    Error::os(call, &io::Error::last_os_error())
+}
+
+/// Maps `pages` of an open container from `offset` on; `flags` are those of `mmap`.
+///
+/// # Errors
+/// The number that `mmap` reports.
+pub(super) fn map(
+    open: &'static Open,
+    (address, len): (*mut c_void, usize),
+    protection: c_int,
+    flags: c_int,
+    offset: u64,
+) -> std::result::Result<*mut c_void, c_int> {
+    let pages = areas::pages(0, len).end;
+    // Addresses of the whole length, behind whose pages there is no file yet.
+    let nothing = nothing().map_err(|error| error.errno())?;
+    // SAFETY: the caller's address and flags; the file has no bytes.
+    let made = unsafe { next::mmap64(address, pages, protection, flags, nothing.as_raw_fd(), 0) };
+    if made == libc::MAP_FAILED {
+        return Err(errno::get());
+    }
+    let start = made as usize;
+    // What was there, and was ours, is not any more.
+    super::forget_copies(start, pages);
+    let mut live = Live { open, offset, protection, size: 0, placed: Vec::new() };
+    let mapped = open.locked(|_, state| show(state, &(start..start + pages), &mut live));
+    match mapped {
+        Ok(()) => {
+            areas::add(Area { pages: start..start + pages, live: Some(live) });
+            // Somebody may have changed the size before it was known.
+            renew(open.identity);
+            Ok(made)
+        }
+        Err(error) => {
+            // SAFETY: it was mapped just now, and nobody knows of it.
+            unsafe { next::munmap(made, pages) };
+            Err(error)
+        }
+    }
+}
+
+/// A file without bytes: memory that shows it can only be looked at with SIGBUS.
+fn nothing() -> Result<File> {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(c"aggio-end-of-file".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(failed("memfd_create"));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Has the pages show the file as it is now.
+fn show(state: &mut State, pages: &Range<usize>, live: &mut Live) -> Result<()> {
+    let writer = state.writer()?;
+    let range = Extent::new(live.offset, pages.len() as u64);
+    let edge = Edge::look(writer, &live.placed, writer.size()?.min(live.size))?;
+    let placed = writer.place_pages(range, PAGE)?;
+    let size = writer.size()?;
+    let shown = |parts: &[Placed]| parts.last().map_or(range.offset, |part| part.logical.end());
+    let (before, now) = (shown(&live.placed), shown(&placed));
+    for part in placed.iter().filter(|part| !live.placed.contains(part)) {
+        let file = writer.part(part.log)?;
+        let first = pages.start + (part.logical.offset - range.offset) as usize;
+        place(first, part.logical.len, live.protection, &file, part.place)?;
+    }
+    let (first, end) = (now.next_multiple_of(PAGE), before.next_multiple_of(PAGE));
+    if first < end {
+        let at = pages.start + (first - range.offset) as usize;
+        place(at, end - first, live.protection, &nothing()?, 0)?;
+    }
+    if let Some(edge) = edge {
+        edge.follow(writer, &placed)?;
+    }
+    if size < live.size {
+        clear_end(writer, &placed, size)?;
+    }
+    (live.placed, live.size) = (placed, size);
+    Ok(())
+}
+
+/// The page in which the file ends or ended: it may be copied to another place while a thread stores to it.
+struct Edge {
+    /// Where it is in a log; its bytes of the file that stay.
+    from: Placed,
+    bytes: Vec<u8>,
+}
+
+/// Bytes of a log.
+fn read(writer: &Writer, at: &Placed) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; at.logical.len as usize];
+    let read = writer.part(at.log)?.read_exact_at(&mut bytes, at.place);
+    read.map(|()| bytes).map_err(|error| Error::os("pread", &error))
+}
+
+/// Where the bytes of `range` are, if they lie together.
+fn find(placed: &[Placed], range: Extent) -> Option<Placed> {
+    let part = placed.iter().find(|part| part.logical.intersect(range) == range)?;
+    let place = part.place + (range.offset - part.logical.offset);
+    Some(Placed { logical: range, place, ..*part })
+}
+
+impl Edge {
+    /// The page of `end`, if it is mapped and the file has bytes of it before and after.
+    fn look(writer: &Writer, placed: &[Placed], end: u64) -> Result<Option<Self>> {
+        let range = Extent::between(end - end % PAGE, end);
+        let Some(from) = find(placed, range).filter(|_| !range.is_empty()) else { return Ok(None) };
+        Ok(Some(Self { bytes: read(writer, &from)?, from }))
+    }
+
+    /// What was stored at the old place since then, and not at the new one.
+    fn follow(self, writer: &Writer, placed: &[Placed]) -> Result<()> {
+        let Some(to) = find(placed, self.from.logical).filter(|to| *to != self.from) else {
+            return Ok(());
+        };
+        let (late, now) = (read(writer, &self.from)?, read(writer, &to)?);
+        let file = writer.part(to.log)?;
+        for (index, byte) in late.iter().enumerate() {
+            if *byte != self.bytes[index] && now[index] == self.bytes[index] {
+                let stored = file.write_all_at(&[*byte], to.place + index as u64);
+                stored.map_err(|error| Error::os("pwrite", &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the last page has behind the end of the file becomes zeros, as after `truncate`.
+fn clear_end(writer: &Writer, placed: &[Placed], size: u64) -> Result<()> {
+    let Some(last) = placed.last().filter(|last| last.logical.end() == size) else { return Ok(()) };
+    let rest = (size.next_multiple_of(PAGE) - size) as usize;
+    let zeros = [0; PAGE as usize];
+    writer
+        .part(last.log)?
+        .write_all_at(&zeros[..rest], last.place + last.logical.len)
+        .map_err(|error| Error::os("pwrite", &error))
+}
+
+/// Maps `len` bytes of a file from `offset` on at `address`, which is ours.
+fn place(address: usize, len: u64, protection: c_int, file: &File, offset: u64) -> Result<()> {
+    let (flags, len) = (libc::MAP_SHARED | libc::MAP_FIXED, len.next_multiple_of(PAGE) as usize);
+    let (fd, offset) = (file.as_raw_fd(), offset as libc::off64_t);
+    // SAFETY: the addresses belong to a mapping of this container.
+    let made = unsafe { next::mmap64(address as *mut c_void, len, protection, flags, fd, offset) };
+    if made == libc::MAP_FAILED { Err(failed("mmap")) } else { Ok(()) }
+}
+
+/// After a change of the size: live mappings of the container with this identity show what is there now.
+pub(super) fn renew(identity: (u64, u64)) {
+    if !areas::any_live() {
+        return;
+    }
+    let _errno = errno::Keep::new();
+    let Some(_held) = areas::hold() else { return };
+    for (pages, mut live) in areas::live_on(identity) {
+        let open = live.open;
+        let shown = open.alone(|_, state| {
+            let same = state.size()? == live.size;
+            if same { Ok(()) } else { show(state, &pages, &mut live) }
+        });
+        match shown {
+            Ok(()) => areas::show(&pages, live),
+            Err(error) => super::open::tell(open, error),
+        }
+    }
+}
+
+/// `munmap`, or a mapping in place of others: the pages of a range are something else from now on.
+pub fn forget_copies(start: usize, len: usize) {
+    for open in areas::forget(start, len) {
+        if !open.has_descriptors() {
+            let _errno = errno::Keep::new();
+            if let Err(error) = open.finish() {
+                super::open::tell(open, error);
+            }
+        }
+    }
+}
+
+/// `msync`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn msync(address: *mut c_void, len: usize, flags: c_int) -> c_int {
+    // SAFETY: the caller's arguments.
+    let done = unsafe { next::msync(address, len, flags) };
+    if done != 0 || flags & libc::MS_SYNC == 0 {
+        return done;
+    }
+    let opens = areas::live_in(address as usize, len).into_iter().filter_map(|area| area.live);
+    let synced = opens.map(|live| live.open.locked(|_, state| state.sync()));
+    synced
+        .fold(0, |done, synced| synced.map_or_else(|error| errno::fail(error) as c_int, |()| done))
+}
+
+/// `mprotect`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn protect(address: *mut c_void, len: usize, protection: c_int) -> c_int {
+    if protection & libc::PROT_WRITE != 0 && areas::has_copies(address as usize, len) {
+        return errno::fail(libc::EACCES) as c_int;
+    }
+    // SAFETY: the caller's arguments.
+    let done = unsafe { next::mprotect(address, len, protection) };
+    if done == 0 {
+        areas::protect(address as usize, len, protection);
+    }
+    done
+}
+
+/// `mremap`: a live mapping is mapped anew with the other length; copies stay as they are.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn remap(
+    address: *mut c_void,
+    len: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    let refuse = |error| {
+        errno::set(error);
+        libc::MAP_FAILED
+    };
+    let range = areas::pages(address as usize, len);
+    let mut areas = areas::live_in(range.start, len);
+    if areas.is_empty() && !areas::has_copies(range.start, len) {
+        // SAFETY: the caller's arguments.
+        return unsafe { next::mremap(address, len, new, flags, to) };
+    }
+    let area = areas.pop().filter(|area| areas.is_empty() && area.pages == range);
+    let Some(live) = area.and_then(|area| area.live) else { return refuse(libc::EINVAL) };
+    let new_pages = areas::pages(0, new).end;
+    if new_pages <= range.len() && flags & libc::MREMAP_FIXED == 0 {
+        if new_pages < range.len() {
+            let (rest, end) = (range.start + new_pages, range.len() - new_pages);
+            forget_copies(rest, end);
+            // SAFETY: the caller gives these pages up.
+            unsafe { next::munmap(rest as *mut c_void, end) };
+        }
+        return address;
+    }
+    if flags != libc::MREMAP_MAYMOVE {
+        return refuse(if flags == 0 { libc::ENOMEM } else { libc::EINVAL });
+    }
+    let nowhere = std::ptr::null_mut();
+    match map(live.open, (nowhere, new), live.protection, libc::MAP_SHARED, live.offset) {
+        Ok(made) => {
+            forget_copies(range.start, len);
+            // SAFETY: the caller gives the old addresses up.
+            unsafe { next::munmap(address, len) };
+            made
+        }
+        Err(error) => refuse(error),
+    }
+}
