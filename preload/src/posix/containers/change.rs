@@ -2,7 +2,8 @@
 
 use super::super::symbols::next;
 use super::super::{errno, reach};
-use super::table::{self, State};
+use super::held::State;
+use super::table;
 use super::{data, live};
 use agg_core::Extent;
 use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};

@@ -2,7 +2,8 @@
 
 use super::super::symbols::next;
 use super::super::{errno, reach};
-use super::table::{self, Open, Source, State};
+use super::held::{Source, State};
+use super::table::{self, Open};
 use super::told;
 use super::{kept, live, placeholder};
 use agg_core::Extent;

@@ -4,7 +4,8 @@
 use super::super::errno;
 use super::super::symbols::next;
 use super::areas::{self, Area, Live};
-use super::table::{Open, State};
+use super::held::State;
+use super::table::Open;
 use agg_core::blob::{Placed, Writer};
 use agg_core::{Error, Extent, Result};
 use libc::{c_int, c_void};

@@ -23,6 +23,7 @@ mod change;
 mod data;
 mod facts;
 mod further;
+mod held;
 mod kept;
 mod kinds;
 mod live;

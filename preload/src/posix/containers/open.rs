@@ -3,8 +3,9 @@
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::super::{errno, reach, spool};
+use super::held::Held;
 use super::names::is_of_a_directory;
-use super::table::{self, Held, Open};
+use super::table::{self, Open};
 use super::{areas, kept, live, locks, number, placeholder, set, standard};
 use crate::config;
 use crate::sets::is_forbidden;

@@ -2,18 +2,16 @@
 
 use super::super::lock::Lock;
 use super::super::state::Inside;
+use super::held::{Held, State};
 use super::kept::{self, Kept};
+use super::number;
 use super::placeholder::STATUS;
-use super::set::OpenSet;
-use super::{areas, number};
 use crate::config;
-use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
 use agg_core::driver::blob::remakes;
 use agg_core::rules::Mode;
 use agg_core::settings::blobs::BlobRule;
 use libc::c_int;
 use std::cell::UnsafeCell;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
@@ -48,46 +46,6 @@ pub(super) struct Open {
     state: UnsafeCell<State>,
 }
 
-/// What a descriptor stands for.
-pub(super) enum Held {
-    Container(Container),
-    Set(Box<OpenSet>),
-}
-
-impl From<Container> for Held {
-    fn from(container: Container) -> Self {
-        Held::Container(container)
-    }
-}
-
-impl From<OpenSet> for Held {
-    fn from(set: OpenSet) -> Self {
-        Held::Set(Box::new(set))
-    }
-}
-
-/// Where bytes are read.
-pub(super) enum Source<'a> {
-    Container(&'a Reader),
-    Set(&'a mut OpenSet),
-}
-
-/// What is only touched with the lock.
-pub(super) struct State {
-    identity: (u64, u64),
-    /// `None` when its last descriptor was closed.
-    held: Option<Held>,
-    /// Keeps the container from becoming a set of files, if it may.
-    presence: Option<Presence>,
-    reader: Option<Box<Reader>>,
-    writer: Option<Box<Writer>>,
-    kept: Kept,
-    /// Where it is since this process removed its name: it goes with the last descriptor.
-    pub(super) removed: Option<PathBuf>,
-    /// Its name was removed by this process, or by its parent before this one was made.
-    pub(super) nameless: bool,
-}
-
 // SAFETY: what is no atomic is only touched with the lock, or never changes.
 unsafe impl Sync for Open {}
 
@@ -120,16 +78,7 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
         }
         _ => None,
     };
-    let state = State {
-        identity,
-        held: Some(held),
-        presence,
-        reader: None,
-        writer: None,
-        kept: Kept::new(mode, waiting),
-        removed: None,
-        nameless: false,
-    };
+    let state = State::new(identity, held, presence, Kept::new(mode, waiting));
     let open = Box::leak(Box::new(Open {
         path,
         identity,
@@ -258,201 +207,6 @@ impl Open {
         self.lock.release();
         // SAFETY: a child has one thread.
         let state = unsafe { &mut *self.state.get() };
-        if let (Some(Held::Set(set)), false) = (&mut state.held, was_free) {
-            set.abandon();
-        }
-        // What they have open is left open: closing it would say that the parent does not write any more.
-        std::mem::forget(state.reader.take());
-        std::mem::forget(state.writer.take());
-        state.kept.disown();
-        state.removed = None;
-    }
-}
-
-/// What a description that has descriptors stands for.
-fn open(held: &mut Option<Held>) -> agg_core::Result<&mut Held> {
-    held.as_mut().ok_or_else(|| {
-        let words = "the file was closed meanwhile";
-        agg_core::Error::new(agg_core::ErrorClass::File, words).with_errno(libc::EBADF)
-    })
-}
-
-/// The container, for a change.
-fn container(held: &mut Option<Held>) -> agg_core::Result<&Container> {
-    match open(held)? {
-        Held::Container(container) => Ok(container),
-        Held::Set(set) => Err(set.refusal()),
-    }
-}
-
-impl Source<'_> {
-    /// Bytes of the file.
-    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
-        match self {
-            Source::Container(reader) => Ok(reader.size()),
-            Source::Set(set) => set.size(),
-        }
-    }
-
-    /// Fills a buffer from `offset` on; less only at the end of the file.
-    pub(super) fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> agg_core::Result<usize> {
-        match self {
-            Source::Container(reader) => reader.read_at(buffer, offset),
-            Source::Set(set) => set.read_at(buffer, offset),
-        }
-    }
-}
-
-impl State {
-    /// The container, for a change.
-    ///
-    /// # Errors
-    /// `EROFS` if it is a set.
-    pub(super) fn container(&mut self) -> agg_core::Result<&Container> {
-        self.store_kept()?;
-        container(&mut self.held)
-    }
-
-    /// What `stat` tells.
-    pub(super) fn attributes(&mut self) -> agg_core::Result<Attributes> {
-        self.store_kept()?;
-        match open(&mut self.held)? {
-            Held::Container(container) => container.attributes(),
-            Held::Set(set) => set.attributes(),
-        }
-    }
-
-    /// A descriptor that carries locks, which is made only if `make`.
-    pub(super) fn lock_file(&mut self, make: bool) -> agg_core::Result<File> {
-        match open(&mut self.held)? {
-            Held::Container(container) => container.lock_file(make),
-            Held::Set(set) if make => set.lock_file(),
-            Held::Set(_) => {
-                let words = "nobody has locked the set";
-                Err(agg_core::Error::new(agg_core::ErrorClass::File, words)
-                    .with_errno(libc::ENOLCK))
-            }
-        }
-    }
-
-    /// Whether it is a set.
-    pub(super) fn is_set(&self) -> bool {
-        matches!(self.held, Some(Held::Set(_)))
-    }
-
-    /// Where bytes are read; what was written until now is known there.
-    pub(super) fn source(&mut self) -> agg_core::Result<Source<'_>> {
-        self.store_kept()?;
-        match open(&mut self.held)? {
-            Held::Set(set) => Ok(Source::Set(set)),
-            Held::Container(container) => Ok(Source::Container(match &mut self.reader {
-                Some(reader) => {
-                    reader.catch_up()?;
-                    reader
-                }
-                none => none.insert(Box::new(container.reader()?)),
-            })),
-        }
-    }
-
-    /// The log of this process.
-    ///
-    /// # Errors
-    /// `EROFS` if it is a set.
-    pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
-        self.store_kept()?;
-        self.log()
-    }
-
-    /// The log, whatever waits to be written to it.
-    fn log(&mut self) -> agg_core::Result<&Writer> {
-        match &mut self.writer {
-            Some(writer) => Ok(writer),
-            none => {
-                let writer = container(&mut self.held)?.writer()?;
-                // The writer that a mapping was made with has ended.
-                if areas::has_live_on(self.identity) {
-                    writer.keep_mapped()?;
-                }
-                Ok(none.insert(Box::new(writer)))
-            }
-        }
-    }
-
-    /// Lets a write wait, if it may; whether it does.
-    ///
-    /// # Errors
-    /// If there is no room for it and what waits already cannot be stored; then nothing of it was taken.
-    pub(super) fn keep(
-        &mut self,
-        open: &Open,
-        buffers: &[&[u8]],
-        start: u64,
-    ) -> agg_core::Result<bool> {
-        let len = buffers.iter().map(|buffer| buffer.len()).sum();
-        let mapped = areas::has_live_on(open.identity);
-        if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless || mapped {
-            return Ok(false);
-        }
-        // Who may not write hears of it now.
-        self.log()?;
-        if !self.kept.has_room(start, len) {
-            self.store_kept()?;
-            self.kept.grow();
-        }
-        let container = container(&mut self.held)?;
-        Ok(self.kept.take((container, open.identity), buffers, start))
-    }
-
-    /// Stores what waits.
-    ///
-    /// # Errors
-    /// If it cannot be stored; it waits still.
-    pub(super) fn store_kept(&mut self) -> agg_core::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), |writer| self.kept.store(writer))
-    }
-
-    /// Bytes of the file.
-    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
-        self.store_kept()?;
-        match &self.writer {
-            Some(writer) => writer.size(),
-            None => self.source()?.size(),
-        }
-    }
-
-    /// Synchronises what this process wrote.
-    pub(super) fn sync(&mut self) -> agg_core::Result<()> {
-        self.store_kept()?;
-        self.writer.as_ref().map_or(Ok(()), |writer| writer.sync())
-    }
-
-    /// Ends the log of this process; another write would begin a new one.
-    pub(super) fn end(&mut self) -> agg_core::Result<()> {
-        let stored = self.store_kept();
-        if let Some(Held::Container(container)) = &self.held {
-            if let (Err(error), Some(writer)) = (&stored, &self.writer) {
-                self.kept.give_up(writer, container, error);
-            }
-            self.kept.report(container);
-        }
-        self.reader = None;
-        let closed = self.writer.take().map_or(Ok(()), |writer| writer.close());
-        stored.and(closed)
-    }
-
-    /// Ends everything: there is no descriptor any more.
-    pub(super) fn close(&mut self) -> agg_core::Result<()> {
-        let ended = self.end();
-        (self.held, self.presence) = (None, None);
-        ended
-    }
-
-    /// What is to be done when the container of `open` has no descriptor any more.
-    pub(super) fn vanish(&mut self, open: &Open) -> agg_core::Result<()> {
-        match self.removed.take() {
-            Some(place) if on(open.identity).next().is_none() => blob::remove(&place),
-            _ => Ok(()),
-        }
+        state.disown(was_free);
     }
 }

@@ -1,0 +1,261 @@
+//! What an open container or set has: its readers and its log, which are only touched with the lock.
+
+use super::areas;
+use super::kept::Kept;
+use super::set::OpenSet;
+use super::table::{self, Open};
+use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// What a descriptor stands for.
+pub(super) enum Held {
+    Container(Container),
+    Set(Box<OpenSet>),
+}
+
+impl From<Container> for Held {
+    fn from(container: Container) -> Self {
+        Held::Container(container)
+    }
+}
+
+impl From<OpenSet> for Held {
+    fn from(set: OpenSet) -> Self {
+        Held::Set(Box::new(set))
+    }
+}
+
+/// Where bytes are read.
+pub(super) enum Source<'a> {
+    Container(&'a Reader),
+    Set(&'a mut OpenSet),
+}
+
+/// What is only touched with the lock.
+pub(super) struct State {
+    identity: (u64, u64),
+    /// `None` when its last descriptor was closed.
+    held: Option<Held>,
+    /// Keeps the container from becoming a set of files, if it may.
+    presence: Option<Presence>,
+    reader: Option<Box<Reader>>,
+    writer: Option<Box<Writer>>,
+    kept: Kept,
+    /// Where it is since this process removed its name: it goes with the last descriptor.
+    pub(super) removed: Option<PathBuf>,
+    /// Its name was removed by this process, or by its parent before this one was made.
+    pub(super) nameless: bool,
+}
+
+/// What a description that has descriptors stands for.
+fn open(held: &mut Option<Held>) -> agg_core::Result<&mut Held> {
+    held.as_mut().ok_or_else(|| {
+        let words = "the file was closed meanwhile";
+        agg_core::Error::new(agg_core::ErrorClass::File, words).with_errno(libc::EBADF)
+    })
+}
+
+/// The container, for a change.
+fn container(held: &mut Option<Held>) -> agg_core::Result<&Container> {
+    match open(held)? {
+        Held::Container(container) => Ok(container),
+        Held::Set(set) => Err(set.refusal()),
+    }
+}
+
+impl Source<'_> {
+    /// Bytes of the file.
+    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
+        match self {
+            Source::Container(reader) => Ok(reader.size()),
+            Source::Set(set) => set.size(),
+        }
+    }
+
+    /// Fills a buffer from `offset` on; less only at the end of the file.
+    pub(super) fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> agg_core::Result<usize> {
+        match self {
+            Source::Container(reader) => reader.read_at(buffer, offset),
+            Source::Set(set) => set.read_at(buffer, offset),
+        }
+    }
+}
+
+impl State {
+    /// Nothing was read or written yet.
+    pub(super) fn new(
+        identity: (u64, u64),
+        held: Held,
+        presence: Option<Presence>,
+        kept: Kept,
+    ) -> Self {
+        let held = Some(held);
+        let (reader, writer, removed, nameless) = (None, None, None, false);
+        Self { identity, held, presence, reader, writer, kept, removed, nameless }
+    }
+
+    /// In a child after `fork`; nobody held the lock then if `was_free`.
+    pub(super) fn disown(&mut self, was_free: bool) {
+        if let (Some(Held::Set(set)), false) = (&mut self.held, was_free) {
+            set.abandon();
+        }
+        // What they have open is left open: closing it would say that the parent does not write any more.
+        std::mem::forget(self.reader.take());
+        std::mem::forget(self.writer.take());
+        self.kept.disown();
+        self.removed = None;
+    }
+
+    /// The container, for a change.
+    ///
+    /// # Errors
+    /// `EROFS` if it is a set.
+    pub(super) fn container(&mut self) -> agg_core::Result<&Container> {
+        self.store_kept()?;
+        container(&mut self.held)
+    }
+
+    /// What `stat` tells.
+    pub(super) fn attributes(&mut self) -> agg_core::Result<Attributes> {
+        self.store_kept()?;
+        match open(&mut self.held)? {
+            Held::Container(container) => container.attributes(),
+            Held::Set(set) => set.attributes(),
+        }
+    }
+
+    /// A descriptor that carries locks, which is made only if `make`.
+    pub(super) fn lock_file(&mut self, make: bool) -> agg_core::Result<File> {
+        match open(&mut self.held)? {
+            Held::Container(container) => container.lock_file(make),
+            Held::Set(set) if make => set.lock_file(),
+            Held::Set(_) => {
+                let words = "nobody has locked the set";
+                Err(agg_core::Error::new(agg_core::ErrorClass::File, words)
+                    .with_errno(libc::ENOLCK))
+            }
+        }
+    }
+
+    /// Whether it is a set.
+    pub(super) fn is_set(&self) -> bool {
+        matches!(self.held, Some(Held::Set(_)))
+    }
+
+    /// Where bytes are read; what was written until now is known there.
+    pub(super) fn source(&mut self) -> agg_core::Result<Source<'_>> {
+        self.store_kept()?;
+        match open(&mut self.held)? {
+            Held::Set(set) => Ok(Source::Set(set)),
+            Held::Container(container) => Ok(Source::Container(match &mut self.reader {
+                Some(reader) => {
+                    reader.catch_up()?;
+                    reader
+                }
+                none => none.insert(Box::new(container.reader()?)),
+            })),
+        }
+    }
+
+    /// The log of this process.
+    ///
+    /// # Errors
+    /// `EROFS` if it is a set.
+    pub(super) fn writer(&mut self) -> agg_core::Result<&Writer> {
+        self.store_kept()?;
+        self.log()
+    }
+
+    /// The log, whatever waits to be written to it.
+    fn log(&mut self) -> agg_core::Result<&Writer> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none => {
+                let writer = container(&mut self.held)?.writer()?;
+                // The writer that a mapping was made with has ended.
+                if areas::has_live_on(self.identity) {
+                    writer.keep_mapped()?;
+                }
+                Ok(none.insert(Box::new(writer)))
+            }
+        }
+    }
+
+    /// Lets a write wait, if it may; whether it does.
+    ///
+    /// # Errors
+    /// If there is no room for it and what waits already cannot be stored; then nothing of it was taken.
+    pub(super) fn keep(
+        &mut self,
+        open: &Open,
+        buffers: &[&[u8]],
+        start: u64,
+    ) -> agg_core::Result<bool> {
+        let len = buffers.iter().map(|buffer| buffer.len()).sum();
+        let mapped = areas::has_live_on(open.identity);
+        if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless || mapped {
+            return Ok(false);
+        }
+        // Who may not write hears of it now.
+        self.log()?;
+        if !self.kept.has_room(start, len) {
+            self.store_kept()?;
+            self.kept.grow();
+        }
+        let container = container(&mut self.held)?;
+        Ok(self.kept.take((container, open.identity), buffers, start))
+    }
+
+    /// Stores what waits.
+    ///
+    /// # Errors
+    /// If it cannot be stored; it waits still.
+    pub(super) fn store_kept(&mut self) -> agg_core::Result<()> {
+        self.writer.as_ref().map_or(Ok(()), |writer| self.kept.store(writer))
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&mut self) -> agg_core::Result<u64> {
+        self.store_kept()?;
+        match &self.writer {
+            Some(writer) => writer.size(),
+            None => self.source()?.size(),
+        }
+    }
+
+    /// Synchronises what this process wrote.
+    pub(super) fn sync(&mut self) -> agg_core::Result<()> {
+        self.store_kept()?;
+        self.writer.as_ref().map_or(Ok(()), |writer| writer.sync())
+    }
+
+    /// Ends the log of this process; another write would begin a new one.
+    pub(super) fn end(&mut self) -> agg_core::Result<()> {
+        let stored = self.store_kept();
+        if let Some(Held::Container(container)) = &self.held {
+            if let (Err(error), Some(writer)) = (&stored, &self.writer) {
+                self.kept.give_up(writer, container, error);
+            }
+            self.kept.report(container);
+        }
+        self.reader = None;
+        let closed = self.writer.take().map_or(Ok(()), |writer| writer.close());
+        stored.and(closed)
+    }
+
+    /// Ends everything: there is no descriptor any more.
+    pub(super) fn close(&mut self) -> agg_core::Result<()> {
+        let ended = self.end();
+        (self.held, self.presence) = (None, None);
+        ended
+    }
+
+    /// What is to be done when the container of `open` has no descriptor any more.
+    pub(super) fn vanish(&mut self, open: &Open) -> agg_core::Result<()> {
+        match self.removed.take() {
+            Some(place) if table::on(open.identity).next().is_none() => blob::remove(&place),
+            _ => Ok(()),
+        }
+    }
+}
