@@ -20,7 +20,7 @@ INDEX = struct.Struct("<8s16s6Q4I36xI")
 SINGLE = struct.Struct("<QQQQQ")
 EVENT = struct.Struct("<4Q")
 SUMMARY_END = struct.Struct("<QQII8s")
-DATA, TRUNCATE, HOLE, COMMIT, SUMMARY, MAPPED = range(6)
+DATA, TRUNCATE, HOLE, COMMIT, SUMMARY, MAPPED, AGAIN = range(7)
 NO_DATA_CRC = 1
 BLOCK, PER_BLOCK = 4096, 102
 FILE_END = 2**63 - 1
@@ -95,7 +95,7 @@ def read_frame(log, identity, place):
     data, end = place + head + skip, place + head + length
     if not flags & NO_DATA_CRC and crc32c(log[data:end]) != data_crc:
         raise Wrong(f"{identity:016x}.log: wrong checksum of the data at byte {data}")
-    if kind not in (COMMIT, SUMMARY) and sum(strip[3] for strip in strips) != last - first + 1:
+    if kind not in (COMMIT, SUMMARY, AGAIN) and sum(strip[3] for strip in strips) != last - first + 1:
         return None
     return (DATA if kind == MAPPED else kind), strips, first, data, end, crc
 
@@ -113,6 +113,10 @@ def read_log(container, name, sealed, pieces):
             check_summary(name, log[data:place], (frames, sum_of_sums), pieces)
         frames += 1
         sum_of_sums = crc32c(struct.pack("<I", crc), sum_of_sums)
+        if kind == AGAIN:
+            (start, length, _, _), (there, owner, _, _) = strips
+            pieces.append((seq, DATA, start, length, f"{owner:016x}.log", there))
+            strips = []
         for start, length, stride, count in strips:
             for number in range(count):
                 pieces.append((seq, kind, start + number * stride, length, name, data))

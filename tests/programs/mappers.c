@@ -48,6 +48,9 @@ static void one(void) {
   await(to_one[0]);
   see("one", at, 4093);
   see("one", at, 9000);
+  // The other one has cut the file, and made it longer than it was.
+  see("one", at, 20100);
+  memcpy(at + 19990, "tail   ", 7);
   memcpy(at + 12000, "last   ", 7);
   say(to_other[1]);
   kill(getpid(), SIGKILL);
@@ -62,10 +65,14 @@ static void other(void) {
   must("pwrite", pwrite(fd, "written", 7, 4093) == 7);
   char *at = map(fd);
   memcpy(at + 9000, "shared ", 7);
+  must("ftruncate", ftruncate(fd, 15000) == 0);
+  must("pwrite", pwrite(fd, "grown  ", 7, 20100) == 7);
   say(to_one[1]);
   await(to_other[0]);
   see("other", at, 12000);
   must("pread", pread(fd, room, 7, 12000) == 7);
+  see("other", room, 0);
+  must("pread", pread(fd, room, 7, 19990) == 7);
   see("other", room, 0);
   memcpy(at + 16000, "alone  ", 7);
   must("msync", msync(at, SIZE, MS_SYNC) == 0 && munmap(at, SIZE) == 0 && close(fd) == 0);

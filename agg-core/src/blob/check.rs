@@ -209,6 +209,13 @@ fn check_size(dir: &Dir, manifest: &Manifest, findings: &mut Findings) {
     let plain = Manifest { index: None, ..manifest.clone() };
     // Logs that cannot be read as a whole were reported already.
     let Ok(view) = View::of(plain, dir, &Descriptors::new()) else { return };
+    view.all_runs(&mut |run, id, _| {
+        let end = run.place_of(run.count - 1).saturating_add(run.length);
+        if view.logs[run.log as usize].length < end {
+            let words = format!("bytes {} of the file should end at its byte {end}", run.span());
+            findings.add(Severity::Damaged, &log_name(id), None, words);
+        }
+    });
     if view.is_sealed() && view.size() != manifest.size {
         let words = format!("size {} should be {}", manifest.size, view.size());
         findings.add(Severity::Repairable, MANIFEST, None, words);

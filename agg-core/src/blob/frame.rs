@@ -33,6 +33,9 @@ pub(crate) enum Kind {
     Summary = 4,
     /// Bytes of the file that begin at a page of the log, and are changed in place.
     Mapped = 5,
+    /// Bytes of the file that lie in such a place already; the second run says where: `start` is the place,
+    /// `length` the id of the log.
+    Again = 6,
 }
 
 impl Kind {
@@ -222,6 +225,7 @@ impl Frame {
             3 => Kind::Commit,
             4 => Kind::Summary,
             5 => Kind::Mapped,
+            6 => Kind::Again,
             other => return Err(damaged(format!("frame of the unknown kind {other}"))),
         };
         let strips = bytes[HEADER..].chunks_exact(RUN).map(|run| Strip {
@@ -252,7 +256,25 @@ impl Frame {
         self.strips.iter().map(|strip| u128::from(strip.count)).sum()
     }
 
+    fn validate_again(&self) -> Result<()> {
+        let right = match self.strips[..] {
+            [bytes, there] => {
+                let end = there.start.checked_add(bytes.length);
+                let one = bytes.count == 1 && (there.stride, there.count) == (0, 1);
+                bytes.is_sound() && one && end.is_some_and(|end| end <= FILE_END)
+            }
+            _ => false,
+        };
+        let numbered = self.seq == self.last_seq && self.last_seq < FILE_END;
+        let empty = self.data_len == 0 && self.skip == 0;
+        let words = "the frame does not say where bytes lie";
+        (right && numbered && empty).then_some(()).ok_or_else(|| damaged(words))
+    }
+
     fn validate(&self) -> Result<()> {
+        if self.kind == Kind::Again {
+            return self.validate_again();
+        }
         let bytes_of = |strip: &Strip| u128::from(strip.count) * u128::from(strip.length);
         let data = self.strips.iter().fold(0_u128, |sum, one| sum.saturating_add(bytes_of(one)));
         let single = self.strips.len() == 1 && self.strips[0].count == 1;
@@ -267,6 +289,7 @@ impl Frame {
                 let room = u128::from(self.data_len.saturating_sub(self.skip.into()));
                 single && sound && data <= room
             }
+            Kind::Again => false,
         };
         let right = right && (self.skip == 0 || self.kind == Kind::Mapped);
         if !right {
@@ -332,7 +355,7 @@ mod tests {
     #[test]
     fn frames_that_contradict_themselves_are_refused_though_their_checksum_fits() {
         type Change = fn(&mut Frame);
-        let changes: [Change; 11] = [
+        let changes: [Change; 12] = [
             |frame| frame.data_len = 51,
             |frame| frame.strips[0].length = 0,
             |frame| frame.strips[0].count = 0,
@@ -347,6 +370,7 @@ mod tests {
             |frame| frame.kind = Kind::Commit,
             |frame| frame.skip = 1,
             |frame| frame.kind = Kind::Mapped,
+            |frame| frame.kind = Kind::Again,
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut bad = frame();

@@ -4,7 +4,8 @@ use super::container::Shared;
 use super::descriptors::Descriptors;
 use super::dir::log_name;
 use super::order::{Order, Word};
-use super::view::View;
+use super::view::{Home, View};
+use super::write::Placed;
 use super::{damaged, failed, gather};
 use crate::{Extent, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,17 +101,16 @@ impl Reader {
         Ok(found.into_iter().map(segment).collect())
     }
 
-    /// As [`segments`](Reader::segments), and whether the bytes are changed in place.
-    pub(crate) fn places(&self, range: Extent) -> Result<Vec<(Segment, bool)>> {
+    /// The pages with bytes of `range` that are changed in place, in the order of the file.
+    pub(crate) fn homes(&self, range: Extent) -> Vec<Placed> {
         let view = self.view();
-        let range = range.intersect(Extent::new(0, view.size()));
-        let found = view.find(range, &self.shared.dir, &self.files)?;
-        let place = |part: super::resolve::Found| {
-            let mapped = part.source.is_some_and(|(log, place)| view.is_mapped(log, place));
-            let source = part.source.map(|(log, place)| (view.logs[log as usize].id, place));
-            (Segment { logical: part.extent, source }, mapped)
+        let placed = |home: &Home| {
+            let log = view.logs[home.log as usize].id;
+            Placed { logical: home.pages, log, place: home.place }.part(range)
         };
-        Ok(found.into_iter().map(place).collect())
+        let mut homes: Vec<_> = view.homes(range).map(placed).collect();
+        homes.sort_unstable_by_key(|home| home.logical.offset);
+        homes
     }
 
     /// Takes in what was written since; says whether anything changed.

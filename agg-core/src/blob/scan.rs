@@ -1,6 +1,7 @@
 //! Walks over the frames of a log, from any frame on to the first that is not intact.
 
 use super::frame::{Frame, HEADER, Kind, Lengths, SHORT};
+use super::index::single;
 use super::live::Event;
 use super::run::Run;
 use super::{damaged, failed};
@@ -148,6 +149,8 @@ pub(crate) enum Meaning {
     Runs(Vec<Run>),
     /// A truncation or a hole.
     Event(Event),
+    /// Bytes of the log with this id; the run does not tell its number.
+    Elsewhere(u64, Run),
     /// Nothing.
     Nothing,
 }
@@ -163,7 +166,14 @@ pub(crate) fn meaning(frame: &Frame, log: u32) -> Meaning {
             Meaning::Event(Event::hole(extent, frame.seq))
         }
         Kind::Data | Kind::Mapped => Meaning::Runs(runs(frame, log)),
+        Kind::Again => Meaning::Elsewhere(frame.strips[1].length, again(frame)),
     }
+}
+
+/// The bytes that a frame says to lie elsewhere.
+fn again(frame: &Frame) -> Run {
+    let (bytes, there) = (frame.strips[0], frame.strips[1]);
+    single(bytes.start, bytes.length, 0, there.start, frame.seq)
 }
 
 fn runs(frame: &Frame, log: u32) -> Vec<Run> {

@@ -54,12 +54,12 @@ impl Summary {
             return;
         }
         // Who writes has to know which bytes are changed in place.
-        if frame.kind == Kind::Mapped {
+        if matches!(frame.kind, Kind::Mapped | Kind::Again) {
             return self.give_up();
         }
         match meaning(frame, 0) {
             Meaning::Nothing => {}
-            Meaning::Event(_) => self.give_up(),
+            Meaning::Event(_) | Meaning::Elsewhere(..) => self.give_up(),
             Meaning::Runs(runs) => runs.into_iter().for_each(|run| self.add_run(run)),
         }
     }

@@ -32,6 +32,23 @@ pub(crate) struct LogState {
     pub(crate) length: u64,
 }
 
+/// Pages of the file that lie together in a log, and are changed there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home {
+    /// Which bytes of the file; those behind its end have their places, too.
+    pub(crate) pages: Extent,
+    pub(crate) log: u32,
+    /// The place of the first byte.
+    pub(crate) place: u64,
+}
+
+impl Home {
+    fn of(frame: &Frame, log: u32) -> Self {
+        let len = frame.data_len - u64::from(frame.skip);
+        Self { pages: Extent::new(frame.strips[0].start, len), log, place: frame.data_place() }
+    }
+}
+
 /// The content of a container.
 #[derive(Debug)]
 pub(crate) struct View {
@@ -43,8 +60,8 @@ pub(crate) struct View {
     stale: bool,
     live: Live,
     events: Events,
-    /// Bytes of logs that are changed in place.
-    mapped: Vec<(u32, Extent)>,
+    /// Pages that are changed in place.
+    homes: Vec<Home>,
     /// One past the highest sequence number seen.
     pub(crate) next_seq: u64,
     /// The size, if it is known for the pieces and events so far.
@@ -108,7 +125,7 @@ impl View {
             stale: false,
             live: Live::default(),
             events: Events::default(),
-            mapped: Vec::new(),
+            homes: Vec::new(),
             next_seq,
             size: Some(0),
         }
@@ -166,8 +183,7 @@ impl View {
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
                     if frame.kind == Kind::Mapped {
-                        let end = frame.place + frame.len();
-                        self.mapped.push((log, Extent::between(frame.data_place(), end)));
+                        self.homes.push(Home::of(&frame, log));
                     }
                     self.take(meaning(&frame, log));
                 }
@@ -213,6 +229,10 @@ impl View {
                 if event.sets_size {
                     self.size = None;
                 }
+            }
+            Meaning::Elsewhere(id, run) => {
+                let log = self.number_of(id);
+                self.take(Meaning::Runs(vec![Run { log, ..run }]));
             }
             Meaning::Runs(runs) => {
                 let last = self.events.last_truncate().map_or(0, |event| event.seq);
@@ -311,10 +331,9 @@ impl View {
         Ok(content)
     }
 
-    /// Whether the byte at `place` of a log is changed in place.
-    pub(crate) fn is_mapped(&self, log: u32, place: u64) -> bool {
-        let inside = |pages: &Extent| (pages.offset..pages.end()).contains(&place);
-        self.mapped.iter().any(|(one, pages)| *one == log && inside(pages))
+    /// The pages with bytes of `range` that are changed in place.
+    pub(crate) fn homes(&self, range: Extent) -> impl Iterator<Item = &Home> {
+        self.homes.iter().filter(move |home| !home.pages.intersect(range).is_empty())
     }
 
     /// Where the bytes of `range` lie.

@@ -126,10 +126,9 @@ impl Writer {
             let strips = [Strip::one(extent)];
             let words = Words { kind: Kind::Data, strips: &strips, seq, last_seq: seq };
             log.append(&self.shared.dir, &words, &[data])?;
-            if self.order.is_counting() {
-                self.order.add(Word::Done, 1)?;
-                self.order.raise(Word::Size, extent.end())?;
-            }
+            self.completed()?;
+            self.raise(extent.end())?;
+            self.bring_home(&mut log, extent)?;
         }
         Ok(offset)
     }

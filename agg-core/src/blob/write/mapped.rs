@@ -1,16 +1,18 @@
 //! Bytes of the file that are changed in memory: they lie in a log as they do in the file, page by page, so
-//! that a program can map them there, and from then on all writers change them in place.
+//! that programs can map them there, and from then on all writers change them in place. A page keeps its place
+//! as long as anybody writes, also when the file is cut and grows again.
 
 use super::{Frame, Writer};
 use crate::blob::dir::log_name;
 use crate::blob::failed;
 use crate::blob::frame::{Kind, Strip};
-use crate::blob::log::Log;
+use crate::blob::log::{Log, Words};
 use crate::blob::order::Word;
-use crate::blob::read::{Reader, Segment};
+use crate::blob::read::Reader;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
@@ -27,6 +29,15 @@ pub struct Placed {
     pub log: u64,
     /// The place of the first byte there.
     pub place: u64,
+}
+
+impl Placed {
+    /// The bytes of it that are in `range`; there are some.
+    pub fn part(self, range: Extent) -> Self {
+        let logical = self.logical.intersect(range);
+        let place = self.place + logical.offset.saturating_sub(self.logical.offset);
+        Self { logical, place, ..self }
+    }
 }
 
 /// Logs whose bytes were or may be changed in place.
@@ -56,21 +67,21 @@ impl Writer {
         let _turn = self.order.turn()?;
         let range = range.intersect(Extent::new(0, self.settled_size()?));
         let reader = self.newest()?;
-        let found = reader.places(range)?;
         let (mut placed, mut done) = (Vec::new(), range.offset);
-        for there in found.iter().filter_map(|found| whole_pages(found, page, range.end())) {
-            placed.extend(self.place_rest(
-                &mut log,
-                reader,
-                &found,
-                done..there.logical.offset,
-                page,
-            )?);
-            placed.push(there);
-            done = there.logical.end();
+        for home in reader.homes(range) {
+            let before = Extent::between(done, home.logical.offset);
+            placed.extend(self.place_rest(&mut log, reader, before, page)?);
+            placed.push(home);
+            done = home.logical.end();
         }
-        placed.extend(self.place_rest(&mut log, reader, &found, done..range.end(), page)?);
+        placed.extend(self.place_rest(
+            &mut log,
+            reader,
+            Extent::between(done, range.end()),
+            page,
+        )?);
         placed.iter().try_for_each(|part| self.part(part.log).map(drop))?;
+        self.bring_home(&mut log, range)?;
         Ok(placed)
     }
 
@@ -79,19 +90,17 @@ impl Writer {
         &self,
         log: &mut Log,
         reader: &Reader,
-        found: &[(Segment, bool)],
-        range: std::ops::Range<u64>,
+        logical: Extent,
         page: u64,
     ) -> Result<Option<Placed>> {
-        if range.is_empty() {
+        if logical.is_empty() {
             return Ok(None);
         }
-        let logical = Extent::between(range.start, range.end);
         let seq = self.order.add(Word::Next, 1)?;
         let fill = |file: &File, place: u64| {
-            for (segment, _) in found.iter().filter(|(segment, _)| segment.source.is_some()) {
-                let extent = segment.logical.intersect(logical);
-                copy(reader, extent, |bytes, at| {
+            let segments = reader.segments(logical)?;
+            for segment in segments.iter().filter(|segment| segment.source.is_some()) {
+                copy(reader, segment.logical, |bytes, at| {
                     let to = place + (at - logical.offset);
                     file.write_all_at(bytes, to)
                         .map_err(|error| failed("pwrite", &error, self.shared.dir.path()))
@@ -103,6 +112,58 @@ impl Writer {
         self.completed()?;
         let log = log.id().unwrap_or_default();
         Ok(Some(Placed { logical, log, place }))
+    }
+
+    /// Has the bytes of `range` that belong to pages which are mapped lie there again, after a write or a growth; the
+    /// caller has the turn.
+    pub(super) fn bring_home(&self, log: &mut Log, range: Extent) -> Result<()> {
+        if !self.order.is_mapped()? {
+            return Ok(());
+        }
+        let reader = self.newest()?;
+        let range = range.intersect(Extent::new(0, reader.size()));
+        for home in reader.homes(range) {
+            let mut away: Option<Extent> = None;
+            for segment in reader.segments(home.logical)? {
+                let to = home.part(segment.logical);
+                if segment.source == Some((to.log, to.place)) {
+                    self.say_again(log, home, away.take())?;
+                    continue;
+                }
+                match segment.source {
+                    Some(_) => copy(reader, segment.logical, |bytes, at| {
+                        self.change(to.log, bytes, to.place + (at - segment.logical.offset))
+                    })?,
+                    None => self.clear(to)?,
+                }
+                let start = away.map_or(segment.logical.offset, |away| away.offset);
+                away = Some(Extent::between(start, segment.logical.end()));
+            }
+            self.say_again(log, home, away)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a frame that says that bytes lie in their pages again.
+    fn say_again(&self, log: &mut Log, home: Placed, away: Option<Extent>) -> Result<()> {
+        let Some(away) = away else { return Ok(()) };
+        let there = home.part(away);
+        let there = Strip { start: there.place, length: there.log, stride: 0, count: 1 };
+        let seq = self.order.add(Word::Next, 1)?;
+        let strips = [Strip::one(away), there];
+        let words = Words { kind: Kind::Again, strips: &strips, seq, last_seq: seq };
+        log.append(&self.shared.dir, &words, &[])?;
+        self.completed()
+    }
+
+    /// After a truncation: what pages that are mapped have behind the end of the file becomes zeros; the caller has
+    /// the turn.
+    pub(super) fn clear_behind(&self, size: u64) -> Result<()> {
+        if !self.order.is_mapped()? {
+            return Ok(());
+        }
+        let behind = Extent::between(size, u64::MAX);
+        self.newest()?.homes(behind).into_iter().try_for_each(|home| self.clear(home))
     }
 
     /// A log, opened to be changed in place or mapped.
@@ -139,7 +200,7 @@ impl Writer {
         self.order.store(Word::Mapped, 1)
     }
 
-    /// Stores a write where bytes may be changed in memory: those in place, and the others in a frame.
+    /// Stores a write where bytes may be changed in memory: those in place, and the others in frames.
     pub(super) fn write_in_place(&self, frame: &Frame<'_>) -> Result<()> {
         let pieces = frame.strips.iter().flat_map(|strip| {
             (0..strip.count).map(|k| {
@@ -149,7 +210,7 @@ impl Writer {
         });
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        self.settled_size()?;
+        let mut first = self.settled_size()?;
         let reader = self.newest()?;
         for (extent, bytes) in pieces.zip(frame.data) {
             let part = |range: Extent| {
@@ -158,10 +219,10 @@ impl Writer {
             };
             for (range, place) in split(reader, extent)? {
                 match place {
-                    Some((id, place)) => self.change(id, part(range), place)?,
+                    Some(place) => self.change(place.log, part(range), place.place)?,
                     None => {
-                        let strips = [Strip::one(range)];
-                        let data = [part(range)];
+                        first = first.min(range.offset);
+                        let (strips, data) = ([Strip::one(range)], [part(range)]);
                         let end = range.end();
                         let rest = Frame { strips: &strips, pieces: 1, end, data: &data };
                         self.append_frame(&mut log, &rest)?;
@@ -169,22 +230,17 @@ impl Writer {
                 }
             }
         }
-        self.raise(frame.end)
+        self.raise(frame.end)?;
+        self.bring_home(&mut log, Extent::between(first, frame.end))
     }
 
     /// As [`write_in_place`](Writer::write_in_place) with zeros; the size stays.
     pub(super) fn punch_in_place(&self, range: Extent) -> Result<()> {
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        let zeros = vec![0; CHUNK.min(range.len) as usize];
         for (range, place) in split(self.newest()?, range)? {
             match place {
-                Some((id, place)) => {
-                    for at in (0..range.len).step_by(CHUNK as usize) {
-                        let len = CHUNK.min(range.len - at) as usize;
-                        self.change(id, &zeros[..len], place + at)?;
-                    }
-                }
+                Some(place) => self.clear(place)?,
                 None => self.event(&mut log, Kind::Hole, range)?,
             }
         }
@@ -197,6 +253,25 @@ impl Writer {
         written.map_err(|error| failed("pwrite", &error, &path()))
     }
 
+    /// Makes bytes of a log zeros; where that can be, they take no room.
+    fn clear(&self, placed: Placed) -> Result<()> {
+        let (file, len) = (self.part(placed.log)?, placed.logical.len);
+        if len >= CHUNK {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            let (fd, at) = (file.as_raw_fd(), placed.place as libc::off_t);
+            // SAFETY: plain numbers and an open descriptor.
+            if unsafe { libc::fallocate(fd, mode, at, len as libc::off_t) } == 0 {
+                return Ok(());
+            }
+        }
+        let zeros = vec![0; CHUNK.min(len) as usize];
+        for at in (0..len).step_by(CHUNK as usize) {
+            let some = CHUNK.min(len - at) as usize;
+            self.change(placed.log, &zeros[..some], placed.place + at)?;
+        }
+        Ok(())
+    }
+
     /// The content as it is now; the caller has the turn.
     fn newest(&self) -> Result<&Reader> {
         let reader = self.reader()?;
@@ -205,28 +280,22 @@ impl Writer {
     }
 }
 
-/// The whole pages of what was found, if they are changed in place already; `end` is that of the file, or a page's.
-fn whole_pages((found, mapped): &(Segment, bool), page: u64, end: u64) -> Option<Placed> {
-    let (log, place) = found.source.filter(|_| *mapped)?;
-    let (first, last) = (found.logical.offset, found.logical.end());
-    let start = first.next_multiple_of(page);
-    let stop = if last == end { end } else { last - last % page };
-    let place = place + start.checked_sub(first)?;
-    let whole = start < stop && place.is_multiple_of(page);
-    whole.then(|| Placed { logical: Extent::between(start, stop), log, place })
-}
-
-/// A part of a write, and the log and place where its bytes are changed, if they are in place.
-type Part = (Extent, Option<(u64, u64)>);
+/// A part of a write, and where its bytes are changed, if they are in place.
+type Part = (Extent, Option<Placed>);
 
 /// The parts of `extent`, in the order of the file.
 fn split(reader: &Reader, extent: Extent) -> Result<Vec<Part>> {
-    let (mut parts, mut done) = (Vec::<Part>::new(), extent.offset);
-    for (segment, _) in reader.places(extent)?.into_iter().filter(|(_, mapped)| *mapped) {
-        let range = segment.logical;
-        parts.push((Extent::between(done, range.offset), None));
-        parts.push((range, segment.source));
-        done = range.end();
+    let mut parts: Vec<Part> = Vec::new();
+    let mut done = extent.offset;
+    for home in reader.homes(extent) {
+        for segment in reader.segments(home.logical)? {
+            let to = home.part(segment.logical);
+            if segment.source == Some((to.log, to.place)) {
+                parts.push((Extent::between(done, to.logical.offset), None));
+                parts.push((to.logical, Some(to)));
+                done = to.logical.end();
+            }
+        }
     }
     parts.push((Extent::between(done, extent.end()), None));
     parts.retain(|(range, _)| !range.is_empty());
@@ -271,7 +340,7 @@ mod tests {
         Punch(usize, u64, u64),
         Size(usize, u64),
         Grow(usize, u64),
-        Store(u64, usize),
+        Store(usize, u64, usize),
         Map(usize, u64),
     }
 
@@ -285,17 +354,19 @@ mod tests {
             1 => (0..2_usize, 0_u64..1500, 1_u64..300).prop_map(|(w, at, len)| Step::Punch(w, at, len)),
             1 => (0..2_usize, 0_u64..1500).prop_map(|(w, size)| Step::Size(w, size)),
             1 => (0..2_usize, 0_u64..1500).prop_map(|(w, size)| Step::Grow(w, size)),
-            4 => (0_u64..1500, 1_usize..200).prop_map(|(at, len)| Step::Store(at, len)),
+            4 => (0..2_usize, 0_u64..1500, 1_usize..200)
+                .prop_map(|(w, at, len)| Step::Store(w, at, len)),
             1 => (0..2_usize, 0_u64..12).prop_map(|(w, page)| Step::Map(w, page)),
         ]
     }
 
-    /// Two writers, of which the first has mapped the file from a page on, and what the file should be.
+    /// Two writers, who have mapped the file from a page on, and what the file should be. The second one maps anew
+    /// only after its own changes.
     struct Run {
         container: Container,
         writers: Vec<Writer>,
         from: u64,
-        placed: Vec<Placed>,
+        placed: [Vec<Placed>; 2],
         model: Vec<u8>,
         value: u8,
     }
@@ -308,7 +379,7 @@ mod tests {
                 container,
                 writers,
                 from: u64::MAX,
-                placed: Vec::new(),
+                placed: Default::default(),
                 model: Vec::new(),
                 value: 0,
             }
@@ -352,34 +423,54 @@ mod tests {
                     self.writers[*w].grow(*to).unwrap();
                     self.model.resize(size.max(*to as usize), 0);
                 }
-                Step::Store(at, len) => self.store(*at, *len),
+                Step::Store(w, at, len) => self.store(*w, *at, *len),
                 Step::Map(_, page) => self.from = page * PAGE,
             }
             // As the library does it: what changed its size is mapped anew.
-            let writer = &self.writers[if let Step::Map(w, _) = step { *w } else { 0 }];
+            let changed = match step {
+                Step::Write(w, ..) | Step::Pieces(w, ..) | Step::Append(w, ..) => *w,
+                Step::Size(w, ..) | Step::Grow(w, ..) | Step::Map(w, ..) => *w,
+                _ => 0,
+            };
             if self.from != u64::MAX {
-                let all = Extent::between(self.from, 1 << 20);
-                self.placed = writer.place_pages(all, PAGE).unwrap();
+                for w in [0, changed] {
+                    let all = Extent::between(self.from, 1 << 20);
+                    self.placed[w] = self.writers[w].place_pages(all, PAGE).unwrap();
+                }
             }
         }
 
         /// Changes bytes as a store to memory would.
-        fn store(&mut self, at: u64, len: usize) {
+        fn store(&mut self, w: usize, at: u64, len: usize) {
             let size = self.model.len() as u64;
             let range = Extent::between(at.max(self.from).min(size), (at + len as u64).min(size));
-            if range.is_empty() {
-                return;
-            }
-            let bytes = self.put(range.offset, range.len as usize);
             let mut stored = 0;
-            for part in &self.placed {
-                let both = part.logical.intersect(range);
-                let file = self.writers[0].part(part.log).unwrap();
-                let place = part.place + (both.offset.saturating_sub(part.logical.offset));
-                file.write_all_at(&bytes[..both.len as usize], place).unwrap();
-                stored += both.len;
+            for part in self.placed[w].clone() {
+                let pages =
+                    Extent::new(part.logical.offset, part.logical.len.next_multiple_of(PAGE));
+                let both = pages.intersect(range);
+                if !both.is_empty() {
+                    let bytes = self.put(both.offset, both.len as usize);
+                    let file = self.writers[w].part(part.log).unwrap();
+                    file.write_all_at(&bytes, part.place + (both.offset - pages.offset)).unwrap();
+                    stored += both.len;
+                }
             }
-            assert_eq!(stored, range.len, "every byte is mapped: {:?}", self.placed);
+            assert!(w == 1 || stored == range.len, "every byte is mapped: {:?}", self.placed);
+            self.same_in_memory(w);
+        }
+
+        /// What is mapped is what is in the file.
+        fn same_in_memory(&self, w: usize) {
+            for part in &self.placed[w] {
+                let file = self.writers[w].part(part.log).unwrap();
+                let mut bytes = vec![0; part.logical.len.next_multiple_of(PAGE) as usize];
+                file.read_exact_at(&mut bytes, part.place).unwrap();
+                let from = (part.logical.offset as usize).min(self.model.len());
+                let model = &self.model[from..self.model.len().min(from + bytes.len())];
+                assert_eq!(bytes[..model.len()], *model);
+                assert!(bytes[model.len()..].iter().all(|byte| *byte == 0), "behind the end");
+            }
         }
 
         fn compare(&self) {

@@ -150,11 +150,17 @@ impl Writer {
             self.count_size()?;
         }
         self.order.add(Word::Truncations, 1)?;
+        let before = self.order.load(Word::Size)?;
         let stored = self.event(log, Kind::Truncate, Extent::new(size, 0));
         if stored.is_ok() {
             self.order.store(Word::Size, size)?;
         }
         self.order.add(Word::Truncations, 1)?;
-        stored
+        stored?;
+        if size < before {
+            self.clear_behind(size)
+        } else {
+            self.bring_home(log, Extent::between(before, size))
+        }
     }
 }

@@ -6,14 +6,13 @@ use super::super::symbols::next;
 use super::areas::{self, Area, Live};
 use super::held::State;
 use super::table::Open;
-use agg_core::blob::{Placed, Writer};
+use agg_core::blob::Placed;
 use agg_core::{Error, Extent, Result};
 use libc::{c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
 
@@ -75,86 +74,34 @@ fn nothing() -> Result<File> {
 fn show(state: &mut State, pages: &Range<usize>, live: &mut Live) -> Result<()> {
     let writer = state.writer()?;
     let range = Extent::new(live.offset, pages.len() as u64);
-    let edge = Edge::look(writer, &live.placed, writer.size()?.min(live.size))?;
     let placed = writer.place_pages(range, PAGE)?;
     let size = writer.size()?;
     let shown = |parts: &[Placed]| parts.last().map_or(range.offset, |part| part.logical.end());
     let (before, now) = (shown(&live.placed), shown(&placed));
-    for part in placed.iter().filter(|part| !live.placed.contains(part)) {
-        let file = writer.part(part.log)?;
-        let first = pages.start + (part.logical.offset - range.offset) as usize;
-        place(first, part.logical.len, live.protection, &file, part.place)?;
+    for part in &placed {
+        let new = unmapped(part, &live.placed);
+        if !new.logical.is_empty() {
+            let first = pages.start + (new.logical.offset - range.offset) as usize;
+            place(first, new.logical.len, live.protection, &*writer.part(new.log)?, new.place)?;
+        }
     }
     let (first, end) = (now.next_multiple_of(PAGE), before.next_multiple_of(PAGE));
     if first < end {
         let at = pages.start + (first - range.offset) as usize;
         place(at, end - first, live.protection, &nothing()?, 0)?;
     }
-    if let Some(edge) = edge {
-        edge.follow(writer, &placed)?;
-    }
-    if size < live.size {
-        clear_end(writer, &placed, size)?;
-    }
     (live.placed, live.size) = (placed, size);
     Ok(())
 }
 
-/// The page in which the file ends or ended: it may be copied to another place while a thread stores to it.
-struct Edge {
-    /// Where it is in a log; its bytes of the file that stay.
-    from: Placed,
-    bytes: Vec<u8>,
-}
-
-/// Bytes of a log.
-fn read(writer: &Writer, at: &Placed) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; at.logical.len as usize];
-    let read = writer.part(at.log)?.read_exact_at(&mut bytes, at.place);
-    read.map(|()| bytes).map_err(|error| Error::os("pread", &error))
-}
-
-/// Where the bytes of `range` are, if they lie together.
-fn find(placed: &[Placed], range: Extent) -> Option<Placed> {
-    let part = placed.iter().find(|part| part.logical.intersect(range) == range)?;
-    let place = part.place + (range.offset - part.logical.offset);
-    Some(Placed { logical: range, place, ..*part })
-}
-
-impl Edge {
-    /// The page of `end`, if it is mapped and the file has bytes of it before and after.
-    fn look(writer: &Writer, placed: &[Placed], end: u64) -> Result<Option<Self>> {
-        let range = Extent::between(end - end % PAGE, end);
-        let Some(from) = find(placed, range).filter(|_| !range.is_empty()) else { return Ok(None) };
-        Ok(Some(Self { bytes: read(writer, &from)?, from }))
-    }
-
-    /// What was stored at the old place since then, and not at the new one.
-    fn follow(self, writer: &Writer, placed: &[Placed]) -> Result<()> {
-        let Some(to) = find(placed, self.from.logical).filter(|to| *to != self.from) else {
-            return Ok(());
-        };
-        let (late, now) = (read(writer, &self.from)?, read(writer, &to)?);
-        let file = writer.part(to.log)?;
-        for (index, byte) in late.iter().enumerate() {
-            if *byte != self.bytes[index] && now[index] == self.bytes[index] {
-                let stored = file.write_all_at(&[*byte], to.place + index as u64);
-                stored.map_err(|error| Error::os("pwrite", &error))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What the last page has behind the end of the file becomes zeros, as after `truncate`.
-fn clear_end(writer: &Writer, placed: &[Placed], size: u64) -> Result<()> {
-    let Some(last) = placed.last().filter(|last| last.logical.end() == size) else { return Ok(()) };
-    let rest = (size.next_multiple_of(PAGE) - size) as usize;
-    let zeros = [0; PAGE as usize];
-    writer
-        .part(last.log)?
-        .write_all_at(&zeros[..rest], last.place + last.logical.len)
-        .map_err(|error| Error::os("pwrite", &error))
+/// The pages of `part` that are not among those which are mapped.
+fn unmapped(part: &Placed, mapped: &[Placed]) -> Placed {
+    let same = |old: &&Placed| {
+        let starts = (old.logical.offset, old.log, old.place);
+        starts == (part.logical.offset, part.log, part.place)
+    };
+    let end = mapped.iter().find(same).map_or(0, |old| old.logical.end().next_multiple_of(PAGE));
+    part.part(Extent::between(end.max(part.logical.offset), part.logical.end()))
 }
 
 /// Maps `len` bytes of a file from `offset` on at `address`, which is ours.
