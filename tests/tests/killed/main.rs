@@ -10,7 +10,7 @@ mod writers;
 use aggio_tests::Directory;
 use std::path::Path;
 use verify::{content_of, fsck, verify};
-use writers::{Kill, NOBODY, Records, Writers, engine, ordinary};
+use writers::{Kill, NOBODY, Records, Writers, engine, mapping, ordinary};
 
 const RECORDS: Records = Records { count: 6, length: 1000 };
 
@@ -71,6 +71,18 @@ fn so_does_the_container_of_an_ordinary_program() {
 #[test]
 fn so_does_the_container_of_an_ordinary_program_all_of_which_is_killed() {
     let Some(writers) = ordinary("AGGIO_BLOB", "") else { return };
+    at_every_call(&writers, true);
+}
+
+#[test]
+fn so_does_a_container_whose_bytes_are_stored_to_memory() {
+    let Some(writers) = mapping() else { return };
+    at_every_call(&writers, false);
+}
+
+#[test]
+fn so_does_a_container_whose_bytes_are_stored_to_memory_if_both_are_killed() {
+    let Some(writers) = mapping() else { return };
     at_every_call(&writers, true);
 }
 

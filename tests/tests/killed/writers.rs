@@ -55,6 +55,12 @@ pub(crate) fn ordinary(variable: &'static str, how: &'static str) -> Option<Writ
     Some(Writers { program: compile_plain("two_writers.c", &[]), served })
 }
 
+/// A program that stores to memory, which is mapped to its file, a container.
+pub(crate) fn mapping() -> Option<Writers> {
+    let served = Some((library()?, "AGGIO_BLOB", ""));
+    Some(Writers { program: compile_plain("mapping_writers.c", &[]), served })
+}
+
 impl Writers {
     /// Runs the job in `folder`; what `aggio-test-kill` says.
     pub(crate) fn run(&self, folder: &Path, records: Records, kill: Kill) -> String {
