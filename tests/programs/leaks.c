@@ -203,8 +203,8 @@ static void reopens(int fd) {
 static void executes(int fd) {
   static const char script[] = "#!/bin/sh\necho executed\n";
   char *arguments[] = {"script", NULL}, name[60], line[60] = "";
-  int p[2];
-  if (pipe(p) || ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) exit(9);
+  int p[2], closed[2];
+  if (pipe(p) || pipe(closed) || ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) exit(9);
   for (const char *at = script; *at; at++) if (write(fd, at, 1) != 1) exit(9);
   fchmod(fd, 0755);
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
@@ -212,11 +212,13 @@ static void executes(int fd) {
   if (child == 0) {
     // Nobody may have it open for writing, and the script is read by its interpreter.
     int own = open(name, O_RDONLY);
-    close(fd), dup2(p[1], 1), fcntl(own, F_SETFD, 0);
+    close(fd), close(closed[1]), dup2(p[1], 1), fcntl(own, F_SETFD, 0);
+    // The parent has closed it when the pipe ends.
+    if (read(closed[0], line, 1) != 0) _exit(2);
     fexecve(own, arguments, arguments + 1);
     _exit(1);
   }
-  close(p[1]), close(fd);
+  close(closed[0]), close(p[1]), close(fd), close(closed[1]);
   expect(read(p[0], line, 59) == 9 && !strcmp(line, "executed\n"), "the script runs");
   close(p[0]);
   waitpid(child, NULL, 0);
