@@ -46,7 +46,7 @@ static int work(const char *path, const char *acknowledged, int process, int rec
             return 5;
         tell(acks, "w", process, i);
     }
-    if (msync(at, total, MS_SYNC) || munmap(at, total) || close(fd))
+    if (msync(at, total, MS_ASYNC) || munmap(at, total) || close(fd))
         return 6;
     tell(acks, "c", process, records);
     return 0;
