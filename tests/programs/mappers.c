@@ -44,6 +44,9 @@ static void one(void) {
   close(fd);
   see("one", at, 5000);
   memcpy(at + 100, "stored ", 7);
+  // An exec that fails ends nothing.
+  char *nothing[] = {"/nonexistent", NULL};
+  must("no exec", execv(nothing[0], nothing) == -1);
   say(to_other[1]);
   await(to_one[0]);
   see("one", at, 4093);

@@ -1,27 +1,8 @@
-/* Two processes write records of one file by turns, by stores to a mapping and by pwrite, and tell in another file what was
- * acknowledged.
- *
- * usage: mapping_writers FILE ACKNOWLEDGED RECORDS LENGTH
- *
- * Records and lines are those of two_writers.c. One of the two makes the file longer while the other has it mapped.
- */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+/* Two processes write records by stores to a mapping and by pwrite; see writers.h. One of the two makes the file longer
+ * while the other has it mapped. */
+#include "writers.h"
 
-static void tell(int fd, const char *what, int process, int record)
-{
-    char line[64];
-    int length = snprintf(line, sizeof line, "%s %d %d\n", what, process, record);
-    if (write(fd, line, length) != length)
-        _exit(9);
-}
+#include <sys/mman.h>
 
 static int work(const char *path, const char *acknowledged, int process, int records, int length)
 {
@@ -50,20 +31,4 @@ static int work(const char *path, const char *acknowledged, int process, int rec
         return 6;
     tell(acks, "c", process, records);
     return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc != 5)
-        return 1;
-    int records = atoi(argv[3]), length = atoi(argv[4]), status = 0;
-    pid_t child = fork();
-    if (child < 0)
-        return 1;
-    if (!child)
-        return work(argv[1], argv[2], 1, records, length);
-    int result = work(argv[1], argv[2], 0, records, length);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return result ? result : status ? 6 : 0;
 }

@@ -28,7 +28,7 @@ pub fn compile(source: &str, mpi: &Mpi) -> Program {
     let output = directory.join(source.replace('.', "_"));
     // Two tests may want the same program; a failed test must not fail the others as well.
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
-    if !is_newer(&output, &[&input, &programs.join("check.h")]) {
+    if !is_newer(&output, &input) {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         run_compiler(mpi, &input, &output);
     }
@@ -45,7 +45,7 @@ pub fn compile_shim(source: &str) -> PathBuf {
     let directory = crate::target_directory().join("programs");
     let output = directory.join(source).with_extension("so");
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
-    if !is_newer(&output, &[&input]) {
+    if !is_newer(&output, &input) {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
         let mut compiler = Command::new("cc");
@@ -67,7 +67,7 @@ pub fn compile_plain(source: &str, options: &[&str]) -> PathBuf {
     let directory = crate::target_directory().join("programs/plain");
     let output = directory.join(format!("{source}{}", options.concat()).replace('.', "_"));
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
-    if !is_newer(&output, &[&input]) {
+    if !is_newer(&output, &input) {
         let folder = output.parent().unwrap_or(&directory);
         std::fs::create_dir_all(folder).expect("the target directory can be written");
         let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
@@ -85,12 +85,17 @@ pub fn compile_plain(source: &str, options: &[&str]) -> PathBuf {
     output
 }
 
-fn is_newer(output: &Path, inputs: &[&Path]) -> bool {
+/// Whether `output` is newer than `input` and the headers beside it.
+fn is_newer(output: &Path, input: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = changed(output) else {
         return false;
     };
-    inputs.iter().filter_map(|input| changed(input)).all(|input| input < built)
+    let headers = ["check.h", "writers.h"].map(|name| input.with_file_name(name));
+    std::iter::once(input)
+        .chain(headers.iter().map(PathBuf::as_path))
+        .filter_map(changed)
+        .all(|input| input < built)
 }
 
 fn run_compiler(mpi: &Mpi, input: &Path, output: &Path) {

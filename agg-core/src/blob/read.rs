@@ -4,7 +4,7 @@ use super::container::Shared;
 use super::descriptors::Descriptors;
 use super::dir::log_name;
 use super::order::{Order, Word};
-use super::view::{Home, View};
+use super::view::View;
 use super::write::Placed;
 use super::{damaged, failed, gather};
 use crate::{Extent, Result};
@@ -103,12 +103,7 @@ impl Reader {
 
     /// The pages with bytes of `range` that are changed in place, in the order of the file.
     pub(crate) fn homes(&self, range: Extent) -> Vec<Placed> {
-        let view = self.view();
-        let placed = |home: &Home| {
-            let log = view.logs[home.log as usize].id;
-            Placed { logical: home.pages, log, place: home.place }.part(range)
-        };
-        let mut homes: Vec<_> = view.homes(range).map(placed).collect();
+        let mut homes: Vec<_> = self.view().homes(range).collect();
         homes.sort_unstable_by_key(|home| home.logical.offset);
         homes
     }

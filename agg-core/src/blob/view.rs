@@ -12,6 +12,7 @@ use super::resolve::{Found, Piece, resolve};
 use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
+use super::write::Placed;
 use super::{damaged, failed};
 use crate::{Extent, Result};
 use std::collections::HashMap;
@@ -32,23 +33,6 @@ pub(crate) struct LogState {
     pub(crate) length: u64,
 }
 
-/// Pages of the file that lie together in a log, and are changed there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Home {
-    /// Which bytes of the file; those behind its end have their places, too.
-    pub(crate) pages: Extent,
-    pub(crate) log: u32,
-    /// The place of the first byte.
-    pub(crate) place: u64,
-}
-
-impl Home {
-    fn of(frame: &Frame, log: u32) -> Self {
-        let len = frame.data_len - u64::from(frame.skip);
-        Self { pages: Extent::new(frame.strips[0].start, len), log, place: frame.data_place() }
-    }
-}
-
 /// The content of a container.
 #[derive(Debug)]
 pub(crate) struct View {
@@ -60,8 +44,8 @@ pub(crate) struct View {
     stale: bool,
     live: Live,
     events: Events,
-    /// Pages that are changed in place.
-    homes: Vec<Home>,
+    /// Pages that are changed in place, also behind the end of the file.
+    homes: Vec<Placed>,
     /// One past the highest sequence number seen.
     pub(crate) next_seq: u64,
     /// The size, if it is known for the pieces and events so far.
@@ -182,8 +166,9 @@ impl View {
                     crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
-                    if frame.kind == Kind::Mapped {
-                        self.homes.push(Home::of(&frame, log));
+                    // Whoever had sealed pages mapped has ended.
+                    if frame.kind == Kind::Mapped && frame.place >= sealed {
+                        self.homes.push(pages_of(&frame));
                     }
                     self.take(meaning(&frame, log));
                 }
@@ -332,8 +317,8 @@ impl View {
     }
 
     /// The pages with bytes of `range` that are changed in place.
-    pub(crate) fn homes(&self, range: Extent) -> impl Iterator<Item = &Home> {
-        self.homes.iter().filter(move |home| !home.pages.intersect(range).is_empty())
+    pub(crate) fn homes(&self, range: Extent) -> impl Iterator<Item = Placed> {
+        self.homes.iter().filter_map(move |home| home.part(range))
     }
 
     /// Where the bytes of `range` lie.
@@ -354,6 +339,13 @@ impl View {
             None => Ok(piece.low),
         })
     }
+}
+
+/// Where the pages of a frame of the kind `Mapped` lie.
+fn pages_of(frame: &Frame) -> Placed {
+    let len = frame.data_len - u64::from(frame.skip);
+    let logical = Extent::new(frame.strips[0].start, len);
+    Placed { logical, log: frame.log, place: frame.data_place() }
 }
 
 /// Adds the pieces of a run, cut to `range`.

@@ -29,6 +29,8 @@ pub struct Writer {
     reader: OnceLock<Reader>,
     /// Logs in which bytes are changed in place.
     changed: Mutex<Changed>,
+    /// Bytes that are to be brought to their pages, and were not for want of room.
+    owed: Mutex<Extent>,
     closed: bool,
 }
 
@@ -67,8 +69,8 @@ impl Writer {
         let order = seal::arrive(&shared.dir, map)?;
         let manifest = Manifest::load(&shared.dir)?;
         let log = Mutex::new(Log::new(manifest.data_crc));
-        let (reader, changed) = (OnceLock::new(), Mutex::default());
-        Ok(Self { shared, order, log, reader, changed, closed: false })
+        let (reader, changed, owed) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Ok(Self { shared, order, log, reader, changed, owed, closed: false })
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -79,7 +81,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If it could not be stored as a whole; then nothing of it was written.
+    /// If it could not be stored as a whole; then nothing of it was written, but to bytes that are mapped to memory.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         let extent = possible(offset, data.len() as u64)?;
         if !extent.is_empty() {
@@ -92,7 +94,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If they could not all be stored; then nothing of them was written.
+    /// If they could not all be stored; then nothing of them was written, but to bytes that are mapped to memory.
     pub fn write_pieces(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let mut strips: Vec<Strip> = Vec::new();
         let mut data = Vec::with_capacity(pieces.len());

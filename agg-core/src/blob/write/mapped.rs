@@ -8,7 +8,7 @@ use crate::blob::failed;
 use crate::blob::frame::{Kind, Strip};
 use crate::blob::log::{Log, Words};
 use crate::blob::order::Word;
-use crate::blob::read::Reader;
+use crate::blob::read::{Reader, Segment};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,11 +32,17 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// The bytes of it that are in `range`; there are some.
-    pub fn part(self, range: Extent) -> Self {
+    /// The bytes of it that are in `range`, if there are any.
+    pub fn part(&self, range: Extent) -> Option<Self> {
         let logical = self.logical.intersect(range);
         let place = self.place + logical.offset.saturating_sub(self.logical.offset);
-        Self { logical, place, ..self }
+        (!logical.is_empty()).then_some(Self { logical, place, ..*self })
+    }
+
+    /// Whether the bytes of `segment`, which are among these, are changed in place.
+    fn has(&self, segment: &Segment) -> bool {
+        let place = self.place + (segment.logical.offset - self.logical.offset);
+        segment.source == Some((self.log, place))
     }
 }
 
@@ -74,12 +80,8 @@ impl Writer {
             placed.push(home);
             done = home.logical.end();
         }
-        placed.extend(self.place_rest(
-            &mut log,
-            reader,
-            Extent::between(done, range.end()),
-            page,
-        )?);
+        let behind = Extent::between(done, range.end());
+        placed.extend(self.place_rest(&mut log, reader, behind, page)?);
         placed.iter().try_for_each(|part| self.part(part.log).map(drop))?;
         self.bring_home(&mut log, range)?;
         Ok(placed)
@@ -115,39 +117,45 @@ impl Writer {
     }
 
     /// Has the bytes of `range` that belong to pages which are mapped lie there again, after a write or a growth; the
-    /// caller has the turn.
+    /// caller has the turn. What finds no room is tried again the next time.
     pub(super) fn bring_home(&self, log: &mut Log, range: Extent) -> Result<()> {
         if !self.order.is_mapped()? {
             return Ok(());
         }
+        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = if owed.is_empty() { range.offset } else { range.offset.min(owed.offset) };
+        *owed = Extent::between(start, range.end().max(owed.end()));
         let reader = self.newest()?;
-        let range = range.intersect(Extent::new(0, reader.size()));
-        for home in reader.homes(range) {
-            let mut away: Option<Extent> = None;
-            for segment in reader.segments(home.logical)? {
-                let to = home.part(segment.logical);
-                if segment.source == Some((to.log, to.place)) {
-                    self.say_again(log, home, away.take())?;
-                    continue;
+        for home in reader.homes(owed.intersect(Extent::new(0, reader.size()))) {
+            let segments = reader.segments(home.logical)?;
+            for away in segments.chunk_by(|a, b| home.has(a) == home.has(b)) {
+                if let [first, .., last] | [first @ last] = away
+                    && !home.has(first)
+                {
+                    away.iter().try_for_each(|segment| self.carry(reader, home, segment))?;
+                    let extent = Extent::between(first.logical.offset, last.logical.end());
+                    home.part(extent).map_or(Ok(()), |part| self.say_again(log, part))?;
                 }
-                match segment.source {
-                    Some(_) => copy(reader, segment.logical, |bytes, at| {
-                        self.change(to.log, bytes, to.place + (at - segment.logical.offset))
-                    })?,
-                    None => self.clear(to)?,
-                }
-                let start = away.map_or(segment.logical.offset, |away| away.offset);
-                away = Some(Extent::between(start, segment.logical.end()));
             }
-            self.say_again(log, home, away)?;
         }
+        *owed = Extent::default();
         Ok(())
     }
 
+    /// Copies the bytes of a segment to their pages.
+    fn carry(&self, reader: &Reader, home: Placed, segment: &Segment) -> Result<()> {
+        let Some(to) = home.part(segment.logical) else { return Ok(()) };
+        match segment.source {
+            Some(_) => copy(reader, to.logical, |bytes, at| {
+                self.change(to.log, bytes, to.place + (at - to.logical.offset))
+            }),
+            None => self.clear(to),
+        }
+    }
+
     /// Appends a frame that says that bytes lie in their pages again.
-    fn say_again(&self, log: &mut Log, home: Placed, away: Option<Extent>) -> Result<()> {
-        let Some(away) = away else { return Ok(()) };
-        let there = home.part(away);
+    fn say_again(&self, log: &mut Log, there: Placed) -> Result<()> {
+        let away = there.logical;
         let there = Strip { start: there.place, length: there.log, stride: 0, count: 1 };
         let seq = self.order.add(Word::Next, 1)?;
         let strips = [Strip::one(away), there];
@@ -190,17 +198,8 @@ impl Writer {
         changed.iter().try_for_each(|(id, file)| file.sync_data().map_err(|error| fail(id, &error)))
     }
 
-    /// Says again that bytes of the file may be changed in memory: a mapping outlives the writer that it was
-    /// made with.
-    ///
-    /// # Errors
-    ///
-    /// If that cannot be said.
-    pub fn keep_mapped(&self) -> Result<()> {
-        self.order.store(Word::Mapped, 1)
-    }
-
-    /// Stores a write where bytes may be changed in memory: those in place, and the others in frames.
+    /// Stores a write where bytes may be changed in memory: those in place, and the others in frames. If there is no
+    /// room for all of it, a part may have been stored.
     pub(super) fn write_in_place(&self, frame: &Frame<'_>) -> Result<()> {
         let pieces = frame.strips.iter().flat_map(|strip| {
             (0..strip.count).map(|k| {
@@ -288,13 +287,10 @@ fn split(reader: &Reader, extent: Extent) -> Result<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     let mut done = extent.offset;
     for home in reader.homes(extent) {
-        for segment in reader.segments(home.logical)? {
-            let to = home.part(segment.logical);
-            if segment.source == Some((to.log, to.place)) {
-                parts.push((Extent::between(done, to.logical.offset), None));
-                parts.push((to.logical, Some(to)));
-                done = to.logical.end();
-            }
+        for segment in reader.segments(home.logical)?.iter().filter(|segment| home.has(segment)) {
+            parts.push((Extent::between(done, segment.logical.offset), None));
+            parts.push((segment.logical, home.part(segment.logical)));
+            done = segment.logical.end();
         }
     }
     parts.push((Extent::between(done, extent.end()), None));
@@ -519,6 +515,90 @@ mod tests {
         assert!(facts.len() > 1 << 40);
         assert!(std::os::unix::fs::MetadataExt::blocks(&facts) * 512 < 4 << 20);
         assert_eq!(writer.place_pages(Extent::new(8192, 4096), 4096).unwrap()[0].log, one.log);
+    }
+
+    #[test]
+    fn pages_that_are_sealed_are_not_changed_any_more() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let container = Container::create(&path, &how()).unwrap();
+        let all = Extent::new(0, 1 << 20);
+        let writer = container.writer().unwrap();
+        writer.write_at(&[1; 500], 0).unwrap();
+        let first = writer.place_pages(all, PAGE).unwrap()[0];
+        writer.close().unwrap();
+        let log = std::fs::read(path.join(log_name(first.log))).unwrap();
+        let generation = container.attributes().unwrap().generation;
+        let writer = container.writer().unwrap();
+        let second = writer.place_pages(all, PAGE).unwrap();
+        assert!(second.iter().all(|part| part.log != first.log), "{second:?}");
+        writer.write_at(&[2; 100], 0).unwrap();
+        writer.punch(Extent::new(200, 10)).unwrap();
+        writer.close().unwrap();
+        assert_eq!(std::fs::read(path.join(log_name(first.log))).unwrap(), log);
+        let now = container.attributes().unwrap();
+        assert!(now.sealed && now.generation > generation);
+    }
+
+    #[test]
+    fn a_frame_that_has_bytes_lie_where_there_are_none_is_an_error_and_damage() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let container = Container::create(&path, &how()).unwrap();
+        let writer = container.writer().unwrap();
+        writer.write_at(&[1; 500], 0).unwrap();
+        let there = writer.place_pages(Extent::new(0, 500), PAGE).unwrap()[0];
+        for wrong in [Placed { place: 1 << 40, ..there }, Placed { log: 12_345, ..there }] {
+            writer.say_again(&mut writer.log(), wrong).unwrap();
+            let read = container.reader().and_then(|r| r.read_at(&mut [0; 500], 0));
+            assert!(read.is_err(), "{wrong:?}");
+        }
+        drop(writer);
+        assert!(check(&path, &Check { data: true, ..Check::default() }).unwrap().exit_code() > 0);
+    }
+
+    #[test]
+    fn writes_and_growths_beside_one_who_maps_are_in_the_pages() {
+        const RECORD: u64 = 48;
+        const RECORDS: u64 = 400;
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let container = Container::create(&path, &how()).unwrap();
+        let mapping = container.writer().unwrap();
+        let all = Extent::new(0, 1 << 20);
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                let writer = container.writer().unwrap();
+                scope.spawn(move || {
+                    for k in 0..RECORDS {
+                        let at = (3 * k + number) * RECORD;
+                        if k % 7 == 0 {
+                            writer.grow(at + 1).unwrap();
+                        }
+                        writer.write_at(&[number as u8 + 1; RECORD as usize], at).unwrap();
+                    }
+                    writer.close().unwrap();
+                });
+            }
+            for _ in 0..100 {
+                mapping.place_pages(all, PAGE).unwrap();
+            }
+        });
+        let model: Vec<u8> =
+            (0..3 * RECORDS).flat_map(|k| [(k % 3) as u8 + 1; RECORD as usize]).collect();
+        let placed = mapping.place_pages(all, PAGE).unwrap();
+        let mut bytes = Vec::new();
+        for part in placed {
+            let mut some = vec![0; part.logical.len as usize];
+            mapping.part(part.log).unwrap().read_exact_at(&mut some, part.place).unwrap();
+            assert_eq!(part.logical.offset, bytes.len() as u64);
+            bytes.extend(some);
+        }
+        assert!(bytes == model, "what is in memory");
+        mapping.close().unwrap();
+        let mut read = vec![0; model.len() + 1];
+        let n = container.reader().unwrap().read_at(&mut read, 0).unwrap();
+        assert!(read[..n] == model, "what is read");
     }
 
     #[test]

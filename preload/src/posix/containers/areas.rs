@@ -10,7 +10,11 @@ use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-const PAGE: usize = 4096;
+/// Bytes of a page of this machine.
+pub(super) fn page_size() -> usize {
+    // SAFETY: a plain number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
 
 /// Areas, and how many of them are live.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -56,7 +60,7 @@ impl Area {
         if let Some(live) = &mut part.live {
             live.offset += pages.start.saturating_sub(self.pages.start) as u64;
             let bytes = Extent::new(live.offset, pages.len() as u64);
-            live.placed = live.placed.iter().filter_map(|placed| cut(placed, bytes)).collect();
+            live.placed = live.placed.iter().filter_map(|placed| placed.part(bytes)).collect();
         }
         part.pages = pages;
         (part.pages.start < part.pages.end).then_some(part)
@@ -67,16 +71,10 @@ impl Area {
     }
 }
 
-/// The part of `placed` that has bytes of `range`, which begins at a page.
-fn cut(placed: &Placed, range: Extent) -> Option<Placed> {
-    let logical = placed.logical.intersect(range);
-    let place = placed.place + logical.offset.saturating_sub(placed.logical.offset);
-    (!logical.is_empty()).then_some(Placed { logical, place, ..*placed })
-}
-
 /// The pages of `len` bytes at `start`.
 pub(super) fn pages(start: usize, len: usize) -> Range<usize> {
-    start..start.saturating_add(len.next_multiple_of(PAGE))
+    let len = len.checked_next_multiple_of(page_size()).unwrap_or(usize::MAX);
+    start..start.saturating_add(len)
 }
 
 /// Lets `act` use the list; `None` in a signal handler that interrupted this.
@@ -97,8 +95,11 @@ pub(super) fn add(area: Area) {
 
 /// The live mappings of the container with this identity.
 pub(super) fn live_on(identity: (u64, u64)) -> Vec<(Range<usize>, Live)> {
-    let of = |area: Area| Some((area.pages, area.live.filter(|l| l.open.identity == identity)?));
-    live_in(0, usize::MAX - PAGE).into_iter().filter_map(of).collect()
+    let of = |area: &Area| {
+        let live = area.live.as_ref().filter(|live| live.open.identity == identity);
+        live.map(|live| (area.pages.clone(), live.clone()))
+    };
+    with(|list| list.iter().filter_map(of).collect()).unwrap_or_default()
 }
 
 /// Whether any page of a range belongs to a copy.
@@ -126,17 +127,23 @@ pub(super) fn live_in(start: usize, len: usize) -> Vec<Area> {
 
 /// The files of all live mappings, each at least once.
 pub(super) fn live() -> Vec<&'static Open> {
-    live_in(0, usize::MAX - PAGE).iter().filter_map(|area| Some(area.live.as_ref()?.open)).collect()
+    let open = |area: &Area| Some(area.live.as_ref()?.open);
+    with(|list| list.iter().filter_map(open).collect()).unwrap_or_default()
 }
 
 /// Whether `open` has a live mapping.
 pub(super) fn has_live(open: &Open) -> bool {
-    any_live() && live().iter().any(|other| std::ptr::eq(*other, open))
+    any_live_of(|other| std::ptr::eq(other, open))
 }
 
 /// Whether anything of the container with this identity is mapped live.
 pub(super) fn has_live_on(identity: (u64, u64)) -> bool {
-    any_live() && live().iter().any(|open| open.identity == identity)
+    any_live_of(|open| open.identity == identity)
+}
+
+fn any_live_of(wanted: impl Fn(&Open) -> bool) -> bool {
+    let is = |area: &Area| area.live.as_ref().is_some_and(|live| wanted(live.open));
+    any_live() && with(|list| list.iter().any(is)).unwrap_or(false)
 }
 
 /// What the live mapping of these pages, if it is there still, shows now.
@@ -170,6 +177,7 @@ pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
     let mut opens: Vec<_> = gone.iter().filter_map(|area| Some(area.live.as_ref()?.open)).collect();
     let rest = live();
     opens.retain(|open| !rest.iter().any(|other| std::ptr::eq(*other, *open)));
+    opens.sort_unstable_by_key(|open| std::ptr::from_ref(*open));
     opens.dedup_by(|a, b| std::ptr::eq(*a, *b));
     opens
 }

@@ -34,7 +34,6 @@ pub(super) enum Source<'a> {
 
 /// What is only touched with the lock.
 pub(super) struct State {
-    identity: (u64, u64),
     /// `None` when its last descriptor was closed.
     held: Option<Held>,
     /// Keeps the container from becoming a set of files, if it may.
@@ -84,15 +83,10 @@ impl Source<'_> {
 
 impl State {
     /// Nothing was read or written yet.
-    pub(super) fn new(
-        identity: (u64, u64),
-        held: Held,
-        presence: Option<Presence>,
-        kept: Kept,
-    ) -> Self {
+    pub(super) fn new(held: Held, presence: Option<Presence>, kept: Kept) -> Self {
         let held = Some(held);
         let (reader, writer, removed, nameless) = (None, None, None, false);
-        Self { identity, held, presence, reader, writer, kept, removed, nameless }
+        Self { held, presence, reader, writer, kept, removed, nameless }
     }
 
     /// In a child after `fork`; nobody held the lock then if `was_free`.
@@ -171,14 +165,7 @@ impl State {
     fn log(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
-            none => {
-                let writer = container(&mut self.held)?.writer()?;
-                // The writer that a mapping was made with has ended.
-                if areas::has_live_on(self.identity) {
-                    writer.keep_mapped()?;
-                }
-                Ok(none.insert(Box::new(writer)))
-            }
+            none => Ok(none.insert(Box::new(container(&mut self.held)?.writer()?))),
         }
     }
 

@@ -14,8 +14,6 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-const PAGE: u64 = 4096;
-
 fn failed(call: &str) -> Error {
     Error::os(call, &io::Error::last_os_error())
 }
@@ -32,6 +30,9 @@ pub(super) fn map(
     offset: u64,
 ) -> std::result::Result<*mut c_void, c_int> {
     let pages = areas::pages(0, len).end;
+    if pages > isize::MAX as usize {
+        return Err(libc::ENOMEM);
+    }
     // Addresses of the whole length, behind whose pages there is no file yet.
     let nothing = nothing().map_err(|error| error.errno())?;
     // SAFETY: the caller's address and flags; the file has no bytes.
@@ -74,18 +75,18 @@ fn nothing() -> Result<File> {
 fn show(state: &mut State, pages: &Range<usize>, live: &mut Live) -> Result<()> {
     let writer = state.writer()?;
     let range = Extent::new(live.offset, pages.len() as u64);
-    let placed = writer.place_pages(range, PAGE)?;
+    let page = areas::page_size() as u64;
+    let placed = writer.place_pages(range, page)?;
     let size = writer.size()?;
     let shown = |parts: &[Placed]| parts.last().map_or(range.offset, |part| part.logical.end());
     let (before, now) = (shown(&live.placed), shown(&placed));
     for part in &placed {
-        let new = unmapped(part, &live.placed);
-        if !new.logical.is_empty() {
+        if let Some(new) = unmapped(part, &live.placed, page) {
             let first = pages.start + (new.logical.offset - range.offset) as usize;
             place(first, new.logical.len, live.protection, &*writer.part(new.log)?, new.place)?;
         }
     }
-    let (first, end) = (now.next_multiple_of(PAGE), before.next_multiple_of(PAGE));
+    let (first, end) = (now.next_multiple_of(page), before.next_multiple_of(page));
     if first < end {
         let at = pages.start + (first - range.offset) as usize;
         place(at, end - first, live.protection, &nothing()?, 0)?;
@@ -95,18 +96,18 @@ fn show(state: &mut State, pages: &Range<usize>, live: &mut Live) -> Result<()> 
 }
 
 /// The pages of `part` that are not among those which are mapped.
-fn unmapped(part: &Placed, mapped: &[Placed]) -> Placed {
+fn unmapped(part: &Placed, mapped: &[Placed], page: u64) -> Option<Placed> {
     let same = |old: &&Placed| {
         let starts = (old.logical.offset, old.log, old.place);
         starts == (part.logical.offset, part.log, part.place)
     };
-    let end = mapped.iter().find(same).map_or(0, |old| old.logical.end().next_multiple_of(PAGE));
+    let end = mapped.iter().find(same).map_or(0, |old| old.logical.end().next_multiple_of(page));
     part.part(Extent::between(end.max(part.logical.offset), part.logical.end()))
 }
 
 /// Maps `len` bytes of a file from `offset` on at `address`, which is ours.
 fn place(address: usize, len: u64, protection: c_int, file: &File, offset: u64) -> Result<()> {
-    let (flags, len) = (libc::MAP_SHARED | libc::MAP_FIXED, len.next_multiple_of(PAGE) as usize);
+    let (flags, len) = (libc::MAP_SHARED | libc::MAP_FIXED, areas::pages(0, len as usize).end);
     let (fd, offset) = (file.as_raw_fd(), offset as libc::off64_t);
     // SAFETY: the addresses belong to a mapping of this container.
     let made = unsafe { next::mmap64(address as *mut c_void, len, protection, flags, fd, offset) };
@@ -115,7 +116,7 @@ fn place(address: usize, len: u64, protection: c_int, file: &File, offset: u64) 
 
 /// After a change of the size: live mappings of the container with this identity show what is there now.
 pub(super) fn renew(identity: (u64, u64)) {
-    if !areas::any_live() {
+    if !areas::has_live_on(identity) {
         return;
     }
     let _errno = errno::Keep::new();

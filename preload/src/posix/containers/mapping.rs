@@ -31,7 +31,9 @@ pub unsafe fn map(
     if open.may_read().is_err() || writes && open.may_write().is_err() {
         return fail(libc::EACCES);
     }
-    let Some(start) = u64::try_from(at).ok().filter(|at| at.is_multiple_of(4096)) else {
+    let Some(start) =
+        u64::try_from(at).ok().filter(|at| at.is_multiple_of(areas::page_size() as u64))
+    else {
         return fail(libc::EINVAL);
     };
     // Who may write expects to see there what it writes in other ways.

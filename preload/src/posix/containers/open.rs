@@ -3,7 +3,7 @@
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::super::{errno, reach, spool};
-use super::held::Held;
+use super::held::{Held, State};
 use super::names::is_of_a_directory;
 use super::table::{self, Open};
 use super::{areas, kept, live, locks, number, placeholder, set, standard};
@@ -322,14 +322,26 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     }
 }
 
-/// Before `exec` and at the end of the process: the logs end, so that whoever is the last seals.
+/// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not whose pages are mapped,
+/// for only the kernel can end that.
 pub fn settle_all() {
-    if state::is_guest() {
-        return;
+    if !state::is_guest() {
+        let is_mapped = |open: &Open| areas::has_live(open);
+        let ended = |open: &Open, state: &mut State| {
+            if is_mapped(open) { state.store_kept() } else { state.end() }
+        };
+        each(opens(), ended);
     }
+}
+
+/// Lets `act` end something of each; tells of its errors.
+fn each(
+    opens: impl Iterator<Item = &'static Open>,
+    act: impl Fn(&Open, &mut State) -> agg_core::Result<()>,
+) {
     let _errno = errno::Keep::new();
-    for open in opens() {
-        if let Err(error) = open.locked(|_, state| state.end()) {
+    for open in opens {
+        if let Err(error) = open.locked(&act) {
             tell(open, error);
         }
     }
@@ -344,14 +356,8 @@ fn opens() -> impl Iterator<Item = &'static Open> {
 pub fn at_exit() {
     if !state::is_guest() && opens().next().is_some() {
         standard::flush();
-        settle_all();
-        for open in opens() {
-            let gone =
-                open.locked(|_, state| state.removed.take().map_or(Ok(()), |p| blob::remove(&p)));
-            if let Err(error) = gone {
-                tell(open, error);
-            }
-        }
+        each(opens(), |_, state| state.end());
+        each(opens(), |_, state| state.removed.take().map_or(Ok(()), |path| blob::remove(&path)));
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
         }
         _ => None,
     };
-    let state = State::new(identity, held, presence, Kept::new(mode, waiting));
+    let state = State::new(held, presence, Kept::new(mode, waiting));
     let open = Box::leak(Box::new(Open {
         path,
         identity,
