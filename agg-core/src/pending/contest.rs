@@ -1,9 +1,9 @@
 //! Of bytes that several ranks have written, which one has written them last.
 
 use super::Moment;
+use super::overlay::Overlay;
 use crate::blob::Strip;
 use crate::extent::Extent;
-use std::collections::BTreeMap;
 
 /// Bytes that a rank wrote at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,47 +88,17 @@ impl Contest {
             all.extend(written.iter().map(|one| (one.moment, rank, one)));
         }
         all.sort_by_key(|(moment, rank, _)| (*moment, *rank));
-        let mut last = Last::default();
+        // Which rank wrote which bytes last.
+        let mut last = Overlay::default();
         for (_, rank, written) in all {
-            written.extents().for_each(|extent| last.write(extent, rank));
+            written.extents().for_each(|extent| last.put(extent, rank));
         }
         let lost = |(rank, written): (usize, &Vec<Written>)| {
             let extents = written.iter().flat_map(Written::extents);
-            joined(extents.flat_map(|extent| last.of_others(extent, rank)).collect())
+            let parts = extents.flat_map(|extent| last.within(extent));
+            joined(parts.filter(|(_, writer)| *writer != rank).map(|(part, _)| part).collect())
         };
         self.ranks.iter().enumerate().map(lost).collect()
-    }
-}
-
-/// Who wrote which bytes last: by their starts, the ends and the ranks.
-#[derive(Default)]
-struct Last(BTreeMap<u64, (u64, usize)>);
-
-impl Last {
-    fn write(&mut self, extent: Extent, rank: usize) {
-        let (start, end) = (extent.offset, extent.end());
-        let before = self.0.range(..start).next_back().map(|(at, _)| *at);
-        let inside = self.0.range(start..end).map(|(at, _)| *at);
-        let touched: Vec<u64> = before.into_iter().chain(inside).collect();
-        for at in touched {
-            let Some((old_end, old)) = self.0.remove(&at) else { continue };
-            if at < start {
-                self.0.insert(at, (old_end.min(start), old));
-            }
-            if old_end > end {
-                self.0.insert(end.max(at), (old_end, old));
-            }
-        }
-        self.0.insert(start, (end, rank));
-    }
-
-    /// What others than `rank` have written in `extent`.
-    fn of_others(&self, extent: Extent, rank: usize) -> Vec<Extent> {
-        let before = self.0.range(..extent.offset).next_back();
-        let inside = self.0.range(extent.offset..extent.end());
-        let others = before.into_iter().chain(inside).filter(|(_, (_, writer))| *writer != rank);
-        let parts = others.map(|(start, (end, _))| Extent::between(*start, *end).intersect(extent));
-        parts.filter(|part| !part.is_empty()).collect()
     }
 }
 

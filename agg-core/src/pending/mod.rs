@@ -5,6 +5,7 @@
 
 mod contest;
 mod moment;
+mod overlay;
 mod part;
 mod pieces;
 mod saved;

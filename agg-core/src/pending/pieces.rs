@@ -1,8 +1,8 @@
 //! Pieces in the order of the file, each byte once.
 
+use super::overlay::Overlay;
 use super::saved::Saved;
 use crate::extent::Extent;
-use std::collections::BTreeMap;
 
 /// Bytes that are kept from `position` on, and where they belong in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +33,14 @@ impl Piece {
 
 /// The pieces in ascending order; of those that overlap, the later one counts.
 pub(super) fn ascending(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
-    let pieces: Vec<Piece> = pieces.collect();
+    let mut pieces: Vec<Piece> = pieces.collect();
     let apart =
         |all: &[Piece]| all.windows(2).all(|two| two[0].extent.end() <= two[1].extent.offset);
     if apart(&pieces) {
         return pieces;
     }
-    let mut sorted = pieces.clone();
-    sorted.sort_by_key(|piece| piece.extent.offset);
-    if apart(&sorted) { sorted } else { newest(&pieces) }
+    pieces.sort_by_key(|piece| piece.extent.offset);
+    if apart(&pieces) { pieces } else { newest(&mut pieces) }
 }
 
 /// The parts of `pieces` that are not in `last`, and those that are.
@@ -84,30 +83,29 @@ fn touching(extents: &[Extent], extent: Extent) -> impl Iterator<Item = Extent> 
     with_bytes.filter(|other| !other.is_empty())
 }
 
-/// What is left of each piece when those after it have been put over it.
-fn newest(pieces: &[Piece]) -> Vec<Piece> {
-    // By their starts.
-    let mut all: BTreeMap<u64, Piece> = BTreeMap::new();
-    for piece in pieces {
-        let Extent { offset: start, .. } = piece.extent;
-        let end = piece.extent.end();
-        let before = all.range(..start).next_back().map(|(at, _)| *at);
-        let touched: Vec<u64> =
-            before.into_iter().chain(all.range(start..end).map(|(at, _)| *at)).collect();
-        for at in touched {
-            let Some(old) = all.remove(&at) else { continue };
-            let left = Extent::between(at, old.extent.end().min(start).max(at));
-            if !left.is_empty() {
-                all.insert(at, Piece { extent: left, position: old.position });
-            }
-            if old.extent.end() > end {
-                let from = end.max(at);
-                let right = Extent::between(from, old.extent.end());
-                let position = old.position + (from - at);
-                all.insert(from, Piece { extent: right, position });
-            }
+/// Pieces sorted by their starts: of bytes in several of them those of the last position count. Only where some overlap
+/// is more done than looking at them: mostly that is a header that was written again.
+fn newest(sorted: &mut [Piece]) -> Vec<Piece> {
+    let mut all = Vec::with_capacity(sorted.len());
+    let mut rest = sorted;
+    while let Some(first) = rest.first() {
+        let mut end = first.extent.end();
+        let meets = |piece: &&Piece| {
+            let meets = piece.extent.offset < end;
+            end = end.max(piece.extent.end());
+            meets
+        };
+        let count = 1 + rest[1..].iter().take_while(meets).count();
+        let (together, behind) = std::mem::take(&mut rest).split_at_mut(count);
+        rest = behind;
+        if let [one] = together {
+            all.push(*one);
+            continue;
         }
-        all.insert(start, *piece);
+        together.sort_by_key(|piece| piece.position);
+        let mut overlay = Overlay::default();
+        together.iter().for_each(|piece| overlay.put(piece.extent, *piece));
+        all.extend(overlay.into_ranges().filter_map(|(extent, piece)| piece.within(extent)));
     }
-    all.into_values().collect()
+    all
 }

@@ -6,9 +6,11 @@ use super::Moment;
 use crate::extent::Extent;
 use std::collections::BTreeMap;
 
-/// Spans of an epoch that are told apart.
+/// Spans of an epoch that are told apart, if there are few epochs.
 const APART: usize = 64;
-/// Spans of all epochs together.
+/// Spans of all epochs together, unless there are more epochs.
+const TOGETHER: usize = 1024;
+/// Epochs that are told apart.
 const MOST: usize = 8192;
 /// The writer of a span in which several ranks write.
 const SEVERAL: u64 = u64::MAX;
@@ -80,12 +82,14 @@ impl Spans {
         self.bounded()
     }
 
-    fn bounded(self) -> Self {
-        let count: usize = self.epochs.values().map(Vec::len).sum();
-        if count <= MOST && !self.is_everywhere {
-            return self;
+    /// The same with so few spans that a message stays short: a coarser view mostly shows as well that no two ranks meet.
+    fn bounded(mut self) -> Self {
+        if self.is_everywhere || self.epochs.len() > MOST {
+            return Self { is_everywhere: true, end: self.end, ..Self::default() };
         }
-        Self { is_everywhere: true, end: self.end, ..Self::default() }
+        let each = (TOGETHER / self.epochs.len().max(1)).clamp(1, APART);
+        self.epochs.values_mut().for_each(|spans| coarsen(spans, each));
+        self
     }
 
     /// Where bytes may have been written by several ranks in different epochs, or by each alone: ranges in order, apart.
@@ -216,12 +220,27 @@ fn insert(spans: &mut Vec<Span>, new: Span) {
     more.push(one);
     more.sort_by_key(|span| (span.start, span.end));
     spans.splice(near, more);
-    if spans.len() > APART {
-        let gap = |at: &usize| spans[at + 1].start - spans[*at].end;
-        let at = (0..spans.len() - 1).min_by_key(gap).unwrap_or(0);
-        spans[at] = join(spans[at], spans[at + 1]);
-        spans.remove(at + 1);
+    coarsen(spans, APART);
+}
+
+/// Joins spans, which are in order and apart, until there are at most `most`: those with the least between them.
+fn coarsen(spans: &mut Vec<Span>, most: usize) {
+    if spans.len() <= most {
+        return;
     }
+    let gap = |second: usize| spans[second].start - spans[second - 1].end;
+    // Which spans begin a new one.
+    let mut first: Vec<usize> = (1..spans.len()).collect();
+    first.sort_by_key(|second| std::cmp::Reverse(gap(*second)));
+    first.truncate(most - 1);
+    first.sort_unstable();
+    let mut coarse = Vec::with_capacity(most);
+    let mut from = 0;
+    for to in first.into_iter().chain([spans.len()]) {
+        coarse.extend(spans[from..to].iter().copied().reduce(join));
+        from = to;
+    }
+    *spans = coarse;
 }
 
 fn join(one: Span, other: Span) -> Span {
@@ -274,6 +293,19 @@ mod tests {
             (1..20).flat_map(pieces).chain(header).collect()
         };
         assert_eq!(contested(&(0..4).map(rank).collect()), []);
+    }
+
+    #[test]
+    fn rows_of_blocks_in_hundreds_of_calls_are_not_contested_and_told_in_short() {
+        let rank = |number: u64| -> Vec<(u64, u64, u64)> {
+            let rows = |call: u64| {
+                (0..128).map(move |row| ((call * 128 + row) * 4096 + number * 1024, 1024, 2 * call))
+            };
+            (1..500).flat_map(rows).collect()
+        };
+        let all: Writes = (0..4).map(rank).collect();
+        assert_eq!(contested(&all), []);
+        assert!(spans(&all).to_bytes().len() < 40_000);
     }
 
     #[test]
