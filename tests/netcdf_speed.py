@@ -9,6 +9,7 @@ compared with the native one. PnetCDF for MPICH is built once, below build/confo
 
 import argparse
 import collections
+import contextlib
 import os
 import shutil
 import statistics
@@ -54,7 +55,8 @@ def compiled(mpi, folder):
     flags, variables = [], {}
     if mpi.name != "openmpi":
         # Debian builds PnetCDF for Open MPI only.
-        place = os.path.join(pnetcdf.build(mpi), "install")
+        with contextlib.redirect_stdout(sys.stderr):
+            place = os.path.join(pnetcdf.build(mpi), "install")
         flags, variables = [f"-I{place}/include", f"-L{place}/lib"], {"LD_LIBRARY_PATH": f"{place}/lib"}
     program = os.path.join(folder, f"checkpoint-{mpi.name}")
     source = os.path.join(HERE, "speed/checkpoint.c")

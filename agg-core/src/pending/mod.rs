@@ -8,6 +8,7 @@ mod moment;
 mod overlay;
 mod part;
 mod pieces;
+mod run;
 mod saved;
 mod spans;
 
@@ -24,10 +25,14 @@ use crate::view::{Representation, View};
 use moment::Moments;
 use part::Part;
 use pieces::Piece;
+use run::Run;
 use saved::Saved;
 
 /// Bytes of a part, unless a single write is longer.
 const PART: usize = 4 << 20;
+
+/// Bytes of a first write that others of its kind will follow.
+const LARGE: usize = 64 << 10;
 
 /// Accepted writes, in the order in which they came. The place of a byte among all of them is its *position*.
 #[derive(Debug, Default)]
@@ -40,24 +45,6 @@ pub struct Pending {
     pieces: u64,
     /// From the first byte of the file to the last.
     hull: Extent,
-}
-
-/// Pieces of the file whose bytes lie behind each other in one part.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    strip: Strip,
-    position: u64,
-}
-
-impl Run {
-    /// Takes in a piece whose bytes lie behind these, if it goes on in the file.
-    fn extend(&mut self, extent: Extent) -> bool {
-        if self.strip.count == 1 && self.strip.start + self.strip.length == extent.offset {
-            self.strip.length += extent.len;
-            return true;
-        }
-        self.strip.extend(extent)
-    }
 }
 
 impl Pending {
@@ -100,8 +87,8 @@ impl Pending {
         let size = usize::try_from(len).map_err(|_| no_memory())?;
         let mut goes_on = true;
         if self.parts.last().is_none_or(|part| part.room() < size) {
-            // The first may stay nearly empty; one more page of 4 KiB costs a fault each.
-            let in_large_pages = !self.parts.is_empty();
+            // The first may stay nearly empty, after small writes; one more page of 4 KiB costs a fault each.
+            let in_large_pages = !self.parts.is_empty() || size >= LARGE;
             self.parts.push(Part::new(size.max(PART), in_large_pages).ok_or_else(no_memory)?);
             goes_on = false;
         }
@@ -148,7 +135,7 @@ impl Pending {
     /// # Errors
     /// `NoMem` or `Arg` if there are more pieces than can be described.
     pub fn as_one_write(&self) -> Result<(View, Memory)> {
-        self.as_write_of(&pieces::ascending(self.all_pieces()))
+        self.as_write_of(&pieces::ascending(self.runs.iter().copied()))
     }
 
     /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not in `last`, then those
@@ -157,21 +144,21 @@ impl Pending {
     /// # Errors
     /// As [`Pending::as_one_write`].
     pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
-        let mut pieces = match self.saved.begins_at(choice.again) {
+        let mut runs = match self.saved.begins_at(choice.again) {
             // What is saved is not looked at: a rank that reads often by itself would do so each time.
-            Some(position) => pieces::ascending(self.pieces_from(position)),
+            Some(position) => pieces::ascending(self.runs_from(position).into_iter()),
             None => {
-                let all = pieces::ascending(self.all_pieces());
+                let all = pieces::ascending(self.runs.iter().copied());
                 pieces::chosen(&all, &self.saved, choice.again)
             }
         };
         if !choice.without.is_empty() {
-            pieces = pieces::outside(&pieces, choice.without);
+            runs = pieces::outside(&runs, choice.without);
         }
         if !choice.keep.is_empty() {
-            pieces = pieces::apart(&pieces, choice.keep).0;
+            runs = pieces::outside(&runs, &[choice.keep]);
         }
-        let (others, last) = pieces::apart(&pieces, last);
+        let (others, last) = pieces::apart(&runs, last);
         Ok([self.as_write_of(&others)?, self.as_write_of(&last)?])
     }
 
@@ -201,7 +188,7 @@ impl Pending {
         }
         let unsaved = self.all_pieces().flat_map(|piece| self.saved.unsaved(piece));
         for (piece, moment) in unsaved.flat_map(|piece| self.moments_of(piece)) {
-            let (view, memory) = self.as_write_of(&[piece])?;
+            let (view, memory) = self.as_write_of(&[Run::one(piece)])?;
             taken.add(&view, 0, &memory, piece.extent.len, moment)?;
         }
         Ok(taken)
@@ -235,12 +222,7 @@ impl Pending {
 
     fn touching(&self, extent: Extent) -> impl Iterator<Item = Piece> {
         let runs = if self.hull.intersect(extent).is_empty() { &[][..] } else { &self.runs };
-        let touches = move |run: &&Run| {
-            let Strip { start, length, stride, count } = run.strip;
-            let end = start.wrapping_add_signed(stride * (count - 1) as i64);
-            let span = Extent::between(start.min(end), start.max(end) + length);
-            !span.intersect(extent).is_empty()
-        };
+        let touches = move |run: &&Run| !run.span().intersect(extent).is_empty();
         let pieces = runs.iter().filter(touches).flat_map(Run::pieces);
         pieces.filter(move |piece| !piece.extent.intersect(extent).is_empty())
     }
@@ -253,10 +235,9 @@ impl Pending {
 
     /// The same in the order of the file, each byte once: when it was written last.
     pub fn newest_moments(&self) -> impl Iterator<Item = (Extent, Moment)> {
-        let pieces = pieces::ascending(self.all_pieces()).into_iter();
-        pieces
-            .flat_map(|piece| self.moments_of(piece))
-            .map(|(piece, moment)| (piece.extent, moment))
+        let runs = pieces::ascending(self.runs.iter().copied()).into_iter();
+        let parts = runs.flat_map(|run| run.pieces()).flat_map(|piece| self.moments_of(piece));
+        parts.map(|(piece, moment)| (piece.extent, moment))
     }
 
     /// The piece in parts of one moment each.
@@ -272,17 +253,15 @@ impl Pending {
         })
     }
 
-    fn as_write_of(&self, pieces: &[Piece]) -> Result<(View, Memory)> {
+    fn as_write_of(&self, runs: &[Run]) -> Result<(View, Memory)> {
         let addresses = self.addresses();
-        let in_file = blocks(pieces, |piece| piece.extent.offset);
-        let in_memory = blocks(pieces, |piece| {
-            let part = addresses.partition_point(|(first, _)| *first <= piece.position);
+        let in_memory = blocks(runs, |run| {
+            let part = addresses.partition_point(|(first, _)| *first <= run.position);
             let (first, start) = addresses[part - 1];
-            start + (piece.position - first)
+            start + (run.position - first)
         });
         let byte = Datatype::bytes(1);
-        let filetype = Datatype::hindexed(&in_file, &byte)?;
-        let view = View::new(0, byte.clone(), filetype, Representation::Native, false)?;
+        let view = View::new(0, byte.clone(), filetype(runs)?, Representation::Native, false)?;
         let datatype = Datatype::hindexed(&in_memory, &byte)?;
         // SAFETY: all addresses are of bytes in `self.parts`, which stay where they are and are not written
         // to while this value is borrowed or left alone; an absolute address is a displacement from null.
@@ -306,23 +285,19 @@ impl Pending {
     }
 
     /// What is kept at `position` and behind it.
-    fn pieces_from(&self, position: u64) -> impl Iterator<Item = Piece> {
-        let behind = |run: &Run| run.position + run.strip.length * run.strip.count <= position;
-        let first = self.runs.partition_point(behind);
-        let pieces = self.runs[first..].iter().flat_map(Run::pieces);
-        pieces.filter(move |piece| piece.end() > position).map(move |piece| {
-            if piece.position < position { piece.part(position, piece.end()) } else { piece }
-        })
-    }
-}
-
-impl Run {
-    fn pieces(&self) -> impl Iterator<Item = Piece> + use<> {
-        let Run { strip: Strip { start, length, stride, count }, position } = *self;
-        (0..count).map(move |number| Piece {
-            extent: Extent::new(start.wrapping_add_signed(stride * number as i64), length),
-            position: position + number * length,
-        })
+    fn runs_from(&self, position: u64) -> Vec<Run> {
+        let first = self.runs.partition_point(|run| run.end() <= position);
+        let mut runs = Vec::with_capacity(self.runs.len() - first);
+        for run in &self.runs[first..] {
+            if run.position >= position {
+                runs.push(*run);
+                continue;
+            }
+            let left = run.pieces().filter(|piece| piece.end() > position);
+            let cut = |piece: Piece| piece.part(piece.position.max(position), piece.end());
+            runs.extend(left.map(cut).map(Run::one));
+        }
+        runs
     }
 }
 
@@ -346,14 +321,36 @@ fn hull(one: Extent, other: Extent) -> Extent {
     }
 }
 
-/// Lengths and places of pieces, neighbours joined.
-fn blocks(pieces: &[Piece], place: impl Fn(&Piece) -> u64) -> Vec<(u64, i64)> {
+/// The places of runs in the file, which are in order: what is regular stays so.
+fn filetype(runs: &[Run]) -> Result<Datatype> {
+    let byte = Datatype::bytes(1);
+    let mut fields = Vec::new();
+    for together in runs.chunk_by(|one, next| one.is_one() && next.is_one()) {
+        match together {
+            [Run { strip, .. }] if strip.count > 1 => {
+                let rows = Datatype::hvector(strip.count, strip.length, strip.stride, &byte)?;
+                fields.push((1, strip.start as i64, rows));
+            }
+            pieces => {
+                let places = blocks(pieces, |run| run.strip.start);
+                fields.push((1, 0, Datatype::hindexed(&places, &byte)?));
+            }
+        }
+    }
+    match &fields[..] {
+        [(1, 0, alone)] => Ok(alone.clone()),
+        _ => Datatype::structure(&fields),
+    }
+}
+
+/// Lengths and places of runs, each of which has all its bytes there, neighbours joined.
+fn blocks(runs: &[Run], place: impl Fn(&Run) -> u64) -> Vec<(u64, i64)> {
     let mut blocks: Vec<(u64, i64)> = Vec::new();
-    for piece in pieces {
-        let start = place(piece) as i64;
+    for run in runs {
+        let start = place(run) as i64;
         match blocks.last_mut() {
-            Some((len, before)) if *before + *len as i64 == start => *len += piece.extent.len,
-            _ => blocks.push((piece.extent.len, start)),
+            Some((len, before)) if *before + *len as i64 == start => *len += run.len(),
+            _ => blocks.push((run.len(), start)),
         }
     }
     blocks

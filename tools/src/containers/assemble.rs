@@ -1,7 +1,7 @@
 //! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name when it is complete.
 
-use super::at;
 use super::unnamed::{THERE, Unnamed, sync_folder_of};
+use super::{at, pour};
 use aggio_formats::Logical;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -22,8 +22,8 @@ pub(super) struct Assembly<'a> {
     pub(super) progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// What is done with a window, in room for its bytes.
-type Act<'a> = dyn Fn(&Range<u64>, &mut [u8]) -> Result<(), String> + Sync + 'a;
+/// What is done with a window, with memory for its bytes.
+type Act<'a> = dyn Fn(&Range<u64>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
 
 impl Assembly<'_> {
     pub(super) fn run(&self, from: &Logical, to: &Path) -> Result<(), String> {
@@ -33,20 +33,20 @@ impl Assembly<'_> {
         let made = Unnamed::beside(to, self.mode)?;
         let told = |why: std::io::Error| at(to, why);
         made.file.set_len(from.size()).map_err(told)?;
-        let copy = |range: &Range<u64>, bytes: &mut [u8]| {
-            read(from, range, bytes)?;
+        let copy = |range: &Range<u64>, bytes: &mut Vec<u8>| {
+            pour::read(from, range, bytes)?;
             made.file.write_all_at(bytes, range.start).map_err(told)
         };
         let whole = from.size() * if self.verify { 2 } else { 1 };
         self.each_window(from, 0..whole, &copy)?;
         made.file.sync_all().map_err(told)?;
         if self.verify {
-            let compare = |range: &Range<u64>, bytes: &mut [u8]| {
-                read(from, range, bytes)?;
+            let compare = |range: &Range<u64>, bytes: &mut Vec<u8>| {
+                pour::read(from, range, bytes)?;
                 let mut copy = vec![0; bytes.len()];
                 made.file.read_exact_at(&mut copy, range.start).map_err(told)?;
                 let wrong = || at(to, format!("differs from the set in {range:?}"));
-                if copy == bytes { Ok(()) } else { Err(wrong()) }
+                if copy == *bytes { Ok(()) } else { Err(wrong()) }
             };
             self.each_window(from, from.size()..whole, &compare)?;
         }
@@ -62,8 +62,6 @@ impl Assembly<'_> {
         let work = || {
             let mut bytes = Vec::new();
             while let Some(range) = next() {
-                let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-                bytes.resize(len, 0);
                 if let Err(why) = act(&range, &mut bytes) {
                     if let Ok(mut failure) = failure.lock() {
                         failure.get_or_insert(why);
@@ -72,8 +70,9 @@ impl Assembly<'_> {
                     next_to_end(&windows);
                     return;
                 }
-                let before = count.fetch_add(len as u64, Ordering::Relaxed);
-                (self.progress)(before + len as u64, done.end);
+                let len = range.end - range.start;
+                let before = count.fetch_add(len, Ordering::Relaxed);
+                (self.progress)(before + len, done.end);
             }
         };
         std::thread::scope(|scope| {
@@ -94,9 +93,4 @@ fn next_to_end(windows: &Mutex<aggio_formats::Windows<'_>>) {
     if let Ok(mut windows) = windows.lock() {
         windows.by_ref().for_each(drop);
     }
-}
-
-fn read(from: &Logical, range: &Range<u64>, bytes: &mut [u8]) -> Result<(), String> {
-    let count = from.read_window(bytes, range.start).map_err(|why| why.to_string())?;
-    if count == bytes.len() { Ok(()) } else { Err(format!("{}: ends early", from.name())) }
 }

@@ -1,8 +1,9 @@
 //! `aggio cat`: the bytes of containers, sets and files, without FUSE.
 
-use super::{PIECE, at, sets};
+use super::{PIECE, at, pour, sets};
 use crate::Answer;
 use agg_core::blob::{Container, is_container};
+use aggio_formats::Logical;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
@@ -44,23 +45,42 @@ impl Arguments {
 
     /// Whether there is still somebody who reads.
     fn write_out(&self, path: &Path) -> Result<bool, String> {
+        if (self.offset, self.length) == (0, None)
+            && let Some(set) = set_at(path, self.sets)?
+        {
+            return pour::all(&set, 0, &mut put);
+        }
         let read = source(path, self.sets)?;
         let end = self.length.map_or(u64::MAX, |length| self.offset.saturating_add(length));
         let (mut place, mut buffer) = (self.offset, vec![0; PIECE]);
-        let mut output = std::io::stdout().lock();
         while place < end {
             let wanted = usize::try_from(end - place).unwrap_or(PIECE).min(PIECE);
             let count = read(&mut buffer[..wanted], place)?;
-            match output.write_all(&buffer[..count]) {
-                Err(why) if why.kind() == ErrorKind::BrokenPipe => return Ok(false),
-                Err(why) => return Err(format!("standard output: {why}")),
-                Ok(()) if count == 0 => break,
-                Ok(()) => place += count as u64,
+            if count == 0 {
+                break;
             }
+            if !put(&buffer[..count])? {
+                return Ok(false);
+            }
+            place += count as u64;
         }
-        output.flush().map_err(|why| format!("standard output: {why}"))?;
         Ok(true)
     }
+}
+
+/// Writes bytes to standard output; whether there is still somebody who reads.
+fn put(bytes: &[u8]) -> Result<bool, String> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(why) => Err(format!("standard output: {why}")),
+        Ok(()) => Ok(true),
+    }
+}
+
+/// The set that a path stands for, if that is no container.
+fn set_at(path: &Path, flags: sets::Flags) -> Result<Option<Logical>, String> {
+    if is_container(path) { Ok(None) } else { sets::open(path, flags) }
 }
 
 /// How the bytes of a path are read.

@@ -16,6 +16,7 @@ mod compare;
 mod facts;
 mod in_container;
 mod netcdf;
+mod pour;
 mod sets;
 mod unnamed;
 
