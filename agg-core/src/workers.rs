@@ -13,7 +13,7 @@ mod running;
 mod tests;
 
 pub use pool::{at_thread_start, dismiss};
-pub(crate) use quiet::without_signals;
+pub use quiet::without_signals;
 pub use running::Running;
 
 use crate::task;

@@ -1,7 +1,7 @@
 //! Threads that the program's signals do not reach.
 
 /// Calls `spawn` with all signals blocked, so that the thread it makes blocks them for good.
-pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+pub fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     // SAFETY: the sets are initialized before use and outlive the calls; the mask is that of this
     // thread, which gets its own back.
     unsafe {

@@ -1,6 +1,7 @@
 //! A subfile in PnetCDF's layout: a netCDF file whose decomposed variables have blob behind blob.
 
 use super::content::{Content, Sink};
+use super::crew;
 use super::derive::Use;
 use super::out::Out;
 use super::plan::Plan;
@@ -34,19 +35,26 @@ impl Plan {
             let tables = Tables { map, group: &self.groups[subfile], endian: Endian::Big };
             tables.write_columns(std::array::from_fn(begin), out)?;
         }
-        for records in [false, true] {
-            let slots = self.layout.slots.iter().enumerate();
-            let variables: Vec<usize> =
-                slots.filter(|(_, slot)| slot.records == records).map(|(id, _)| id).collect();
-            let count = if records { self.begun(content) } else { 1 };
-            // Without variables nobody counts the records.
-            for record in 0..if variables.is_empty() { 0 } else { count } {
-                for variable in &variables {
-                    self.write_slab(subfile, (*variable, record), &layout, content, out)?;
-                }
-            }
-        }
-        Ok(())
+        out.flush()?;
+        let begun = self.begun(content);
+        let slabs = [false, true].into_iter().flat_map(|records| self.slabs(records, begun));
+        crew::each(sink, slabs, |slab, out| self.write_slab(subfile, slab, &layout, content, out))
+    }
+
+    /// The parts of variables with or without `records`, of which there are `begun`, and their bytes in the file that the set is
+    /// made of; in the order of the subfile.
+    fn slabs(&self, records: bool, begun: u64) -> impl Iterator<Item = ((usize, u64), u64)> + Send {
+        let slots = self.layout.slots.iter().enumerate();
+        let variables: Vec<(usize, u64)> = slots
+            .filter(|(_, slot)| slot.records == records)
+            .map(|(id, slot)| (id, slot.size))
+            .collect();
+        let count = if records { begun } else { 1 };
+        // Without variables nobody counts the records.
+        (0..if variables.is_empty() { 0 } else { count }).flat_map(move |record| {
+            let slab = move |(id, size): (usize, u64)| ((id, record), size);
+            variables.clone().into_iter().map(slab)
+        })
     }
 
     fn write_slab(

@@ -36,7 +36,7 @@ pub struct Owned {
 }
 
 /// Where a subfile goes.
-pub trait Sink {
+pub trait Sink: Sync {
     /// Writes bytes at an offset.
     ///
     /// # Errors

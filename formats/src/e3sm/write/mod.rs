@@ -7,12 +7,14 @@
 //! head.rs      the header of a subfile
 //! by_variable.rs, by_process.rs: one subfile from beginning to end, in PnetCDF's layout and in that in HDF5;
 //!              tables.rs are its tables, slabs.rs gathers elements
+//! crew.rs      threads that write parts of a subfile side by side
 //! out.rs       what is written, in large pieces
 //! ```
 
 mod by_process;
 mod by_variable;
 mod content;
+mod crew;
 mod derive;
 mod head;
 mod maps;
