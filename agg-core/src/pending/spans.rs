@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Spans of an epoch that are told apart, if there are few epochs.
 const APART: usize = 64;
 /// Spans of all epochs together, unless there are more epochs.
-const TOGETHER: usize = 1024;
+const TOGETHER: usize = if cfg!(test) { 24 } else { 1024 };
 /// Epochs that are told apart.
 const MOST: usize = 8192;
 /// The writer of a span in which several ranks write.

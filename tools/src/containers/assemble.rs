@@ -1,7 +1,7 @@
 //! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name when it is complete.
 
 use super::unnamed::{THERE, Unnamed, sync_folder_of};
-use super::{at, pour};
+use super::{at, pour, threads};
 use aggio_formats::Logical;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -76,9 +76,7 @@ impl Assembly<'_> {
             }
         };
         std::thread::scope(|scope| {
-            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = if self.threads == 0 { cores() } else { self.threads };
-            (0..threads).for_each(|_| {
+            (0..threads(self.threads)).for_each(|_| {
                 scope.spawn(work);
             });
         });

@@ -1,6 +1,7 @@
 //! A set of blobs beside the name that it stands for: its files get their names when all of them are complete.
 
 use super::at;
+use super::threads;
 use super::unnamed::{THERE, Unnamed, sync_folder_of};
 use aggio_formats::blobs::{Content, Plan, Sink, file_name};
 use aggio_formats::files::Files;
@@ -136,10 +137,8 @@ impl Writing<'_> {
                 }
             }
         };
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = if self.threads == 0 { cores() } else { self.threads };
         std::thread::scope(|scope| {
-            (0..threads.min(names.len())).for_each(|_| {
+            (0..threads(self.threads).min(names.len())).for_each(|_| {
                 scope.spawn(work);
             });
         });

@@ -29,6 +29,12 @@ use std::path::Path;
 /// Bytes that are moved at a time.
 const PIECE: usize = 4 << 20;
 
+/// So many threads as were asked for, or one for each core if that is 0.
+fn threads(asked: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    if asked == 0 { cores() } else { asked }
+}
+
 /// An error with the path in front, unless it names one itself.
 fn at(path: &Path, why: impl Display) -> String {
     let why = why.to_string();

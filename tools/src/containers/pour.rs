@@ -29,10 +29,8 @@ pub(super) fn all(from: &Logical, threads: usize, take: &mut Take<'_>) -> Result
     let turn = Turn { number: 0, end: None, take };
     let (left, turn) = (Mutex::new((0, from.windows())), Mutex::new(turn));
     let pouring = Pouring { left, turn, next: Condvar::new() };
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if threads == 0 { cores() } else { threads };
     std::thread::scope(|scope| {
-        (0..threads).for_each(|_| {
+        (0..super::threads(threads)).for_each(|_| {
             scope.spawn(|| pouring.work(from));
         });
     });
