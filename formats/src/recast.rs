@@ -1,12 +1,13 @@
 //! Containers that become blobs of E3SM-IO, for the engine.
 
-use crate::blobs::{self, Content, Kind, Outcome, Owned, Plan, Sink};
+use crate::blobs::{self, Content, Kind, Outcome, Owned, Plan, Sink, Store, Stored};
 use crate::error::{Error as FormatError, Kind as Wrong};
 use crate::{EIO, files::Folder, set};
-use agg_core::blob::{Layout, Reader, Recast, Recaster};
+use agg_core::blob::{Layout, Reader, Recast, Recaster, Segment};
 use agg_core::{Error, ErrorClass, Extent, Result};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -80,6 +81,30 @@ impl Content for Whole<'_> {
             Err(error) => Err(told(&error)),
         }
     }
+
+    fn store(&self) -> Option<&dyn Store> {
+        Some(self)
+    }
+}
+
+impl Store for Whole<'_> {
+    fn find(&self, range: Range<u64>) -> crate::Result<Vec<Stored>> {
+        let extent = Extent::new(range.start, range.end - range.start);
+        let stored = |segment: Segment| {
+            let (store, place) = segment.source?;
+            let range = segment.logical.offset..segment.logical.end();
+            Some(Stored { range, store, place })
+        };
+        let found = self.0.segments(extent).map_err(|error| told(&error))?;
+        Ok(found.into_iter().filter_map(stored).collect())
+    }
+
+    fn copy(&self, bytes: Stored, to: &File, offset: u64) -> crate::Result<()> {
+        let Stored { range, store, place } = bytes;
+        let logical = Extent::new(range.start, range.end - range.start);
+        let segment = Segment { logical, source: Some((store, place)) };
+        self.0.copy(segment, to, offset).map_err(|error| told(&error))
+    }
 }
 
 /// Which rank wrote which bytes, from the first to the last.
@@ -144,5 +169,9 @@ impl Sink for Target<'_> {
 
     fn set_len(&self, size: u64) -> crate::Result<()> {
         self.0.set_len(size).map_err(|error| self.told("ftruncate", &error))
+    }
+
+    fn file(&self) -> Option<&File> {
+        Some(self.0)
     }
 }

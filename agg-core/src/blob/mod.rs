@@ -35,6 +35,7 @@ mod seal;
 mod spans;
 mod split;
 mod summary;
+mod transfer;
 mod unfold;
 mod varint;
 mod view;

@@ -6,8 +6,9 @@ use super::dir::log_name;
 use super::order::{Order, Word};
 use super::view::View;
 use super::write::Placed;
-use super::{damaged, failed, gather};
+use super::{damaged, failed, gather, transfer};
 use crate::{Extent, Result};
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -99,6 +100,18 @@ impl Reader {
             source: part.source.map(|(log, place)| (view.logs[log as usize].id, place)),
         };
         Ok(found.into_iter().map(segment).collect())
+    }
+
+    /// Copies the bytes of a segment, as [`segments`](Reader::segments) told it, into a file, from `offset` on. Of a
+    /// hole nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read or ends before them, or the file cannot be written.
+    pub fn copy(&self, segment: Segment, to: &File, offset: u64) -> Result<()> {
+        let Some((id, place)) = segment.source else { return Ok(()) };
+        let part = transfer::Part { id, place, len: segment.logical.len };
+        transfer::copy(&self.shared.dir, &self.files, part, to, offset)
     }
 
     /// The pages with bytes of `range` that are changed in place, in the order of the file.

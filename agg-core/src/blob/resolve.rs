@@ -34,7 +34,8 @@ pub(crate) fn resolve(
     exact: &mut dyn FnMut(&Piece) -> Result<u64>,
 ) -> Result<Vec<Found>> {
     pieces.retain(|piece| !piece.extent.is_empty());
-    pieces.sort_unstable_by_key(|piece| (piece.extent.offset, piece.low));
+    // Pieces come run by run, each of which is sorted: merging is quicker than sorting.
+    pieces.sort_by_key(|piece| (piece.extent.offset, piece.low));
     let mut answer = Answer { found: Vec::new(), end: range.offset };
     let mut rest = &mut pieces[..];
     while !rest.is_empty() {

@@ -3,9 +3,10 @@
 
 use super::content::{Content, Sink};
 use super::derive::Use;
+use super::moves::Mover;
 use super::out::Out;
 use super::plan::Plan;
-use super::slabs::{copy_decomposed, copy_whole};
+use super::slabs::{Source, copy_decomposed, copy_whole};
 use super::tables::Tables;
 use super::{Step, Stop, unsuited};
 use crate::hdf5;
@@ -47,7 +48,9 @@ impl Plan {
             })
             .collect();
         self.write_tables(subfile, &mut places, out)?;
-        self.write_variables(subfile, &mut places, content, out)
+        // Text is copied as it is, numbers are turned round.
+        let source = Source { content, mover: Mover::new(content, sink) };
+        self.write_variables(subfile, &mut places, &source, out)
     }
 
     fn tables(&self, subfile: usize) -> impl Iterator<Item = Tables<'_>> {
@@ -93,9 +96,10 @@ impl Plan {
         &self,
         subfile: usize,
         places: &mut [u64],
-        content: &dyn Content,
+        source: &Source<'_>,
         out: &mut Out<'_>,
     ) -> Step<()> {
+        let content = source.content;
         for (variable, used) in self.uses.iter().enumerate() {
             let records = self.records_of(variable);
             let begun = records.min(self.begun(content).max(1));
@@ -107,7 +111,7 @@ impl Plan {
                     Use::Decomposed(k) => {
                         let blobs =
                             self.groups[subfile].iter().copied().zip(places.iter().copied());
-                        copy_decomposed(content, slab, &self.maps[*k], blobs, out)?;
+                        copy_decomposed(source, slab, &self.maps[*k], blobs, out)?;
                     }
                 }
                 self.advance(subfile, variable, 1, places);

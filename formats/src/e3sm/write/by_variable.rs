@@ -3,9 +3,10 @@
 use super::content::{Content, Sink};
 use super::crew;
 use super::derive::Use;
+use super::moves::Mover;
 use super::out::Out;
 use super::plan::Plan;
-use super::slabs::{copy_decomposed, copy_whole};
+use super::slabs::{Source, copy_decomposed, copy_whole};
 use super::tables::Tables;
 use super::{Step, Stop};
 use crate::cdf::{Endian, Layout};
@@ -38,7 +39,8 @@ impl Plan {
         out.flush()?;
         let begun = self.begun(content);
         let slabs = [false, true].into_iter().flat_map(|records| self.slabs(records, begun));
-        crew::each(sink, slabs, |slab, out| self.write_slab(subfile, slab, &layout, content, out))
+        let source = Source { content, mover: Mover::new(content, sink) };
+        crew::each(sink, slabs, |slab, out| self.write_slab(subfile, slab, &layout, &source, out))
     }
 
     /// The parts of variables with or without `records`, of which there are `begun`, and their bytes in the file that the set is
@@ -62,7 +64,7 @@ impl Plan {
         subfile: usize,
         (variable, record): (usize, u64),
         layout: &Layout,
-        content: &dyn Content,
+        source: &Source<'_>,
         out: &mut Out<'_>,
     ) -> Step<()> {
         let slab = self.slab(variable, record)?;
@@ -70,7 +72,7 @@ impl Plan {
         let mut to = begin.ok_or_else(|| stop("a record beyond every file"))?;
         match self.uses[variable] {
             Use::Unwritten => {}
-            Use::Whole => copy_whole(content, slab, to, out)?,
+            Use::Whole => copy_whole(source.content, slab, to, out)?,
             Use::Decomposed(k) => {
                 let map = &self.maps[k];
                 let blobs = self.groups[subfile].iter().map(|writer| {
@@ -78,7 +80,7 @@ impl Plan {
                     to += map.count(*writer) * slab.element;
                     (*writer, begin)
                 });
-                copy_decomposed(content, slab, map, blobs, out)?;
+                copy_decomposed(source, slab, map, blobs, out)?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::{Step, unsuited};
 use crate::cdf::{self, Header};
 use crate::error::Result;
+use std::fs::File;
 use std::ops::Range;
 
 /// Bytes that are read first when a header is looked for.
@@ -21,6 +22,39 @@ pub trait Content: Sync {
     ///
     /// If they cannot be read.
     fn read_at(&self, out: &mut [u8], offset: u64) -> Result<()>;
+
+    /// Where its bytes are stored, if they can be copied from there.
+    fn store(&self) -> Option<&dyn Store> {
+        None
+    }
+}
+
+/// Bytes of the file that lie together where they are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Which bytes of the file.
+    pub range: Range<u64>,
+    /// The number of what they are stored in.
+    pub store: u64,
+    /// The place of the first there.
+    pub place: u64,
+}
+
+/// What stores the bytes of a file: some number of files, or one.
+pub trait Store: Sync {
+    /// Where the bytes of a range are stored, in the order of the file; those in none of the parts are zeros.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be found out.
+    fn find(&self, range: Range<u64>) -> Result<Vec<Stored>>;
+
+    /// Copies bytes to a file, from `offset` on; their `range` is only as long as they are.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read, or not be written.
+    fn copy(&self, bytes: Stored, to: &File, offset: u64) -> Result<()>;
 }
 
 /// Bytes that one writer wrote last.
@@ -50,6 +84,11 @@ pub trait Sink: Sync {
     ///
     /// If it cannot have that size.
     fn set_len(&self, size: u64) -> Result<()>;
+
+    /// The file that it is, if bytes can be copied there.
+    fn file(&self) -> Option<&File> {
+        None
+    }
 }
 
 /// Fills a buffer from `offset` on; what lies behind the end of the file are zeros.

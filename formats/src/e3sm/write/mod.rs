@@ -6,7 +6,7 @@
 //! plan.rs      what the set consists of, and whether it stands for exactly that file
 //! head.rs      the header of a subfile
 //! by_variable.rs, by_process.rs: one subfile from beginning to end, in PnetCDF's layout and in that in HDF5;
-//!              tables.rs are its tables, slabs.rs gathers elements
+//!              tables.rs are its tables, slabs.rs gathers elements, moves.rs copies those that lie together
 //! crew.rs      threads that write parts of a subfile side by side
 //! out.rs       what is written, in large pieces
 //! ```
@@ -18,12 +18,13 @@ mod crew;
 mod derive;
 mod head;
 mod maps;
+mod moves;
 mod out;
 mod plan;
 mod slabs;
 mod tables;
 
-pub use content::{Content, Owned, Sink};
+pub use content::{Content, Owned, Sink, Store, Stored};
 pub use plan::{Kind, Outcome, Plan};
 
 use crate::error::Error;

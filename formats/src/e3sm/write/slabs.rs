@@ -2,6 +2,7 @@
 
 use super::content::{Content, read};
 use super::maps::{Map, Run};
+use super::moves::Mover;
 use super::out::Out;
 use crate::error::Result;
 use std::ops::Range;
@@ -21,6 +22,19 @@ pub(super) struct Slab {
     pub(super) elements: u64,
     /// Bytes of an element if they are turned round, otherwise zero.
     pub(super) turned: u64,
+}
+
+impl Slab {
+    /// The bytes of elements in the file.
+    pub(super) fn bytes(self, elements: &Range<u64>) -> Range<u64> {
+        self.begin + elements.start * self.element..self.begin + elements.end * self.element
+    }
+}
+
+/// The file, and who copies what lies together there.
+pub(super) struct Source<'a> {
+    pub(super) content: &'a dyn Content,
+    pub(super) mover: Option<Mover<'a>>,
 }
 
 /// Copies a slab as it is.
@@ -44,15 +58,15 @@ pub(super) fn copy_whole(
 }
 
 /// A blob on the way through a slab.
-struct Blob<'a> {
+pub(super) struct Blob<'a> {
     runs: &'a [Run],
     /// Where its next element goes.
-    to: u64,
+    pub(super) to: u64,
 }
 
 /// Copies the elements of the blobs of a group, each to its place.
 pub(super) fn copy_decomposed(
-    content: &dyn Content,
+    source: &Source<'_>,
     slab: Slab,
     map: &Map,
     blobs: impl Iterator<Item = (u32, u64)>,
@@ -65,18 +79,21 @@ pub(super) fn copy_decomposed(
     let mut start = 0;
     while start < slab.elements {
         let tile = start..(start + per_tile).min(slab.elements);
-        if load(content, slab, &blobs, &tile, &mut room)? {
-            for blob in &mut blobs {
-                blob.put(slab, &tile, &room, out)?;
-            }
+        let moved = match &source.mover {
+            Some(mover) => mover.copy(slab, &blobs, &tile)?,
+            None => false,
+        };
+        if !moved && load(source.content, slab, &blobs, &tile, &mut room)? {
+            blobs.iter().try_for_each(|blob| blob.put(slab, &tile, &room, out))?;
         }
+        blobs.iter_mut().for_each(|blob| blob.pass(slab, &tile));
         start = tile.end;
     }
     Ok(())
 }
 
 /// The part of a run in a tile.
-fn clipped(run: Run, tile: &Range<u64>) -> Range<u64> {
+pub(super) fn clipped(run: Run, tile: &Range<u64>) -> Range<u64> {
     u64::from(run.to).max(tile.start)..run.end().min(tile.end)
 }
 
@@ -115,29 +132,39 @@ fn load(
     Ok(needed.contains(&true))
 }
 
-impl Blob<'_> {
+impl<'a> Blob<'a> {
     /// Its runs in a tile; those before are done.
-    fn among(&self, tile: &Range<u64>) -> &[Run] {
+    pub(super) fn among(&self, tile: &Range<u64>) -> &'a [Run] {
         let end = self.runs.partition_point(|run| u64::from(run.to) < tile.end);
         &self.runs[..end]
     }
 
-    fn put(&mut self, slab: Slab, tile: &Range<u64>, room: &[u8], out: &mut Out<'_>) -> Result<()> {
-        let count = self.among(tile).len();
-        if count == 0 {
+    fn put(&self, slab: Slab, tile: &Range<u64>, room: &[u8], out: &mut Out<'_>) -> Result<()> {
+        let runs = self.among(tile);
+        if runs.is_empty() {
             return Ok(());
         }
         out.at(self.to)?;
-        for run in &self.runs[..count] {
+        for run in runs {
             let part = clipped(*run, tile);
             let from = ((part.start - tile.start) * slab.element) as usize;
             let to = ((part.end - tile.start) * slab.element) as usize;
             out.put(&room[from..to], slab.turned);
-            self.to += (to - from) as u64;
         }
-        // One that goes on in the next tile is not done.
-        let goes_on = self.runs[count - 1].end() > tile.end;
-        self.runs = &self.runs[count - usize::from(goes_on)..];
         Ok(())
+    }
+
+    /// What it has in a tile is done.
+    fn pass(&mut self, slab: Slab, tile: &Range<u64>) {
+        let runs = self.among(tile);
+        let Some(last) = runs.last() else { return };
+        let elements = |run: &Run| {
+            let part = clipped(*run, tile);
+            part.end - part.start
+        };
+        self.to += runs.iter().map(elements).sum::<u64>() * slab.element;
+        // One that goes on in the next tile is not done.
+        let goes_on = last.end() > tile.end;
+        self.runs = &self.runs[runs.len() - usize::from(goes_on)..];
     }
 }

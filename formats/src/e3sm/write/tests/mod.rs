@@ -3,6 +3,7 @@
 mod random;
 mod refusals;
 mod sample;
+mod stored;
 
 use super::*;
 use crate::cdf::{

@@ -1,5 +1,6 @@
 //! Random files of random writers, in random groups.
 
+use super::stored::{InStores, files_on_disk};
 use super::*;
 use crate::cdf::tests::random_header;
 use crate::logical::{Logical, Slab};
@@ -140,6 +141,19 @@ proptest! {
         for kind in [Kind::Pnetcdf, Kind::Hdf5] {
             let plan = written.plan(&groups, kind);
             stands_for(files(&plan, &written.bytes), &written.bytes, &parts);
+        }
+    }
+
+    #[test]
+    fn a_set_is_the_same_if_it_is_copied_from_where_the_file_is_stored(
+        chosen in chosen(), (count, to) in grouping(), every in 1..9_usize, parting in 0..3_usize,
+    ) {
+        let written = chosen.written();
+        let stores = InStores::new(&written, every, parting);
+        let groups = grouped(written.writers, count, &to);
+        for kind in [Kind::Pnetcdf, Kind::Hdf5] {
+            let plan = written.plan(&groups, kind);
+            prop_assert!(files_on_disk(&plan, &stores) == files(&plan, &written.bytes));
         }
     }
 
