@@ -46,7 +46,9 @@ VARIANTS = [
     Variant("blocking", "blocking", {}),
     Variant("blocking, deferred", "blocking", {"AGGIO_DEFER": "*"}),
     Variant("nonblocking", "nonblocking", {}),
-    Variant("blocking, blobs", "blocking", {"AGGIO_BLOB": "*:e3sm"}),
+    # Files below /dev are meant only by a pattern that begins with a slash.
+    Variant("blocking, blobs", "blocking", {"AGGIO_BLOB": "/**:e3sm"}),
+    Variant("blocking, blobs, deferred", "blocking", {"AGGIO_BLOB": "/**:e3sm", "AGGIO_DEFER": "*"}),
 ]
 
 
@@ -88,9 +90,11 @@ def remove(file):
         shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)
 
 
-def is_right(aggio, native, file):
-    """Whether a file, or the set that stands for it, has the native bytes."""
-    if os.path.isfile(file):
+def is_right(aggio, native, file, wants_set):
+    """Whether a file, or the set that is to stand for it, has the native bytes."""
+    if os.path.isfile(file + ".0000") != wants_set:
+        return False
+    if not wants_set:
         return subprocess.run(["cmp", native, file]).returncode == 0
     cat = subprocess.Popen([aggio, "cat", file], stdout=subprocess.PIPE)
     same = subprocess.run(["cmp", native, "-"], stdin=cat.stdout).returncode == 0
@@ -105,7 +109,8 @@ def measure(mpi, program, variables, folder, ranks, pattern, chosen):
         for variant in VARIANTS:
             file = native if variant.name == "native, blocking" else os.path.join(folder, "other.nc")
             times[variant.name].append(seconds(variant, mpi, program, variables, file, ranks, pattern, chosen.library))
-            if turn == 0 and variant.way != "limit" and file != native and not is_right(chosen.aggio, native, file):
+            wants_set = "AGGIO_BLOB" in (variant.aggio or {})
+            if turn == 0 and variant.way != "limit" and file != native and not is_right(chosen.aggio, native, file, wants_set):
                 sys.exit(f"{mpi.name}, {variant.name}, {ranks} ranks, {pattern}: not the native bytes")
             # The first native file is what the others of this round are compared with.
             if file != native:
@@ -126,8 +131,8 @@ def main():
     chosen.library, chosen.aggio = os.path.abspath(chosen.library), os.path.abspath(chosen.aggio)
     print(HEAD.format(rounds=chosen.rounds))
     print("| file system | MPI | ranks | pattern | native MiB/s | limit | blocking | deferred | nonblocking | blobs "
-          "| deferred beside nonblocking | best plain file of the limit | blobs of the limit |")
-    print("|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+          "| deferred blobs | deferred beside nonblocking | best plain file of the limit | best blobs of the limit |")
+    print("|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for place in chosen.on or ["tmpfs=/dev/shm"]:
         name, directory = place.split("=", 1)
         for mpi in known_mpis(chosen.mpi.split(",")):
@@ -142,9 +147,10 @@ def main():
 
 def row(place, mpi, ranks, pattern, mib, found):
     native, limit = found["native, blocking"], found["limit"]
-    times = [native / found[name] for name in ("limit", "blocking", "blocking, deferred", "nonblocking", "blocking, blobs")]
-    best = min(found[name] for name in ("blocking", "blocking, deferred"))
-    ratios = [found["nonblocking"] / found["blocking, deferred"], limit / best, limit / found["blocking, blobs"]]
+    shown = ["limit", "blocking", "blocking, deferred", "nonblocking", "blocking, blobs", "blocking, blobs, deferred"]
+    times = [native / found[name] for name in shown]
+    best, blobs = (min(found[name] for name in names) for names in (shown[1:3], shown[4:]))
+    ratios = [found["nonblocking"] / found["blocking, deferred"], limit / best, limit / blobs]
     cells = [place, mpi, ranks, pattern, f"{mib / native:.0f}", *(f"{value:.1f}" for value in times),
              *(f"{value:.2f}" for value in ratios)]
     return "| " + " | ".join(map(str, cells)) + " |"

@@ -1,5 +1,7 @@
 //! Which set a name stands for, and which files belong to one.
 
+mod names;
+
 use crate::cdf::Dialect;
 use crate::error::{Kind, Result};
 use crate::files::{Files, Folder, OnDisk};

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 /// Says who finds the sets that files of MPI programs are.
 pub fn configure() {
     files::keep_descriptors(crate::posix::aside);
-    set::configure(set::Sets { names, first, open, remove });
+    set::configure(set::Sets { names, first, open, remove, link });
 }
 
 fn names(path: &str) -> bool {
@@ -65,14 +65,19 @@ pub fn open_with(set: &Set, cache: Arc<Cache>) -> Result<Logical> {
     set.open(&Options { cache, most_open, ..Options::default() }).map_err(|why| told(&why))
 }
 
-/// The first file goes first: without it the others are a set of nothing.
 fn remove(path: &str) -> Result<()> {
-    let Some((set, folder)) = find(path)? else { return Ok(()) };
-    let failed = |why: std::io::Error| Error::os("unlink", &why).with_path(path);
-    set.files().try_for_each(|name| match std::fs::remove_file(folder.path.join(name)) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(failed(why)),
-        _ => Ok(()),
-    })
+    let Some((set, _)) = find(path)? else { return Ok(()) };
+    set.remove().map_err(|why| Error::os("unlink", &why).with_path(path))
+}
+
+fn link(path: &str, to: &str) -> Result<()> {
+    let Some((set, _)) = find(path)? else { return Ok(()) };
+    let place = std::path::absolute(to).ok().and_then(|to| Folder::of(&to));
+    let linked = match place {
+        Some((folder, name)) => set.link(&folder, &name),
+        None => Err(std::io::ErrorKind::InvalidFilename.into()),
+    };
+    linked.map_err(|why| Error::os("rename", &why).with_path(to))
 }
 
 fn open(path: &str) -> Result<Option<OpenSet>> {

@@ -6,6 +6,7 @@ use crate::Extent;
 use crate::blob::{self, Container, Create, Presence, Reader, Sealing, Writer};
 use crate::error::{Error, ErrorClass, Result};
 use crate::independent::Strategy;
+use crate::log::{self, Level};
 use crate::memory::Memory;
 use crate::report::Counters;
 use crate::settings::blobs::BlobRule;
@@ -38,7 +39,15 @@ fn rule(path: &str) -> Option<&'static BlobRule> {
 
 /// Whether opening `how` makes a new container.
 pub(super) fn is_wanted(how: &OpenHow) -> bool {
-    (how.create || how.exclusive) && rule(&how.path).is_some() && !Path::new(&how.path).exists()
+    if !(how.create || how.exclusive) || Path::new(&how.path).exists() {
+        return false;
+    }
+    let path = &how.path;
+    if RULES.get().is_some_and(|rules| BlobRule::spares(rules, path)) {
+        let why = "AGGIO_BLOB means it only by a pattern that begins with / (it is below /dev, /etc, ...)";
+        log::once(Level::Warn, &format!("{path} becomes an ordinary file: {why}"));
+    }
+    rule(path).is_some()
 }
 
 /// Whether a set called `path` was made of a container, and becomes one to be changed.

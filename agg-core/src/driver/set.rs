@@ -32,6 +32,8 @@ pub struct Sets {
     pub open: fn(path: &str) -> Result<Option<OpenSet>>,
     /// Removes all files of a set.
     pub remove: fn(path: &str) -> Result<()>,
+    /// Gives all files of a set the names of another one as well, which they replace.
+    pub link: fn(path: &str, to: &str) -> Result<()>,
 }
 
 static SETS: OnceLock<Sets> = OnceLock::new();
@@ -168,6 +170,25 @@ pub fn remove(path: &str) -> Result<()> {
     }
 }
 
+/// Gives a set another name. At any moment one of both names has it, whole; what had the new one, which `free` removes,
+/// has it until then.
+///
+/// # Errors
+/// What the system says.
+pub fn rename(path: &str, to: &str, free: impl Fn() -> Result<()>) -> Result<()> {
+    let Some(sets) = SETS.get() else { return Err(none_there("rename", path)) };
+    loop {
+        let first = first_of(path)?.ok_or_else(|| none_there("rename", path))?;
+        // Nobody makes a container of it meanwhile.
+        let turn = Turn::take(Path::new(&first)).map_err(|error| error.with_path(path))?;
+        if turn.is_some() {
+            (sets.link)(path, to)?;
+            free()?;
+            return (sets.remove)(path);
+        }
+    }
+}
+
 /// An open set.
 #[derive(Debug)]
 struct SetFile {
@@ -293,6 +314,7 @@ mod tests {
             names: |path| path.ends_with(".named"),
             first: |path| Ok(first(path)),
             remove: |_| Ok(()),
+            link: |_, _| Ok(()),
             open: |path| {
                 let twice = |first| Box::new(Twice(std::fs::read(first).unwrap())) as _;
                 Ok(first(path).map(twice))

@@ -58,6 +58,16 @@ impl BlobRule {
         let path = pattern::absolute(path, super::working_directory);
         rules.iter().find(|rule| rule.pattern.means(&path))
     }
+
+    /// Whether there is no rule for a file only because it is one of the system's, which a pattern that does not begin
+    /// with `/` does not mean.
+    pub fn spares(rules: &[BlobRule], path: &str) -> bool {
+        let absolute = || pattern::absolute(path, super::working_directory);
+        !rules.is_empty()
+            && !path.ends_with(SHARED_MEMORY)
+            && Self::of(rules, path).is_none()
+            && rules.iter().any(|rule| rule.pattern.matches(&absolute()))
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +77,17 @@ mod tests {
     fn rules(text: &str) -> Option<Vec<BlobRule>> {
         let mut rules = Vec::new();
         set(&mut rules, text).then_some(rules)
+    }
+
+    #[test]
+    fn files_of_the_system_are_spared_by_rules_that_do_not_begin_at_the_root() {
+        let all = rules("*.nc").expect("a rule");
+        assert!(BlobRule::spares(&all, "/dev/shm/a.nc") && !BlobRule::spares(&all, "/data/a.nc"));
+        assert!(
+            !BlobRule::spares(&all, "/dev/shm/a.txt") && !BlobRule::spares(&[], "/dev/shm/a.nc")
+        );
+        let named = rules("/dev/shm/**").expect("a rule");
+        assert!(!BlobRule::spares(&named, "/dev/shm/a.nc"));
     }
 
     #[test]

@@ -57,7 +57,13 @@ fn configure(file: &str, layout: &str) {
         }
         None => Ok(None),
     };
-    set::configure(set::Sets { names: |_| false, first, open, remove: |_| Ok(()) });
+    set::configure(set::Sets {
+        names: |_| false,
+        first,
+        open,
+        remove: |_| Ok(()),
+        link: |_, _| Ok(()),
+    });
 }
 
 fn find(path: &str) -> agg_core::Result<Option<Set>> {

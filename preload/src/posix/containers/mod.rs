@@ -7,11 +7,11 @@
 //! data, send   reads, writes, positions                mapping  containers in memory
 //! own          descriptors that are not the program's
 //! facts        what `stat` tells        change   sizes, modes, synchronising
-//! names        calls with names         stream   streams of the C library
+//! names        calls with names         rename   names that change       stream   streams of the C library
 //! kinds        what directories and `access` tell of one   further    what only sets lack
 //! kept         writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
-//! set          sets, which can only be read
+//! set          sets, whose bytes can only be read
 //! numbers      calls by their numbers  mapped   shared mappings, which are copies
 //! ```
 //!
@@ -35,6 +35,7 @@ mod open;
 mod own;
 mod placeholder;
 mod programs;
+mod rename;
 mod send;
 mod set;
 pub mod standard;
@@ -57,8 +58,8 @@ pub use live::{forget_copies, msync, protect, remap};
 pub use locks::{flock, lockf};
 pub use mapping::map;
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, rename, statx, truncate, unlink, utime,
-    utimensat, utimes,
+    chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
+    utimes,
 };
 pub use numbers::system_call;
 pub use open::{
@@ -66,6 +67,7 @@ pub use open::{
 };
 pub use own::{aside, is_own, own_among, room};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
+pub use rename::rename;
 pub use send::between;
 pub use standard::{after_change, before_change};
 pub use stream::{fdopen, fopen, print};

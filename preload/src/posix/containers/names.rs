@@ -10,6 +10,11 @@ use crate::sets::is_forbidden;
 use agg_core::blob::{self, Attributes, Container, is_container};
 use agg_core::driver::set::remove_shadowed;
 use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
+use std::ffi::CString;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(super) type Name = *const c_char;
 
 /// What a name means.
-enum Meant {
+pub(super) enum Meant {
     Container(PathBuf),
     Set(Box<Named>),
     /// It may be a set, which cannot be told.
@@ -25,7 +30,7 @@ enum Meant {
 }
 
 /// The container or set that a name means, if it means one.
-fn meant(at: c_int, path: Name, follow: bool) -> Option<Meant> {
+pub(super) fn meant(at: c_int, path: Name, follow: bool) -> Option<Meant> {
     if !state::has_containers() || Inside::is() || state::is_guest() {
         return None;
     }
@@ -49,7 +54,7 @@ pub(super) fn set_of(at: c_int, path: Name, follow: bool) -> Option<Box<Named>> 
 
 impl Meant {
     /// The container, for a change.
-    fn container(self) -> agg_core::Result<PathBuf> {
+    pub(super) fn container(self) -> agg_core::Result<PathBuf> {
         match self {
             Meant::Container(path) => Ok(path),
             Meant::Set(set) => Err(set.refusal()),
@@ -96,7 +101,7 @@ pub(super) fn is_of_a_directory(path: Name) -> bool {
     !path.is_null() && unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
 }
 
-fn told(result: agg_core::Result<()>) -> c_int {
+pub(super) fn told(result: agg_core::Result<()>) -> c_int {
     result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
 }
 
@@ -114,12 +119,16 @@ fn on(
     Some(told(act(meant)))
 }
 
-/// Lets `act` change the container of a name; a set cannot be changed.
+/// Lets `act` change what is known of the container of a name, or `each` of the files of the set.
 fn with(
     name: (c_int, Name, bool),
-    act: impl FnOnce(&Path) -> agg_core::Result<()>,
+    act: impl FnOnce(&Container) -> agg_core::Result<()>,
+    each: impl Fn(&Path) -> io::Result<()>,
 ) -> Option<c_int> {
-    on(name, |meant| act(&meant.container()?))
+    on(name, |meant| match meant {
+        Meant::Set(set) => set.each_file(each),
+        other => act(&Container::open(&other.container()?)?),
+    })
 }
 
 /// Lets `act` look at the mode and owner of what a name means, and at the file that says who may change it.
@@ -222,7 +231,7 @@ pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
 }
 
 /// Removes a container; one that this process has open loses its name only.
-fn take_away(path: &Path) -> agg_core::Result<()> {
+pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let identity = table::identity_of(path);
     if table::on(identity).next().is_none() {
@@ -249,48 +258,6 @@ pub fn remove(path: Name) -> Option<c_int> {
     unlink(libc::AT_FDCWD, path, 0)
 }
 
-/// `rename`: a container replaces and is replaced as a file is.
-pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> Option<c_int> {
-    let (source, target) = (meant(at, from, false), meant(there, to, false));
-    if source.is_none() && target.is_none() || flags & libc::RENAME_EXCHANGE != 0 {
-        return None;
-    }
-    let _inside = Inside::enter();
-    let path = |meant: Option<Meant>| meant.map(Meant::container).transpose();
-    let (source, target) = match (path(source), path(target)) {
-        (Ok(source), Ok(target)) => (source, target),
-        (Err(error), _) | (_, Err(error)) => return Some(told(Err(error))),
-    };
-    if flags & libc::RENAME_NOREPLACE != 0 && target.is_some() {
-        return Some(errno::fail(libc::EEXIST) as c_int);
-    }
-    match source {
-        Some(source) => {
-            let target = named(there, to, false)?;
-            let same = table::identity_of(&source) == table::identity_of(&target);
-            if !same && table::on(table::identity_of(&target)).next().is_some() {
-                return replace(at, from, there, to);
-            }
-            Some(told(blob::rename(&source, &target)))
-        }
-        None => replace(at, from, there, to),
-    }
-}
-
-/// A file takes the place of a container: both change places, then the container goes.
-fn replace(at: c_int, from: Name, there: c_int, to: Name) -> Option<c_int> {
-    let source = named(at, from, false)?;
-    if source.symlink_metadata().ok()?.is_dir() && !is_container(&source) {
-        return Some(errno::fail(libc::ENOTDIR) as c_int);
-    }
-    // SAFETY: the program's names are C strings.
-    let swapped = unsafe { next::renameat2(at, from, there, to, libc::RENAME_EXCHANGE) };
-    if swapped != 0 {
-        return Some(swapped);
-    }
-    Some(told(take_away(&source)))
-}
-
 /// `chmod`.
 pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
     fchmodat(libc::AT_FDCWD, path, mode, 0)
@@ -298,7 +265,11 @@ pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
 
 /// `fchmodat`.
 pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
-    with((at, path, follows(flags)), |path| Container::open(path)?.set_mode(mode & 0o7777))
+    with(
+        (at, path, follows(flags)),
+        |container| container.set_mode(mode & 0o7777),
+        |file| std::fs::set_permissions(file, Permissions::from_mode(mode & 0o7777)),
+    )
 }
 
 /// `chown` and `lchown`.
@@ -314,7 +285,11 @@ pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int
         return Some(change::change_owner(at, user, group));
     }
     let (user, group) = (change::who(user), change::who(group));
-    with((at, path, follows(flags)), |path| Container::open(path)?.set_owner(user, group))
+    with(
+        (at, path, follows(flags)),
+        |container| container.set_owner(user, group),
+        |file| std::os::unix::fs::chown(file, user, group),
+    )
 }
 
 /// `utimensat`.
@@ -326,20 +301,33 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         // SAFETY: the caller's promise.
         return Some(unsafe { change::change_times(at, both) });
     }
-    let meant = meant(at, path, follows(flags))?;
-    let _inside = Inside::enter();
-    let container = match meant.container() {
-        Ok(container) => container,
-        Err(error) => return Some(told(Err(error))),
-    };
     // SAFETY: the caller's promise.
-    match unsafe { change::times(both) } {
-        Ok([access, changed]) => {
-            let open = Container::open(&container);
-            Some(told(open.and_then(|container| container.set_times(access, changed))))
-        }
-        Err(error) => Some(errno::fail(error) as c_int),
-    }
+    let times = || unsafe { change::times(both) };
+    with(
+        (at, path, follows(flags)),
+        |container| {
+            let [access, changed] = times().map_err(no_times)?;
+            container.set_times(access, changed)
+        },
+        |file| {
+            times().map_err(io::Error::from_raw_os_error)?;
+            // SAFETY: a C string, and what the caller promises.
+            match unsafe {
+                next::utimensat(libc::AT_FDCWD, c_name(file)?.as_ptr(), both.cast_mut(), 0)
+            } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        },
+    )
+}
+
+fn no_times(errno: c_int) -> agg_core::Error {
+    agg_core::Error::new(agg_core::ErrorClass::Arg, "no times").with_errno(errno)
+}
+
+fn c_name(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
 /// `utimes`, `lutimes` and `futimesat`.

@@ -2,7 +2,7 @@
 
 use super::super::errno;
 use super::super::state;
-use super::{change, data, facts, live, locks, mapping, names, open, table};
+use super::{change, data, facts, live, locks, mapping, names, open, rename, table};
 use libc::{c_char, c_int, c_long, c_uint, c_void, off64_t};
 
 /// What the call returns; `None` if it means no container.
@@ -114,9 +114,9 @@ unsafe fn by_name(number: c_long, a: [usize; 6]) -> Option<c_int> {
             libc::SYS_unlink => names::unlink(HERE, name, 0),
             libc::SYS_unlinkat => names::unlink(at, second, a[2] as c_int),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => names::rename(HERE, name, HERE, second, 0),
+            libc::SYS_rename => rename::rename(HERE, name, HERE, second, 0),
             libc::SYS_renameat2 => {
-                names::rename(at, second, a[2] as c_int, a[3] as *const c_char, a[4] as c_uint)
+                rename::rename(at, second, a[2] as c_int, a[3] as *const c_char, a[4] as c_uint)
             }
             libc::SYS_utimensat => {
                 names::utimensat(at, second, a[2] as *const c_void, a[3] as c_int)

@@ -1,6 +1,6 @@
 //! Sets of netCDF files as files of ordinary programs: beside containers, one more thing that a descriptor may stand for.
 //!
-//! Nothing of a set can be changed. Its facts are those of its first file, with the size of the one that it stands for.
+//! No byte of a set can be changed, but one that was made here becomes a container that can. Its facts are those of its first file, with the size of the one that it stands for.
 
 use super::own;
 use crate::sets;
@@ -100,6 +100,51 @@ impl Named {
         Ok(self.path.clone())
     }
 
+    /// The name that stands for it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// # Errors
+    /// `EROFS` unless a rule says that files of this name are sets.
+    pub(super) fn must_be_ours(&self) -> Result<()> {
+        if self.is_ours() { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// Whether a rule says that files of this name are sets.
+    pub(super) fn is_ours(&self) -> bool {
+        self.path.to_str().is_some_and(agg_core::driver::blob::remakes)
+    }
+
+    /// Removes its files, whatever has its name by now.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn discard(&self) -> Result<()> {
+        self.set.remove().map_err(|why| Error::os("unlink", &why))
+    }
+
+    /// Gives it another name, which `free` takes away from what has it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn rename(&self, to: &Path, free: impl Fn() -> Result<()>) -> Result<()> {
+        let (Some(path), Some(to)) = (self.path.to_str(), to.to_str()) else {
+            return Err(self.refusal());
+        };
+        agg_core::driver::set::rename(path, to, free)
+    }
+
+    /// Lets `act` change what the system knows of each of its files.
+    ///
+    /// # Errors
+    /// `EROFS` unless a rule says that files of its name are sets; what `act` returns.
+    pub(super) fn each_file(&self, act: impl Fn(&Path) -> std::io::Result<()>) -> Result<()> {
+        self.must_be_ours()?;
+        let told = |why| Error::os("change", &why).with_path(&self.path.display().to_string());
+        self.set.files().try_for_each(|name| act(&self.folder.path.join(name))).map_err(told)
+    }
+
     /// Removes its files.
     ///
     /// # Errors
@@ -110,8 +155,7 @@ impl Named {
 
     /// The file whose permissions say who may change it, if it can be changed.
     pub(super) fn guard(&self) -> Option<PathBuf> {
-        let can_change = self.path.to_str().is_some_and(agg_core::driver::blob::remakes);
-        can_change.then(|| self.place())
+        self.is_ours().then(|| self.place())
     }
 
     fn logical(&self) -> Result<Logical> {

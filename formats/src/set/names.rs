@@ -1,0 +1,96 @@
+//! A set gets another name.
+//!
+//! At any moment one of both names has all files of the set: they get the new names beside the old ones, the first file
+//! last, and then lose the old ones ([`Set::remove`]), the first file first.
+
+use super::{Layout, Set, blob_name, is_blob};
+use crate::files::Folder;
+use std::fs;
+use std::io::{Error, ErrorKind, Result};
+use std::path::PathBuf;
+
+const EEXIST: i32 = 17;
+const EROFS: i32 = 30;
+/// `EPERM`, `EMLINK`, `ENOSYS` and `EOPNOTSUPP` of Linux: a file system, or a file, that has one name only.
+const NO_LINKS: [i32; 4] = [1, 31, 38, 95];
+
+/// A file that gets a new name: the old one, one that nobody sees, and the new one.
+struct Step {
+    old: PathBuf,
+    aside: PathBuf,
+    new: PathBuf,
+}
+
+impl Set {
+    /// Removes its files, the first one first: without it the others are a set of nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn remove(&self) -> Result<()> {
+        self.files().try_for_each(|name| match fs::remove_file(self.folder.path.join(name)) {
+            Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
+            _ => Ok(()),
+        })
+    }
+
+    /// Gives its files the names of the set `name` of another folder as well, or, where a file cannot have two names,
+    /// instead. An older set of that name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, `EXDEV` if the folder is of another file system; if a name belongs to something else. Until
+    /// all files can have a further name, nothing is changed.
+    pub fn link(&self, to: &Folder, name: &str) -> Result<()> {
+        if self.layout != Layout::Blobs {
+            return Err(Error::from_raw_os_error(EROFS));
+        }
+        let steps: Vec<Step> = (0..self.count).map(|number| self.step(to, name, number)).collect();
+        for (number, step) in steps.iter().enumerate() {
+            if step.new.symlink_metadata().is_ok() && !is_blob(to, &blob_name(name, number)) {
+                return Err(Error::from_raw_os_error(EEXIST));
+            }
+        }
+        let renamed = match steps.iter().try_for_each(link_aside) {
+            Ok(()) => rename_all(&steps, |step| &step.aside),
+            Err(why) if why.raw_os_error().is_some_and(|errno| NO_LINKS.contains(&errno)) => {
+                rename_all(&steps, |step| &step.old)
+            }
+            Err(why) => Err(why),
+        };
+        // Also of a file that had the new name already: the system leaves both names then.
+        steps.iter().for_each(|step| drop(fs::remove_file(&step.aside)));
+        renamed?;
+        self.remove_further(to, name)
+    }
+
+    fn step(&self, to: &Folder, name: &str, number: usize) -> Step {
+        let new = blob_name(name, number);
+        let aside = format!(".aggio-renamed-{}-{new}", std::process::id());
+        let old = self.folder.path.join(blob_name(&self.name, number));
+        Step { old, aside: to.path.join(aside), new: to.path.join(new) }
+    }
+
+    /// Removes files of an older set that had more of them, the last one first.
+    fn remove_further(&self, to: &Folder, name: &str) -> Result<()> {
+        let names = (self.count..).map(|number| blob_name(name, number));
+        let further: Vec<String> = names.take_while(|name| is_blob(to, name)).collect();
+        further.iter().rev().try_for_each(|name| fs::remove_file(to.path.join(name)))
+    }
+}
+
+fn link_aside(step: &Step) -> Result<()> {
+    match fs::hard_link(&step.old, &step.aside) {
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            // Left by a process of the same number that was killed.
+            fs::remove_file(&step.aside)?;
+            fs::hard_link(&step.old, &step.aside)
+        }
+        linked => linked,
+    }
+}
+
+/// Gives all files the new names, the first one, by which a set is known, last.
+fn rename_all(steps: &[Step], from: impl Fn(&Step) -> &PathBuf) -> Result<()> {
+    steps.iter().rev().try_for_each(|step| fs::rename(from(step), &step.new))
+}
