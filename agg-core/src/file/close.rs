@@ -15,7 +15,7 @@ impl File {
     /// What the system said to any rank's close, on every rank; `Io` if a split operation was
     /// still active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (flush, tags, seal) = (self.flush_tags(), self.tags.next(), self.tags.next());
+        let (flush, tags, seal) = (self.settling_flush_tags(), self.tags.next(), self.tags.next());
         Box::pin(async move {
             let closed = async {
                 let local = self.end_active_split().await;

@@ -4,7 +4,7 @@ use super::news::Place;
 use crate::driver::{Driver, Offer};
 use crate::error::{Error, ErrorClass, Result};
 use crate::lanes::Lane;
-use crate::transport::{NodeTable, SharedPointer, Transport};
+use crate::transport::{NodeTable, POINTERS, SharedPointer, Transport};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -56,11 +56,13 @@ impl Home {
         Self { transport, lane, pointer, is_new }
     }
 
-    /// Puts the shared file pointer at byte `start`; rank 0 does it before anybody can move it.
+    /// Puts the first shared file pointer at byte `start`, and those of further views at 0; rank 0 does it before anybody
+    /// can move them.
     pub(super) fn start_at(&self, start: u64) -> Result<()> {
         match &self.pointer {
             Some(pointer) if self.transport.rank() == 0 => {
-                pointer.store(i64::try_from(start).unwrap_or(i64::MAX))
+                pointer.store(0, i64::try_from(start).unwrap_or(i64::MAX))?;
+                (1..POINTERS).try_for_each(|further| pointer.store(further, 0))
             }
             _ => Ok(()),
         }

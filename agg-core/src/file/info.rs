@@ -94,7 +94,7 @@ impl File {
                 let checked = file.check_open();
                 let all = meet(&*file.transport, &tags, Kind::SetInfo, words, checked).await?;
                 let hints = hints.agree(&file, &all, 0, &tags).await?;
-                file.state().hints = hints;
+                file.take_agreed(hints);
                 Ok(())
             };
             set.await.map_err(|error| file.context(error, "MPI_File_set_info"))
@@ -133,7 +133,7 @@ impl File {
         info: &[(String, String)],
         complaints: &mut Complaints,
     ) -> AgreedHints {
-        let old = self.state().hints.clone();
+        let old = self.wished_hints();
         if info.is_empty() {
             return old;
         }

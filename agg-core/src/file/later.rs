@@ -88,7 +88,13 @@ impl File {
     pub(super) fn flush_tags(&self) -> Option<Flush> {
         self.waiting.as_ref()?;
         let [order, tags, last] = [(); 3].map(|()| self.tags.next());
-        Some(Flush { order, tags, last, map: self.map() })
+        Some(Flush { settles: None, order, tags, last, map: self.map() })
+    }
+
+    /// The same before a call that returns when it is done on all ranks: it settles what views have left open.
+    pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
+        let settles = self.takes_unmet().then(|| self.tags.next());
+        Some(Flush { settles, ..self.flush_tags()? })
     }
 
     /// Takes a write in, whose bytes the program may change afterwards.
@@ -222,10 +228,14 @@ impl File {
     /// # Errors
     /// What the system says, on every rank; then everything waits still.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
-        let Some(Flush { order, tags, last, map }) = flush else { return Ok(()) };
+        let Some(Flush { settles, order, tags, last, mut map }) = flush else { return Ok(()) };
         drain_others(&self.path, self.transport.played(), Some(self));
         if self.transport.size() == 1 {
             return self.drain();
+        }
+        if let Some(tags) = settles {
+            self.settle_turns(&tags).await?;
+            map = self.map();
         }
         let flight = Flight::begin(self).await;
         let hints = self.hints();
@@ -304,6 +314,8 @@ impl File {
 
 /// What a flush takes with it from the call that it is for.
 pub(super) struct Flush {
+    /// Of the meeting that settles what views have left open.
+    settles: Option<TagBlock>,
     /// Of the step that settles whose bytes count.
     order: TagBlock,
     tags: TagBlock,

@@ -33,7 +33,7 @@ impl File {
         operation: &'static str,
         size: i64,
     ) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
         Box::pin(async move {
             let resized = async {
                 let flushed = file.flush(flush).await;
@@ -85,7 +85,7 @@ impl File {
     /// # Errors
     /// What the file system says to any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
         Box::pin(async move {
             let flushed = file.flush(flush).await;
             let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
@@ -118,7 +118,7 @@ impl File {
     /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
         Box::pin(async move {
             let set = async {
                 let flushed = file.flush(flush).await;

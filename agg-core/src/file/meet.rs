@@ -25,6 +25,7 @@ pub(super) enum Kind {
     SeekShared = 16 << 2,
     ReadOrdered = 17 << 2,
     WriteOrdered = 18 << 2,
+    Flush = 19 << 2,
 }
 
 /// Steps of operations that begin with a meeting, beside its own.

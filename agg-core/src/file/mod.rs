@@ -30,6 +30,7 @@ mod overlaps;
 mod pointers;
 mod sealing;
 mod split;
+mod turns;
 mod views;
 mod waiting;
 mod wish;
@@ -102,8 +103,8 @@ struct State {
     split: Option<split::Split>,
     /// What all ranks know of the file's format; it changes in operations that are collective and blocking.
     map: Option<Arc<dyn Map>>,
-    /// Whether this rank moved the shared file pointer since it was last set to 0.
-    shared_moved: bool,
+    /// Which shared file pointer is in force, and what the ranks have to settle when they meet.
+    turns: turns::Turns,
 }
 
 impl File {

@@ -6,6 +6,7 @@ use super::home::Home;
 use super::info::AgreedHints;
 use super::news::{self, Found, News};
 use super::opening::{Here, Opened, Opening, step};
+use super::turns::Turns;
 use super::wish::Wish;
 use super::{Amode, File, State, deferred, later};
 use crate::driver::{self, Driver, LazyDriver};
@@ -145,7 +146,7 @@ impl Opening<'_> {
             hints,
             split: None,
             map,
-            shared_moved: start != 0,
+            turns: Turns::new(start != 0),
         };
         File {
             tags: home.lane.tags(),

@@ -77,13 +77,14 @@ impl File {
             from_rank(&*file.transport, &tags, file.leader, || {
                 let shared = file.shared_pointer()?;
                 let end = if whence == Whence::End { file.size()? } else { 0 };
-                let current = u64::try_from(shared.load()?).unwrap_or(0);
+                let number = file.state().turns.pointer();
+                let current = u64::try_from(shared.load(number)?).unwrap_or(0);
                 let target = target(&file.view(), whence, current, end, offset)?;
-                shared.store(to_offset(target)?)?;
+                shared.store(number, to_offset(target)?)?;
                 Ok([target, 0, 0, 0])
             })
             .await?;
-            file.state().shared_moved = true;
+            file.state().turns.note_moved();
             Ok(())
         })
     }
@@ -94,7 +95,13 @@ impl File {
     /// `UnsupportedOperation` if the file was opened SEQUENTIAL, or if the ranks share no state.
     pub fn position_shared(&self) -> Result<i64> {
         self.check_seekable()?;
-        self.shared_pointer()?.load()
+        self.position_of_all()
+    }
+
+    /// The shared file pointer.
+    pub(super) fn position_of_all(&self) -> Result<i64> {
+        let number = self.state().turns.pointer();
+        self.shared_pointer()?.load(number)
     }
 
     fn check_seekable(&self) -> Result<()> {
@@ -119,8 +126,12 @@ impl File {
 
     /// Takes the next `etypes` at the shared file pointer; returns where they start.
     pub(super) fn claim_shared(&self, etypes: u64) -> Result<u64> {
-        self.state().shared_moved = true;
-        let start = self.shared_pointer()?.fetch_add(to_offset(etypes)?)?;
+        let number = {
+            let mut state = self.state();
+            state.turns.note_moved();
+            state.turns.pointer()
+        };
+        let start = self.shared_pointer()?.fetch_add(number, to_offset(etypes)?)?;
         u64::try_from(start).map_err(|_| too_far())
     }
 }

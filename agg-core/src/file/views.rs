@@ -3,12 +3,14 @@
 use super::info::{AgreedHints, digest};
 use super::meet::{Kind, from_rank, meet_with_news, step};
 use super::pointers::byte_of;
+use super::turns::Turns;
 use super::{Amode, File};
 use crate::complaint::Complaints;
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::tags::TagBlock;
 use crate::task::BoxFuture;
+use crate::transport::POINTERS;
 use crate::view::View;
 use std::sync::Arc;
 
@@ -25,7 +27,8 @@ impl File {
     /// Sets this rank's view and both file pointers to 0; collective.
     ///
     /// The view may differ between ranks in displacement and filetype. An error in it travels to
-    /// the other ranks; then all keep their views. `info` may hold new hints.
+    /// the other ranks; then all keep their views. `info` may hold new hints. Where writes wait no rank waits for
+    /// another, but for one call of many; what is wrong is the error of a rank alone there.
     ///
     /// # Errors
     /// The same on every rank: what is wrong with any rank's view; `NotSame` if the data
@@ -39,8 +42,12 @@ impl File {
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
         let hints = self.changed_hints(info, complaints);
+        let alone = displacement == Displacement::OfView && self.takes_turn();
         Box::pin(async move {
-            let set = file.meet_and_set_view(view, displacement, hints, &tags).await;
+            let set = match alone {
+                true => file.set_view_alone(view, hints),
+                false => file.meet_and_set_view(view, displacement, hints, &tags).await,
+            };
             set.map_err(|error| file.context(error, "MPI_File_set_view"))
         })
     }
@@ -53,7 +60,7 @@ impl File {
         tags: &TagBlock,
     ) -> Result<()> {
         let checked = self.check_open().and_then(|()| self.check_displacement(displacement));
-        let moved = u64::from(self.state().shared_moved);
+        let moved = self.state().turns.moved();
         let (words, checked) = match (&view, checked) {
             (Ok(view), Ok(())) => {
                 ([digest(view.representation()), hints.digest, displacement as u64, moved], Ok(()))
@@ -79,16 +86,21 @@ impl File {
             group::agree(&*self.transport, tags.tag(3), local).await?;
             view = moved?;
         }
-        if displacement == Displacement::Current || all.iter().any(|words| words[3] != 0) {
+        // The first one is set to 0 below, whoever moved it.
+        let moved = all.iter().fold(0, |all, words| all | words[3]);
+        if displacement == Displacement::Current || moved != 0 {
             from_rank(&*self.transport, tags, self.leader, || {
-                self.shared_pointer()?.store(0).map(|()| [0; 4])
+                let shared = self.shared_pointer()?;
+                let dirty = |number: &u32| moved >> number & 1 == 1 || *number == 0;
+                (0..POINTERS).filter(dirty).try_for_each(|number| shared.store(number, 0))?;
+                Ok([0; 4])
             })
             .await?;
         }
         let mut state = self.state();
         state.view = Arc::new(view);
         state.individual = 0;
-        state.shared_moved = false;
+        state.turns = Turns::default();
         state.hints = hints;
         Ok(())
     }
@@ -105,7 +117,7 @@ impl File {
 
     /// `view` from the byte on that the shared file pointer is at.
     fn moved_to_current(&self, view: &View) -> Result<View> {
-        let etypes = u64::try_from(self.shared_pointer()?.load()?).unwrap_or(0);
+        let etypes = u64::try_from(self.position_of_all()?).unwrap_or(0);
         let byte = byte_of(&self.view(), etypes)?;
         let (etype, filetype) = (view.etype().clone(), view.filetype().clone());
         View::new(byte, etype, filetype, view.representation().clone(), self.amode.is_writable())

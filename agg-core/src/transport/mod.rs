@@ -78,7 +78,7 @@ pub trait Transport: Send + Sync {
     /// collective, in the order of the opens. Made once.
     fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>>;
 
-    /// The shared file pointer of the file in `lane`, of unknown value; `None`, on all ranks alike,
+    /// The shared file pointers of the file in `lane`, of unknown values; `None`, on all ranks alike,
     /// if the ranks can share none.
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>>;
 
@@ -95,16 +95,20 @@ pub trait Transport: Send + Sync {
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>>;
 }
 
-/// A file pointer that all ranks of one open share, without any file in a file system.
+/// Shared file pointers of an open file, of which one is in force: so many views can be set before all ranks meet.
+pub const POINTERS: u32 = 32;
+
+/// File pointers that all ranks of one open share, without any file in a file system. Their numbers are below
+/// [`POINTERS`].
 pub trait SharedPointer: Send + Sync {
-    /// Adds `delta` to the shared file pointer (in etypes) and returns its old value. Atomic.
-    fn fetch_add(&self, delta: i64) -> Result<i64>;
+    /// Adds `delta` to a shared file pointer (in etypes) and returns its old value. Atomic.
+    fn fetch_add(&self, number: u32, delta: i64) -> Result<i64>;
 
-    /// Reads the shared file pointer.
-    fn load(&self) -> Result<i64>;
+    /// Reads a shared file pointer.
+    fn load(&self, number: u32) -> Result<i64>;
 
-    /// Sets the shared file pointer; the caller orders this against other ranks.
-    fn store(&self, value: i64) -> Result<()>;
+    /// Sets a shared file pointer; the caller orders this against other ranks.
+    fn store(&self, number: u32, value: i64) -> Result<()>;
 }
 
 /// Locks on ranges of one open file that all its ranks share, without any file in a file system.

@@ -5,7 +5,7 @@
 //! costs no memory and no message of its own, and a rank that is the first to need something of
 //! another finds it here without asking.
 
-use super::{SharedPointer, Transport};
+use super::{POINTERS, SharedPointer, Transport};
 use crate::driver::{Identity, Offer};
 use crate::error::{Error, ErrorClass};
 use crate::node::{Memory, NodeAddress};
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct Slot {
-    /// The shared file pointer.
-    pointer: AtomicI64,
+    /// The shared file pointers.
+    pointers: [AtomicI64; POINTERS as usize],
     /// The descriptor that the opener of this node offers: process and number, 0 for none.
     descriptor: AtomicU64,
     /// The file that it leads to.
@@ -88,7 +88,7 @@ impl NodeTable {
     }
 }
 
-/// The shared file pointer of one lane.
+/// The shared file pointers of one lane.
 #[derive(Debug)]
 pub struct TablePointer {
     table: Arc<NodeTable>,
@@ -96,27 +96,27 @@ pub struct TablePointer {
 }
 
 impl TablePointer {
-    /// The pointer of the file in `lane`.
+    /// The pointers of the file in `lane`.
     pub fn new(table: Arc<NodeTable>, lane: u32) -> Self {
         Self { table, lane }
     }
 
-    fn word(&self) -> &AtomicI64 {
-        &self.table.slot(self.lane).pointer
+    fn word(&self, number: u32) -> &AtomicI64 {
+        &self.table.slot(self.lane).pointers[number as usize]
     }
 }
 
 impl SharedPointer for TablePointer {
-    fn fetch_add(&self, delta: i64) -> Result<i64> {
-        Ok(self.word().fetch_add(delta, Ordering::AcqRel))
+    fn fetch_add(&self, number: u32, delta: i64) -> Result<i64> {
+        Ok(self.word(number).fetch_add(delta, Ordering::AcqRel))
     }
 
-    fn load(&self) -> Result<i64> {
-        Ok(self.word().load(Ordering::Acquire))
+    fn load(&self, number: u32) -> Result<i64> {
+        Ok(self.word(number).load(Ordering::Acquire))
     }
 
-    fn store(&self, value: i64) -> Result<()> {
-        self.word().store(value, Ordering::Release);
+    fn store(&self, number: u32, value: i64) -> Result<()> {
+        self.word(number).store(value, Ordering::Release);
         Ok(())
     }
 }
@@ -180,12 +180,15 @@ mod tests {
         let first = Arc::new(NodeTable::create().expect("memfd"));
         let second = Arc::new(NodeTable::open(first.address()).expect("/proc"));
         let pointer = |table: &Arc<NodeTable>, lane| TablePointer::new(table.clone(), lane);
-        assert_eq!(pointer(&first, 3).fetch_add(7).ok(), Some(0));
-        assert_eq!(pointer(&second, 3).fetch_add(1).ok(), Some(7));
-        assert_eq!(pointer(&first, 3).load().ok(), Some(8));
-        assert_eq!(pointer(&second, 255).load().ok(), Some(0));
-        pointer(&second, 255).store(-1).expect("memory stores");
-        assert_eq!(pointer(&first, 255).load().ok(), Some(-1));
+        assert_eq!(pointer(&first, 3).fetch_add(0, 7).ok(), Some(0));
+        assert_eq!(pointer(&second, 3).fetch_add(0, 1).ok(), Some(7));
+        assert_eq!(pointer(&first, 3).load(0).ok(), Some(8));
+        assert_eq!(pointer(&first, 3).load(1).ok(), Some(0));
+        let last = POINTERS - 1;
+        assert_eq!(pointer(&second, 255).load(last).ok(), Some(0));
+        pointer(&second, 255).store(last, -1).expect("memory stores");
+        assert_eq!(pointer(&first, 255).load(last).ok(), Some(-1));
+        assert_eq!(pointer(&first, 255).load(0).ok(), Some(0));
     }
 
     #[test]
@@ -207,9 +210,9 @@ mod tests {
             Box::pin(async move {
                 let table = share_table_of_node(&*transport, 3).await.expect("ranks talk");
                 let pointer = TablePointer::new(table.expect("memfd"), 1);
-                pointer.fetch_add(1 << (8 * transport.rank())).expect("memory adds");
+                pointer.fetch_add(0, 1 << (8 * transport.rank())).expect("memory adds");
                 group::barrier(&*transport, 10).await.expect("threads meet");
-                pointer.load().expect("memory loads")
+                pointer.load(0).expect("memory loads")
             })
         });
         assert_eq!(seen, [0x01_0001, 0x1_0000_0100, 0x01_0001, 0x0100_0000, 0x1_0000_0100]);
@@ -228,9 +231,9 @@ mod tests {
             Box::pin(async move {
                 let table = share_table(&*transport, 9).await.expect("one node");
                 let pointer = TablePointer::new(table, 1);
-                pointer.fetch_add(1).expect("memory adds");
+                pointer.fetch_add(0, 1).expect("memory adds");
                 group::barrier(&*transport, 10).await.expect("threads meet");
-                pointer.load().expect("memory loads")
+                pointer.load(0).expect("memory loads")
             })
         });
         assert_eq!(values, [4, 4, 4, 4]);

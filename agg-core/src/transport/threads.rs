@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process: the transport of the engine's own tests.
 
-use super::{NodeTable, Nodes, SharedLocks, SharedPointer, ThreadLocks, Transport};
+use super::{NodeTable, Nodes, POINTERS, SharedLocks, SharedPointer, ThreadLocks, Transport};
 use crate::error::{Error, ErrorClass};
 use crate::lanes::{Lane, Lanes};
 use crate::node::{Map, Node};
@@ -63,21 +63,21 @@ struct Queue {
     waiting: VecDeque<Arc<Slot>>,
 }
 
-/// A shared file pointer in this process' memory.
+/// Shared file pointers in this process' memory.
 #[derive(Debug, Default)]
-struct ThreadPointer(AtomicI64);
+struct ThreadPointer([AtomicI64; POINTERS as usize]);
 
 impl SharedPointer for ThreadPointer {
-    fn fetch_add(&self, delta: i64) -> Result<i64> {
-        Ok(self.0.fetch_add(delta, Ordering::AcqRel))
+    fn fetch_add(&self, number: u32, delta: i64) -> Result<i64> {
+        Ok(self.0[number as usize].fetch_add(delta, Ordering::AcqRel))
     }
 
-    fn load(&self) -> Result<i64> {
-        Ok(self.0.load(Ordering::Acquire))
+    fn load(&self, number: u32) -> Result<i64> {
+        Ok(self.0[number as usize].load(Ordering::Acquire))
     }
 
-    fn store(&self, value: i64) -> Result<()> {
-        self.0.store(value, Ordering::Release);
+    fn store(&self, number: u32, value: i64) -> Result<()> {
+        self.0[number as usize].store(value, Ordering::Release);
         Ok(())
     }
 }
@@ -420,9 +420,9 @@ pub(crate) mod tests {
             Box::pin(async move {
                 let lane = transport.lanes().choose().expect("a free lane");
                 let pointer = transport.pointer(&lane).expect("threads share");
-                let old = pointer.fetch_add(10).expect("memory adds");
+                let old = pointer.fetch_add(0, 10).expect("memory adds");
                 group::barrier(&*transport, 2).await.expect("threads meet");
-                (old, pointer.load().expect("memory loads"))
+                (old, pointer.load(0).expect("memory loads"))
             })
         });
         let mut old: Vec<i64> = values.iter().map(|value| value.0).collect();

@@ -1,6 +1,6 @@
 //! What a program's file is kept in.
 
-use crate::program::{Direction, Mode, Place, Program, Step};
+use crate::program::{Direction, Mistake, Mode, Place, Program, Step};
 use agg_core::blob::{self, Container, Create};
 use std::path::Path;
 
@@ -60,7 +60,8 @@ fn deferred(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
-    program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if mistake.accesses()));
+    let is_of_one = |mistake: &Mistake| mistake.accesses() || *mistake == Mistake::View;
+    program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if is_of_one(mistake)));
     let writes =
         |step: &Step| matches!(step, Step::Data(data) if data.direction == Direction::Write);
     let steps = std::mem::take(&mut program.steps).into_iter();

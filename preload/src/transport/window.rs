@@ -1,11 +1,11 @@
 //! The shared file pointers of ranks on several nodes: words of rank 0 that all reach by MPI's
-//! one-sided operations, one for every lane.
+//! one-sided operations, some for every lane.
 
 use super::{Private, is_finalized};
 use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::{mpi, room};
-use agg_core::transport::SharedPointer;
+use agg_core::transport::{POINTERS, SharedPointer};
 use agg_core::{Result, lanes};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,8 @@ impl Window {
     /// Makes the words; collective over the communicator.
     pub(super) fn allocate(private: Arc<Private>, rank: usize) -> Result<Self> {
         let abi = private.abi;
-        let size = if rank == 0 { i64::from(WORD) * i64::from(lanes::COUNT) } else { 0 };
+        let words = i64::from(lanes::COUNT) * i64::from(POINTERS);
+        let size = if rank == 0 { i64::from(WORD) * words } else { 0 };
         let mut base: *mut i64 = std::ptr::null_mut();
         let place: Opaque = (&raw mut base).cast();
         let (info, comm) = (abi.handles.info_null, private.comm);
@@ -47,14 +48,14 @@ impl Window {
         self.private.abi
     }
 
-    /// Combines `value` with word `lane` by `op`; returns the old word.
-    fn exchange(&self, lane: u32, value: i64, op: usize) -> Result<i64> {
+    /// Combines `value` with a word of `lane` by `op`; returns the old word.
+    fn exchange(&self, (lane, number): (u32, u32), value: i64, op: usize) -> Result<i64> {
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut value, mut old) = (value, 0i64);
         let int64 = self.abi().handles.int64_t;
         let origin: Opaque = (&raw mut value).cast();
         let result: Opaque = (&raw mut old).cast();
-        let place = i64::from(lane % lanes::COUNT);
+        let place = i64::from(lane % lanes::COUNT) * i64::from(POINTERS) + i64::from(number);
         // SAFETY: both variables live until the flush has completed the operation.
         unsafe {
             mpi::check(mpi::Fetch_and_op(origin, result, int64, 0, place, op, self.window))?;
@@ -83,33 +84,33 @@ impl Drop for Window {
     }
 }
 
-/// The shared file pointer of the file in one lane.
+/// The shared file pointers of the file in one lane.
 pub(super) struct WindowPointer {
     window: Arc<Window>,
     lane: u32,
 }
 
 impl WindowPointer {
-    /// The word of `lane`.
+    /// The words of `lane`.
     pub(super) fn new(window: Arc<Window>, lane: u32) -> Self {
         Self { window, lane }
     }
 
-    fn exchange(&self, value: i64, op: usize) -> Result<i64> {
-        self.window.exchange(self.lane, value, op)
+    fn exchange(&self, number: u32, value: i64, op: usize) -> Result<i64> {
+        self.window.exchange((self.lane, number), value, op)
     }
 }
 
 impl SharedPointer for WindowPointer {
-    fn fetch_add(&self, delta: i64) -> Result<i64> {
-        self.exchange(delta, self.window.abi().handles.sum)
+    fn fetch_add(&self, number: u32, delta: i64) -> Result<i64> {
+        self.exchange(number, delta, self.window.abi().handles.sum)
     }
 
-    fn load(&self) -> Result<i64> {
-        self.exchange(0, self.window.abi().handles.no_op)
+    fn load(&self, number: u32) -> Result<i64> {
+        self.exchange(number, 0, self.window.abi().handles.no_op)
     }
 
-    fn store(&self, value: i64) -> Result<()> {
-        self.exchange(value, self.window.abi().handles.replace).map(|_| ())
+    fn store(&self, number: u32, value: i64) -> Result<()> {
+        self.exchange(number, value, self.window.abi().handles.replace).map(|_| ())
     }
 }

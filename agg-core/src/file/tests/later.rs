@@ -5,7 +5,7 @@ use crate::driver::fault::arrange;
 
 const RANKS: usize = 4;
 
-fn open_deferring(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
+pub(super) fn open_deferring(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
     let request = OpenRequest::new(name, CREATE, hints(&[("aggio_defer", "enable")]));
     let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }

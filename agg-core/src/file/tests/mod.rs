@@ -14,6 +14,7 @@ mod overlaps;
 mod pointers;
 mod sealing;
 mod split;
+mod turns;
 
 use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position, Whence};
 use crate::complaint::Complaints;
