@@ -300,6 +300,7 @@ struct Frames<'a> {
 impl Frames<'_> {
     fn write(&mut self, view: &View, pos: u64, memory: &Memory) -> Result<()> {
         let (len, mut cursor) = (memory.len(), memory.cursor(0));
+        self.data.reserve(len.min(FRAME as u64) as usize);
         let mut placed = 0;
         for extent in view.extents(pos, len) {
             generic::check_range(extent.offset, extent.len)?;
