@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 /// Says who finds the sets that files of MPI programs are.
 pub fn configure() {
     files::keep_descriptors(crate::posix::aside);
-    set::configure(set::Sets { names, first, open, remove, link });
+    set::configure(set::Sets { names, first, open, remove, rename });
 }
 
 fn names(path: &str) -> bool {
@@ -70,14 +70,16 @@ fn remove(path: &str) -> Result<()> {
     set.remove().map_err(|why| Error::os("unlink", &why).with_path(path))
 }
 
-fn link(path: &str, to: &str) -> Result<()> {
+fn rename(path: &str, to: &str, free: &set::Free<'_>) -> Result<()> {
     let Some((set, _)) = find(path)? else { return Ok(()) };
+    let failed = |why: std::io::Error| Error::os("rename", &why).with_path(to);
     let place = std::path::absolute(to).ok().and_then(|to| Folder::of(&to));
-    let linked = match place {
-        Some((folder, name)) => set.link(&folder, &name),
-        None => Err(std::io::ErrorKind::InvalidFilename.into()),
+    let Some((folder, name)) = place else {
+        return Err(failed(std::io::Error::from_raw_os_error(libc::EINVAL)));
     };
-    linked.map_err(|why| Error::os("rename", &why).with_path(to))
+    set.link(&folder, &name).map_err(failed)?;
+    free()?;
+    set.unlink().map_err(failed)
 }
 
 fn open(path: &str) -> Result<Option<OpenSet>> {

@@ -84,6 +84,9 @@ fn a_set_gets_a_name_that_nothing_has() {
     moved("mv -n out.nc new.nc", &names, "new.nc");
     moved("python3 -c \"import os; os.rename('out.nc', 'new.nc')\"", &names, "new.nc");
     moved("mv out.nc other && mv other new.nc", &names, "new.nc");
+    let rename =
+        "ln -s . same && python3 -c \"import os; os.rename('out.nc', 'same/out.nc')\" && rm same";
+    moved(rename, &all(&[OLDER, ("out.nc", 4)], &[]), "out.nc");
     moved("mv out.nc out.nc || test $? = 1", &all(&[OLDER, ("out.nc", 4)], &[]), "out.nc");
     moved(
         "mkdir d && mv out.nc d && mv d/out.nc . && rmdir d && mv out.nc new.nc",

@@ -21,6 +21,9 @@ pub const FILE_SYSTEM: &str = "set";
 /// An open set.
 pub type OpenSet = Box<dyn ReadOnlyFile>;
 
+/// Removes what has a name.
+pub type Free<'a> = dyn Fn() -> Result<()> + 'a;
+
 /// Who finds sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Sets {
@@ -32,8 +35,8 @@ pub struct Sets {
     pub open: fn(path: &str) -> Result<Option<OpenSet>>,
     /// Removes all files of a set.
     pub remove: fn(path: &str) -> Result<()>,
-    /// Gives all files of a set the names of another one as well, which they replace.
-    pub link: fn(path: &str, to: &str) -> Result<()>,
+    /// Gives a set another name; what has it is removed by `free` when the set could take its place.
+    pub rename: fn(path: &str, to: &str, free: &Free<'_>) -> Result<()>,
 }
 
 static SETS: OnceLock<Sets> = OnceLock::new();
@@ -175,16 +178,15 @@ pub fn remove(path: &str) -> Result<()> {
 ///
 /// # Errors
 /// What the system says.
-pub fn rename(path: &str, to: &str, free: impl Fn() -> Result<()>) -> Result<()> {
+pub fn rename(path: &str, to: &str, free: &Free<'_>) -> Result<()> {
     let Some(sets) = SETS.get() else { return Err(none_there("rename", path)) };
     loop {
         let first = first_of(path)?.ok_or_else(|| none_there("rename", path))?;
-        // Nobody makes a container of it meanwhile.
-        let turn = Turn::take(Path::new(&first)).map_err(|error| error.with_path(path))?;
-        if turn.is_some() {
-            (sets.link)(path, to)?;
-            free()?;
-            return (sets.remove)(path);
+        // Nobody makes a container of it meanwhile. Who may not write the files may rename them all the same.
+        match Turn::take(Path::new(&first)) {
+            Ok(None) => {}
+            Err(error) if error.errno() != libc::EACCES => return Err(error.with_path(path)),
+            _turn => return (sets.rename)(path, to, free),
         }
     }
 }
@@ -314,7 +316,7 @@ mod tests {
             names: |path| path.ends_with(".named"),
             first: |path| Ok(first(path)),
             remove: |_| Ok(()),
-            link: |_, _| Ok(()),
+            rename: |_, _, _| Ok(()),
             open: |path| {
                 let twice = |first| Box::new(Twice(std::fs::read(first).unwrap())) as _;
                 Ok(first(path).map(twice))

@@ -42,10 +42,12 @@ impl File {
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
         let hints = self.changed_hints(info, complaints);
-        let alone = displacement == Displacement::OfView && self.takes_turn();
+        let alone = self.takes_turn();
         Box::pin(async move {
             let set = match alone {
-                true => file.set_view_alone(view, hints),
+                true => file
+                    .check_displacement(displacement)
+                    .and_then(|()| file.set_view_alone(view, hints)),
                 false => file.meet_and_set_view(view, displacement, hints, &tags).await,
             };
             set.map_err(|error| file.context(error, "MPI_File_set_view"))

@@ -1,12 +1,13 @@
 //! A set gets another name.
 //!
 //! At any moment one of both names has all files of the set: they get the new names beside the old ones, the first file
-//! last, and then lose the old ones ([`Set::remove`]), the first file first.
+//! last ([`Set::link`]), and then lose the old ones, the first file first ([`Set::unlink`]).
 
 use super::{Layout, Set, blob_name, is_blob};
 use crate::files::Folder;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 const EEXIST: i32 = 17;
@@ -31,6 +32,23 @@ impl Set {
         self.files().try_for_each(|name| match fs::remove_file(self.folder.path.join(name)) {
             Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
             _ => Ok(()),
+        })
+    }
+
+    /// Takes its names away from files that have others as well. One that has no other was not given a name by
+    /// [`link`](Set::link): both names are the same.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn unlink(&self) -> Result<()> {
+        let mut names = self.files().map(|name| self.folder.path.join(name));
+        names.try_for_each(|path| match path.symlink_metadata() {
+            Ok(facts) if facts.nlink() > 1 => fs::remove_file(path),
+            Ok(_) => Ok(()),
+            // They were renamed.
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+            Err(why) => Err(why),
         })
     }
 

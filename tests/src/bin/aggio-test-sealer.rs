@@ -62,7 +62,7 @@ fn configure(file: &str, layout: &str) {
         first,
         open,
         remove: |_| Ok(()),
-        link: |_, _| Ok(()),
+        rename: |_, _, _| Ok(()),
     });
 }
 

@@ -119,6 +119,18 @@ fn a_wrong_view_is_the_error_of_its_rank_alone_and_the_others_go_on() {
     assert_eq!(scratch.bytes(), b"xxx");
 }
 
+#[test]
+fn a_place_that_goes_with_another_mode_is_the_error_of_its_rank_alone() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(RANKS, move |transport| {
+        let rank = open_deferring(&transport, &name);
+        let place = [Displacement::OfView, Displacement::Current][usize::from(rank.number == 1)];
+        assert_eq!(rank.set_view_at(at(0), place).is_err(), rank.number == 1);
+        rank.wait(rank.file.clone().close()).unwrap();
+    });
+}
+
 /// Whether the ranks meet in this one of many calls.
 fn is_met(call: u64) -> bool {
     call % u64::from(POINTERS) == u64::from(POINTERS) - 1

@@ -3,10 +3,11 @@
 use super::content::{Content, Owned, first_nonzero};
 use super::maps::{Found, Mapped, Run, Span};
 use super::{Step, unsuited};
-use crate::cdf::{Header, Layout, Place, Variable};
+use crate::cdf::{Header, Layout, Piece, Place, Variable};
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Who has a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,12 @@ pub(super) struct Derive<'a> {
     open: Option<Open>,
     /// What was seen of each variable, and in how many records.
     seen: Vec<Option<(Seen, u64)>>,
-    found: HashMap<Found, usize>,
+    found: HashMap<Rc<Found>, usize>,
+    /// The one that was seen last, which most variables share.
+    last: Option<(Rc<Found>, usize)>,
     end: u64,
+    /// What the bytes are that are looked at.
+    here: Piece,
 }
 
 impl<'a> Derive<'a> {
@@ -57,8 +62,19 @@ impl<'a> Derive<'a> {
         records: u64,
         writers: u32,
     ) -> Self {
-        let (seen, found) = (vec![None; header.variables.len()], HashMap::new());
-        Derive { content, header, layout, records, writers, open: None, seen, found, end: 0 }
+        Derive {
+            content,
+            header,
+            layout,
+            records,
+            writers,
+            open: None,
+            seen: vec![None; header.variables.len()],
+            found: HashMap::new(),
+            last: None,
+            end: 0,
+            here: layout.piece(0),
+        }
     }
 
     /// Who has each variable, and all decompositions.
@@ -74,9 +90,10 @@ impl<'a> Derive<'a> {
         for (variable, seen) in self.header.variables.iter().zip(&self.seen) {
             uses.push(self.used(variable, *seen)?);
         }
-        let mut found: Vec<(Found, usize)> = self.found.into_iter().collect();
+        self.last = None;
+        let mut found: Vec<(Rc<Found>, usize)> = self.found.into_iter().collect();
         found.sort_unstable_by_key(|(_, number)| *number);
-        Ok((uses, found.into_iter().map(|(found, _)| found).collect()))
+        Ok((uses, found.into_iter().map(|(found, _)| Rc::unwrap_or_clone(found)).collect()))
     }
 
     fn add(&mut self, owned: Owned) -> Step<()> {
@@ -86,15 +103,22 @@ impl<'a> Derive<'a> {
             return Err(Error::corrupt("the list of writers", what).into());
         }
         self.end = range.end;
-        for piece in self.layout.pieces(range) {
-            match piece.place {
+        let mut start = range.start;
+        while start < range.end {
+            // Most bytes belong to what those before belong to.
+            if !self.here.range.contains(&start) {
+                self.here = self.layout.piece(start);
+            }
+            let end = range.end.min(self.here.range.end);
+            match self.here.place {
                 Place::Header => {}
                 Place::Data { variable, record, byte } if self.has(variable, record) => {
-                    let bytes = byte..byte + (piece.range.end - piece.range.start);
-                    self.data(variable, record, bytes, writer)?;
+                    let begin = self.here.range.start - byte;
+                    self.data(variable, record, start - begin..end - begin, writer)?;
                 }
-                Place::Pad | Place::Data { .. } => self.nothing(piece.range)?,
+                Place::Pad | Place::Data { .. } => self.nothing(start..end)?,
             }
+            start = end;
         }
         Ok(())
     }
@@ -205,8 +229,15 @@ impl<'a> Derive<'a> {
         let records = usize::from(self.header.has_records(variable));
         let dimensions = variable.dimensions.iter().skip(records).copied().collect();
         let found = Found { dimensions, runs: open.spans.iter().map(mapped).collect() };
-        let next = self.found.len();
-        Ok(Seen::As(*self.found.entry(found).or_insert(next)))
+        if let Some((last, number)) = &self.last
+            && **last == found
+        {
+            return Ok(Seen::As(*number));
+        }
+        let (found, next) = (Rc::new(found), self.found.len());
+        let number = *self.found.entry(Rc::clone(&found)).or_insert(next);
+        self.last = Some((found, number));
+        Ok(Seen::As(number))
     }
 
     /// What was seen in all records.

@@ -13,6 +13,7 @@ use agg_core::driver::set::remove_shadowed;
 use agg_core::{Error, Result};
 use libc::{c_int, c_uint};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A name of the program's, and the directory that it is relative to.
@@ -74,7 +75,7 @@ fn name_set(set: &Named, to: &Path, only_new: bool) -> Result<()> {
     if there.as_ref().is_some_and(std::fs::Metadata::is_dir) && !container {
         return Err(fail(libc::EISDIR));
     }
-    if set.path() == to {
+    if is_same_name(set.path(), to) {
         return Ok(());
     }
     if let Some(other) = super::set::find(to)? {
@@ -83,11 +84,20 @@ fn name_set(set: &Named, to: &Path, only_new: bool) -> Result<()> {
     if !set.is_ours() && !to.to_str().is_some_and(remakes) {
         return Err(set.refusal());
     }
-    set.rename(to, || match there {
+    set.rename(to, &|| match there {
         None => Ok(()),
         Some(_) if container => take_away(to),
         Some(_) => std::fs::remove_file(to).map_err(|error| Error::os("unlink", &error)),
     })
+}
+
+/// Whether both are the same name in the same directory, by whichever way that is reached.
+fn is_same_name(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let facts = path.parent()?.metadata().ok()?;
+        Some((facts.dev(), facts.ino(), path.file_name()?.to_owned()))
+    };
+    place(one).is_some_and(|one| place(other) == Some(one))
 }
 
 /// A container takes the place of a set, which it hides from the moment when it has its name.

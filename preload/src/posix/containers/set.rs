@@ -5,7 +5,7 @@
 use super::own;
 use crate::sets;
 use agg_core::blob::Attributes;
-use agg_core::driver::set::refusal;
+use agg_core::driver::set::{Free, refusal};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass, Result};
 use aggio_formats::files::Folder;
@@ -128,7 +128,7 @@ impl Named {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn rename(&self, to: &Path, free: impl Fn() -> Result<()>) -> Result<()> {
+    pub(super) fn rename(&self, to: &Path, free: &Free<'_>) -> Result<()> {
         let (Some(path), Some(to)) = (self.path.to_str(), to.to_str()) else {
             return Err(self.refusal());
         };
