@@ -1,7 +1,7 @@
 //! netCDF classic files, and sets of files that stand for one of them.
 //!
 //! ```text
-//! set.rs       which set a name stands for, and which files belong to one
+//! set.rs       which set a name stands for, and which files belong to one; set/names.rs renames it
 //!   e3sm/        blobs of E3SM-IO, in PnetCDF's layout and in HDF5
 //!   subfiling/   subfiles of PnetCDF
 //!   logical/     the one file that a set stands for: read_at, windows, what it consists of

@@ -3,6 +3,7 @@
 use super::news::Place;
 use crate::driver::{Driver, Offer};
 use crate::error::{Error, ErrorClass, Result};
+use crate::hints::{Hints, Switch};
 use crate::lanes::Lane;
 use crate::transport::{NodeTable, POINTERS, SharedPointer, Transport};
 use std::os::fd::OwnedFd;
@@ -56,13 +57,15 @@ impl Home {
         Self { transport, lane, pointer, is_new }
     }
 
-    /// Puts the first shared file pointer at byte `start`, and those of further views at 0; rank 0 does it before anybody
-    /// can move them.
-    pub(super) fn start_at(&self, start: u64) -> Result<()> {
+    /// Puts the first shared file pointer at byte `start`, and those of further views at 0 if writes wait; rank 0 does it
+    /// before anybody can move them.
+    pub(super) fn start_at(&self, start: u64, hints: &Hints) -> Result<()> {
         match &self.pointer {
             Some(pointer) if self.transport.rank() == 0 => {
                 pointer.store(0, i64::try_from(start).unwrap_or(i64::MAX))?;
-                (1..POINTERS).try_for_each(|further| pointer.store(further, 0))
+                // Each may cost a message.
+                let last = if hints.aggio_defer == Switch::Enable { POINTERS } else { 1 };
+                (1..last).try_for_each(|further| pointer.store(further, 0))
             }
             _ => Ok(()),
         }

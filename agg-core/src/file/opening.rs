@@ -76,7 +76,7 @@ impl Opening<'_> {
         let (place, home) = Home::choose(self.transport);
         let mut here = Here { driver, offered: None };
         if let (Some(home), Ok(found)) = (&home, &found) {
-            home.start_at(found.start)?;
+            home.start_at(found.start, hints)?;
             here.offer(home, deferred);
         }
         let hints = other.map(|rank| (rank, hints.must_agree()));
@@ -118,7 +118,7 @@ impl Opening<'_> {
         let mut openers = deferred::openers(nodes, leader, &aggregators);
         let mut local = Ok(());
         if news.found.is_err() || home.is_new {
-            local = home.start_at(found.start);
+            local = home.start_at(found.start, &self.hints.hints);
         }
         let opens = !news.deferred || openers.contains(&rank);
         if opens && here.driver.is_none() {
