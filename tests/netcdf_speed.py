@@ -46,9 +46,9 @@ VARIANTS = [
     Variant("blocking", "blocking", {}),
     Variant("blocking, deferred", "blocking", {"AGGIO_DEFER": "*"}),
     Variant("nonblocking", "nonblocking", {}),
-    # Files below /dev are meant only by a pattern that begins with a slash.
-    Variant("blocking, blobs", "blocking", {"AGGIO_BLOB": "/**:e3sm"}),
-    Variant("blocking, blobs, deferred", "blocking", {"AGGIO_BLOB": "/**:e3sm", "AGGIO_DEFER": "*"}),
+    # {folder} is that of the file: those below /dev are meant only by a pattern that begins with a slash.
+    Variant("blocking, blobs", "blocking", {"AGGIO_BLOB": "{folder}/**:e3sm"}),
+    Variant("blocking, blobs, deferred", "blocking", {"AGGIO_BLOB": "{folder}/**:e3sm", "AGGIO_DEFER": "*"}),
 ]
 
 
@@ -70,7 +70,8 @@ def seconds(variant, mpi, program, variables, file, ranks, pattern, library):
     environment = {**os.environ, **mpi.environment, **variables}
     patient = [helper("patience")] if mpi.spins else []
     if variant.aggio is not None:
-        environment.update(variant.aggio)
+        folder = os.path.dirname(file)
+        environment.update({name: value.format(folder=folder) for name, value in variant.aggio.items()})
     elif "PNETCDF_HINTS" not in environment:
         # Newer releases would use their own driver instead of MPI-IO.
         environment["PNETCDF_HINTS"] = "nc_driver=mpiio"
