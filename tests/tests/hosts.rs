@@ -114,6 +114,17 @@ fn shared_pointers_and_ordered_calls_work_across_hosts() {
 }
 
 #[test]
+fn they_work_across_hosts_where_writes_wait_and_each_view_has_a_pointer_of_its_own() {
+    across(2, |cluster, mpi, library| {
+        for source in ["shared.c", "views.c", "split.c"] {
+            let data = Directory::new();
+            let job = job(source, cluster, mpi, library).variable("AGGIO_DEFER", "*");
+            expect_ok(source, mpi, &job.argument(data.path().join("data")).run());
+        }
+    });
+}
+
+#[test]
 fn what_hosts_cannot_share_is_refused_on_all_ranks_and_spoils_nothing() {
     across(2, |cluster, mpi, library| {
         let data = Directory::new();
