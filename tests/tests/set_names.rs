@@ -138,6 +138,22 @@ fn a_set_is_replaced_by_what_gets_its_name() {
 }
 
 #[test]
+fn a_container_that_replaces_an_open_one_does_not_leave_its_older_set() {
+    if library().is_none() {
+        return;
+    }
+    let (directory, bytes) = place();
+    let script = "import os, sys\nopen('out.nc', 'ab').write(b'x')\nmade = open('made.nc', 'wb+')\nmade.write(b'made')\n\
+                  made.flush()\nos.rename('out.nc', 'made.nc')\nprint(os.path.exists('out.nc'))\n\
+                  made.seek(0)\nprint(made.read())\nopen('plain', 'wb').write(open('made.nc', 'rb').read())";
+    let output = command("python3", directory.path(), RULE).args(["-c", script]).output();
+    let output = output.expect("python3 starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "False\nb'made'\n", "{output:?}");
+    let read = std::fs::read(directory.path().join("plain")).expect("a file");
+    assert!(read == [&bytes[..], b"x"].concat());
+}
+
+#[test]
 fn names_that_a_set_cannot_have_are_refused_and_nothing_is_changed() {
     if library().is_none() {
         return;

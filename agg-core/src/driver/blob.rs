@@ -39,15 +39,16 @@ fn rule(path: &str) -> Option<&'static BlobRule> {
 
 /// Whether opening `how` makes a new container.
 pub(super) fn is_wanted(how: &OpenHow) -> bool {
-    if !(how.create || how.exclusive) || Path::new(&how.path).exists() {
-        return false;
-    }
     let path = &how.path;
-    if RULES.get().is_some_and(|rules| BlobRule::spares(rules, path)) {
+    let is_new = || (how.create || how.exclusive) && !Path::new(path).exists();
+    if rule(path).is_some() {
+        return is_new();
+    }
+    if RULES.get().is_some_and(|rules| BlobRule::spares(rules, path)) && is_new() {
         let why = "AGGIO_BLOB means it only by a pattern that begins with / (it is below /dev, /etc, ...)";
         log::once(Level::Warn, &format!("{path} becomes an ordinary file: {why}"));
     }
-    rule(path).is_some()
+    false
 }
 
 /// Whether a set called `path` was made of a container, and becomes one to be changed.

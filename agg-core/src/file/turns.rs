@@ -75,6 +75,8 @@ impl File {
         state.view = Arc::new(view);
         state.individual = 0;
         state.hints = if hints.digest == state.hints.digest {
+            // Also where an earlier view wished for something else.
+            state.turns.wish = None;
             hints
         } else {
             let agreed = state.hints.hints.must_agree();

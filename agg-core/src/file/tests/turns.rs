@@ -174,6 +174,11 @@ fn hints_that_all_must_share_hold_from_the_next_flush_on_and_those_of_rank_0_win
         rank.write_all(Position::Explicit(8 * rank.number as i64), b"01234567");
         rank.wait(rank.file.sync()).unwrap();
         let after = rank.file.hints().cb_buffer_size;
+        // The last wish counts, also if it is what holds already.
+        set(8192, 1 << 20);
+        set(4096, 1 << 20);
+        rank.wait(rank.file.sync()).unwrap();
+        assert_eq!(rank.file.hints().cb_buffer_size, 4096);
         // Nothing is left to settle.
         rank.wait(rank.file.sync()).unwrap();
         rank.wait(rank.file.clone().close()).unwrap();

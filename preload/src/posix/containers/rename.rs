@@ -51,7 +51,10 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
             let path = named(there, to, false)?;
             let same = table::identity_of(&source) == table::identity_of(&path);
             if !same && table::on(table::identity_of(&path)).next().is_some() {
-                return replace((at, from), (there, to));
+                return match replace((at, from), (there, to)) {
+                    Some(0) => Some(told(forget_shadowed(&source, false))),
+                    other => other,
+                };
             }
             Some(told(blob::rename(&source, &path).and_then(|()| forget_shadowed(&source, same))))
         }
