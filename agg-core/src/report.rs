@@ -80,6 +80,8 @@ counters! {
     collective_calls;
     /// Writes that waited for others to reach the file with them.
     deferred;
+    /// Of these, writes that waited in a file, because memory had no room.
+    spilled;
     /// Requests of a rank to write what waited.
     flushes;
     /// Contiguous file pieces that the calls asked for.

@@ -219,7 +219,8 @@ fn a_rank_whose_buffer_is_full_announces_nothing_that_others_hold_back() {
     ranks(|transport| {
         // Rank 0 has room for one part, the others for all.
         let room = if transport.rank() == 0 { "30000" } else { "100M" };
-        let pairs = [("aggio_defer", "enable"), ("aggio_defer_buffer", room)];
+        let buffer = [("aggio_defer_buffer", room), ("aggio_defer_spill", "0")];
+        let pairs = [("aggio_defer", "enable"), buffer[0], buffer[1]];
         let rank = Rank::open(transport, path.to_str().expect("text"), &pairs);
         if rank.transport.rank() == 0 {
             rank.read_head(head.len());

@@ -4,7 +4,10 @@ use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, compile, factor, installed, library, names_in,
 };
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Programs in which a rank reads alone, or another program looks at, what a rank has written and not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
@@ -42,6 +45,44 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
         // Every rank's 100 writes wait; one flush of each rank writes 409,600 bytes.
         assert_eq!((report["deferred"], report["flushes"]), (400, 4), "{}", mpi.name);
         assert!(report["writes_out"] <= 5, "{}: {} requests", mpi.name, report["writes_out"]);
+    }
+}
+
+/// Whether the file system has files without names that take no memory.
+fn has_nameless_files(directory: &Path) -> bool {
+    let how = |options: &mut OpenOptions| options.read(true).write(true).open(directory);
+    let created = how(OpenOptions::new().custom_flags(libc::O_TMPFILE));
+    let kind = Command::new("stat").args(["-fc", "%T"]).arg(directory).output();
+    let kind = kind.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    created.is_ok() && kind.is_ok_and(|kind| !["tmpfs", "ramfs"].contains(&&*kind))
+}
+
+#[test]
+fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let data = Directory::new();
+        let checkpoint = |path: PathBuf| {
+            let job = Job::new(&compile("checkpoint.c", &mpi)).ranks(4).argument(path);
+            job.argument("20").argument("5")
+        };
+        let native = checkpoint(data.path().join("native")).run();
+        assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
+        let job = checkpoint(data.path().join("data"))
+            .variable("AGGIO_DEFER", "*")
+            .variable("AGGIO_HINTS", "*:aggio_defer_buffer=10000")
+            .variable("AGGIO_REPORT", "json")
+            .variable("AGGIO_COSTS", "assumed");
+        let finished = job.preload(Some(&library)).run();
+        assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        let files = ["native", "data"].map(|name| std::fs::read(data.path().join(name)).unwrap());
+        assert!(files[0] == files[1], "{}: other bytes", mpi.name);
+        assert_eq!(names_in(data.path()), ["data", "native"], "{}", mpi.name);
+        if has_nameless_files(data.path()) {
+            let report = finished.json_report().expect("a report");
+            // Of 100 writes of 1,024 bytes a rank nine have room in memory.
+            assert_eq!((report["spilled"], report["flushes"]), (4 * 91, 4), "{}", mpi.name);
+        }
     }
 }
 

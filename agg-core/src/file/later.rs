@@ -10,14 +10,14 @@
 use super::data::Request;
 use super::waiting::{Flight, Waiting};
 use super::{Direction, File, overlaps};
-use crate::driver::{Driver, Outcome, absolute};
+use crate::driver::{Driver, Outcome, absolute, blob, path_of};
 use crate::error::{Error, Result};
 use crate::exchange;
 use crate::extent::Extent;
 use crate::format::Map;
 use crate::independent::Strategy;
 use crate::memory::Memory;
-use crate::pending::{Choice, Pending};
+use crate::pending::{Choice, Pending, Spill};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::task::place::anywhere;
@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
+
+/// Bytes of pieces which a rank alone writes as fast as all ranks together do.
+const LARGE_PIECE: u64 = 256 << 10;
 
 /// Files of this process that defer, by their absolute names: the same file may be open several times.
 static DEFERRING: Mutex<Vec<(String, Weak<File>)>> = Mutex::new(Vec::new());
@@ -68,6 +71,10 @@ impl File {
     /// Makes the file known as one that defers.
     pub(super) fn announce(self: &Arc<Self>) {
         if self.waiting.is_some() {
+            let spill = self.spill();
+            if let Some(mut waiting) = self.waiting() {
+                waiting.spill = spill;
+            }
             let mut all = list();
             all.push((absolute(&self.path), Arc::downgrade(self)));
             COUNT.store(all.len(), Ordering::Release);
@@ -150,19 +157,32 @@ impl File {
         }
     }
 
-    /// Writes out what waits if `more` bytes are too many beside it.
+    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or writes out what waits.
     fn make_room(&self, more: u64) -> Result<()> {
-        let most = self.state().hints.hints.aggio_defer_buffer;
-        let full = self.waiting().is_some_and(|waiting| {
-            let pending = &waiting.pending;
-            !pending.is_empty()
-                && (pending.bytes().saturating_add(more) > most || pending.pieces() > PIECES)
-        });
-        if !full {
+        let (memory, storage) = {
+            let hints = &self.state().hints.hints;
+            (hints.aggio_defer_buffer, hints.aggio_defer_spill)
+        };
+        let Some(mut waiting) = self.waiting() else { return Ok(()) };
+        let Waiting { pending, spill, .. } = &mut *waiting;
+        let is_full = pending.bytes_in_memory().saturating_add(more) > memory;
+        if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
             return Ok(());
         }
+        if may_spill(spill, pending, more, storage) {
+            Counters::add(&self.counters.spilled, 1);
+            return Ok(());
+        }
+        drop(waiting);
         self.drain_but(self.last_bytes())?;
         self.waiting().map_or(Ok(()), |mut waiting| waiting.release())
+    }
+
+    /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
+    /// a flush would write, nor where writes of a rank alone are as good.
+    fn spill(&self) -> Option<Spill> {
+        let is_of_use = self.transport.size() > 1 && self.facts.file_system != blob::FILE_SYSTEM;
+        is_of_use.then(|| Spill::beside(path_of(&absolute(&self.path))))
     }
 
     /// Writes out what waits on this rank, without the others.
@@ -310,6 +330,19 @@ impl File {
         let text = format!("{bytes} bytes that waited are not stored: {error}");
         Error::new(error.class(), text).with_errno(error.errno())
     }
+}
+
+/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for again.
+fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
+    let is_small = pending.pieces() <= PIECES && pending.bytes() / pending.pieces() < LARGE_PIECE;
+    if !is_small || pending.spilled_bytes().saturating_add(more) > storage {
+        return false;
+    }
+    let has_room = spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more).is_ok());
+    if !has_room {
+        *spill = None;
+    }
+    has_room
 }
 
 /// What a flush takes with it from the call that it is for.

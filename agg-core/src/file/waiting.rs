@@ -3,7 +3,7 @@
 use super::File;
 use crate::error::Result;
 use crate::log::{self, Level};
-use crate::pending::{Moment, Pending};
+use crate::pending::{Moment, Pending, Spill};
 use crate::task;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Waiting {
     pub(super) flying: Option<Arc<Pending>>,
     /// Where older writes since the last flush went, of which the bytes are not kept any more.
     pub(super) claims: Pending,
+    /// Where bytes wait for which memory has no room, if there is such a place.
+    pub(super) spill: Option<Spill>,
     /// Number of collective writes.
     calls: u64,
 }

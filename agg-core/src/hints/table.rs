@@ -144,6 +144,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Largest buffer that a hint may ask for.
 const BUFFER_MAX: u64 = 64 << 30;
+const SPILL_MAX: u64 = 1 << 40;
 const SIZE_MAX: u64 = u64::MAX;
 const COUNT_MAX: u32 = u32::MAX;
 const NUMBER_MIN: i64 = i64::MIN;
@@ -393,8 +394,12 @@ hints! {
     /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small writes become
     /// one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Bytes that may wait on a rank; what is more is written out by the rank alone.
+    /// Bytes that may wait in the memory of a rank; what is more waits in a file (`aggio_defer_spill`), or is written out
+    /// by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
+    /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if they are small pieces;
+    /// 0 for none.
+    aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
     /// What the file is made of, whose borders file domains follow: `automatic` looks at its first bytes (netCDF classic),
     /// `records:SIZE[:HEADER]` says that it consists of records of SIZE bytes behind HEADER bytes, `bytes` that nothing is known.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];

@@ -11,10 +11,12 @@ mod pieces;
 mod run;
 mod saved;
 mod spans;
+mod spill;
 
 pub use contest::{Contest, Written};
 pub use moment::Moment;
 pub use spans::Spans;
+pub use spill::Spill;
 
 use crate::blob::Strip;
 use crate::datatype::Datatype;
@@ -42,6 +44,8 @@ pub struct Pending {
     moments: Moments,
     saved: Saved,
     bytes: u64,
+    /// Of these, bytes in files.
+    spilled: u64,
     pieces: u64,
     /// From the first byte of the file to the last.
     hull: Extent,
@@ -71,7 +75,7 @@ impl Pending {
     /// Takes in `len` bytes of `memory` for the bytes that `view` shows from `position` on, written at `moment`.
     ///
     /// # Errors
-    /// `NoMem` if there is no memory for them; then nothing has changed.
+    /// `NoMem` if there is no memory for them, `Io` if a file cannot keep them; then nothing has changed.
     pub fn add(
         &mut self,
         view: &View,
@@ -85,17 +89,20 @@ impl Pending {
             Error::new(ErrorClass::NoMem, text)
         };
         let size = usize::try_from(len).map_err(|_| no_memory())?;
-        let mut goes_on = true;
         if self.parts.last().is_none_or(|part| part.room() < size) {
             // The first may stay nearly empty, after small writes; one more page of 4 KiB costs a fault each.
             let in_large_pages = !self.parts.is_empty() || size >= LARGE;
             self.parts.push(Part::new(size.max(PART), in_large_pages).ok_or_else(no_memory)?);
-            goes_on = false;
         }
         let Some(part) = self.parts.last_mut() else { return Err(no_memory()) };
-        part.fill(size, |room| {
+        let mut goes_on = part.used() > 0;
+        let fill = |room: &mut [u8]| {
             memory.gather(0, room);
-        });
+        };
+        if !part.fill(size, fill) {
+            return Err(lost());
+        }
+        self.spilled += if part.is_in_file() { len } else { 0 };
         self.moments.note(self.bytes, len, moment);
         for extent in view.extents(position, len) {
             self.pieces += 1;
@@ -117,6 +124,7 @@ impl Pending {
         self.runs.extend(newer.runs.drain(..).map(moved));
         self.parts.append(&mut newer.parts);
         self.bytes += newer.bytes;
+        self.spilled += newer.spilled;
         self.pieces += newer.pieces;
         self.hull = hull(self.hull, newer.hull);
     }
@@ -133,9 +141,11 @@ impl Pending {
     /// The memory may be used as long as this value is not changed.
     ///
     /// # Errors
-    /// `NoMem` or `Arg` if there are more pieces than can be described.
+    /// `NoMem` or `Arg` if there are more pieces than can be described, `Io` if bytes that were in files are lost.
     pub fn as_one_write(&self) -> Result<(View, Memory)> {
-        self.as_write_of(&pieces::ascending(self.runs.iter().copied()))
+        let runs = pieces::ascending(self.runs.iter().copied());
+        self.check(&runs)?;
+        self.as_write_of(&runs)
     }
 
     /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not in `last`, then those
@@ -158,6 +168,7 @@ impl Pending {
         if !choice.keep.is_empty() {
             runs = pieces::outside(&runs, &[choice.keep]);
         }
+        self.check(&runs)?;
         let (others, last) = pieces::apart(&runs, last);
         Ok([self.as_write_of(&others)?, self.as_write_of(&last)?])
     }
@@ -180,12 +191,13 @@ impl Pending {
     /// Takes out the bytes that are not in the file, for which a copy is made; the others are left.
     ///
     /// # Errors
-    /// As [`Pending::add`]; then nothing has changed.
+    /// As [`Pending::add`] and [`Pending::as_one_write`]; then nothing has changed.
     pub fn take_unsaved(&mut self) -> Result<Pending> {
         let mut taken = Pending::default();
         if self.saved.is_empty() {
             return Ok(std::mem::take(self));
         }
+        self.check(&self.runs)?;
         let unsaved = self.all_pieces().flat_map(|piece| self.saved.unsaved(piece));
         for (piece, moment) in unsaved.flat_map(|piece| self.moments_of(piece)) {
             let (view, memory) = self.as_write_of(&[Run::one(piece)])?;
@@ -197,6 +209,7 @@ impl Pending {
     /// Gives up the bytes: what is left says only where they belong and when they were written.
     pub fn without_data(mut self) -> Self {
         self.parts.clear();
+        self.spilled = 0;
         self
     }
 
@@ -256,8 +269,7 @@ impl Pending {
     fn as_write_of(&self, runs: &[Run]) -> Result<(View, Memory)> {
         let addresses = self.addresses();
         let in_memory = blocks(runs, |run| {
-            let part = addresses.partition_point(|(first, _)| *first <= run.position);
-            let (first, start) = addresses[part - 1];
+            let (first, start) = addresses[part_of(&addresses, run.position)];
             start + (run.position - first)
         });
         let byte = Datatype::bytes(1);
@@ -267,6 +279,19 @@ impl Pending {
         // to while this value is borrowed or left alone; an absolute address is a displacement from null.
         let memory = unsafe { Memory::new(std::ptr::null_mut(), datatype, 1) };
         Ok((view, memory))
+    }
+
+    /// # Errors
+    /// `Io` if a file has lost bytes of a part that has some of these.
+    fn check(&self, runs: &[Run]) -> Result<()> {
+        if self.spilled == 0 {
+            return Ok(());
+        }
+        let addresses = self.addresses();
+        let mut needed = vec![false; addresses.len()];
+        runs.iter().for_each(|run| needed[part_of(&addresses, run.position)] = true);
+        let is_sound = |(part, needed): (&Part, &bool)| !needed || part.is_sound();
+        if self.parts.iter().zip(&needed).all(is_sound) { Ok(()) } else { Err(lost()) }
     }
 
     /// The position and the address of the first byte of each part.
@@ -310,6 +335,18 @@ pub struct Choice<'a> {
     pub without: &'a [Extent],
     /// Nor here.
     pub keep: Extent,
+}
+
+fn lost() -> Error {
+    Error::new(
+        ErrorClass::Io,
+        "the file that keeps bytes until they are written has lost some of them",
+    )
+}
+
+/// The part that has the byte at `position`; `addresses` are those of all parts.
+fn part_of(addresses: &[(u64, u64)], position: u64) -> usize {
+    addresses.partition_point(|(first, _)| *first <= position) - 1
 }
 
 /// The smallest range that holds both.

@@ -1,13 +1,19 @@
 //! A part of memory that fills up and never moves.
 
+use crate::driver::guard::guarded;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Memory of its own, zeros at first, which the kernel gives when it is used.
+/// Memory of its own, zeros at first, which the kernel gives when it is used; or a file, whose pages the kernel stores
+/// and fetches as it needs the memory.
 #[derive(Debug)]
 pub(super) struct Part {
     start: NonNull<u8>,
     len: usize,
     used: usize,
+    /// Of what has been filled, if it is in a file: a page that could not be stored comes back with other bytes.
+    checksum: Option<u32>,
 }
 
 // SAFETY: the memory belongs to the value alone.
@@ -19,19 +25,61 @@ impl Part {
     /// A part of `len` bytes, in large pages where the kernel has them if it will surely be filled; `None` if there is
     /// no memory for it.
     pub(super) fn new(len: usize, in_large_pages: bool) -> Option<Self> {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new memory at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
+        let part = Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, None).ok()?;
         if in_large_pages {
             // A kernel without them refuses, and the pages are small ones.
-            // SAFETY: it is the memory that was mapped just now.
-            unsafe { libc::madvise(start, len, libc::MADV_HUGEPAGE) };
+            part.advise(libc::MADV_HUGEPAGE);
         }
-        NonNull::new(start.cast()).map(|start| Self { start, len, used: 0 })
+        Some(part)
+    }
+
+    /// A part that is the first `len` bytes of a file, which ends with the part if it has no name.
+    pub(super) fn in_file(file: &OwnedFd, len: usize) -> io::Result<Self> {
+        Self::map(len, libc::MAP_SHARED, file.as_raw_fd(), Some(0))
+    }
+
+    fn map(len: usize, flags: i32, fd: i32, checksum: Option<u32>) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, len, used: 0, checksum })
+    }
+
+    /// Tells the kernel something about the memory; what it answers does not matter.
+    fn advise(&self, advice: i32) {
+        // SAFETY: it is the memory of this part, of which no advice given here changes a byte.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
+    }
+
+    /// Whether the bytes are in a file.
+    pub(super) fn is_in_file(&self) -> bool {
+        self.checksum.is_some()
+    }
+
+    /// Nobody looks at the bytes for a while: those of a file are not counted as memory of this process until then.
+    pub(super) fn rest(&self) {
+        if self.is_in_file() {
+            self.advise(libc::MADV_DONTNEED);
+        }
+    }
+
+    /// Whether the bytes are those that were put in.
+    pub(super) fn is_sound(&self) -> bool {
+        let Some(checksum) = self.checksum else { return true };
+        // SAFETY: the range has been filled, and nobody changes it while there are references to the part.
+        let filled = unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.used) };
+        let mut found = None;
+        guarded(self.range(), || found = Some(crc32c::crc32c(filled))) && found == Some(checksum)
+    }
+
+    /// The addresses of all pages.
+    fn range(&self) -> std::ops::Range<usize> {
+        let start = self.start.as_ptr().expose_provenance();
+        start..start + self.len
     }
 
     /// Bytes that have been filled.
@@ -49,16 +97,30 @@ impl Part {
         self.len - self.used
     }
 
-    /// Lets `with` fill the next `len` bytes, for which there is room.
-    pub(super) fn fill(&mut self, len: usize, with: impl FnOnce(&mut [u8])) {
+    /// Lets `with` fill the next `len` bytes, for which there is room; whether they are there then. Pages of a file may
+    /// be lost.
+    pub(super) fn fill(&mut self, len: usize, with: impl FnOnce(&mut [u8])) -> bool {
         assert!(len <= self.room(), "a part has room for what is put into it");
         // SAFETY: the range is inside the memory, and nobody has a reference to these bytes yet.
         let room = unsafe {
             let place = self.start.as_ptr().add(self.used);
             std::slice::from_raw_parts_mut(place, len)
         };
-        with(room);
+        if let Some(before) = self.checksum {
+            let mut checksum = before;
+            let put = || {
+                with(room);
+                checksum = crc32c::crc32c_append(before, room);
+            };
+            if !guarded(self.range(), put) {
+                return false;
+            }
+            self.checksum = Some(checksum);
+        } else {
+            with(room);
+        }
         self.used += len;
+        true
     }
 }
 

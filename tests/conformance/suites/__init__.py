@@ -16,4 +16,5 @@ SUITES = {
     "netcdf": netcdf.Programs("netcdf"),
     "netcdf-defer": netcdf.Programs("netcdf-defer", AGGIO_DEFER="*"),
     "netcdf-blob": netcdf.Programs("netcdf-blob", AGGIO_BLOB="*.nc"),
+    "netcdf-set": netcdf.Programs("netcdf-set", AGGIO_BLOB="*.nc:e3sm", AGGIO_SETS="on"),
 }

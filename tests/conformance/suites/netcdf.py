@@ -1,7 +1,8 @@
-"""Parallel tests of netCDF-C (netCDF-4 on HDF5, classic files on PnetCDF), built on the system's HDF5 and PnetCDF.
+"""Parallel tests of netCDF-C (netCDF-4 on HDF5, classic files on PnetCDF), built on the system's HDF5 and PnetCDF; that
+is for Open MPI alone, for another MPI it is the one that the PnetCDF suites build.
 
-The same programs three times: as they are, with writes that wait (`AGGIO_DEFER`), and with files that are written as
-containers of blobs and read back, by MPI-IO and by POSIX calls (`AGGIO_BLOB`).
+The same programs four times: as they are, with writes that wait (`AGGIO_DEFER`), and with files that are written as
+containers of blobs or as sets of E3SM-IO's subfiles and read back, by MPI-IO and by POSIX calls (`AGGIO_BLOB`).
 """
 
 import os
@@ -9,6 +10,8 @@ import shutil
 
 from mpis import Test, sh, watch
 from sources import debian_source
+
+from . import pnetcdf
 
 LIBRARIES = ["include", "libncpoco", "libncxml", "libdispatch", "libsrc", "libsrcp", "libsrc4", "libhdf5", "liblib"]
 # Program: its ranks, as in nc_test4/run_par_test.sh, nc_test/run_pnetcdf_tests.sh and h5_test/run_par_tests.sh; of the
@@ -27,6 +30,14 @@ PROGRAMS = {
 AFTER = {"tst_addvar": (["tst_pnetcdf.nc"], "tst_pnetcdf")}
 
 
+def options_of_pnetcdf(mpi):
+    """Where its headers and library are, for the preprocessor and the linker."""
+    if mpi.name == "openmpi":
+        return "", ""
+    prefix = os.path.join(pnetcdf.build(mpi), "install")
+    return f" -I{prefix}/include", f" -L{prefix}/lib -Wl,-rpath,{prefix}/lib"
+
+
 def build(mpi):
     source = debian_source("netcdf")
     directory = mpi.work("netcdf")
@@ -37,9 +48,10 @@ def build(mpi):
     if not os.path.exists(os.path.join(directory, "config.status")):
         without = [f"--disable-{part}" for part in
                    ("shared", "dap", "byterange", "nczarr", "hdf4", "filter-testing", "plugins")]
+        include, link = options_of_pnetcdf(mpi)
         sh([os.path.join(source, "configure"), *without, "--enable-pnetcdf", "--enable-parallel-tests",
-            f"CC={mpi.tool('mpicc')}", "CFLAGS=-O1", f"CPPFLAGS=-I/usr/include/hdf5/{mpi.name}",
-            f"LDFLAGS=-L/usr/lib/x86_64-linux-gnu/hdf5/{mpi.name}"], directory, log)
+            f"CC={mpi.tool('mpicc')}", "CFLAGS=-O1", f"CPPFLAGS=-I/usr/include/hdf5/{mpi.name}{include}",
+            f"LDFLAGS=-L/usr/lib/x86_64-linux-gnu/hdf5/{mpi.name}{link}"], directory, log)
     jobs = f"-j{os.cpu_count()}"
     if not sh(["make", jobs, f"SUBDIRS={' '.join(LIBRARIES)}"], directory, log):
         raise SystemExit(f"netCDF-C cannot be built, see {log}")
@@ -67,7 +79,7 @@ class Sequence(Test):
 class Programs:
     """All programs, with variables of aggio."""
 
-    MPIS = ["openmpi"]
+    MPIS = ["openmpi", "mpich"]
 
     def __init__(self, suite, **variables):
         self.suite = suite

@@ -13,6 +13,7 @@ mod orders;
 mod overlaps;
 mod pointers;
 mod sealing;
+mod spill;
 mod split;
 mod turns;
 

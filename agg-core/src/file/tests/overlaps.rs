@@ -87,7 +87,8 @@ fn bytes_that_did_not_fit_into_the_buffer_are_newer_than_those_that_did() {
     let scratch = Scratch::new();
     let (name, meeting) = (scratch.name(), Arc::new(Barrier::new(2)));
     ranks(2, move |transport| {
-        let rank = open(&transport, &name, &[("aggio_defer_buffer", "300")]);
+        let buffer = [("aggio_defer_buffer", "300"), ("aggio_defer_spill", "0")];
+        let rank = open(&transport, &name, &buffer);
         if rank.number == 0 {
             rank.write(Position::Explicit(0), &[1; 200]);
         }
@@ -132,10 +133,12 @@ fn view(at: u64, len: u64, first: usize, rank: usize) -> (View, [u64; 2]) {
 }
 
 /// Carries the steps out on all ranks, each step after the one before.
-fn carry_out(steps: &[Step], name: &str, buffer: &'static str) {
+fn carry_out(steps: &[Step], name: &str, buffer: [&'static str; 2]) {
     let (steps, name, meeting) = (steps.to_vec(), name.to_owned(), Arc::new(Barrier::new(RANKS)));
     ranks(RANKS, move |transport| {
-        let rank = open(&transport, &name, &[("aggio_defer_buffer", buffer)]);
+        let [memory, storage] = buffer;
+        let buffer = [("aggio_defer_buffer", memory), ("aggio_defer_spill", storage)];
+        let rank = open(&transport, &name, &buffer);
         for (number, step) in steps.iter().enumerate() {
             meeting.wait();
             let bytes = |len: u64| vec![number as u8 + 1; len as usize];
@@ -182,7 +185,7 @@ fn wanted(steps: &[Step]) -> Vec<u8> {
     file
 }
 
-fn compare(cases: u32, buffer: &'static str) {
+fn compare(cases: u32, buffer: [&'static str; 2]) {
     let mut runner =
         TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let result = runner.run(&steps(), |steps| {
@@ -198,7 +201,12 @@ fn compare(cases: u32, buffer: &'static str) {
 
 #[test]
 fn after_any_program_whose_ranks_write_in_turns_the_last_write_counts() {
-    compare(150, "1000000");
+    compare(150, ["1000000", "0"]);
+}
+
+#[test]
+fn the_same_holds_where_bytes_wait_in_files() {
+    compare(50, ["100", "1000000"]);
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! Files that never have a name: they end with their last descriptor or mapping, whatever becomes of the process.
+
+use super::{facts, os};
+use crate::Extent;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// File systems that keep their files in memory; tests do not care.
+const IN_MEMORY: &[&str] = if cfg!(test) { &[] } else { &["tmpfs", "ramfs"] };
+
+/// A file of `len` bytes in `directory`, with storage for all of them.
+///
+/// # Errors
+/// What the system says: there is no room, or the file system has no such files; `Unsupported` if it keeps them in memory.
+pub(crate) fn create(directory: &Path, len: u64) -> io::Result<OwnedFd> {
+    let path = CString::new(directory.as_os_str().as_bytes())?;
+    let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;
+    // SAFETY: the descriptor is new, and nobody else's.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    if IN_MEMORY.contains(&&*facts::of_descriptor(fd).file_system) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    os::fallocate(file.as_raw_fd(), Extent::new(0, len), false)?;
+    Ok(file)
+}

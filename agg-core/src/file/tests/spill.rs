@@ -1,0 +1,117 @@
+//! Bytes that wait in files when memory has no more room for them.
+
+use super::*;
+use crate::report::Totals;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const RANKS: usize = 4;
+/// Pieces of a write, and bytes of each.
+const PIECES: u64 = 30;
+const PIECE: u64 = 20;
+
+/// Each rank writes `writes` times strided pieces beside those of the others, and what all of them counted; the memory has
+/// room for two writes, files for as many bytes as `storage` says.
+fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
+    let name = name.to_owned();
+    ranks(RANKS, move |transport| {
+        let pairs = [
+            ("aggio_defer", "enable"),
+            ("aggio_defer_buffer", "1200"),
+            ("aggio_defer_spill", storage),
+        ];
+        let request = OpenRequest::new(&name, CREATE, hints(&pairs));
+        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        for number in 0..writes {
+            let place = (number * PIECES * RANKS as u64 + rank.number as u64) * PIECE;
+            rank.set_view(every(1, PIECE, (PIECE * RANKS as u64) as i64, place)).expect("a view");
+            let bytes = vec![byte(number, rank.number); (PIECES * PIECE) as usize];
+            assert_eq!(moved(rank.write_all(Position::Explicit(0), &bytes)), PIECES * PIECE);
+        }
+        rank.wait(rank.file.clone().close()).expect("it closes");
+        rank.file.counters().totals()
+    })
+}
+
+fn byte(write: u64, rank: usize) -> u8 {
+    (write * RANKS as u64) as u8 + rank as u8 + 1
+}
+
+fn expected(writes: u64) -> Vec<u8> {
+    let row = |write| (0..RANKS).flat_map(move |rank| [byte(write, rank); PIECE as usize]);
+    (0..writes).flat_map(|write| (0..PIECES).flat_map(move |_| row(write))).collect()
+}
+
+#[test]
+fn what_memory_has_no_room_for_waits_in_a_file_and_is_part_of_the_one_flush() {
+    let scratch = Scratch::new();
+    for totals in checkpoint(&scratch.name(), 20, "1M") {
+        assert_eq!((totals.deferred, totals.spilled, totals.flushes), (20, 18, 1));
+    }
+    assert_eq!(scratch.bytes(), expected(20));
+}
+
+#[test]
+fn where_files_may_not_grow_any_more_a_rank_writes_by_itself() {
+    let scratch = Scratch::new();
+    for totals in checkpoint(&scratch.name(), 20, "3000") {
+        // Seven writes have room, the eighth one follows when they are in the file.
+        assert_eq!((totals.spilled, totals.flushes), (5 + 5 + 4, 3));
+    }
+    assert_eq!(scratch.bytes(), expected(20));
+}
+
+const VARIABLE: &str = "AGGIO_TEST_NO_STORAGE";
+
+#[test]
+fn where_storage_has_no_room_a_rank_writes_by_itself() {
+    if let Some(name) = std::env::var_os(VARIABLE) {
+        for totals in checkpoint(name.to_str().expect("text"), 20, "1M") {
+            assert_eq!((totals.spilled, totals.flushes), (0, 10));
+        }
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let name = "file::tests::spill::where_storage_has_no_room_a_rank_writes_by_itself";
+    again.args(["--exact", name, "--nocapture"]).env(VARIABLE, scratch.name());
+    let limit = || {
+        let most = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the call only changes this process, which has one thread.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        // SAFETY: the call only reads the numbers.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &most) };
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only.
+    let output = unsafe { again.pre_exec(limit) }.output().unwrap();
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{out}{err}");
+    assert_eq!(scratch.bytes(), expected(20));
+}
+
+#[test]
+fn a_rank_reads_and_overwrites_what_waits_in_a_file() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(2, move |transport| {
+        let pairs = [("aggio_defer", "enable"), ("aggio_defer_buffer", "50")];
+        let request = OpenRequest::new(&name, CREATE, hints(&pairs));
+        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        let start = 1000 * rank.number as i64;
+        (0..20).for_each(|k| drop(rank.write(Position::Explicit(start + 10 * k), &[1; 40])));
+        rank.write(Position::Explicit(start + 100), &[2; 40]);
+        let (read, _) = rank.read(Position::Explicit(start), 230);
+        assert_eq!([&read[..100], &read[140..]], [&[1; 100][..], &[1; 90]]);
+        assert_eq!(read[100..140], [2; 40]);
+        rank.write(Position::Explicit(start + 110), &[3; 10]);
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    for start in [0, 1000] {
+        let bytes = &scratch.bytes()[start..start + 230];
+        assert_eq!([&bytes[..100], &bytes[140..]], [&[1; 100][..], &[1; 90]]);
+        assert_eq!([&bytes[100..110], &bytes[110..120]], [[2; 10], [3; 10]]);
+    }
+}
