@@ -70,7 +70,7 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         let job = checkpoint(data.path().join("data"))
             .variable("AGGIO_DEFER", "*")
-            .variable("AGGIO_HINTS", "*:aggio_defer_buffer=10000")
+            .variable("AGGIO_HINTS", "*:aggio_defer_buffer=10000:aggio_defer_spill=1M")
             .variable("AGGIO_REPORT", "json")
             .variable("AGGIO_COSTS", "assumed");
         let finished = job.preload(Some(&library)).run();

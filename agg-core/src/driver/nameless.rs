@@ -11,17 +11,22 @@ use std::path::Path;
 /// File systems that keep their files in memory; tests do not care.
 const IN_MEMORY: &[&str] = if cfg!(test) { &[] } else { &["tmpfs", "ramfs"] };
 
-/// A file of `len` bytes in `directory`, with storage for all of them.
+/// A file of `len` bytes in `directory`, with storage for all of them, beside which `spare` bytes stay free.
 ///
 /// # Errors
 /// What the system says: there is no room, or the file system has no such files; `Unsupported` if it keeps them in memory.
-pub(crate) fn create(directory: &Path, len: u64) -> io::Result<OwnedFd> {
+pub(crate) fn create(directory: &Path, len: u64, spare: u64) -> io::Result<OwnedFd> {
     let path = CString::new(directory.as_os_str().as_bytes())?;
     let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;
     // SAFETY: the descriptor is new, and nobody else's.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     if IN_MEMORY.contains(&&*facts::of_descriptor(fd).file_system) {
         return Err(io::ErrorKind::Unsupported.into());
+    }
+    let room = os::fstatfs(fd)?;
+    let free = room.f_bavail.saturating_mul(u64::try_from(room.f_bsize).unwrap_or(0));
+    if free < len.saturating_add(spare) {
+        return Err(io::ErrorKind::StorageFull.into());
     }
     os::fallocate(file.as_raw_fd(), Extent::new(0, len), false)?;
     Ok(file)

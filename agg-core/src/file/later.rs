@@ -8,19 +8,15 @@
 //! those of the other ranks included. So they go on waiting when a rank writes out by itself, unless it has to see them.
 
 use super::data::Request;
-use super::waiting::{Flight, Waiting};
-use super::{Direction, File, overlaps};
+use super::waiting::Waiting;
+use super::{Direction, File};
 use crate::driver::{Driver, Outcome, absolute, blob, path_of};
-use crate::error::{Error, Result};
-use crate::exchange;
+use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
-use crate::format::Map;
 use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::pending::{Choice, Pending, Spill};
 use crate::report::Counters;
-use crate::tags::TagBlock;
-use crate::task::place::anywhere;
 use crate::view::View;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -89,19 +85,6 @@ impl File {
     /// Whether a write now is kept back.
     pub(super) fn defers(&self) -> bool {
         self.waiting.is_some() && !self.state().atomic
-    }
-
-    /// What a flush before a collective call takes with it, if one is needed.
-    pub(super) fn flush_tags(&self) -> Option<Flush> {
-        self.waiting.as_ref()?;
-        let [order, tags, last] = [(); 3].map(|()| self.tags.next());
-        Some(Flush { settles: None, order, tags, last, map: self.map() })
-    }
-
-    /// The same before a call that returns when it is done on all ranks: it settles what views have left open.
-    pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
-        let settles = self.takes_unmet().then(|| self.tags.next());
-        Some(Flush { settles, ..self.flush_tags()? })
     }
 
     /// Takes a write in, whose bytes the program may change afterwards.
@@ -179,10 +162,13 @@ impl File {
     }
 
     /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
-    /// a flush would write, nor where writes of a rank alone are as good.
+    /// a flush would write, nor where writes of a rank alone are as good. Whatever waits finds room in the end.
     fn spill(&self) -> Option<Spill> {
         let is_of_use = self.transport.size() > 1 && self.facts.file_system != blob::FILE_SYSTEM;
-        is_of_use.then(|| Spill::beside(path_of(&absolute(&self.path))))
+        let hints = &self.state().hints.hints;
+        let of_rank = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
+        let spare = of_rank.saturating_mul(self.transport.size() as u64);
+        is_of_use.then(|| Spill::beside(path_of(&absolute(&self.path)), spare))
     }
 
     /// Writes out what waits on this rank, without the others.
@@ -196,12 +182,13 @@ impl File {
     /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
     fn drain_but(&self, last: Extent) -> Result<()> {
         let Some(mut waiting) = self.waiting() else { return Ok(()) };
-        let choice = Choice { keep: last, ..Choice::default() };
-        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
-        if let Some(flying) = waiting.flying.clone() {
-            self.write_out(&flying, &choice)?;
+        match self.write_all_out(&waiting, last) {
+            // The files may have taken it.
+            Err(error) if is_no_room(&error) && waiting.pending.recall().unwrap_or(false) => {
+                self.write_all_out(&waiting, last)?;
+            }
+            result => result?,
         }
-        self.write_out(&waiting.pending, &choice)?;
         waiting.pending.note_saved(last);
         if self.transport.size() == 1 {
             // There is nobody who may have written the same bytes.
@@ -209,6 +196,16 @@ impl File {
             waiting.claims = Pending::default();
         }
         Ok(())
+    }
+
+    /// Writes what waits and does not wait for bytes of `last`.
+    fn write_all_out(&self, waiting: &Waiting, last: Extent) -> Result<()> {
+        let choice = Choice { keep: last, ..Choice::default() };
+        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
+        if let Some(flying) = &waiting.flying {
+            self.write_out(flying, &choice)?;
+        }
+        self.write_out(&waiting.pending, &choice)
     }
 
     /// Writes what is chosen of `pending`, what comes last at the end.
@@ -241,47 +238,6 @@ impl File {
         self.wrote.store(true, Ordering::Release);
         let driver: &dyn Driver = &*self.driver;
         driver.write_strided(view, 0, memory, &strategy, &self.counters).result
-    }
-
-    /// Writes out what waits on all ranks, as one collective write.
-    ///
-    /// # Errors
-    /// What the system says, on every rank; then everything waits still.
-    pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
-        let Some(Flush { settles, order, tags, last, mut map }) = flush else { return Ok(()) };
-        drain_others(&self.path, self.transport.played(), Some(self));
-        if self.transport.size() == 1 {
-            return self.drain();
-        }
-        if let Some(tags) = settles {
-            self.settle_turns(&tags).await?;
-            map = self.map();
-        }
-        let flight = Flight::begin(self).await;
-        let hints = self.hints();
-        let kept = [&flight.claims, &*flight.pending];
-        let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
-            let (again, without) = (&settled.contested, &settled.lost);
-            let choice = Choice { again, without, ..Choice::default() };
-            flight.pending.as_two_writes(self.last_bytes(), &choice)
-        });
-        if self.meets_in_memory() {
-            anywhere().await;
-        }
-        self.wrote.store(true, Ordering::Release);
-        let has_bytes = |writes: &[(View, Memory); 2]| writes.iter().any(|(_, m)| !m.is_empty());
-        if writes.as_ref().is_ok_and(has_bytes) {
-            Counters::add(&self.counters.flushes, 1);
-        }
-        let scene = self.scene(&hints, false, map.as_deref());
-        let more = writes.as_ref().is_ok_and(|[_, (_, memory)]| !memory.is_empty());
-        let (first, more) = exchange::write_first(scene, request(&writes, 0), &tags, more).await;
-        let result = match (first.result, more) {
-            (Ok(()), true) => exchange::write(scene, request(&writes, 1), &last).await.result,
-            (result, _) => result,
-        };
-        drop(writes);
-        flight.land(result)
     }
 
     /// Before this rank alone reads, or writes in another way: what waits is in the file, but for bytes that come last and
@@ -338,28 +294,15 @@ fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storag
     if !is_small || pending.spilled_bytes().saturating_add(more) > storage {
         return false;
     }
-    let has_room = spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more).is_ok());
+    let has_room =
+        spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more, storage).is_ok());
     if !has_room {
         *spill = None;
     }
     has_room
 }
 
-/// What a flush takes with it from the call that it is for.
-pub(super) struct Flush {
-    /// Of the meeting that settles what views have left open.
-    settles: Option<TagBlock>,
-    /// Of the step that settles whose bytes count.
-    order: TagBlock,
-    tags: TagBlock,
-    /// Of the write of what comes last.
-    last: TagBlock,
-    /// What all ranks knew of the file's format when they made the call.
-    map: Option<Arc<dyn Map>>,
-}
-
-/// What this rank brings to one of two writes of a flush.
-fn request(writes: &Result<[(View, Memory); 2]>, which: usize) -> Result<exchange::Request<'_>> {
-    let (view, memory) = writes.as_ref().map(|writes| &writes[which]).map_err(Clone::clone)?;
-    Ok(exchange::Request { view, position: 0, memory })
+/// Whether there was no room for what was to be stored.
+pub(super) fn is_no_room(error: &Error) -> bool {
+    matches!(error.class(), ErrorClass::NoSpace | ErrorClass::Quota)
 }

@@ -16,6 +16,7 @@ mod close;
 mod convert;
 mod data;
 mod deferred;
+mod flush;
 mod format;
 mod home;
 mod info;

@@ -33,6 +33,8 @@ pub(super) struct Settled {
     pub(super) contested: Vec<Extent>,
     /// What another rank has written later.
     pub(super) lost: Vec<Extent>,
+    /// Whether bytes of any rank wait in files.
+    pub(super) spills: bool,
 }
 
 /// Settles whose bytes count, `kept` being what this rank has written, the older first. Collective.
@@ -47,22 +49,24 @@ pub(super) async fn settle(
     on_caller().await;
     tags.ready().await;
     let own = Spans::of(transport.rank(), kept.iter().flat_map(|kept| kept.moments()));
+    let own = own.in_files(kept.iter().any(|kept| kept.spilled_bytes() > 0));
     let and = |left: &[u8], right: &[u8]| {
         let spans = (Spans::from_bytes(left), Spans::from_bytes(right));
         // All ranks see a message without content.
         if let (Some(left), Some(right)) = spans { left.and(right).to_bytes() } else { Vec::new() }
     };
     let all = group::allreduce(transport, tags.tag(step::SPANS), own.to_bytes(), and).await?;
-    let contested = Spans::from_bytes(&all).ok_or_else(damaged)?.contested();
+    let all = Spans::from_bytes(&all).ok_or_else(damaged)?;
+    let (contested, spills) = (all.contested(), all.are_in_files());
     if contested.is_empty() {
-        return Ok(Settled::default());
+        return Ok(Settled { spills, ..Settled::default() });
     }
     let (parts, count) = parts(&contested, transport.size());
     let newest = kept.iter().flat_map(|kept| kept.newest_moments());
     let written = Written::by_part(newest, &parts, count);
     let contest = gather(transport, tags, &written).await;
     let lost = return_lost(transport, tags, contest, count).await?;
-    Ok(Settled { contested, lost })
+    Ok(Settled { contested, lost, spills })
 }
 
 fn damaged() -> Error {

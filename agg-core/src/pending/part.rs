@@ -69,11 +69,26 @@ impl Part {
 
     /// Whether the bytes are those that were put in.
     pub(super) fn is_sound(&self) -> bool {
-        let Some(checksum) = self.checksum else { return true };
+        self.checksum.is_none_or(|checksum| {
+            let mut found = None;
+            let sum = || found = Some(crc32c::crc32c(self.filled()));
+            guarded(self.range(), sum) && found == Some(checksum)
+        })
+    }
+
+    /// Puts the bytes into another part, which has room for them; whether they are those that were put in.
+    pub(super) fn copy_to(&self, other: &mut Part) -> bool {
+        let mut copied = false;
+        let mut copy =
+            || copied = other.fill(self.used, |room| room.copy_from_slice(self.filled()));
+        let is_whole = guarded(self.range(), &mut copy);
+        is_whole && copied && self.checksum.is_none_or(|sum| sum == crc32c::crc32c(other.filled()))
+    }
+
+    /// What has been put in.
+    fn filled(&self) -> &[u8] {
         // SAFETY: the range has been filled, and nobody changes it while there are references to the part.
-        let filled = unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.used) };
-        let mut found = None;
-        guarded(self.range(), || found = Some(crc32c::crc32c(filled))) && found == Some(checksum)
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.used) }
     }
 
     /// The addresses of all pages.

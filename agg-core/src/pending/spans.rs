@@ -33,6 +33,8 @@ pub struct Spans {
     end: u64,
     /// There are too many to be told.
     is_everywhere: bool,
+    /// Some of the bytes wait in files.
+    spills: bool,
 }
 
 impl Spans {
@@ -65,9 +67,20 @@ impl Spans {
         spans.bounded()
     }
 
+    /// The same of writes whose bytes wait in files, if `spills`.
+    pub fn in_files(self, spills: bool) -> Self {
+        Self { spills, ..self }
+    }
+
+    /// Whether bytes of any rank wait in files.
+    pub fn are_in_files(&self) -> bool {
+        self.spills
+    }
+
     /// Those of some ranks and of others together.
     pub fn and(mut self, other: Self) -> Self {
         self.is_everywhere |= other.is_everywhere;
+        self.spills |= other.spills;
         self.end = self.end.max(other.end);
         for clash in other.clashes {
             insert(&mut self.clashes, clash);
@@ -85,7 +98,8 @@ impl Spans {
     /// The same with so few spans that a message stays short: a coarser view mostly shows as well that no two ranks meet.
     fn bounded(mut self) -> Self {
         if self.is_everywhere || self.epochs.len() > MOST {
-            return Self { is_everywhere: true, end: self.end, ..Self::default() };
+            let Self { end, spills, .. } = self;
+            return Self { is_everywhere: true, end, spills, ..Self::default() };
         }
         let each = (TOGETHER / self.epochs.len().max(1)).clamp(1, APART);
         self.epochs.values_mut().for_each(|spans| coarsen(spans, each));
@@ -129,7 +143,8 @@ impl Spans {
 
     /// For a message.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut words = vec![u64::from(self.is_everywhere), self.end, self.clashes.len() as u64];
+        let flags = u64::from(self.is_everywhere) | u64::from(self.spills) << 1;
+        let mut words = vec![flags, self.end, self.clashes.len() as u64];
         let put = |span: &Span| [span.start, span.end, span.writer];
         words.extend(self.clashes.iter().flat_map(put));
         for (epoch, spans) in &self.epochs {
@@ -149,14 +164,15 @@ impl Spans {
                 || Some(Span { start: words.next()?, end: words.next()?, writer: words.next()? });
             (0..count).map(|_| next()).collect()
         };
-        let (is_everywhere, end) = (words.next()? != 0, words.next()?);
+        let (flags, end) = (words.next()?, words.next()?);
+        let (is_everywhere, spills) = (flags & 1 != 0, flags & 2 != 0);
         let clashes = spans(&mut words)?;
         let mut epochs = BTreeMap::new();
         while words.peek().is_some() {
             let epoch = words.next()?;
             epochs.insert(epoch, spans(&mut words)?);
         }
-        Some(Self { epochs, clashes, end, is_everywhere })
+        Some(Self { epochs, clashes, end, is_everywhere, spills })
     }
 }
 

@@ -5,32 +5,35 @@
 
 use super::Pending;
 use super::part::Part;
+use super::write::lost;
 use crate::driver::nameless;
+use crate::error::{Error, ErrorClass, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file, unless a single write is longer.
+/// Bytes of a file, unless a single write is longer or there may not be so many.
 const PART: usize = 32 << 20;
 
 /// Directories that may have room for bytes that wait, the first one being the best.
 #[derive(Debug)]
 pub struct Spill {
     directories: [PathBuf; 2],
+    spare: u64,
 }
 
 impl Spill {
-    /// Beside the file `path`, or, where the file system has no files without names, where temporary files are.
-    pub fn beside(path: &str) -> Self {
+    /// Beside the file `path`, or, where the file system has no files without names, where temporary files are; `spare`
+    /// bytes of storage are left for others.
+    pub fn beside(path: &str, spare: u64) -> Self {
         let beside = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
         let beside = beside.unwrap_or(Path::new(".")).to_owned();
-        Self { directories: [beside, std::env::temp_dir()] }
+        Self { directories: [beside, std::env::temp_dir()], spare }
     }
 
-    fn part(&self, size: usize) -> io::Result<Part> {
-        let len = size.max(PART);
+    fn part(&self, len: usize) -> io::Result<Part> {
+        let create = |directory: &PathBuf| nameless::create(directory, len as u64, self.spare);
         let [beside, temporary] = &self.directories;
-        let file = nameless::create(beside, len as u64)
-            .or_else(|error| nameless::create(temporary, len as u64).map_err(|_| error))?;
+        let file = create(beside).or_else(|error| create(temporary).map_err(|_| error))?;
         Part::in_file(&file, len)
     }
 }
@@ -46,27 +49,44 @@ impl Pending {
         self.spilled
     }
 
-    /// Lets the next `more` bytes wait in a file.
+    /// Lets the next `more` bytes wait in a file, of `most` bytes that may.
     ///
     /// # Errors
     /// What the system says if it has no room; then nothing has changed.
-    pub fn spill_to(&mut self, spill: &Spill, more: u64) -> io::Result<()> {
+    pub fn spill_to(&mut self, spill: &Spill, more: u64, most: u64) -> io::Result<()> {
         let size = usize::try_from(more).map_err(io::Error::other)?;
         let last = self.parts.last();
         if last.is_some_and(|part| part.is_in_file() && part.room() >= size) {
             return Ok(());
         }
-        let part = spill.part(size)?;
+        let part = spill.part(size.max(usize::try_from(most).unwrap_or(PART).min(PART)))?;
         last.into_iter().for_each(Part::rest);
         self.parts.push(part);
         Ok(())
+    }
+
+    /// Takes what is in files into memory, and gives their storage back; whether there was something.
+    ///
+    /// # Errors
+    /// `NoMem` if there is no memory for it, `Io` if some of it is lost; the rest stays in files.
+    pub fn recall(&mut self) -> Result<bool> {
+        let had_some = self.spilled > 0;
+        for part in self.parts.iter_mut().filter(|part| part.is_in_file()) {
+            let no_memory = || Error::new(ErrorClass::NoMem, "no memory for what waits in files");
+            let mut copy = Part::new(part.used().max(1), true).ok_or_else(no_memory)?;
+            if !part.copy_to(&mut copy) {
+                return Err(lost());
+            }
+            self.spilled -= part.used() as u64;
+            *part = copy;
+        }
+        Ok(had_some)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorClass;
     use crate::datatype::Datatype;
     use crate::driver::scratch::Scratch;
     use crate::memory::Memory;
@@ -86,7 +106,7 @@ mod tests {
     fn waiting() -> (Pending, std::fs::File) {
         let scratch = Scratch::new();
         let directory = Path::new(&scratch.file("f")).parent().unwrap().to_owned();
-        let file = nameless::create(&directory, PART as u64).unwrap();
+        let file = nameless::create(&directory, PART as u64, 0).unwrap();
         let mut pending = Pending::default();
         add(&mut pending, 1000, &[1; 100]);
         pending.parts.push(Part::in_file(&file, PART).unwrap());
@@ -130,9 +150,36 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_come_back_from_a_file_are_the_same_and_the_file_is_gone() {
+        let (mut pending, _file) = waiting();
+        assert!(pending.recall().unwrap());
+        assert_eq!((pending.bytes_in_memory(), pending.spilled_bytes()), (200, 0));
+        let (_, memory) = pending.as_one_write().unwrap();
+        let mut bytes = [0; 200];
+        memory.gather(0, &mut bytes);
+        assert_eq!([&bytes[..100], &bytes[100..]], [[2; 100], [1; 100]]);
+        assert!(!pending.recall().unwrap());
+        let (mut pending, file) = waiting();
+        file.set_len(0).unwrap();
+        assert_eq!(pending.recall().unwrap_err().class(), ErrorClass::Io);
+        assert_eq!(pending.spilled_bytes(), 100);
+    }
+
+    #[test]
+    fn storage_that_others_may_need_is_left_to_them() {
+        let scratch = Scratch::new();
+        let greedy = Spill::beside(&scratch.file("f"), u64::MAX / 2);
+        let mut pending = Pending::default();
+        assert_eq!(
+            pending.spill_to(&greedy, 1, 1000).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+
+    #[test]
     fn where_the_file_system_has_no_nameless_files_temporary_ones_do() {
         let mut pending = Pending::default();
-        pending.spill_to(&Spill::beside("/proc/file"), 100).unwrap();
+        pending.spill_to(&Spill::beside("/proc/file", 0), 100, 1000).unwrap();
         add(&mut pending, 0, &[1; 100]);
         assert_eq!(pending.spilled_bytes(), 100);
     }
@@ -141,8 +188,9 @@ mod tests {
     fn without_files_nothing_changes() {
         let mut pending = Pending::default();
         add(&mut pending, 0, &[1; 100]);
-        let nowhere = Spill { directories: ["/proc", "/proc/self"].map(PathBuf::from) };
-        assert!(pending.spill_to(&nowhere, 100).is_err());
+        let directories = ["/proc", "/proc/self"].map(PathBuf::from);
+        let nowhere = Spill { directories, spare: 0 };
+        assert!(pending.spill_to(&nowhere, 100, 1000).is_err());
         assert_eq!((pending.bytes(), pending.spilled_bytes(), pending.parts.len()), (100, 0, 1));
     }
 }

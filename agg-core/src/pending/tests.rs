@@ -1,4 +1,6 @@
 use super::*;
+use crate::datatype::Datatype;
+use crate::view::Representation;
 use proptest::prelude::*;
 
 /// A view of blocks of `length` bytes, `gap` bytes apart.

@@ -60,7 +60,7 @@ fn deferred(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
-    let spill = if program.initial.is_multiple_of(3) { 2 * room } else { 0 };
+    let spill = if program.initial.is_multiple_of(10) { 2 * room } else { 0 };
     program.hints.push(("aggio_defer_spill".into(), spill.to_string()));
     let is_of_one = |mistake: &Mistake| mistake.accesses() || *mistake == Mistake::View;
     program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if is_of_one(mistake)));

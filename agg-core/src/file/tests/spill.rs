@@ -1,6 +1,7 @@
 //! Bytes that wait in files when memory has no more room for them.
 
 use super::*;
+use crate::driver::fault::arrange;
 use crate::report::Totals;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -15,23 +16,28 @@ const PIECE: u64 = 20;
 fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
     let name = name.to_owned();
     ranks(RANKS, move |transport| {
-        let pairs = [
-            ("aggio_defer", "enable"),
-            ("aggio_defer_buffer", "1200"),
-            ("aggio_defer_spill", storage),
-        ];
-        let request = OpenRequest::new(&name, CREATE, hints(&pairs));
-        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
-        let rank = Rank { number: transport.rank(), file };
-        for number in 0..writes {
-            let place = (number * PIECES * RANKS as u64 + rank.number as u64) * PIECE;
-            rank.set_view(every(1, PIECE, (PIECE * RANKS as u64) as i64, place)).expect("a view");
-            let bytes = vec![byte(number, rank.number); (PIECES * PIECE) as usize];
-            assert_eq!(moved(rank.write_all(Position::Explicit(0), &bytes)), PIECES * PIECE);
-        }
+        let rank = open(&transport, &name, storage);
+        (0..writes).for_each(|number| write(&rank, number));
         rank.wait(rank.file.clone().close()).expect("it closes");
         rank.file.counters().totals()
     })
+}
+
+fn open(transport: &Arc<ThreadTransport>, name: &str, storage: &str) -> Rank {
+    let room = [("aggio_defer_buffer", "1200"), ("aggio_defer_spill", storage)];
+    // Otherwise any rank that is free stores what all have.
+    let each_its_own = ("romio_cb_write", "disable");
+    let pairs = [("aggio_defer", "enable"), each_its_own, room[0], room[1]];
+    let request = OpenRequest::new(name, CREATE, hints(&pairs));
+    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    Rank { number: transport.rank(), file }
+}
+
+fn write(rank: &Rank, number: u64) {
+    let place = (number * PIECES * RANKS as u64 + rank.number as u64) * PIECE;
+    rank.set_view(every(1, PIECE, (PIECE * RANKS as u64) as i64, place)).expect("a view");
+    let bytes = vec![byte(number, rank.number); (PIECES * PIECE) as usize];
+    assert_eq!(moved(rank.write_all(Position::Explicit(0), &bytes)), PIECES * PIECE);
 }
 
 fn byte(write: u64, rank: usize) -> u8 {
@@ -67,7 +73,7 @@ const VARIABLE: &str = "AGGIO_TEST_NO_STORAGE";
 #[test]
 fn where_storage_has_no_room_a_rank_writes_by_itself() {
     if let Some(name) = std::env::var_os(VARIABLE) {
-        for totals in checkpoint(name.to_str().expect("text"), 20, "1M") {
+        for totals in checkpoint(name.to_str().expect("text"), 20, "2M") {
             assert_eq!((totals.spilled, totals.flushes), (0, 10));
         }
         return;
@@ -92,11 +98,53 @@ fn where_storage_has_no_room_a_rank_writes_by_itself() {
 }
 
 #[test]
+fn a_flush_that_finds_no_room_gives_back_that_of_the_files_and_finds_it() {
+    for errno in ["ENOSPC", "EDQUOT"] {
+        let scratch = Scratch::new();
+        let plan = format!("op=write,rank=2,nth=1,errno={errno}");
+        let _plan = arrange(&scratch.name(), &plan).expect("a plan");
+        for totals in checkpoint(&format!("testfs:{}", scratch.name()), 20, "1M") {
+            assert_eq!((totals.spilled, totals.flushes), (18, 2), "{errno}");
+        }
+        assert_eq!(scratch.bytes(), expected(20), "{errno}");
+    }
+    // Nobody gives anything back a second time.
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,nth=1,times=1000,errno=ENOSPC").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let errors = ranks(RANKS, move |transport| {
+        let rank = open(&transport, &name, "1M");
+        (0..5).for_each(|number| write(&rank, number));
+        rank.wait(rank.file.clone().close()).expect_err("it is full")
+    });
+    for error in errors {
+        assert_eq!(error.class(), ErrorClass::NoSpace);
+        assert!(error.to_string().contains("3000 bytes that waited are not stored"), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_alone_that_finds_no_room_does_so_too() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,nth=1,errno=ENOSPC").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    ranks(RANKS, move |transport| {
+        let rank = open(&transport, &name, "1M");
+        (0..20).for_each(|number| write(&rank, number));
+        let (own, _) = rank.read(Position::Explicit(0), PIECE as usize);
+        assert_eq!(own, [byte(19, rank.number); PIECE as usize]);
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    assert_eq!(scratch.bytes(), expected(20));
+}
+
+#[test]
 fn a_rank_reads_and_overwrites_what_waits_in_a_file() {
     let scratch = Scratch::new();
     let name = scratch.name();
     ranks(2, move |transport| {
-        let pairs = [("aggio_defer", "enable"), ("aggio_defer_buffer", "50")];
+        let room = [("aggio_defer_buffer", "50"), ("aggio_defer_spill", "1M")];
+        let pairs = [("aggio_defer", "enable"), room[0], room[1]];
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
         let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };
