@@ -16,6 +16,7 @@ use crate::extent::Extent;
 use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::pending::{Choice, Pending, Spill};
+use crate::plan::figures::Figures;
 use crate::report::Counters;
 use crate::view::View;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,9 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
-
-/// Bytes of pieces which a rank alone writes as fast as all ranks together do.
-const LARGE_PIECE: u64 = 256 << 10;
 
 /// Files of this process that defer, by their absolute names: the same file may be open several times.
 static DEFERRING: Mutex<Vec<(String, Weak<File>)>> = Mutex::new(Vec::new());
@@ -152,13 +150,22 @@ impl File {
         if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
             return Ok(());
         }
-        if may_spill(spill, pending, more, storage) {
+        let is_cheap = pending.bytes() / pending.pieces() >= self.cheap_piece();
+        if !is_cheap && may_spill(spill, pending, more, storage) {
             Counters::add(&self.counters.spilled, 1);
             return Ok(());
         }
         drop(waiting);
         self.drain_but(self.last_bytes())?;
         self.waiting().map_or(Ok(()), |mut waiting| waiting.release())
+    }
+
+    /// Bytes of a piece from which on a request of its own costs less than another copy of it.
+    fn cheap_piece(&self) -> u64 {
+        // Of a file system of this computer requests of some length tell mostly how fast new pages are had.
+        let measured = self.driver.meter().filter(|meter| !meter.is_local());
+        let assumed = Figures::assumed(&self.facts.file_system);
+        2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
     }
 
     /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
@@ -290,8 +297,7 @@ impl File {
 
 /// Whether bytes may wait in a file beside what does; where there is no room, none is asked for again.
 fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
-    let is_small = pending.pieces() <= PIECES && pending.bytes() / pending.pieces() < LARGE_PIECE;
-    if !is_small || pending.spilled_bytes().saturating_add(more) > storage {
+    if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
         return false;
     }
     let has_room =

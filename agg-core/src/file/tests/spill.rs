@@ -68,6 +68,27 @@ fn where_files_may_not_grow_any_more_a_rank_writes_by_itself() {
     assert_eq!(scratch.bytes(), expected(20));
 }
 
+#[test]
+fn long_pieces_are_written_by_their_rank() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let totals = ranks(2, move |transport| {
+        let rank = open(&transport, &name, "1M");
+        for number in 0..10 {
+            let place = (2 * number + rank.number) * 10_000;
+            let bytes = [number as u8 + 1; 10_000];
+            assert_eq!(moved(rank.write_all(Position::Explicit(place as i64), &bytes)), 10_000);
+        }
+        rank.wait(rank.file.clone().close()).expect("it closes");
+        rank.file.counters().totals()
+    });
+    for totals in totals {
+        assert_eq!((totals.spilled, totals.flushes), (0, 10));
+    }
+    let expected: Vec<u8> = (1..=10).flat_map(|number| [number; 20_000]).collect();
+    assert_eq!(scratch.bytes(), expected);
+}
+
 const VARIABLE: &str = "AGGIO_TEST_NO_STORAGE";
 
 #[test]
