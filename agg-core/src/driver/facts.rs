@@ -34,7 +34,7 @@ const NAMES: &[(u32, &str)] = &[
 ];
 
 /// The name users know a file-system type by; the number itself if we know none.
-fn name_of(magic: u32) -> String {
+pub(super) fn name_of(magic: u32) -> String {
     match NAMES.iter().find(|(known, _)| *known == magic) {
         Some((_, name)) => (*name).to_owned(),
         None => format!("0x{magic:x}"),

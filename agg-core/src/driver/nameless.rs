@@ -20,10 +20,10 @@ pub(crate) fn create(directory: &Path, len: u64, spare: u64) -> io::Result<Owned
     let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;
     // SAFETY: the descriptor is new, and nobody else's.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
-    if IN_MEMORY.contains(&&*facts::of_descriptor(fd).file_system) {
+    let room = os::fstatfs(fd)?;
+    if IN_MEMORY.contains(&&*facts::name_of(room.f_type as u32)) {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    let room = os::fstatfs(fd)?;
     let free = room.f_bavail.saturating_mul(u64::try_from(room.f_bsize).unwrap_or(0));
     if free < len.saturating_add(spare) {
         return Err(io::ErrorKind::StorageFull.into());

@@ -68,17 +68,17 @@ impl File {
             map = self.map();
         }
         let [first, second] = rounds;
-        match self.write_together(first, map.as_deref()).await {
-            (Err(error), true) if is_no_room(&error) => {
-                // The files may have taken it. A rank without memory for what is in them takes part all the same.
-                self.waiting().map_or(Ok(false), |mut waiting| waiting.pending.recall()).ok();
-                self.write_together(second, map.as_deref()).await.0
-            }
-            (result, _) => result,
+        let (result, may_have_taken_room) = self.write_together(first, map.as_deref()).await;
+        if !may_have_taken_room {
+            return result;
         }
+        // A rank without memory for what is in its files takes part all the same.
+        self.waiting().map_or(Ok(false), |mut waiting| waiting.pending.recall()).ok();
+        self.write_together(second, map.as_deref()).await.0
     }
 
-    /// The same once; and whether bytes of any rank waited in files.
+    /// The same once; and whether files in which bytes wait may have taken the room that it did not find. All ranks find
+    /// the same, whatever this one has to write by itself afterwards.
     async fn write_together(&self, round: Round, map: Option<&dyn Map>) -> (Result<()>, bool) {
         let Round { order, tags, last } = round;
         let mut spills = false;
@@ -107,7 +107,8 @@ impl File {
             (result, _) => result,
         };
         drop(writes);
-        (flight.land(result), spills)
+        let may_have_taken_room = spills && result.as_ref().is_err_and(is_no_room);
+        (flight.land(result), may_have_taken_room)
     }
 }
 

@@ -209,7 +209,7 @@ fn sizes_and_atomic_mode_come_after_what_was_written_before() {
 }
 
 /// Begins a collective read, for which what waits must be flushed; other ranks are not there yet.
-fn begin_reading(rank: &Rank, buffer: &mut [u8]) -> BoxFuture<'static, Outcome> {
+pub(super) fn begin_reading(rank: &Rank, buffer: &mut [u8]) -> BoxFuture<'static, Outcome> {
     let mut reading = rank.start(Direction::Read, Position::Explicit(0), true, buffer);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(reading.as_mut().poll(&mut context).is_pending());

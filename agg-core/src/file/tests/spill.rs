@@ -1,5 +1,6 @@
 //! Bytes that wait in files when memory has no more room for them.
 
+use super::later::begin_reading;
 use super::*;
 use crate::driver::fault::arrange;
 use crate::report::Totals;
@@ -157,6 +158,43 @@ fn a_rank_alone_that_finds_no_room_does_so_too() {
         rank.wait(rank.file.clone().close()).expect("it closes");
     });
     assert_eq!(scratch.bytes(), expected(20));
+}
+
+#[test]
+fn a_rank_that_alone_has_no_room_after_a_flush_does_not_try_again_without_the_others() {
+    for number in 1..=8 {
+        let scratch = Scratch::new();
+        let plan = format!("op=write,rank=0,nth={number},errno=ENOSPC");
+        let _plan = arrange(&scratch.name(), &plan).expect("a plan");
+        let name = format!("testfs:{}", scratch.name());
+        let late = Arc::new(std::sync::Barrier::new(2));
+        ranks(2, move |transport| {
+            let rank = open(&transport, &name, "1M");
+            (0..5).for_each(|part| {
+                let place = Position::Explicit(3000 * rank.number as i64 + 600 * part);
+                assert_eq!(moved(rank.write(place, &[1; 600])), 600);
+            });
+            let mut buffer = vec![0; 6000];
+            let reading = if rank.number == 0 {
+                let reading = begin_reading(&rank, &mut buffer);
+                rank.write(Position::Explicit(50), &[9; 10]);
+                // Writes both by itself, if it can; the newer bytes once more when the flush is over.
+                rank.read(Position::Explicit(49), 12);
+                late.wait();
+                reading
+            } else {
+                late.wait();
+                rank.start(Direction::Read, Position::Explicit(0), true, &mut buffer)
+            };
+            let _ = rank.wait(reading);
+            // There is room again, at the latest when the rank has had its error.
+            (0..3).for_each(|_| drop(rank.wait(rank.file.sync())));
+            rank.wait(rank.file.sync()).expect("there is room");
+            rank.wait(rank.file.clone().close()).expect("it closes");
+        });
+        let wanted = [&[1; 50][..], &[9; 10], &[1; 5940]].concat();
+        assert_eq!(scratch.bytes(), wanted, "request {number} fails");
+    }
 }
 
 #[test]
