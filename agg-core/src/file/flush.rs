@@ -87,7 +87,7 @@ impl File {
         let kept = [&flight.claims, &*flight.pending];
         let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
             spills = settled.spills;
-            let (again, without) = (&settled.contested, &settled.lost);
+            let (again, without) = (&settled.contested, &settled.lost?);
             let choice = Choice { again, without, ..Choice::default() };
             flight.pending.as_two_writes(self.last_bytes(), &choice)
         });

@@ -27,12 +27,12 @@ const UNKNOWN: u8 = 0;
 const SHARE: u64 = 1 << 20;
 
 /// What came of it; ranges in order, apart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Settled {
     /// Where several ranks wrote: what each has last is written, even if it is in the file already.
     pub(super) contested: Vec<Extent>,
-    /// What another rank has written later.
-    pub(super) lost: Vec<Extent>,
+    /// What another rank has written later; an error if that could not be found out.
+    pub(super) lost: Result<Vec<Extent>>,
     /// Whether bytes of any rank wait in files.
     pub(super) spills: bool,
 }
@@ -59,13 +59,13 @@ pub(super) async fn settle(
     let all = Spans::from_bytes(&all).ok_or_else(damaged)?;
     let (contested, spills) = (all.contested(), all.are_in_files());
     if contested.is_empty() {
-        return Ok(Settled { spills, ..Settled::default() });
+        return Ok(Settled { contested, lost: Ok(Vec::new()), spills });
     }
     let (parts, count) = parts(&contested, transport.size());
     let newest = kept.iter().flat_map(|kept| kept.newest_moments());
     let written = Written::by_part(newest, &parts, count);
     let contest = gather(transport, tags, &written).await;
-    let lost = return_lost(transport, tags, contest, count).await?;
+    let lost = return_lost(transport, tags, contest, count).await;
     Ok(Settled { contested, lost, spills })
 }
 
@@ -216,6 +216,7 @@ mod tests {
                     if rank != 2 {
                         return settle(&*transport, &tags, [&Pending::default(), &kept])
                             .await
+                            .and_then(|settled| settled.lost)
                             .map(drop);
                     }
                     let told = Spans::of(2, kept.moments()).to_bytes();

@@ -2,6 +2,7 @@
 
 use crate::driver::guard::guarded;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -13,8 +14,19 @@ pub(super) struct Part {
     len: usize,
     used: usize,
     /// Of what has been filled, if it is in a file: a page that could not be stored comes back with other bytes.
-    checksum: Option<u32>,
+    checksums: Option<Vec<Stretch>>,
 }
+
+/// Bytes of a part with a checksum of their own, so that few are looked at for few.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: usize,
+    end: usize,
+    checksum: u32,
+}
+
+/// Bytes of a stretch that takes in no more.
+const STRETCH: usize = 256 << 10;
 
 // SAFETY: the memory belongs to the value alone.
 unsafe impl Send for Part {}
@@ -35,10 +47,10 @@ impl Part {
 
     /// A part that is the first `len` bytes of a file, which ends with the part if it has no name.
     pub(super) fn in_file(file: &OwnedFd, len: usize) -> io::Result<Self> {
-        Self::map(len, libc::MAP_SHARED, file.as_raw_fd(), Some(0))
+        Self::map(len, libc::MAP_SHARED, file.as_raw_fd(), Some(Vec::new()))
     }
 
-    fn map(len: usize, flags: i32, fd: i32, checksum: Option<u32>) -> io::Result<Self> {
+    fn map(len: usize, flags: i32, fd: i32, checksums: Option<Vec<Stretch>>) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
@@ -46,7 +58,7 @@ impl Part {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, len, used: 0, checksum })
+        Ok(Self { start, len, used: 0, checksums })
     }
 
     /// Tells the kernel something about the memory; what it answers does not matter.
@@ -57,7 +69,7 @@ impl Part {
 
     /// Whether the bytes are in a file.
     pub(super) fn is_in_file(&self) -> bool {
-        self.checksum.is_some()
+        self.checksums.is_some()
     }
 
     /// Nobody looks at the bytes for a while: those of a file are not counted as memory of this process until then.
@@ -67,13 +79,18 @@ impl Part {
         }
     }
 
-    /// Whether the bytes are those that were put in.
-    pub(super) fn is_sound(&self) -> bool {
-        self.checksum.is_none_or(|checksum| {
-            let mut found = None;
-            let sum = || found = Some(crc32c::crc32c(self.filled()));
-            guarded(self.range(), sum) && found == Some(checksum)
-        })
+    /// Whether the bytes at `places` are those that were put in.
+    pub(super) fn is_sound(&self, places: Range<usize>) -> bool {
+        let Some(stretches) = &self.checksums else { return true };
+        let first = stretches.partition_point(|stretch| stretch.end <= places.start);
+        let near = stretches[first..].iter().take_while(|stretch| stretch.start < places.end);
+        let mut are_equal = true;
+        let compare = || are_equal = near.copied().all(|stretch| self.has(stretch));
+        guarded(self.range(), compare) && are_equal
+    }
+
+    fn has(&self, Stretch { start, end, checksum }: Stretch) -> bool {
+        crc32c::crc32c(&self.filled()[start..end]) == checksum
     }
 
     /// Puts the bytes into another part, which has room for them; whether they are those that were put in.
@@ -82,7 +99,7 @@ impl Part {
         let mut copy =
             || copied = other.fill(self.used, |room| room.copy_from_slice(self.filled()));
         let is_whole = guarded(self.range(), &mut copy);
-        is_whole && copied && self.checksum.is_none_or(|sum| sum == crc32c::crc32c(other.filled()))
+        is_whole && copied && self.checksums.iter().flatten().all(|stretch| other.has(*stretch))
     }
 
     /// What has been put in.
@@ -92,7 +109,7 @@ impl Part {
     }
 
     /// The addresses of all pages.
-    fn range(&self) -> std::ops::Range<usize> {
+    fn range(&self) -> Range<usize> {
         let start = self.start.as_ptr().expose_provenance();
         start..start + self.len
     }
@@ -121,18 +138,24 @@ impl Part {
             let place = self.start.as_ptr().add(self.used);
             std::slice::from_raw_parts_mut(place, len)
         };
-        if let Some(before) = self.checksum {
-            let mut checksum = before;
-            let put = || {
-                with(room);
-                checksum = crc32c::crc32c_append(before, room);
-            };
-            if !guarded(self.range(), put) {
-                return false;
+        let (range, used) = (self.range(), self.used);
+        match &mut self.checksums {
+            None => with(room),
+            Some(stretches) => {
+                let goes_on = |last: &&Stretch| last.end - last.start < STRETCH;
+                let last = stretches.last().filter(goes_on).copied();
+                let mut stretch = last.unwrap_or(Stretch { start: used, end: used, checksum: 0 });
+                let put = || {
+                    with(&mut *room);
+                    stretch.checksum = crc32c::crc32c_append(stretch.checksum, room);
+                };
+                if !guarded(range, put) {
+                    return false;
+                }
+                stretch.end += len;
+                stretches.truncate(stretches.len() - usize::from(last.is_some()));
+                stretches.push(stretch);
             }
-            self.checksum = Some(checksum);
-        } else {
-            with(room);
         }
         self.used += len;
         true

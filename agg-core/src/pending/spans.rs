@@ -367,6 +367,19 @@ mod tests {
     }
 
     #[test]
+    fn whether_bytes_wait_in_files_is_told_by_any_rank_and_kept_where_spans_are_many() {
+        let one = |spills| Spans::of(1, [].into_iter()).in_files(spills);
+        let told = |spans: Spans| Spans::from_bytes(&spans.to_bytes()).expect("a message");
+        for (left, right) in [(false, true), (true, false), (true, true), (false, false)] {
+            let all = told(told(one(left)).and(told(one(right))));
+            assert_eq!(all.are_in_files(), left || right);
+            let everywhere = Spans { is_everywhere: true, ..Spans::default() };
+            let all = told(everywhere.and(all));
+            assert_eq!((all.are_in_files(), all.is_everywhere), (left || right, true));
+        }
+    }
+
+    #[test]
     fn damaged_messages_are_none() {
         let bytes = spans(&vec![vec![(0, 10, 3)], vec![(9, 10, 4)]]).to_bytes();
         assert!((1..bytes.len()).all(|len| {

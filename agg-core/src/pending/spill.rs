@@ -150,6 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_needed_is_looked_at() {
+        let (mut pending, file) = waiting();
+        (0..8).for_each(|k| add(&mut pending, 10_000_000 * k, &vec![k as u8; 200_000]));
+        assert_eq!(file.write_at(&[99], 800_000).unwrap(), 1);
+        let hit = crate::Extent::new(30_000_000, 200_000);
+        let missed = [crate::Extent::new(0, 30_000_000), crate::Extent::new(60_000_000, 1 << 30)];
+        let only = |without: &[crate::Extent]| {
+            let choice = crate::pending::Choice { without, ..Default::default() };
+            pending.as_two_writes(crate::Extent::default(), &choice).is_ok()
+        };
+        assert!(!only(&missed), "{hit:?} and its neighbours share a stretch");
+        assert!(only(&[crate::Extent::new(10_000_000, 1 << 30)]), "the first ones are sound");
+        assert!(only(&[crate::Extent::new(0, 70_000_000)]), "the last one is sound");
+    }
+
+    #[test]
     fn bytes_that_come_back_from_a_file_are_the_same_and_the_file_is_gone() {
         let (mut pending, _file) = waiting();
         assert!(pending.recall().unwrap());

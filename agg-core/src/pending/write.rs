@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
 use crate::memory::Memory;
 use crate::view::{Representation, View};
+use std::ops::Range;
 
 /// Which of the bytes that are kept shall be written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,10 +86,15 @@ impl Pending {
             return Ok(());
         }
         let addresses = self.addresses();
-        let mut needed = vec![false; addresses.len()];
-        runs.iter().for_each(|run| needed[part_of(&addresses, run.position)] = true);
-        let is_sound = |(part, needed): (&Part, &bool)| !needed || part.is_sound();
-        if self.parts.iter().zip(&needed).all(is_sound) { Ok(()) } else { Err(lost()) }
+        let mut needed = vec![usize::MAX..0; addresses.len()];
+        for run in runs {
+            let part = part_of(&addresses, run.position);
+            let (first, places) = (addresses[part].0, &mut needed[part]);
+            places.start = places.start.min((run.position - first) as usize);
+            places.end = places.end.max((run.end() - first) as usize);
+        }
+        let is_sound = |(part, places): (&Part, Range<usize>)| part.is_sound(places);
+        if self.parts.iter().zip(needed).all(is_sound) { Ok(()) } else { Err(lost()) }
     }
 
     /// The position and the address of the first byte of each part.
