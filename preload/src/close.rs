@@ -17,13 +17,13 @@ pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
     const NAME: &str = "MPI_File_close";
     if fh.is_null() {
         let text = "the address of the file handle is null";
-        return errors::raise(&Error::new(ErrorClass::Arg, text).with_operation(NAME));
+        return errors::on_no_file(&Error::new(ErrorClass::Arg, text).with_operation(NAME)).left;
     }
     // SAFETY: the caller passes the address of a handle.
     match access(unsafe { *fh }, NAME) {
         // SAFETY: the caller's argument, passed on.
         Access::Foreign => unsafe { forward::MPI_File_close(fh) },
-        Access::Invalid => errors::invalid_handle(NAME),
+        Access::Invalid => errors::invalid_handle(NAME).left,
         Access::Ours(call) => {
             requests::drain(&call.file);
             let closed = progress::wait(call.file.engine.clone().close());

@@ -64,7 +64,12 @@ pub fn call(function: usize, mut fh: FileHandle, code: &mut c_int) {
     unsafe {
         match invoke() {
             Some(Invoke::OpenMpi(call)) => call(&raw mut fh, code, std::ptr::null(), function),
-            Some(Invoke::Mpich(call)) => call(FILE, &raw mut fh, code, function),
+            Some(Invoke::Mpich(call)) => {
+                call(FILE, &raw mut fh, code, function);
+                // Their functions call the handler again for every code that is not 0, so the C
+                // functions return 0 after a handler of theirs.
+                *code = 0;
+            }
             None => {}
         }
     }

@@ -4,7 +4,7 @@
 //! it is created. An object that the program frees while a file of ours still uses it is kept
 //! until the last such file is closed.
 
-use crate::abi::{Abi, Kind};
+use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
@@ -176,7 +176,7 @@ pub unsafe fn set(abi: &Abi, fh: FileHandle, errhandler: usize) -> c_int {
             Found::Foreign => unsafe {
                 return forward::MPI_File_set_errhandler(fh, Handle::from(errhandler));
             },
-            Found::Closed => return errors::invalid_handle(NAME),
+            Found::Closed => return errors::invalid_handle(NAME).left,
             Found::Open(file) => Some(file),
         }
     };
@@ -191,8 +191,8 @@ pub unsafe fn set(abi: &Abi, fh: FileHandle, errhandler: usize) -> c_int {
             drop(old);
             0
         }
-        (Err(error), Some(file)) => errors::raise_on_file(&file, error.with_operation(NAME)),
-        (Err(error), None) => errors::raise(&error.with_operation(NAME)),
+        (Err(error), Some(file)) => errors::on_file(&file, error.with_operation(NAME)).left,
+        (Err(error), None) => errors::on_no_file(&error.with_operation(NAME)).left,
     }
 }
 
@@ -212,7 +212,7 @@ fn in_force(
     }
     match handles::find(fh) {
         Found::Foreign => None,
-        Found::Closed => Some(Err(errors::invalid_handle(function))),
+        Found::Closed => Some(Err(errors::invalid_handle(function).answer())),
         Found::Open(file) => Some(Ok(lock(&file.errhandler).clone())),
     }
 }
@@ -307,26 +307,28 @@ pub unsafe fn free(abi: &Abi, errhandler: Opaque) -> c_int {
     unsafe { forward::MPI_Errhandler_free(errhandler) }
 }
 
-/// Whether the bindings that made the handler call it themselves, by `MPI_File_call_errhandler`,
-/// for every code that a call returns: those of MPICH for C++ do.
-pub fn is_called_by_bindings(abi: &Abi, handler: &Attached) -> bool {
-    let of_bindings =
-        matches!(handler, Attached::User(reference) if reference.language == Language::Cxx);
-    of_bindings && abi.kind == Kind::Mpich
-}
-
 /// Calls `handler` for the error `code` of the file `fh`, whose ranks are those of `comm` (null if
-/// there is no file). No lock is held: the handler may call MPI.
-pub fn invoke(abi: &Abi, handler: &Attached, fh: FileHandle, comm: usize, code: c_int, text: &str) {
+/// there is no file), and returns what it left of the code. No lock is held: the handler may call
+/// MPI.
+pub fn invoke(
+    abi: &Abi,
+    handler: &Attached,
+    fh: FileHandle,
+    comm: usize,
+    code: c_int,
+    text: &str,
+) -> c_int {
     match handler {
         Attached::Return | Attached::Throw => {}
         Attached::Fatal => abort(abi, None, comm, code, text),
         Attached::Abort => abort(abi, Some(comm), comm, code, text),
-        Attached::User(reference) => call_user(abi, reference, fh, code),
+        Attached::User(reference) => return call_user(abi, reference, fh, code),
     }
+    code
 }
 
-fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) {
+/// Calls a function of the program; what it left of `code`.
+fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) -> c_int {
     match reference.language {
         Language::C => {
             let mut fh = fh;
@@ -348,6 +350,7 @@ fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) 
             }
         }
     }
+    code
 }
 
 /// Ends the job: the processes of `only`, or all that are connected.

@@ -5,7 +5,6 @@
 //! gives way to a new one.
 
 use crate::abi::{self, Abi, Constants};
-use crate::entry::FileHandle;
 use crate::handles::OpenFile;
 use crate::{active, errhandler, mpi};
 use agg_core::log::{self, Level};
@@ -26,32 +25,59 @@ struct Code {
     text: String,
 }
 
-/// Reports `error` to the error handler of `file`; the code that the caller returns.
-pub fn raise_on_file(file: &OpenFile, error: Error) -> c_int {
-    let Some(abi) = active::abi() else { return 1 };
+/// An error that its handler has heard of.
+#[derive(Clone, Copy, Debug)]
+pub struct Raised {
+    code: c_int,
+    /// The code as the handler left it. Open MPI too returns this from `MPI_File_close` and
+    /// `MPI_File_set_errhandler`, when their arguments are wrong.
+    pub left: c_int,
+}
+
+impl Raised {
+    /// What the call returns: in MPICH what the handler left, in Open MPI the error, whatever the
+    /// handler did with it.
+    pub fn answer(self) -> c_int {
+        let left = active::abi().is_some_and(Abi::errors_are_what_handlers_leave);
+        if left { self.left } else { self.code }
+    }
+}
+
+/// Reports `error` to the error handler of `file`.
+pub fn on_file(file: &OpenFile, error: Error) -> Raised {
+    let Some(abi) = active::abi() else { return Raised { code: 1, left: 1 } };
     let error = error.with_path(&file.path);
     let code = code_of(abi, &error);
     let handler = file.errhandler.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    if !errhandler::is_called_by_bindings(abi, &handler) {
-        errhandler::invoke(abi, &handler, file.handle, file.comm, code, &error.to_string());
-    }
-    code
+    let text = error.to_string();
+    let left = errhandler::invoke(abi, &handler, file.handle, file.comm, code, &text);
+    Raised { code, left }
 }
 
 /// Reports `error` to the handler of `MPI_FILE_NULL`, as opens and wrong handles do.
-pub fn raise(error: &Error) -> c_int {
-    let Some(abi) = active::abi() else { return 1 };
+pub fn on_no_file(error: &Error) -> Raised {
+    let Some(abi) = active::abi() else { return Raised { code: 1, left: 1 } };
     let code = code_of(abi, error);
     let handler = errhandler::default_handler();
-    let null: FileHandle = abi.handles.file_null;
-    errhandler::invoke(abi, &handler, null, abi.handles.comm_null, code, &error.to_string());
-    code
+    let (null, nobody) = (abi.handles.file_null, abi.handles.comm_null);
+    let left = errhandler::invoke(abi, &handler, null, nobody, code, &error.to_string());
+    Raised { code, left }
+}
+
+/// Reports `error` to the error handler of `file`; the code that the caller returns.
+pub fn raise_on_file(file: &OpenFile, error: Error) -> c_int {
+    on_file(file, error).answer()
+}
+
+/// Reports `error` to the handler of `MPI_FILE_NULL`; the code that the caller returns.
+pub fn raise(error: &Error) -> c_int {
+    on_no_file(error).answer()
 }
 
 /// Reports that `function` was called with a handle that is null or closed.
-pub fn invalid_handle(function: &str) -> c_int {
+pub fn invalid_handle(function: &str) -> Raised {
     let text = "the file handle is MPI_FILE_NULL or has been closed";
-    raise(&Error::new(ErrorClass::File, text).with_operation(function))
+    on_no_file(&Error::new(ErrorClass::File, text).with_operation(function))
 }
 
 /// Reports that a count does not fit the only function that the real library has.

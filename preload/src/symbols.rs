@@ -76,7 +76,7 @@ macro_rules! row {
                 match access(fh, stringify!($name)) {
                     // SAFETY: the caller's arguments, passed on.
                     Access::Foreign => unsafe { forward::$name(fh $(, $arg)*) },
-                    Access::Invalid => errors::invalid_handle(stringify!($name)),
+                    Access::Invalid => errors::invalid_handle(stringify!($name)).answer(),
                     Access::Ours($target) => {
                         let _errno = KeepErrno::new();
                         posix::before_mpi(stringify!($name));

@@ -1,6 +1,7 @@
 //! Files as MPI objects: handles, error handlers, the life of the process; in C and in Fortran.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile, installed, library};
+use aggio_tests::{Directory, Family, Finished, Job, Mpi, Program, compile, installed, library};
+use std::collections::BTreeMap;
 
 /// Runs a program that prints `ok` when it found nothing wrong, with a file name as its argument.
 fn run(
@@ -52,6 +53,46 @@ fn a_handler_written_with_mpif_h_gets_the_fortran_handle() {
 #[test]
 fn a_handler_written_with_mpi_f08_gets_the_fortran_handle() {
     passes("errhandler_f08.f90");
+}
+
+/// What a call returned whose handler changed the code, by the text of the call.
+fn answers(finished: &Finished) -> BTreeMap<String, String> {
+    let lines = finished.stdout.lines().filter_map(|line| line.rsplit_once(": "));
+    lines.map(|(call, answer)| (call.to_owned(), answer.to_owned())).collect()
+}
+
+#[test]
+fn a_handler_that_changes_the_code_has_the_effect_that_it_has_natively() {
+    for (mpi, leaving) in installed().iter().flat_map(|mpi| [(mpi, "success"), (mpi, "other")]) {
+        let directory = Directory::new();
+        let job = Job::new(&compile("swallowed.c", mpi)).argument(directory.path().join("file"));
+        let native = job.argument(leaving).argument("native").run();
+        let Some(finished) = run("swallowed.c", mpi, 2, &[leaving], &[]) else { return };
+        let (native, ours) = (answers(&native), answers(&finished));
+        assert!(native.len() >= 16, "{}: {native:?}", mpi.name);
+        for (call, answer) in native {
+            assert_eq!(ours.get(&call), Some(&answer), "{}: {call}", mpi.name);
+        }
+        let of_close_and_handlers = ["MPI_File_close(", "MPI_File_set_errhandler("];
+        for (call, answer) in &ours {
+            let left = mpi.family == Family::Mpich
+                || of_close_and_handlers.iter().any(|name| call.starts_with(name));
+            let expected = if left { "left, 1 called" } else { "kept, 1 called" };
+            assert_eq!(answer, expected, "{}: {call}", mpi.name);
+        }
+        assert!(finished.succeeded() && ours.len() >= 26, "{}", finished.report());
+    }
+}
+
+#[test]
+fn a_fortran_handler_that_forgives_has_the_effect_of_one_in_c() {
+    for mpi in installed() {
+        let Some(finished) = run("swallowed.f90", &mpi, 2, &[], &[]) else { return };
+        let word = if mpi.family == Family::Mpich { "left" } else { "kept" };
+        let expected = format!("MPI_File_open: {word}, 1 called\nMPI_File_seek: {word}, 1 called");
+        assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        assert_eq!(finished.stdout.trim(), expected, "{}", mpi.name);
+    }
 }
 
 #[test]

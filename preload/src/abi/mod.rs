@@ -104,6 +104,16 @@ impl Abi {
         status as usize == self.constants.status_ignore as usize
     }
 
+    /// Whether a call whose error handler changed the code returns what the handler left, as MPICH's
+    /// do; Open MPI's return the error whatever the handler did with it.
+    pub fn errors_are_what_handlers_leave(&self) -> bool {
+        match self.kind {
+            Kind::OpenMpi => false,
+            Kind::Mpich => true,
+            Kind::Standard => !library_version().is_some_and(|text| text.contains("Open MPI")),
+        }
+    }
+
     /// A predefined object of Open MPI by its symbol name; `None` for other ABIs and unknown names.
     pub fn data_symbol(&self, name: &str) -> Option<usize> {
         if self.kind != Kind::OpenMpi {

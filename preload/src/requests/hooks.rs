@@ -54,7 +54,10 @@ impl Ours {
         let mut completed = 0;
         for index in indices {
             if let Some((operation, error)) = self.error_of(index) {
-                failed.push((completed, errors::raise_on_file(&operation.file, error)));
+                let error = errors::raise_on_file(&operation.file, error);
+                if error != 0 {
+                    failed.push((completed, error));
+                }
             }
             completed += 1;
         }
