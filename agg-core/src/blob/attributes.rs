@@ -164,6 +164,8 @@ impl Container {
         let dir = &self.shared.dir;
         let manifest = Manifest::load(dir)?;
         let (mut blocks, mut sealed, mut newest) = (0, true, None);
+        // Logs of the manifest that are there as a whole.
+        let mut whole = 0;
         let mut own = None;
         for name in parts(dir)? {
             let Some(stat) = dir.stat(&name)? else { continue };
@@ -173,6 +175,8 @@ impl Container {
             } else if let Some(id) = log_id(&name) {
                 let length = manifest.log(id).map(|log| log.length);
                 sealed &= length == Some(stat.st_size as u64);
+                whole +=
+                    usize::from(length.is_some_and(|all| 0 < all && all <= stat.st_size as u64));
                 newest = newest.max(Some(time(stat.st_mtime, stat.st_mtime_nsec)));
             }
         }
@@ -180,7 +184,10 @@ impl Container {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
         let owner = owner_of(dir)?;
-        let size = if sealed { manifest.size } else { size()? };
+        let damaged = whole < manifest.logs.iter().filter(|log| log.length > 0).count();
+        // What is damaged has the size that it had: it can be seen and removed, and is not read.
+        let size = if sealed || damaged { manifest.size } else { size()? };
+        sealed &= !damaged;
         let (atime, mtime) =
             (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
         Ok(Attributes {

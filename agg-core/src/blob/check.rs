@@ -1,5 +1,6 @@
 //! Checking a container, and bringing it back into order.
 
+use super::complete;
 use super::descriptors::Descriptors;
 use super::dir::{Dir, MANIFEST, ORDER, log_name};
 use super::examine::{Examined, examine};
@@ -126,6 +127,12 @@ fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
     for id in dir.logs()? {
         let sealed = manifest.as_ref().and_then(|manifest| manifest.log(id)).copied();
         logs.push(examine(dir, id, sealed, how.data, live, &mut findings)?);
+    }
+    if manifest.is_none() {
+        for log in complete::lost_by_indexes(dir, &logs)? {
+            let words = format!("an index tells of {} bytes of it that are not there", log.length);
+            findings.add(Severity::Damaged, &log_name(log.id), None, words);
+        }
     }
     if let Some(manifest) = &manifest {
         missing_logs(manifest, &logs, &mut findings);

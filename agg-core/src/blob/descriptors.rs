@@ -1,10 +1,13 @@
 //! Descriptors of logs that are being read: opened when needed, and no more of them than a part of
 //! what the process may have.
 
+use super::damaged;
 use super::dir::{Dir, log_name};
+use super::frame::{self, HEADER};
 use crate::Result;
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Logs that stay open at most, whatever the limit.
@@ -47,6 +50,7 @@ impl Descriptors {
             }
             other => other?,
         };
+        owned(&file, dir, id)?;
         let file = Arc::new(file);
         self.shrink_to(self.most - 1);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,6 +60,7 @@ impl Descriptors {
         Ok(file)
     }
 
+    /// The same descriptor as before, if there is one.
     fn cached(&self, id: u64) -> Option<Arc<File>> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.clock += 1;
@@ -74,4 +79,16 @@ impl Descriptors {
             }
         }
     }
+}
+
+/// Refuses a log that begins with a frame of another log.
+fn owned(file: &File, dir: &Dir, id: u64) -> Result<()> {
+    let mut header = [0; HEADER];
+    let begins = file.read_exact_at(&mut header, 0).is_ok();
+    let Some(own) = begins.then(|| frame::owner(&header)).flatten().filter(|own| *own != id) else {
+        return Ok(());
+    };
+    let path = dir.path_of(&log_name(id)).display().to_string();
+    let words = format!("the log of this name has the frames of {}", log_name(own));
+    Err(damaged(words).with_path(&path))
 }

@@ -2,18 +2,13 @@
 
 use super::check::{Findings, Severity};
 use super::dir::{Dir, log_name};
-use super::failed;
-use super::frame::{Frame, MAGIC, NO_DATA_CRC};
+use super::frame::{Frame, NO_DATA_CRC};
 use super::manifest::SealedLog;
 use super::scan::{Scan, Step};
-use super::summary;
+use super::{complete, holes, search, summary};
 use crate::{Extent, Result};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Bytes that are read at a time.
-const CHUNK: usize = 1 << 20;
 
 /// What a log has.
 #[derive(Debug)]
@@ -25,6 +20,22 @@ pub(crate) struct Examined {
     pub(crate) length: u64,
     /// Intact frames behind damaged ones.
     pub(crate) behind: Vec<Frame>,
+    /// Whether the frames that it had when it was sealed are there, as they were.
+    pub(crate) whole: bool,
+    /// Whether a frame of another log, or of another place, lies behind the last frame of this one.
+    pub(crate) foreign: bool,
+}
+
+impl Examined {
+    /// Whether nothing is missing but what a crash tore at its end.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.whole && self.behind.is_empty() && !self.foreign
+    }
+
+    /// Of a log that cannot be read at all.
+    fn unreadable(id: u64) -> Self {
+        Self { id, end: 0, length: 0, behind: Vec::new(), whole: false, foreign: false }
+    }
 }
 
 /// Looks at the log with this id.
@@ -43,18 +54,23 @@ pub(crate) fn examine(
         Err(error) if error.class() == crate::ErrorClass::Access => return Err(error),
         Err(error) => {
             findings.add(Severity::Damaged, &name, None, error.to_string());
-            return Ok(Examined { id, end: 0, length: 0, behind: Vec::new() });
+            return Ok(Examined::unreadable(id));
         }
     };
     findings.logs += 1;
     let mut scan = Scan::new(&file, &path, id, 0)?;
-    let mut log = Examined { id, end: 0, length: scan.length(), behind: Vec::new() };
+    let sealed_length = sealed.map_or(0, |sealed| sealed.length);
+    let whole = sealed_length == 0;
+    let mut log = Examined { length: scan.length(), whole, ..Examined::unreadable(id) };
     let (mut frames, mut crc) = (0_u64, 0);
     let broken = loop {
         match scan.step()? {
             Step::Frame(frame) => {
                 (frames, log.end) = (frames + 1, scan.place());
                 crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
+                if let Some(told) = sealed.filter(|told| told.length == log.end) {
+                    log.whole = complete::is_as_sealed(&told, frames, crc);
+                }
                 if data {
                     check_data(&file, &path, &name, &frame, findings)?;
                 }
@@ -65,10 +81,11 @@ pub(crate) fn examine(
     };
     (findings.frames, findings.bytes) = (findings.frames + frames, findings.bytes + log.end);
     if let Some(error) = broken {
-        log.behind = search(&file, &path, &mut scan)?;
-        let lost = sealed.is_some_and(|sealed| log.end < sealed.length);
+        log.foreign = scan.is_foreign()?;
+        log.behind = search::all(&file, &path, &mut scan)?;
+        let lost = log.end < sealed_length;
         let place = Some(log.end);
-        if log.behind.is_empty() && !lost {
+        if log.behind.is_empty() && !log.foreign && !lost {
             let severity = if live { Severity::Note } else { Severity::Repairable };
             findings.add(severity, &name, place, format!("the last frame is torn: {error}"));
         } else {
@@ -76,7 +93,7 @@ pub(crate) fn examine(
             findings.add(Severity::Damaged, &name, place, words);
         }
     }
-    compare(sealed, &log, frames, crc, live, findings);
+    compare(sealed, &log, live, findings);
     if log.end == log.length
         && let Some(told) = summary::find(&file, &path, (id, 0), log.length)?
         && (told.frames, told.crc) != (frames, crc)
@@ -88,14 +105,7 @@ pub(crate) fn examine(
 }
 
 /// Compares what was found with what the manifest says.
-fn compare(
-    sealed: Option<SealedLog>,
-    log: &Examined,
-    frames: u64,
-    crc: u32,
-    live: bool,
-    findings: &mut Findings,
-) {
+fn compare(sealed: Option<SealedLog>, log: &Examined, live: bool, findings: &mut Findings) {
     let name = log_name(log.id);
     let same = sealed.is_some_and(|sealed| sealed.length == log.length);
     match sealed {
@@ -103,19 +113,13 @@ fn compare(
             let words = format!("it has {} bytes, and had {}", log.length, sealed.length);
             findings.add(Severity::Damaged, &name, Some(log.length), words);
         }
-        Some(sealed)
-            if same && log.end == log.length && (frames, crc) != (sealed.frames, sealed.crc) =>
-        {
-            findings.add(
-                Severity::Damaged,
-                &name,
-                None,
-                "it has other frames than when it was sealed",
-            );
+        Some(sealed) if log.end >= sealed.length && !log.whole => {
+            let words = "it has other frames than when it was sealed";
+            findings.add(Severity::Damaged, &name, None, words);
         }
         _ if same && log.end == log.length => {}
         _ if live => findings.add(Severity::Note, &name, None, "it is being written"),
-        _ if log.behind.is_empty() => {
+        _ if log.is_sound() => {
             findings.add(
                 Severity::Repairable,
                 &name,
@@ -139,7 +143,7 @@ fn check_data(
         return Ok(());
     }
     let start = frame.place + frame.head_len();
-    if sum(file, path, start, frame.data_len)? == frame.data_crc {
+    if holes::sum(file, path, start, frame.data_len)? == frame.data_crc {
         return Ok(());
     }
     let first = frame
@@ -152,51 +156,4 @@ fn check_data(
     );
     findings.add(Severity::Damaged, name, Some(start), words);
     Ok(())
-}
-
-/// The checksum of bytes of a file.
-pub(crate) fn sum(file: &File, path: &Path, start: u64, len: u64) -> Result<u32> {
-    let mut buffer = vec![0; CHUNK.min(len as usize)];
-    let (mut crc, mut done) = (0, 0);
-    while done < len {
-        let n = buffer.len().min((len - done) as usize);
-        file.read_exact_at(&mut buffer[..n], start + done)
-            .map_err(|error| failed("pread", &error, path))?;
-        crc = crc32c::crc32c_append(crc, &buffer[..n]);
-        done += n as u64;
-    }
-    Ok(crc)
-}
-
-/// The intact frames behind the place where the walk stopped.
-fn search(file: &File, path: &Path, scan: &mut Scan<'_>) -> Result<Vec<Frame>> {
-    let mut found = Vec::new();
-    let mut place = scan.place() + 1;
-    while let Some(next) = magic_from(file, path, place, scan.length())? {
-        scan.seek(next);
-        place = next + 1;
-        while let Step::Frame(frame) = scan.step()? {
-            place = scan.place();
-            found.push(frame);
-        }
-    }
-    Ok(found)
-}
-
-/// The next place, from `place` on, where a frame may begin.
-fn magic_from(file: &File, path: &Path, mut place: u64, end: u64) -> Result<Option<u64>> {
-    let mut buffer = vec![0; CHUNK.min(end.saturating_sub(place) as usize)];
-    while place < end {
-        let n = buffer.len().min((end - place) as usize);
-        file.read_exact_at(&mut buffer[..n], place)
-            .map_err(|error| failed("pread", &error, path))?;
-        if let Some(at) = buffer[..n].windows(MAGIC.len()).position(|four| four == MAGIC) {
-            return Ok(Some(place + at as u64));
-        }
-        if n < buffer.len() || n < MAGIC.len() {
-            break;
-        }
-        place += (n - (MAGIC.len() - 1)) as u64;
-    }
-    Ok(None)
 }

@@ -160,6 +160,11 @@ impl Lengths {
     }
 }
 
+/// The log to which a frame belongs that begins with these bytes; `None` if none does.
+pub(crate) fn owner(header: &[u8; HEADER]) -> Option<u64> {
+    Lengths::of(header).ok().map(|_| u64_at(header, 40))
+}
+
 impl Frame {
     /// Bytes of header and runs.
     pub(crate) fn head_len(&self) -> u64 {

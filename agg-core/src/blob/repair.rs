@@ -4,15 +4,16 @@
 use super::check::Check;
 use super::dir::{Dir, MANIFEST, ORDER, log_name, random};
 use super::examine::Examined;
-use super::failed;
 use super::frame::{Frame, Kind, NO_DATA_CRC, Strip};
+use super::holes::{self, Bytes};
 use super::log::{Log, Words};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, SealedLog};
 use super::order::Order;
 use super::seal::seal;
+use super::{complete, failed};
 use crate::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
-use std::io::{Read, Seek, SeekFrom, copy};
+use std::io::copy;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 /// Repairs `dir`; returns what was done.
@@ -47,14 +48,15 @@ fn rebuild(
         Ok(manifest) => manifest,
         Err(_) => {
             keep(dir, MANIFEST)?;
-            let manifest = lost_manifest(dir)?;
+            let manifest = lost_manifest(dir, logs)?;
             manifest.store(dir)?;
             manifest
         }
     };
     let _turn = order.manifest_turn()?;
     for log in logs.iter().filter(|log| log.end < log.length) {
-        if log.behind.is_empty() || how.salvage {
+        // Only the end that a crash tore goes without a word about a loss.
+        if log.is_sound() || how.salvage {
             salvage(dir, log, done)?;
             cut(dir, log, done)?;
         }
@@ -67,23 +69,34 @@ fn rebuild(
         keep(dir, name)?;
         done.push(format!("{name}: put aside"));
     }
-    let whole = |log: &&super::manifest::SealedLog| {
-        // What a damaged log had when it was sealed stays known until its loss is accepted.
-        !how.salvage && logs.iter().all(|one| one.id != log.id || one.end < log.length)
+    let lost = |log: &&SealedLog| {
+        let holds = |one: &Examined| one.id == log.id && one.whole && one.end >= log.length;
+        log.length > 0 && !logs.iter().any(holds)
     };
-    let known: Vec<_> = manifest.logs.iter().filter(whole).copied().collect();
-    let damaged = !known.is_empty();
+    let lost: Vec<_> = manifest.logs.iter().filter(lost).copied().collect();
+    let damaged = !lost.is_empty() || !logs.iter().all(Examined::is_sound);
+    // What a damaged log had when it was sealed stays known until its loss is accepted.
+    let known = if how.salvage { Vec::new() } else { lost.clone() };
     let plain = Manifest { logs: known, index: None, ..manifest };
     plain.store(dir)?;
-    if !damaged {
+    if how.salvage {
+        done.extend(lost.iter().map(accepted));
+    }
+    if how.salvage || !damaged {
         seal(dir)?;
     }
     done.push("manifest and index: made anew from the logs".into());
     Ok(())
 }
 
+/// What a repair says of a log that was sealed and is not there as a whole any more.
+fn accepted(log: &SealedLog) -> String {
+    let name = log_name(log.id);
+    format!("{name}: bytes of the {} that it had when it was sealed are given up", log.length)
+}
+
 /// The manifest of a container that has none any more: permissions as those of the parts.
-fn lost_manifest(dir: &Dir) -> Result<Manifest> {
+fn lost_manifest(dir: &Dir, logs: &[Examined]) -> Result<Manifest> {
     let modes = dir.names()?.into_iter().filter_map(|name| dir.stat(&name).ok().flatten());
     let mode = modes.map(|stat| stat.st_mode & 0o666).reduce(|a, b| a & b).unwrap_or(0o600);
     let mut manifest = Manifest::new(mode, true)?;
@@ -91,6 +104,7 @@ fn lost_manifest(dir: &Dir) -> Result<Manifest> {
     let numbers =
         dir.names()?.into_iter().filter_map(|name| name.strip_prefix("index.")?.parse().ok());
     manifest.generation = numbers.max().unwrap_or(0_u64).saturating_add(1);
+    manifest.logs = complete::lost_by_indexes(dir, logs)?;
     Ok(manifest)
 }
 
@@ -133,12 +147,15 @@ fn data_of(file: &File, frame: &Frame) -> std::io::Result<Vec<u8>> {
 fn cut(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     let name = log_name(log.id);
     let fail = |error: std::io::Error| failed("copy", &error, &dir.path_of(&name));
-    let mut file = dir.part(&name, true)?;
+    let file = dir.part(&name, true)?;
     let backup = format!("backup.{:016x}.{name}.from-{}", random()?, log.end);
-    let mut kept = dir.new_part(&backup, 0o600)?;
-    file.seek(SeekFrom::Start(log.end)).map_err(fail)?;
-    copy(&mut (&mut file).take(log.length - log.end), &mut kept).map_err(fail)?;
-    kept.sync_all().map_err(fail)?;
+    let kept = dir.new_part(&backup, 0o600)?;
+    let len = log.length - log.end;
+    holes::each(&file, &dir.path_of(&name), (log.end, len), &mut |bytes| match bytes {
+        Bytes::Stored(at, bytes) => kept.write_all_at(bytes, at - log.end).map_err(fail),
+        Bytes::Zeros(_) => Ok(()),
+    })?;
+    kept.set_len(len).and_then(|()| kept.sync_all()).map_err(fail)?;
     file.set_len(log.end).map_err(fail)?;
     file.sync_all().map_err(fail)?;
     done.push(format!("{name}: {} bytes cut off, kept in {backup}", log.length - log.end));

@@ -47,6 +47,11 @@ impl<'a> Scan<'a> {
         Ok(Self { file, path, log, place, length, chunk, chunk_place, ahead: CHUNK })
     }
 
+    /// The id of the log.
+    pub(crate) fn log(&self) -> u64 {
+        self.log
+    }
+
     /// Where the next frame begins.
     pub(crate) fn place(&self) -> u64 {
         self.place
@@ -108,6 +113,33 @@ impl<'a> Scan<'a> {
             let own = frame.log == log && frame.place == place;
             own.then_some(frame).ok_or_else(|| damaged("the frame belongs to another place"))
         }))
+    }
+
+    /// Whether a sound header begins here, of a frame that ends behind the log's end: it is being written, or
+    /// was torn.
+    pub(crate) fn is_unfinished(&mut self) -> Result<bool> {
+        let (left, log, place) = (self.length.saturating_sub(self.place), self.log, self.place);
+        let frame = self.header_here()?.filter(|frame| frame.len() > left);
+        Ok(frame.is_some_and(|frame| (frame.log, frame.place) == (log, place)))
+    }
+
+    /// Whether an intact frame begins here that belongs to another log or to another place.
+    pub(crate) fn is_foreign(&mut self) -> Result<bool> {
+        let (log, place) = (self.log, self.place);
+        let frame = self.header_here()?;
+        Ok(frame.is_some_and(|frame| (frame.log, frame.place) != (log, place)))
+    }
+
+    /// The header that begins here, if it is intact, whatever it belongs to and wherever its data ends.
+    fn header_here(&mut self) -> Result<Option<Frame>> {
+        let left = self.length.saturating_sub(self.place);
+        if left < HEADER as u64 {
+            return Ok(None);
+        }
+        let header = self.bytes(HEADER)?.first_chunk::<HEADER>().copied();
+        let lengths = header.and_then(|header| Lengths::of(&header).ok());
+        let Some(lengths) = lengths.filter(|lengths| lengths.head <= left) else { return Ok(None) };
+        Ok(Frame::decode(self.bytes(lengths.head as usize)?).ok())
     }
 
     /// The `len` bytes at the current place; fewer if the file became shorter.

@@ -2,11 +2,9 @@
 
 use super::container::{Container, Create};
 use super::dir::random;
-use super::{damaged, failed, names};
+use super::{damaged, failed, holes, names};
 use crate::Result;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -68,7 +66,7 @@ fn fill(
     let frame = if how.frame == 0 { 4 << 20 } else { how.frame };
     let mut buffer = Vec::new();
     let mut at = 0;
-    while let Some(start) = next_data(file, from, at)?.filter(|start| *start < size) {
+    while let Some(start) = holes::next_data(file, from, at)?.filter(|start| *start < size) {
         // Frames begin at multiples of their size, so they are one run.
         at = start - start % frame;
         buffer.resize(frame.min(size - at) as usize, 0);
@@ -86,21 +84,6 @@ fn fill(
         compare(file, from, &container, size, frame)?;
     }
     Ok(container)
-}
-
-/// The first byte from `at` on that is not in a hole.
-fn next_data(file: &File, path: &Path, at: u64) -> Result<Option<u64>> {
-    // SAFETY: the descriptor is open; only its offset changes, which nobody uses.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, libc::SEEK_DATA) };
-    if found >= 0 {
-        return Ok(Some(found as u64));
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::ENXIO) => Ok(None),
-        Some(libc::EINVAL) => Ok(Some(at)),
-        _ => Err(failed("lseek", &error, path)),
-    }
 }
 
 fn compare(file: &File, from: &Path, container: &Container, size: u64, step: u64) -> Result<()> {

@@ -13,11 +13,13 @@ use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
 use super::write::Placed;
-use super::{damaged, failed};
+use super::{complete, damaged, failed, search};
 use crate::{Extent, Result};
 use std::collections::HashMap;
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// A log as far as it was scanned.
 #[derive(Clone, Copy, Debug)]
@@ -91,11 +93,6 @@ impl View {
     fn scanned(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
         let mut view = Self::empty(manifest);
         view.scan(dir, files)?;
-        let known = |id: u64| view.numbers.contains_key(&id);
-        if let Some(lost) = view.manifest.logs.iter().find(|log| log.length > 0 && !known(log.id)) {
-            let path = dir.path_of(&log_name(lost.id)).display().to_string();
-            return Err(damaged("the manifest names this log, and it is missing").with_path(&path));
-        }
         Ok(view)
     }
 
@@ -123,8 +120,15 @@ impl View {
     /// Takes in frames that were appended; says whether there were any.
     pub(crate) fn scan(&mut self, dir: &Dir, files: &Descriptors) -> Result<bool> {
         let mut changed = false;
+        let mut lengths = Vec::new();
         for id in dir.logs()? {
-            let Some(length) = dir.length_of(&log_name(id))? else { continue };
+            lengths.extend(dir.length_of(&log_name(id))?.map(|length| (id, length)));
+        }
+        complete::demand(&self.manifest, dir, |id| {
+            let at = lengths.binary_search_by_key(&id, |log| log.0).ok()?;
+            Some(lengths[at].1)
+        })?;
+        for (id, length) in lengths {
             let number = self.number_of(id);
             let state = self.logs[number as usize];
             // An unfinished frame may have been taken back, and another one that ends at the same byte.
@@ -158,12 +162,20 @@ impl View {
         let mut scan = Scan::new(&file, &path, state.id, state.scanned)?;
         let (mut frames, mut crc) = (state.frames, state.crc);
         let oldest = self.oldest();
-        let sealed = self.manifest.log(state.id).map_or(0, |sealed| sealed.length);
+        let told = self.manifest.log(state.id).copied();
+        let sealed = told.map_or(0, |sealed| sealed.length);
         loop {
             match scan.step()? {
                 Step::Frame(frame) => {
                     frames += 1;
                     crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
+                    if let Some(told) =
+                        told.filter(|_| frame.place < sealed && scan.place() >= sealed)
+                        && (scan.place() > sealed || !complete::is_as_sealed(&told, frames, crc))
+                    {
+                        let words = "it has other frames than when it was sealed";
+                        return Err(damaged(words).with_path(&path.display().to_string()));
+                    }
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
                     // Whoever had sealed pages mapped has ended.
@@ -175,7 +187,13 @@ impl View {
                 Step::End => break,
                 // A log that was complete once must be so still; in others a writer may be at work.
                 Step::Broken(error) if scan.place() < sealed => return Err(error),
-                Step::Broken(_) => break,
+                Step::Broken(error) => {
+                    let looked = (state.length, state.scanned) == (length, scan.place());
+                    if looked || !is_damaged(&file, &path, &scan)? {
+                        break;
+                    }
+                    return Err(error);
+                }
             }
         }
         if scan.place() < sealed {
@@ -339,6 +357,17 @@ impl View {
             None => Ok(piece.low),
         })
     }
+}
+
+/// Whether no frame begins where the walk stopped though there are others behind that place.
+fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<bool> {
+    let mut scan = Scan::new(file, path, stopped.log(), stopped.place())?;
+    if !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none() {
+        return Ok(false);
+    }
+    // A frame that could not be stored may have been taken back meanwhile, and others have come to its place.
+    let mut again = Scan::new(file, path, stopped.log(), stopped.place())?;
+    Ok(matches!(again.step()?, Step::Broken(_)) && !again.is_unfinished()?)
 }
 
 /// Where the pages of a frame of the kind `Mapped` lie.

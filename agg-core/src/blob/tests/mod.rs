@@ -1,5 +1,6 @@
 //! Containers against a plain vector of bytes.
 
+mod damage;
 mod full;
 mod golden;
 mod hostile;
