@@ -51,7 +51,7 @@ pub(crate) fn of_plain(stat: &Stat, id: u64) -> FileAttr {
 }
 
 /// The attributes of a container: those of an ordinary file.
-pub(crate) fn of_container(found: &Attributes, id: u64) -> FileAttr {
+pub(crate) fn of_container(found: &Attributes, links: u32, id: u64) -> FileAttr {
     FileAttr {
         ino: INodeNo(id),
         size: found.size,
@@ -62,7 +62,7 @@ pub(crate) fn of_container(found: &Attributes, id: u64) -> FileAttr {
         crtime: UNIX_EPOCH,
         kind: FileType::RegularFile,
         perm: (found.mode & 0o7777) as u16,
-        nlink: 1,
+        nlink: links,
         uid: found.uid,
         gid: found.gid,
         rdev: 0,

@@ -4,9 +4,10 @@ use crate::files::seek_in_data;
 use crate::held;
 use crate::view::TTL;
 use agg_core::Extent;
-use agg_core::blob::{Attributes, Container, Reader, Writer};
+use agg_core::blob::{Attributes, Container, MANIFEST, Permissions, Reader, Writer};
 use agg_core::log::Level;
 use parking_lot::{Mutex, RwLock};
+use rustix::fs::AtFlags;
 use std::ffi::OsString;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
@@ -31,8 +32,17 @@ pub(crate) struct Blob {
     looked: Mutex<(Instant, u64)>,
     /// Logs that were ended here: what was looked at before is old.
     changes: AtomicU64,
+    /// Mode and owner, and which manifest told them.
+    permissions: Mutex<Option<(Version, Permissions)>>,
     /// The container's path may go through this descriptor.
     _home: Option<Arc<OwnedFd>>,
+}
+
+/// Which file a manifest is: each change makes another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Version {
+    inode: u64,
+    changed: (i64, u64),
 }
 
 #[derive(Default)]
@@ -81,6 +91,7 @@ impl Blob {
             uses: Mutex::default(),
             looked: Mutex::new((Instant::now(), 0)),
             changes: AtomicU64::new(0),
+            permissions: Mutex::default(),
             _home: home,
         })
     }
@@ -96,6 +107,29 @@ impl Blob {
             Ok(self.reader.size())
         };
         self.told(self.container.attributes_with(size))
+    }
+
+    /// Mode and owner; cheap as long as nobody replaces the manifest.
+    pub(crate) fn permissions(&self) -> Result<Permissions> {
+        let stat = rustix::fs::statat(&*self.fd, MANIFEST, AtFlags::SYMLINK_NOFOLLOW)?;
+        let changed = (stat.st_ctime, stat.st_ctime_nsec);
+        let version = Version { inode: stat.st_ino, changed };
+        let known = *self.permissions.lock();
+        if let Some((_, found)) = known.filter(|(of, _)| *of == version) {
+            return Ok(found);
+        }
+        let found = self.told(self.container.permissions())?;
+        *self.permissions.lock() = Some((version, found));
+        Ok(found)
+    }
+
+    pub(crate) fn set_mode(&self, mode: u32) -> Result<()> {
+        self.told(self.container.set_mode(mode))
+    }
+
+    /// Names that lead to it: none once it was removed.
+    pub(crate) fn links(&self) -> u32 {
+        u32::from(self.uses.lock().removed.is_none())
     }
 
     pub(crate) fn container(&self) -> &Container {

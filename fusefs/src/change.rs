@@ -4,6 +4,7 @@ use crate::blob;
 use crate::files::reopen;
 use crate::handles::Open;
 use crate::held;
+use crate::names::Caller;
 use crate::tree::{Kind, Known};
 use crate::view::{Shown, View};
 use fuser::{FileHandle, TimeOrNow};
@@ -57,7 +58,7 @@ impl View {
         id: u64,
         handle: Option<FileHandle>,
         change: &Change,
-        by_root: bool,
+        caller: Caller,
     ) -> Result<Shown> {
         if !self.options.write {
             return Err(rustix::io::Errno::ROFS.into());
@@ -66,13 +67,13 @@ impl View {
         if known.kind == Kind::Set {
             return Err(rustix::io::Errno::ROFS.into());
         }
+        if change.size.is_some() {
+            self.drop_set_ids(id, &known, caller)?;
+        }
         if known.is_container() {
             self.change_container(id, &known, change)?;
         } else {
             self.change_plain(&known, handle, change)?;
-            if change.size.is_some() && !by_root {
-                drop_privileges(&known)?;
-            }
         }
         self.attributes_of(id, handle)
     }
@@ -84,11 +85,11 @@ impl View {
         if let Some(size) = change.size {
             blob.write(|log| log.set_size(size))?;
         }
-        if let Some(mode) = change.mode {
-            told(blob.container().set_mode(mode & 0o7777))?;
-        }
         if change.uid.is_some() || change.gid.is_some() {
             told(blob.container().set_owner(change.uid, change.gid))?;
+        }
+        if let Some(mode) = change.mode {
+            told(blob.container().set_mode(mode & 0o7777))?;
         }
         let (accessed, modified) = (moment(change.accessed), moment(change.modified));
         if accessed.is_some() || modified.is_some() {
@@ -131,15 +132,6 @@ impl View {
         }
         Ok(())
     }
-}
-
-/// A program without privileges cut the file: it runs with nobody's rights but its caller's from now on.
-fn drop_privileges(known: &Known) -> Result<()> {
-    let mode = rustix::fs::fstat(&*known.fd)?.st_mode;
-    if mode & 0o6000 != 0 {
-        rustix::fs::chmod(held::path(&known.fd), Mode::from_raw_mode(mode & 0o1777))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::blob::Blob;
 use crate::handles::Open;
 use crate::held;
+use crate::set_ids::SET_IDS;
 use crate::tree::{Kind, Known, Stamp};
 use crate::view::View;
 use agg_core::Extent;
@@ -82,7 +83,8 @@ impl View {
         let kept = self.tree.has_kept(id, View::stamp_of_plain(&stat));
         let access = rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE;
         let writes = access != OFlags::RDONLY;
-        let backing = self.passthrough.begin(id, writes, || register(&file));
+        let may_pass = stat.st_mode & SET_IDS == 0;
+        let backing = self.passthrough.begin(id, writes, may_pass.then_some(|| register(&file)));
         let flags = match &backing {
             None if kept => FopenFlags::FOPEN_KEEP_CACHE,
             _ => FopenFlags::empty(),
@@ -207,19 +209,6 @@ impl View {
             Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
-    }
-
-    /// A program without privileges writes: the file runs with nobody's rights but its caller's from now on.
-    pub(crate) fn drop_privileges(&self, handle: FileHandle) -> Result<()> {
-        if let Open::Plain { file, .. } = &*self.handles.get(handle)? {
-            let mode = rustix::fs::fstat(file)?.st_mode;
-            let group = if mode & 0o010 != 0 { 0o2000 } else { 0 };
-            let dropped = mode & (0o4000 | group);
-            if dropped != 0 {
-                rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o7777 & !dropped))?;
-            }
-        }
-        Ok(())
     }
 
     pub(crate) fn sync(&self, handle: FileHandle, data_only: bool) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::change::Change;
 use crate::handles::Open;
-use crate::names::{Maker, Place};
+use crate::names::{Caller, NewNode, Place};
 use crate::tree::ROOT;
 use crate::view::View;
 use fuser::*;
@@ -37,8 +37,8 @@ fn refused() -> std::io::Error {
     rustix::io::Errno::INVAL.into()
 }
 
-fn maker(request: &Request) -> Maker {
-    Maker { uid: request.uid(), gid: request.gid() }
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
 }
 
 /// Sends an answer or the error.
@@ -124,8 +124,7 @@ impl Filesystem for Adapter {
         reply: ReplyAttr,
     ) {
         let change = Change { mode, uid, gid, size, accessed, modified };
-        let by_root = request.uid() == 0;
-        answer!(reply, self.0.change(inode.0, handle, &change, by_root),
+        answer!(reply, self.0.change(inode.0, handle, &change, caller(request)),
             found => reply.attr(&found.ttl, &found.attributes));
     }
 
@@ -140,11 +139,11 @@ impl Filesystem for Adapter {
         name: &OsStr,
         mode: u32,
         _: u32,
-        _: u32,
+        device: u32,
         reply: ReplyEntry,
     ) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.make_node(place, mode, maker(request)),
+        answer!(reply, self.0.make_node(place, NewNode { mode, device }, caller(request)),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -158,7 +157,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.make_directory(place, mode, maker(request)),
+        answer!(reply, self.0.make_directory(place, mode, caller(request)),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -181,7 +180,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.make_symlink(place, target, maker(request)),
+        answer!(reply, self.0.make_symlink(place, target, caller(request)),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -217,7 +216,7 @@ impl Filesystem for Adapter {
     ) {
         let place = Place { parent: parent.0, name };
         let made =
-            self.0.create(place, mode, flags, maker(request), |file| reply.open_backing(file));
+            self.0.create(place, mode, flags, caller(request), |file| reply.open_backing(file));
         answer!(reply, made, (found, opened) => match &opened.backing {
             Some(backing) => reply.created_passthrough(
                 &found.ttl, &found.attributes, Generation(0), opened.handle, opened.flags, backing,
@@ -258,7 +257,7 @@ impl Filesystem for Adapter {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -270,10 +269,11 @@ impl Filesystem for Adapter {
     ) {
         // Pages of a mapping have their place, however the file was opened.
         let append = flags.0 & libc_append() != 0 && !how.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let mut result = self.0.write(handle, offset, data, append);
-        if result.is_ok() && how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-            result = self.0.drop_privileges(handle);
-        }
+        let dropped = match how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            true => self.0.drop_set_ids_of(handle, caller(request)),
+            false => Ok(()),
+        };
+        let result = dropped.and_then(|()| self.0.write(handle, offset, data, append));
         // A request has no more bytes than a number of 32 bits can tell.
         answer!(reply, result, () => reply.written(data.len() as u32));
     }
@@ -390,7 +390,7 @@ impl Filesystem for Adapter {
 
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -398,7 +398,9 @@ impl Filesystem for Adapter {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        answer!(reply, self.0.allocate(handle, offset, length, mode), () => reply.ok());
+        let dropped = self.0.drop_set_ids_of(handle, caller(request));
+        let result = dropped.and_then(|()| self.0.allocate(handle, offset, length, mode));
+        answer!(reply, result, () => reply.ok());
     }
 
     fn lseek(

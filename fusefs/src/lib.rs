@@ -27,6 +27,7 @@ pub mod mounts;
 mod names;
 mod passthrough;
 mod session;
+mod set_ids;
 mod sets;
 mod tree;
 mod view;

@@ -17,11 +17,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who makes a file.
+/// Bits that a new file may have before its owner is known: a set-id bit would be the rights of
+/// the user who serves the mount.
+const UNOWNED: u32 = 0o700;
+
+/// Who makes or changes a file.
 #[derive(Clone, Copy)]
-pub(crate) struct Maker {
+pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+}
+
+/// What a file is to be that is made without being opened.
+#[derive(Clone, Copy)]
+pub(crate) struct NewNode {
+    /// Kind and permission bits.
+    pub(crate) mode: u32,
+    /// The number of a device.
+    pub(crate) device: u32,
 }
 
 /// A directory and a name in it.
@@ -64,7 +77,7 @@ impl View {
     }
 
     /// Gives a new file to whom it belongs where this process may make files for others.
-    fn hand_over(&self, directory: &OwnedFd, name: &OsStr, maker: Maker) -> Result<()> {
+    fn hand_over(&self, directory: &OwnedFd, name: &OsStr, maker: Caller) -> Result<()> {
         let me = rustix::process::geteuid();
         if !me.is_root() || maker.uid == me.as_raw() {
             return Ok(());
@@ -84,8 +97,18 @@ impl View {
         Ok(rustix::fs::chownat(directory, name, owner, group, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    fn made(&self, directory: &OwnedFd, place: Place<'_>, maker: Maker) -> Result<Shown> {
+    /// Gives a new file its owner and then, as that takes set-id bits away, its permission bits.
+    fn made(
+        &self,
+        directory: &OwnedFd,
+        place: Place<'_>,
+        bits: Option<u32>,
+        maker: Caller,
+    ) -> Result<Shown> {
         self.hand_over(directory, place.name, maker)?;
+        if let Some(bits) = bits {
+            widen(directory, place.name, Mode::from_raw_mode(bits & 0o7777))?;
+        }
         self.entry(place.parent, place.name)
     }
 
@@ -95,13 +118,12 @@ impl View {
         place: Place<'_>,
         mode: u32,
         flags: i32,
-        maker: Maker,
+        maker: Caller,
         register: impl FnOnce(&File) -> Result<BackingId>,
     ) -> Result<(Shown, Opened)> {
         let directory = self.directory_of(place)?;
         if self.options.new_files == NewFiles::Container {
-            let container = self.make_container(&directory, place.name, mode)?;
-            let found = self.made(&directory, place, maker)?;
+            let (container, found) = self.make_container(&directory, place, mode, maker)?;
             let known = self.tree.get(found.id())?;
             let blob = Blob::made(known.fd, container, directory)?;
             let opened = self.open_made(found.id(), blob, flags)?;
@@ -110,64 +132,74 @@ impl View {
         // Who makes a file may write it, whatever mode it gets. The flags decide again above us.
         let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
         let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
-        let mode = Mode::from_raw_mode(mode & 0o7777);
-        let file = File::from(rustix::fs::openat(&*directory, place.name, how, mode)?);
-        // The mask of this process is narrow, so that nothing is ever wider than it should be.
-        rustix::fs::fchmod(&file, mode)?;
-        let found = self.made(&directory, place, maker)?;
+        let bits = Mode::from_raw_mode(mode & UNOWNED);
+        let file = File::from(rustix::fs::openat(&*directory, place.name, how, bits)?);
+        let found = self.made(&directory, place, Some(mode), maker)?;
         let opened = self.open_plain(found.id(), file, register)?;
         Ok((found, opened))
     }
 
-    fn make_container(&self, directory: &OwnedFd, name: &OsStr, mode: u32) -> Result<Container> {
-        let how = Create { mode: mode & 0o7777, exclusive: true, data_crc: true };
+    fn make_container(
+        &self,
+        directory: &OwnedFd,
+        place: Place<'_>,
+        mode: u32,
+        maker: Caller,
+    ) -> Result<(Container, Shown)> {
+        let how = Create { mode: mode & UNOWNED, exclusive: true, data_crc: true };
         let told = |why: agg_core::Error| blob::error(directory, &why);
-        let container = Container::create(&child(directory, name), &how).map_err(told)?;
+        let container = Container::create(&child(directory, place.name), &how).map_err(told)?;
+        self.hand_over(directory, place.name, maker)?;
         container.set_mode(mode & 0o7777).map_err(told)?;
-        Ok(container)
+        Ok((container, self.entry(place.parent, place.name)?))
     }
 
-    /// Makes a file without opening it.
-    pub(crate) fn make_node(&self, place: Place<'_>, mode: u32, maker: Maker) -> Result<Shown> {
+    /// Makes a file without opening it. Devices are for root alone, which the kernel has checked
+    /// already, and where the backing file system and the rights of this process allow them.
+    pub(crate) fn make_node(
+        &self,
+        place: Place<'_>,
+        node: NewNode,
+        maker: Caller,
+    ) -> Result<Shown> {
         use rustix::fs::FileType;
         let directory = self.directory_of(place)?;
-        let kind = FileType::from_raw_mode(mode);
-        match kind {
+        let kind = FileType::from_raw_mode(node.mode);
+        let device = match kind {
             FileType::RegularFile if self.options.new_files == NewFiles::Container => {
-                self.make_container(&directory, place.name, mode)?;
+                return self.make_container(&directory, place, node.mode, maker).map(|made| made.1);
             }
-            FileType::RegularFile | FileType::Fifo | FileType::Socket => {
-                let bits = Mode::from_raw_mode(mode & 0o7777);
-                rustix::fs::mknodat(&*directory, place.name, kind, bits, 0)?;
-                widen(&directory, place.name, bits)?;
+            FileType::RegularFile | FileType::Fifo | FileType::Socket => 0,
+            FileType::CharacterDevice | FileType::BlockDevice if maker.uid == 0 => {
+                device(node.device)
             }
             _ => return Err(refused(rustix::io::Errno::PERM)),
-        }
-        self.made(&directory, place, maker)
+        };
+        let bits = Mode::from_raw_mode(node.mode & UNOWNED);
+        rustix::fs::mknodat(&*directory, place.name, kind, bits, device)?;
+        self.made(&directory, place, Some(node.mode), maker)
     }
 
     pub(crate) fn make_directory(
         &self,
         place: Place<'_>,
         mode: u32,
-        maker: Maker,
+        maker: Caller,
     ) -> Result<Shown> {
         let directory = self.directory_of(place)?;
-        let bits = Mode::from_raw_mode(mode & 0o7777);
-        rustix::fs::mkdirat(&*directory, place.name, bits)?;
-        widen(&directory, place.name, bits)?;
-        self.made(&directory, place, maker)
+        rustix::fs::mkdirat(&*directory, place.name, Mode::from_raw_mode(mode & UNOWNED))?;
+        self.made(&directory, place, Some(mode), maker)
     }
 
     pub(crate) fn make_symlink(
         &self,
         place: Place<'_>,
         target: &Path,
-        maker: Maker,
+        maker: Caller,
     ) -> Result<Shown> {
         let directory = self.directory_of(place)?;
         rustix::fs::symlinkat(target, &*directory, place.name)?;
-        self.made(&directory, place, maker)
+        self.made(&directory, place, None, maker)
     }
 
     pub(crate) fn read_symlink(&self, id: u64) -> Result<Vec<u8>> {
@@ -305,12 +337,19 @@ fn refuse_set(seen: &Seen) -> Result<()> {
     if seen.kind == Kind::Set { Err(refused(rustix::io::Errno::PERM)) } else { Ok(()) }
 }
 
-/// Gives a file that was made under a narrow mask the mode that was asked for; what it has inherited stays.
+/// Gives a file that was made with few permission bits those that were asked for; a directory keeps
+/// the set-group-id bit that it has inherited.
 fn widen(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<()> {
     let file = open_name(directory, name)?;
-    let inherited = rustix::fs::fstat(&file)?.st_mode & 0o2000;
+    let stat = rustix::fs::fstat(&file)?;
+    let inherited = if is_directory(&stat) { stat.st_mode & 0o2000 } else { 0 };
     let mode = mode | Mode::from_raw_mode(inherited);
     Ok(rustix::fs::chmod(held::path(&file), mode)?)
+}
+
+/// The number of a device as the C library has it; the kernel tells it in 32 bits.
+fn device(told: u32) -> rustix::fs::Dev {
+    rustix::fs::makedev(told >> 8 & 0xfff, told & 0xff | told >> 12 & 0xf_ff00)
 }
 
 fn remove_data(place: &Removed) -> Result<()> {

@@ -2,10 +2,15 @@
 //!
 //! The kernel wants one backing file for all who have a file open, and no mixture: whether a file passes through is
 //! decided when nobody has it open, and holds until the last one closes it.
+//!
+//! The kernel then writes with the rights that this process had when it named the backing file, and
+//! does not tell who writes. So a file with set-id bits does not pass through, and the others are
+//! named without the right to keep such bits: one that gets them later loses them to any write.
 
 use agg_core::log::Level;
 use fuser::BackingId;
 use parking_lot::Mutex;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::collections::HashMap;
 use std::io::Result;
 use std::sync::Arc;
@@ -33,18 +38,18 @@ impl Passthrough {
         self.wanted.store(false, Ordering::Relaxed);
     }
 
-    /// A file is opened: its backing file, made by `register` if it is the first.
+    /// A file is opened: its backing file, made by `register` if it is the first and may have one.
     pub(crate) fn begin(
         &self,
         id: u64,
         writes: bool,
-        register: impl FnOnce() -> Result<BackingId>,
+        register: Option<impl FnOnce() -> Result<BackingId>>,
     ) -> Option<Arc<BackingId>> {
         let mut open = self.open.lock();
         let decision = open.entry(id).or_insert_with(|| Decision {
             opens: 0,
             writers: 0,
-            backing: self.register(register).map(Arc::new),
+            backing: register.and_then(|register| self.register(register)).map(Arc::new),
         });
         decision.opens += 1;
         decision.writers += usize::from(writes);
@@ -55,7 +60,7 @@ impl Passthrough {
         if !self.wanted.load(Ordering::Relaxed) {
             return None;
         }
-        match register() {
+        match without_keeping_set_ids(register) {
             Ok(backing) => Some(backing),
             Err(why) => {
                 let words = format!("files are read and written without passthrough: {why}");
@@ -82,4 +87,15 @@ impl Passthrough {
             }
         }
     }
+}
+
+/// Runs `register` with the rights of this thread but the one to keep set-id bits.
+fn without_keeping_set_ids<T>(register: impl FnOnce() -> Result<T>) -> Result<T> {
+    let mine = capabilities(None)?;
+    let mut fewer = mine;
+    fewer.effective.remove(CapabilitySet::FSETID);
+    set_capabilities(None, fewer)?;
+    let result = register();
+    set_capabilities(None, mine)?;
+    result
 }

@@ -43,9 +43,13 @@ impl Shown {
         Shown { attributes: attributes::of_set(set.stat(), set.file.size(), id), ttl: TTL }
     }
 
-    fn container(found: &Attributes, id: u64) -> Self {
+    fn container(found: &Attributes, links: u32, id: u64) -> Self {
         let ttl = if found.sealed { TTL } else { Duration::ZERO };
-        Shown { attributes: attributes::of_container(found, id), ttl }
+        Shown { attributes: attributes::of_container(found, links, id), ttl }
+    }
+
+    fn open_container(blob: &Blob, id: u64) -> Result<Self> {
+        Ok(Shown::container(&blob.attributes()?, blob.links(), id))
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -147,7 +151,7 @@ impl View {
             None => blob::attributes(&seen.fd)?,
         };
         let id = self.tree.remember(parent, name, &seen, found.inode >> 2 | 1 << 62);
-        Ok(Shown::container(&found, id))
+        Ok(Shown::container(&found, 1, id))
     }
 
     /// As [`View::entry`]; a listing shows also what cannot be read.
@@ -202,18 +206,17 @@ impl View {
             Kind::Set => return Ok(Shown::set(&*self.set(id, &known)?, id)),
             Kind::Container => {}
         }
-        let found = match self.open_blob(id) {
-            Some(blob) => blob.attributes()?,
-            None => blob::attributes(&known.fd)?,
-        };
-        Ok(Shown::container(&found, id))
+        match self.open_blob(id) {
+            Some(blob) => Shown::open_container(&blob, id),
+            None => Ok(Shown::container(&blob::attributes(&known.fd)?, 1, id)),
+        }
     }
 
     /// Attributes of a file of which a handle is at hand.
     pub(crate) fn attributes_of(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
         let open = handle.and_then(|handle| self.handles.get(handle).ok());
         match open.as_deref() {
-            Some(Open::Blob { blob, .. }) => Ok(Shown::container(&blob.attributes()?, id)),
+            Some(Open::Blob { blob, .. }) => Shown::open_container(blob, id),
             Some(Open::Set { set, .. }) => Ok(Shown::set(set, id)),
             Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),
             _ => self.attributes(id),

@@ -1,4 +1,6 @@
-//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a container or a set.
+//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a
+//! container or a set. The latter are told to who asks for them by name and are in no list: who
+//! copies all attributes of a file could not set them anywhere.
 
 use crate::blob;
 use crate::held;
@@ -14,22 +16,23 @@ use std::os::unix::ffi::OsStrExt;
 const OURS: &str = "user.aggio.";
 /// Names of what is told of a container.
 const OF_CONTAINER: [&str; 5] = ["kind", "generation", "sealed", "size", "directory"];
-/// Names of what is told of a set of netCDF files.
-const OF_SET: [&str; 2] = ["kind", "files"];
-/// Names of what is told of the root: who serves it, and what.
-const OF_ROOT: [&str; 3] = ["backend", "pid", "version"];
 /// The longest value or list that the system allows.
 const MOST: usize = 1 << 16;
 
 impl View {
+    /// Who serves the mount, and what.
+    fn value_of_root(&self, name: &str) -> Result<Vec<u8>> {
+        match name {
+            "backend" => Ok(self.options.backend.as_os_str().as_bytes().to_vec()),
+            "pid" => Ok(std::process::id().to_string().into_bytes()),
+            "version" => Ok(env!("CARGO_PKG_VERSION").into()),
+            _ => Err(Errno::NODATA.into()),
+        }
+    }
+
     fn own_value(&self, id: u64, known: &Known, name: &str) -> Result<Vec<u8>> {
         if id == ROOT {
-            return match name {
-                "backend" => Ok(self.options.backend.as_os_str().as_bytes().to_vec()),
-                "pid" => Ok(std::process::id().to_string().into_bytes()),
-                "version" => Ok(env!("CARGO_PKG_VERSION").into()),
-                _ => Err(Errno::NODATA.into()),
-            };
+            return self.value_of_root(name);
         }
         if known.kind == Kind::Set {
             return match name {
@@ -55,15 +58,6 @@ impl View {
         Ok(text.into_bytes())
     }
 
-    fn own_names(id: u64, known: &Known) -> &'static [&'static str] {
-        match known.kind {
-            Kind::Container => &OF_CONTAINER,
-            Kind::Set => &OF_SET,
-            Kind::Plain if id == ROOT => &OF_ROOT,
-            Kind::Plain => &[],
-        }
-    }
-
     /// The value of an attribute.
     pub(crate) fn value(&self, id: u64, name: &OsStr) -> Result<Vec<u8>> {
         let known = self.tree.get(id)?;
@@ -80,7 +74,7 @@ impl View {
         Ok(value)
     }
 
-    /// All names, each with a zero byte behind it.
+    /// All names but those of aggio, each with a zero byte behind it.
     pub(crate) fn names(&self, id: u64) -> Result<Vec<u8>> {
         let known = self.tree.get(id)?;
         let mut names = vec![0; MOST];
@@ -90,10 +84,9 @@ impl View {
             Err(error) => return Err(error.into()),
         };
         names.truncate(size);
-        for name in Self::own_names(id, &known) {
-            names.extend_from_slice(format!("{OURS}{name}\0").as_bytes());
-        }
-        Ok(names)
+        // Those of this name that a file has itself cannot be read through this view either.
+        let others = names.split_inclusive(|byte| *byte == 0);
+        Ok(others.filter(|name| !name.starts_with(OURS.as_bytes())).flatten().copied().collect())
     }
 
     /// The file whose attribute may be changed.

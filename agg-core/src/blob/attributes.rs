@@ -42,10 +42,13 @@ pub struct Attributes {
 
 /// Mode and owner of a logical file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Permissions {
-    mode: u32,
-    uid: u32,
-    gid: u32,
+pub struct Permissions {
+    /// Permission bits.
+    pub mode: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
 }
 
 impl Attributes {
@@ -99,6 +102,9 @@ impl Permissions {
     }
 }
 
+/// Set-user-id and set-group-id.
+const SET_IDS: u32 = 0o6000;
+
 fn in_groups(gid: u32) -> bool {
     // SAFETY: with size 0 the call only counts.
     let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
@@ -139,6 +145,25 @@ impl Container {
         self.attributes_with(|| Ok(Reader::new(std::sync::Arc::clone(&self.shared))?.size()))
     }
 
+    /// Mode and owner, without looking for the size.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest cannot be read.
+    pub fn permissions(&self) -> Result<Permissions> {
+        let dir = &self.shared.dir;
+        let (owner, mode) = (owner_of(dir)?, Manifest::load(dir)?.mode);
+        let (uid, gid) = (owner.uid(), owner.gid());
+        let mut trusted = is_trusted((uid, owner.mode()), uid);
+        if mode & SET_IDS != 0 {
+            for name in parts(dir)? {
+                let stat = dir.stat(&name)?;
+                trusted &= stat.is_none_or(|stat| is_trusted((stat.st_uid, stat.st_mode), uid));
+            }
+        }
+        Ok(Permissions { mode: granted(mode, trusted), uid, gid })
+    }
+
     /// # Errors
     ///
     /// `EACCES` if this process may not write to the file.
@@ -166,9 +191,12 @@ impl Container {
         let (mut blocks, mut sealed, mut newest) = (0, true, None);
         // Logs of the manifest that are there as a whole.
         let mut whole = 0;
+        let owner = owner_of(dir)?;
         let mut own = None;
+        let mut trusted = is_trusted((owner.uid(), owner.mode()), owner.uid());
         for name in parts(dir)? {
             let Some(stat) = dir.stat(&name)? else { continue };
+            trusted &= is_trusted((stat.st_uid, stat.st_mode), owner.uid());
             blocks += u64::try_from(stat.st_blocks).unwrap_or(0);
             if name == MANIFEST {
                 own = Some(stat);
@@ -183,7 +211,6 @@ impl Container {
         let Some(own) = own else {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
-        let owner = owner_of(dir)?;
         let damaged = whole < manifest.logs.iter().filter(|log| log.length > 0).count();
         // What is damaged has the size that it had: it can be seen and removed, and is not read.
         let size = if sealed || damaged { manifest.size } else { size()? };
@@ -192,7 +219,7 @@ impl Container {
             (time(own.st_atime, own.st_atime_nsec), time(own.st_mtime, own.st_mtime_nsec));
         Ok(Attributes {
             size,
-            mode: manifest.mode,
+            mode: granted(manifest.mode, trusted),
             uid: owner.uid(),
             gid: owner.gid(),
             atime,
@@ -253,7 +280,8 @@ impl Container {
             .map_err(|error| failed("fchmod", &error, dir.path()))
     }
 
-    /// Changes the owner, the group, or both, of all parts.
+    /// Changes the owner, the group, or both, of all parts. As with any file, the set-user-id bit
+    /// goes, and the set-group-id bit where the group may execute.
     ///
     /// # Errors
     ///
@@ -263,7 +291,26 @@ impl Container {
         for name in parts(dir)? {
             chown(&dir.part(&name, false)?, uid, gid, &dir.path_of(&name))?;
         }
+        // The directory comes last: only with it the new owner has what the manifest says.
+        if self.drop_set_ids()? {
+            chown(&dir.part(MANIFEST, false)?, uid, gid, &dir.path_of(MANIFEST))?;
+        }
         chown(dir.file(), uid, gid, dir.path())
+    }
+
+    /// Whether there were bits that a new owner must not find.
+    fn drop_set_ids(&self) -> Result<bool> {
+        let dir = &self.shared.dir;
+        let lost = |mode: u32| mode & if mode & 0o010 == 0 { 0o4000 } else { SET_IDS };
+        if lost(Manifest::load(dir)?.mode) == 0 {
+            return Ok(false);
+        }
+        let order = Order::open(dir, 0o600, false)?;
+        let _turn = order.manifest_turn()?;
+        let mut manifest = Manifest::load(dir)?;
+        manifest.mode &= !lost(manifest.mode);
+        manifest.generation += 1;
+        self.replace(&manifest).map(|()| true)
     }
 
     /// Sets the times of the logical file; `None` leaves one as it is.
@@ -286,6 +333,18 @@ impl Container {
         }
         Ok(())
     }
+}
+
+/// Whether a part with this owner and mode can have been made and changed by `owner` alone (and by
+/// root, who gives what he makes to the owner).
+fn is_trusted((uid, mode): (u32, u32), owner: u32) -> bool {
+    uid == owner && mode & 0o022 == 0
+}
+
+/// The mode that a manifest asks for, without the rights of an owner who may not have asked: a
+/// write by another user takes set-id bits from an ordinary file, and here nobody sees such writes.
+fn granted(mode: u32, trusted: bool) -> u32 {
+    if trusted && mode & 0o022 == 0 { mode } else { mode & !SET_IDS }
 }
 
 /// The facts of the directory, whose owner is that of the logical file: who seals a container may make a manifest of his own.

@@ -48,7 +48,7 @@ mod write;
 mod tests;
 
 pub use aside::keep_descriptors_above;
-pub use attributes::Attributes;
+pub use attributes::{Attributes, Permissions};
 pub use check::{Check, Findings, Problem, Severity, check};
 pub use container::{Container, Create, is_container};
 pub use dir::MANIFEST;
