@@ -130,6 +130,7 @@ table! {
     fn Get_elements_x(status: Opaque, datatype: usize, count: *mut i64);
     fn Grequest_start(query: Opaque, free: Opaque, cancel: Opaque, extra: Opaque, request: Opaque);
     fn Grequest_complete(request: usize);
+    fn Request_free(request: Opaque);
     fn Win_allocate(size: i64, unit: c_int, info: usize, comm: usize, base: Opaque, window: Opaque);
     fn Win_free(window: Opaque);
     fn Win_lock_all(assert: c_int, window: usize);

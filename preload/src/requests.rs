@@ -15,8 +15,9 @@ use crate::abi::Abi;
 use crate::data::{self, After, Buffer, Direction, Position};
 use crate::entry::{Opaque, Target};
 use crate::handles::OpenFile;
-use crate::{mpi, progress, split, status};
+use crate::{mpi, progress, room, split, status};
 use agg_core::driver::Outcome;
+use agg_core::log::{self, Level};
 use agg_core::workers::{self, Running};
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
@@ -52,6 +53,21 @@ pub struct Operation {
     ended: AtomicBool,
     /// No longer part of [`WORK`].
     retired: AtomicBool,
+    holder: Mutex<Holder>,
+}
+
+/// Who has an operation's request and will free it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The program, and it has not been told that the operation has ended.
+    Program,
+    /// The program has freed it meanwhile. The library does not hear of that before the operation
+    /// has ended: MPICH gives up a generalized request at once, and it must not be completed then.
+    Nobody,
+    /// The library has freed it all the same, by a way that this library does not see.
+    Library,
+    /// The program, which can learn that the operation has ended.
+    Informed,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,6 +124,7 @@ pub unsafe fn start(
         error: Mutex::new(None),
         ended: AtomicBool::new(false),
         retired: AtomicBool::new(false),
+        holder: Mutex::new(Holder::Program),
     });
     let ended = operation.poll();
     if alone
@@ -183,8 +200,42 @@ impl Operation {
         if !watched || locked(&self.error).is_none() {
             self.retire();
         }
-        // SAFETY: the request was started and is completed once.
-        let _ = mpi::check(unsafe { mpi::Grequest_complete(handle) });
+        let mut holder = locked(&self.holder);
+        if *holder != Holder::Library {
+            // SAFETY: the request was started and is completed once.
+            let _ = mpi::check(unsafe { mpi::Grequest_complete(handle) });
+        }
+        let held = std::mem::replace(&mut *holder, Holder::Informed);
+        drop(holder);
+        if held == Holder::Nobody {
+            // SAFETY: the program has left this to us; the request is complete.
+            let free = |place| mpi::check(unsafe { mpi::Request_free(place) });
+            let _ = room::with_handle(self.abi, handle, free);
+        }
+        if held != Holder::Program {
+            self.tell_error();
+        }
+    }
+
+    /// Takes the request from the program, which does not want to hear of it any more; false if
+    /// the library knows that the operation has ended.
+    fn let_go(&self) -> bool {
+        let mut holder = locked(&self.holder);
+        if *holder != Holder::Program {
+            return false;
+        }
+        *holder = Holder::Nobody;
+        drop(holder);
+        forget(self.request.load(Ordering::Acquire), self);
+        true
+    }
+
+    /// Says what went wrong where no call can return it.
+    fn tell_error(&self) {
+        if let Some(error) = locked(&self.error).take() {
+            let error = error.with_path(&self.file.path);
+            log::write(Level::Error, format_args!("after MPI_Request_free: {error}"));
+        }
     }
 
     /// Makes hooks forget the operation.
@@ -192,11 +243,7 @@ impl Operation {
         if self.retired.swap(true, Ordering::AcqRel) {
             return;
         }
-        let mut by_request = locked(&BY_REQUEST);
-        let handle = self.request.load(Ordering::Acquire);
-        if by_request.get(&handle).is_some_and(|known| std::ptr::eq(&raw const **known, self)) {
-            by_request.remove(&handle);
-        }
+        forget(self.request.load(Ordering::Acquire), self);
         less_work();
     }
 
@@ -213,6 +260,14 @@ impl Operation {
 /// The operation behind a request, if it is pending or holds an error.
 fn find(handle: usize) -> Option<Arc<Operation>> {
     locked(&BY_REQUEST).get(&handle).cloned()
+}
+
+/// Forgets that the request `handle` stands for `operation`; another one may have the same handle.
+fn forget(handle: usize, operation: &Operation) {
+    let mut by_request = locked(&BY_REQUEST);
+    if by_request.get(&handle).is_some_and(|known| std::ptr::eq(&raw const **known, operation)) {
+        by_request.remove(&handle);
+    }
 }
 
 /// Lets every pending operation proceed as far as it can without waiting.
@@ -293,11 +348,18 @@ unsafe extern "C" fn query(state: Opaque, status: Opaque) -> c_int {
     0
 }
 
-/// The free callback: the request is complete and nobody holds it any more.
+/// The free callback: the request is complete and nobody holds it any more; or the program has freed
+/// it early in a way that no hook saw, and the operation goes on.
 unsafe extern "C" fn free(state: Opaque) -> c_int {
     // SAFETY: `publish` gave one reference away, and this is called once.
     let operation = unsafe { Arc::from_raw(state.cast_const().cast::<Operation>()) };
-    operation.retire();
+    if operation.ended.load(Ordering::Acquire) {
+        operation.retire();
+    } else {
+        // Held by this very thread only while it completes the request, which has ended then.
+        *locked(&operation.holder) = Holder::Library;
+        forget(operation.request.load(Ordering::Acquire), &operation);
+    }
     0
 }
 

@@ -14,6 +14,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("ends.c", 4),
     ("errors.c", 4),
     ("explicit.c", 4),
+    ("freed.c", 3),
     ("gaps.c", 4),
     ("handlers.c", 2),
     ("holes.c", 2),

@@ -41,6 +41,7 @@ battery! {
     counts_and_pointers_are_exact_at_the_end_of_the_file: "ends.c";
     wrong_arguments_get_their_class_and_nobody_waits: "errors.c";
     explicit_offsets_transfer_what_they_say: "explicit.c";
+    operations_whose_requests_are_freed_end_before_the_close: "freed.c";
     a_concurrent_writer_in_the_gaps_loses_nothing: "gaps.c";
     error_handlers_are_called_as_the_standard_says: "handlers.c";
     independent_strided_writes_leave_zeros_in_the_gaps: "holes.c";

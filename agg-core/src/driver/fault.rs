@@ -8,7 +8,6 @@ use super::{Driver, Facts, Identity, Offer, OpenHow, posix};
 use crate::transport::LockGuard;
 use crate::{Error, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -227,8 +226,13 @@ impl Driver for FaultDriver {
         self.inner.identity()
     }
 
-    fn spare(&self) -> Option<OwnedFd> {
-        self.inner.spare()
+    fn offer(&self) -> Option<Offer> {
+        self.inner.offer()
+    }
+
+    fn close_but_offer(&self) -> Result<()> {
+        let fault = self.step(Kind::Close, "close");
+        self.inner.close_but_offer().and(fault)
     }
 
     fn preallocate(&self, size: u64) -> Result<()> {

@@ -35,7 +35,6 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::OwnedFd;
 
 pub use lazy::LazyDriver;
 pub use passing::{Identity, Offer};
@@ -228,10 +227,15 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// A second descriptor of the file, to be offered to other processes of the node; `None` if
-    /// there is nothing to offer.
-    fn spare(&self) -> Option<OwnedFd> {
+    /// Where other processes of the node can take the file from this one until it is closed; `None`
+    /// if there is nothing to take.
+    fn offer(&self) -> Option<Offer> {
         None
+    }
+
+    /// As [`Driver::close`], but others can still take the file until that is called.
+    fn close_but_offer(&self) -> Result<()> {
+        self.close()
     }
 
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.

@@ -1,6 +1,7 @@
 //! Descriptors that one process of a node gives to the others.
 //!
-//! The opener says where its descriptor is and which file it leads to; it need do nothing more.
+//! The opener says where its descriptor is and which file it leads to, and keeps it while anybody may
+//! come; it need do nothing more.
 //! Another process takes a copy (`pidfd_getfd`), or where the system forbids that opens the file
 //! anew through `/proc/PID/fd`. Both work whatever became of the file's name. A copy shares the
 //! opener's open file description: nothing here uses its offset, and locks take another one (see
@@ -60,11 +61,11 @@ pub(super) struct Taken {
 }
 
 impl Offer {
-    /// Offers `spare`, which the caller holds for as long as others may ask for it.
-    pub fn new(spare: &OwnedFd) -> Result<Self> {
+    /// Offers `descriptor`, which the caller holds for as long as others may ask for it.
+    pub(super) fn of(descriptor: RawFd) -> Result<Self> {
         let process = i32::try_from(std::process::id()).unwrap_or(-1);
-        let address = NodeAddress { process, descriptor: spare.as_raw_fd() };
-        let identity = Identity::of(spare.as_raw_fd()).map_err(|e| Error::os("fstat", &e))?;
+        let address = NodeAddress { process, descriptor };
+        let identity = Identity::of(descriptor).map_err(|e| Error::os("fstat", &e))?;
         Ok(Self { address, identity })
     }
 

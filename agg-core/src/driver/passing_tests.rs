@@ -5,7 +5,6 @@ use super::{Driver, LazyDriver, Offer, OpenHow, open};
 use crate::report::Counters;
 use crate::transport::NodeTable;
 use crate::{ErrorClass, Extent};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 fn how(path: &str) -> OpenHow {
@@ -18,12 +17,17 @@ fn lazy(path: &str, offer: Option<Offer>) -> LazyDriver {
     LazyDriver::new(how, facts, move || offer)
 }
 
-/// An opened file and the descriptor that it offers.
-fn opener(path: &str) -> (Box<dyn Driver>, OwnedFd, Offer) {
+/// A file whose name is gone.
+fn lazy_without_name(path: &str, offer: Offer) -> LazyDriver {
+    let facts = crate::driver::Facts::of_bytes("");
+    LazyDriver::new(how(path), facts, move || Some(offer))
+}
+
+/// An opened file and its offer.
+fn opener(path: &str) -> (Box<dyn Driver>, Offer) {
     let driver = open(&OpenHow { create: true, ..how(path) }).expect("it opens");
-    let spare = driver.spare().expect("a second descriptor");
-    let offer = Offer::new(&spare).expect("an open file");
-    (driver, spare, offer)
+    let offer = driver.offer().expect("an open file");
+    (driver, offer)
 }
 
 #[test]
@@ -46,7 +50,7 @@ fn a_file_that_is_not_needed_is_not_opened() {
 fn users_of_one_open_file_description_exclude_each_other_by_locks() {
     let scratch = Scratch::new();
     let path = scratch.file("f");
-    let (first, _spare, offer) = opener(&path);
+    let (first, offer) = opener(&path);
     let second = lazy(&path, Some(offer));
     let range = Extent::new(10, 10);
     let drivers: [&dyn Driver; 2] = [&*first, &second];
@@ -68,13 +72,27 @@ fn users_of_one_open_file_description_exclude_each_other_by_locks() {
 }
 
 #[test]
+fn a_file_can_be_taken_between_the_two_closes_of_its_opener() {
+    let scratch = Scratch::new();
+    let path = scratch.file("f");
+    let (opener, offer) = opener(&path);
+    std::fs::remove_file(&path).expect("it is there");
+    assert_eq!(opener.close_but_offer(), Ok(()));
+    let taker = lazy_without_name(&path, offer);
+    assert_eq!(taker.write_contig(b"abc", 0, &Counters::default()).bytes, 3);
+    assert_eq!(opener.close(), Ok(()));
+    assert_eq!(taker.size(), Ok(3));
+    let late = lazy_without_name(&path, offer);
+    assert_eq!(late.size().expect_err("it is closed").class(), ErrorClass::NoSuchFile);
+}
+
+#[test]
 fn a_descriptor_that_allows_too_little_is_not_taken_and_the_file_opened_anew() {
     let scratch = Scratch::new();
     let path = scratch.file("f");
     std::fs::write(&path, b"content").expect("it can be written");
     let reader = open(&OpenHow { write: false, ..how(&path) }).expect("it opens");
-    let spare = reader.spare().expect("a second descriptor");
-    let offer = Offer::new(&spare).expect("an open file");
+    let offer = reader.offer().expect("an open file");
     let driver = lazy(&path, Some(offer));
     std::fs::remove_file(&path).expect("it is there");
     assert_eq!(driver.write_contig(b"X", 0, &Counters::default()).bytes, 1);
@@ -91,7 +109,7 @@ fn process_with(path: &str, table: &NodeTable) -> libc::pid_t {
     // SAFETY: the child only makes system calls and allocates before it waits to be killed.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let (_driver, _spare, offer) = opener(path);
+        let (_driver, offer) = opener(path);
         table.publish(1, Some(offer));
         // SAFETY: one byte of a live array; then wait for the kill.
         unsafe {

@@ -9,7 +9,7 @@ use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -253,8 +253,21 @@ impl Driver for PosixFile {
         self.descriptor.get().and_then(Identity::of).ok()
     }
 
-    fn spare(&self) -> Option<OwnedFd> {
-        self.descriptor.get().and_then(os::duplicate).ok()
+    fn offer(&self) -> Option<Offer> {
+        self.descriptor.get().ok().and_then(|fd| Offer::of(fd).ok())
+    }
+
+    fn close_but_offer(&self) -> Result<()> {
+        // The system tells who closes a copy what it tells who closes the last one.
+        match self.descriptor.get().and_then(os::duplicate) {
+            Ok(copy) => {
+                let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
+                let closed = os::close(copy.into_raw_fd());
+                closed.and(direct).map_err(|error| Error::os("close", &error))
+            }
+            // No descriptor is left for a copy: who comes now has to open the file by its name.
+            Err(_) => self.close(),
+        }
     }
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {

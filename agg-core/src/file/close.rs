@@ -27,10 +27,12 @@ impl File {
                     return Err(Error::new(ErrorClass::File, text));
                 }
                 let sealing = self.sealing();
-                let local = local.and(self.driver.close());
+                let local = local.and(self.close_driver());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
-                // No rank needs the file any more.
-                self.withdraw_offer();
+                if self.offers {
+                    // No rank needs the file any more; what there was to say has been said.
+                    let _ = self.driver.close();
+                }
                 let deleted = if self.is_deleted_on_close() {
                     from_rank(&*self.transport, &tags, self.leader, || {
                         self.delete_here().map(|()| [0; 4])
@@ -62,8 +64,9 @@ impl File {
         }
     }
 
-    fn withdraw_offer(&self) {
-        drop(self.offered.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Closes the file of this rank; others that have not come to their close may still take it.
+    fn close_driver(&self) -> Result<()> {
+        if self.offers { self.driver.close_but_offer() } else { self.driver.close() }
     }
 
     async fn end_active_split(&self) -> Result<()> {
@@ -85,7 +88,6 @@ impl File {
         let drained = self.drain();
         let drained = drained.map_err(|error| self.lose(error));
         let closed = drained.and(self.driver.close());
-        self.withdraw_offer();
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))

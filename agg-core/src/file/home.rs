@@ -1,12 +1,11 @@
 //! Where the messages of a file travel, and what its ranks share.
 
 use super::news::Place;
-use crate::driver::{Driver, Offer};
+use crate::driver::Driver;
 use crate::error::{Error, ErrorClass, Result};
 use crate::hints::{Hints, Switch};
 use crate::lanes::Lane;
 use crate::transport::{NodeTable, POINTERS, SharedPointer, Transport};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// A lane on a transport.
@@ -71,17 +70,16 @@ impl Home {
         }
     }
 
-    /// Lets the other ranks of this node take the open file for as long as the result is kept;
-    /// `None` if there is nobody or nothing to share it with.
-    pub(super) fn offer(&self, driver: &dyn Driver) -> Option<OwnedFd> {
+    /// Lets the other ranks of this node take the open file until `driver` is closed; whether there
+    /// is anybody and anything to share it with.
+    pub(super) fn offer(&self, driver: &dyn Driver) -> bool {
         if self.transport.nodes().is_alone(self.transport.rank()) {
-            return None;
+            return false;
         }
-        let table = self.transport.table()?;
-        let spare = driver.spare();
-        let offer = spare.as_ref().and_then(|spare| Offer::new(spare).ok());
+        let Some(table) = self.transport.table() else { return false };
+        let offer = driver.offer();
         table.publish(self.lane.number(), offer);
-        spare.filter(|_| offer.is_some())
+        offer.is_some()
     }
 
     /// The table in which this node's opener has left its offer, and the file's slot there.

@@ -55,7 +55,6 @@ use crate::settings::Report;
 use crate::tags::Tags;
 use crate::transport::{SharedLocks, SharedPointer, Transport};
 use crate::view::View;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -69,8 +68,8 @@ pub struct File {
     /// Held until the file is closed.
     lane: Mutex<Option<Lane>>,
     driver: Arc<dyn Driver>,
-    /// A descriptor that the other ranks of the node may take until the file is closed.
-    offered: Mutex<Option<OwnedFd>>,
+    /// Other ranks of the node may take the file from this one until all close it.
+    offers: bool,
     /// The rank that opened the file first, and does what one rank does for all.
     leader: usize,
     pointer: Option<Arc<dyn SharedPointer>>,

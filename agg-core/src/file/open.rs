@@ -153,7 +153,7 @@ impl Opening<'_> {
             transport: home.transport,
             lane: Mutex::new(Some(home.lane)),
             driver,
-            offered: Mutex::new(opened.here.offered),
+            offers: opened.here.offers,
             leader: opened.leader,
             pointer: home.pointer,
             locks: OnceLock::new(),

@@ -13,7 +13,6 @@ use crate::hints::{Origin, Switch};
 use crate::plan::aggregators;
 use crate::tags::TagBlock;
 use crate::transport::Transport;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The steps of an open, as tags of its block.
@@ -38,7 +37,8 @@ pub(super) struct Opening<'a> {
 #[derive(Default)]
 pub(super) struct Here {
     pub(super) driver: Option<Arc<dyn Driver>>,
-    pub(super) offered: Option<OwnedFd>,
+    /// Other ranks of the node may take it.
+    pub(super) offers: bool,
 }
 
 /// What the ranks share once the file is open.
@@ -74,7 +74,7 @@ impl Opening<'_> {
             Err(error) => return Err(error),
         };
         let (place, home) = Home::choose(self.transport);
-        let mut here = Here { driver, offered: None };
+        let mut here = Here { driver, offers: false };
         if let (Some(home), Ok(found)) = (&home, &found) {
             home.start_at(found.start, hints)?;
             here.offer(home, deferred);
@@ -223,8 +223,8 @@ impl Opening<'_> {
 impl Here {
     /// Offers the file to the other ranks of the node, once, if they do not open it themselves.
     fn offer(&mut self, home: &Home, deferred: bool) {
-        if let (true, None, Some(driver)) = (deferred, &self.offered, &self.driver) {
-            self.offered = home.offer(&**driver);
+        if let (true, false, Some(driver)) = (deferred, self.offers, &self.driver) {
+            self.offers = home.offer(&**driver);
         }
     }
 

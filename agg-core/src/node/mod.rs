@@ -14,6 +14,7 @@ mod memory;
 mod operation;
 mod ring;
 mod roll;
+mod segment;
 
 pub use form::form;
 pub(crate) use layout::Board;

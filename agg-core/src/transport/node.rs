@@ -16,8 +16,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct NodeLocks(MemoryFile);
 
-/// Nobody reads or writes the memory; its size only tells it from other files.
-const SIZE: usize = 1;
+/// Nobody reads or writes the memory, and without bytes no limit of file sizes counts it.
+const SIZE: usize = 0;
 
 impl NodeLocks {
     /// New locks.

@@ -3,7 +3,7 @@
 //! handler of their file, as the call's code, and in the statuses of a call with several requests.
 
 use super::blocking::by_asking;
-use super::{Operation, any_work, find, locked, progress};
+use super::{Operation, any_work, find, progress};
 use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::symbols::forward;
@@ -287,8 +287,13 @@ pub unsafe fn request_free(abi: &'static Abi, request: Opaque) -> c_int {
         if any_work() && !request.is_null() {
             progress();
             let handle = abi.load(request, 0);
-            if let Some(operation) = locked(&super::BY_REQUEST).remove(&handle) {
-                drop(operation);
+            if let Some(operation) = find(handle) {
+                if operation.let_go() {
+                    abi.store(request, 0, abi.handles.request_null);
+                    return 0;
+                }
+                operation.tell_error();
+                super::forget(handle, &operation);
             }
         }
         forward::MPI_Request_free(request)
