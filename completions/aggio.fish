@@ -35,9 +35,9 @@ complete -c aggio -n "__fish_aggio_needs_command" -f -a "ls" -d 'List a director
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare what two files, containers or sets hold'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container of an ordinary file'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers, and repair them'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Finish what killed processes had begun'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
@@ -80,7 +80,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand mount" -l background
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand umount" -s z -l lazy -d 'Also if it is in use: it vanishes from the directory tree now and ends with its last user'
 complete -c aggio -n "__fish_aggio_using_subcommand umount" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand ls" -s l -l long -d 'Mode, size, logs and state too; `c` stands for a container, `n` for a set of netCDF files'
+complete -c aggio -n "__fish_aggio_using_subcommand ls" -s l -l long -d 'Mode in the letters of ls(1), owner, size, and what is a container or a set of netCDF files'
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -s a -l all -d 'Names that begin with a dot too'
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -l subfiles -d 'The files of sets, too'
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -l json -d 'Everything as JSON'
@@ -130,12 +130,20 @@ complete -c aggio -n "__fish_aggio_using_subcommand recover" -l spool -d 'Where 
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'What was done as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'New files that become containers: PATTERN[:OPTION],... (AGGIO_BLOB)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l hints -d 'Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l posix -d 'Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l log -d 'Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l dry-run -d 'Tell the command that would be run, and run nothing'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l json -d 'The findings as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c aggio -n "__fish_aggio_using_subcommand manual" -l exit-status -d 'All exit statuses, a line of command, number and meaning each'
+complete -c aggio -n "__fish_aggio_using_subcommand manual" -l reports -d 'The reference of what AGGIO_REPORT=json writes (docs/reports.md)'
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "hints" -d 'Every hint: its value here, where that comes from, and what it means'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "env" -d 'Every environment variable that aggio looks at, and its value here'
@@ -146,9 +154,9 @@ complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_su
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "verify" -d 'Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "verify" -d 'Compare what two files, containers or sets hold'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "split" -d 'Make a container of an ordinary file'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "fsck" -d 'Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "fsck" -d 'Check containers, and repair them'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "recover" -d 'Finish what killed processes had begun'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'

@@ -7,6 +7,9 @@
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering::Relaxed};
 
@@ -77,6 +80,29 @@ pub fn configure(level: Level, all_ranks: bool, file: &str) {
     file.clone_into(&mut FILE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
 }
 
+/// Why the file that `AGGIO_LOG_FILE` names cannot be written, if that is so. Nothing is made.
+pub fn problem(file: &str) -> Option<io::Error> {
+    let name = expand(file);
+    let path = Path::new(&name);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let (asked, mode) = if file.is_empty() {
+        return None;
+    } else if path.is_dir() {
+        return Some(io::Error::from_raw_os_error(libc::EISDIR));
+    } else if path.exists() {
+        (path, libc::W_OK)
+    } else {
+        (folder.unwrap_or(Path::new(".")), libc::W_OK | libc::X_OK)
+    };
+    let asked = match CString::new(asked.as_os_str().as_bytes()) {
+        Ok(asked) => asked,
+        Err(error) => return Some(error.into()),
+    };
+    // SAFETY: `asked` is a string that ends in NUL and lives until after the call.
+    let answer = unsafe { libc::faccessat(libc::AT_FDCWD, asked.as_ptr(), mode, libc::AT_EACCESS) };
+    (answer != 0).then(io::Error::last_os_error)
+}
+
 /// Tells the rank of this process; until then it counts as rank 0 whose number is unknown.
 pub fn set_rank(rank: usize) {
     RANK.store(i64::try_from(rank).unwrap_or(i64::MAX), Relaxed);
@@ -97,6 +123,11 @@ pub fn write(level: Level, message: fmt::Arguments<'_>) {
 /// Writes a message that the user asked for (a report), whatever the level.
 pub fn report(message: fmt::Arguments<'_>) {
     emit(&line(&message.to_string()));
+}
+
+/// Writes an object for programs that the user asked for: a line of its own, whole, with nothing before it.
+pub fn object(json: &str) {
+    emit(&format!("{json}\n"));
 }
 
 /// Writes a message of `level` if it is enabled and was not written before in this process.
@@ -232,6 +263,19 @@ mod tests {
     fn the_log_file_name_expands_process_and_percent() {
         let expected = format!("/tmp/a.{}.%.%x%", std::process::id());
         assert_eq!(expand("/tmp/a.%p.%%.%x%"), expected);
+    }
+
+    #[test]
+    fn a_log_file_that_cannot_be_written_is_known_before_and_nothing_is_made() {
+        let folder = std::env::temp_dir().join(format!("aggio-log-problem-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let new = folder.join("new.%p");
+        let kind = |path: &Path| problem(path.to_str().unwrap()).map(|error| error.kind());
+        assert_eq!((problem("").is_none(), kind(&new)), (true, None));
+        assert_eq!(kind(&folder.join("no/such")), Some(io::ErrorKind::NotFound));
+        assert_eq!(kind(&folder), Some(io::ErrorKind::IsADirectory));
+        // Fails if anything was made.
+        std::fs::remove_dir(&folder).unwrap();
     }
 
     #[test]

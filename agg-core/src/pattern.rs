@@ -1,5 +1,8 @@
 //! File name patterns: `*`, `**`, `?` and `[...]`, as in a shell.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 /// A pattern for names of files.
 ///
 /// `*` and `?` do not match `/`; `**` does, and `**/` may stand for no directory at all. `[abc]`,
@@ -7,8 +10,11 @@
 /// it is. A pattern without `/` is compared with the last component of a path, one with `/` with
 /// the whole; a relative one may begin at any component, and one that ends in `/` means everything
 /// below.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Pattern {
+    /// Whether it has matched any file, here or in a copy.
+    used: Arc<AtomicBool>,
+    text: String,
     tokens: Vec<Token>,
     whole_path: bool,
 }
@@ -41,7 +47,19 @@ impl Pattern {
         if matches!(tokens.last(), Some(Token::Literal('/') | Token::Directories)) {
             tokens.push(Token::Deep);
         }
-        Self { tokens, whole_path }
+        Self { used: Arc::default(), text: text.into(), tokens, whole_path }
+    }
+
+    /// Whether this pattern, or a copy of it, has matched a file; also whether that is no wonder, because
+    /// it means all files.
+    pub fn was_used(&self) -> bool {
+        self.used.load(Relaxed)
+            || self.tokens.iter().all(|t| matches!(t, Token::Many | Token::Deep))
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The patterns of a list separated by commas; empty ones are left out.
@@ -62,9 +80,20 @@ impl Pattern {
         for token in &self.tokens {
             reach = token.step(&reach, &subject);
         }
+        if reach[subject.len()] {
+            self.used.store(true, Relaxed);
+        }
         reach[subject.len()]
     }
 }
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.tokens, self.whole_path) == (&other.tokens, other.whole_path)
+    }
+}
+
+impl Eq for Pattern {}
 
 /// Directories whose files belong to the system, and beginnings of names of those that runtimes of MPI
 /// make for themselves.

@@ -46,6 +46,10 @@ macro_rules! counters {
                 self.decided.add(&other.decided);
             }
 
+            /// The name of every value and what it counts, in declaration order.
+            pub const FIELDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), concat!($($doc),+))),*];
+
             /// Every value with its name, in declaration order; without the decisions.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field)),*]
@@ -158,6 +162,18 @@ impl Counters {
     }
 }
 
+/// Whose counts a summary has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// All ranks closed the file together.
+    All,
+    /// This rank had it open still when MPI or the process ended; nothing is known of the others.
+    Rank(usize),
+}
+
+/// The version of the object that `AGGIO_REPORT=json` writes.
+pub const VERSION: u32 = 2;
+
 /// What is told about a file when it is closed, on one rank for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
@@ -167,6 +183,8 @@ pub struct Summary<'a> {
     pub driver: &'a str,
     /// Number of ranks that opened it.
     pub ranks: usize,
+    /// Whose counts these are.
+    pub of: Of,
     /// Sums over these ranks.
     pub totals: Totals,
     /// What became of a container when it was closed.
@@ -178,12 +196,14 @@ impl Summary<'_> {
     pub fn line(&self) -> String {
         let t = &self.totals;
         let requests_out = t.reads_out.saturating_add(t.writes_out);
+        let who = match self.of {
+            Of::All => format!("sums of {} ranks", self.ranks),
+            Of::Rank(rank) => format!("rank {rank} of {} alone, open still at the end", self.ranks),
+        };
         let mut line = format!(
-            "report: {}: {} ranks, driver {}: in {} calls ({} collective), {} pieces, read {}, \
-             written {}; out {requests_out} requests, read {}, written {}; {:.3} s in calls, \
-             {:.3} s in storage (mean of ranks)",
+            "report: {}: driver {}; {who}: in {} calls ({} collective), {} pieces, read {}, \
+             written {}; out {requests_out} requests, read {}, written {}",
             self.path,
-            self.ranks,
             self.driver,
             t.calls,
             t.collective_calls,
@@ -192,8 +212,6 @@ impl Summary<'_> {
             Bytes(t.bytes_written),
             Bytes(t.bytes_read_out),
             Bytes(t.bytes_written_out),
-            self.mean_seconds(t.nanoseconds),
-            self.mean_seconds(t.nanoseconds_out),
         );
         for (words, count) in [
             ("two-phase", t.two_phase),
@@ -216,29 +234,37 @@ impl Summary<'_> {
         for (words, count) in t.decided.notes() {
             line.push_str(&format!("; note: {words} ({count})"));
         }
+        let [calls, storage] = self.means();
+        line.push_str(&format!(
+            "; mean of ranks: {calls:.3} s in calls, {storage:.3} s in storage"
+        ));
         if let Some(words) = self.sealed {
             line.push_str(&format!("; {words}"));
         }
         line
     }
 
-    /// A JSON object on one line; the names of counts are those of [`Totals`].
+    /// A JSON object on one line, which docs/reports.md describes; the names of sums are those of [`Totals`].
     pub fn json(&self) -> String {
+        let sums = self.totals.named().into_iter();
+        let (decisions, notes) = (self.totals.decided.decisions(), self.totals.decided.notes());
+        let [calls, storage] = self.means();
         let mut json = format!(
-            "{{\"aggio_report\":1,\"file\":{},\"driver\":{},\"ranks\":{}",
+            "{{\"aggio_report\":{VERSION},\"interface\":\"mpi\",\"file\":{},\"driver\":{},\"ranks\":{}",
             quoted(self.path),
             quoted(self.driver),
             self.ranks
         );
-        for (name, value) in self.totals.named() {
-            json.push_str(&format!(",\"{name}\":{value}"));
+        if let Of::Rank(rank) = self.of {
+            json.push_str(&format!(",\"open_at_end\":true,\"rank\":{rank}"));
         }
         if let Some(words) = self.sealed {
             json.push_str(&format!(",\"sealed\":{}", quoted(words)));
         }
-        let (decisions, notes) = (self.totals.decided.decisions(), self.totals.decided.notes());
         json.push_str(&format!(
-            ",\"decisions\":{},\"notes\":{}}}",
+            ",\"sum\":{},\"mean\":{{\"seconds_in_calls\":{calls:.9},\"seconds_in_storage\":{storage:.9}}},\
+             \"decisions\":{},\"notes\":{}}}",
+            object(sums.collect()),
             object(decisions),
             object(notes)
         ));
@@ -250,12 +276,15 @@ impl Summary<'_> {
         match wish {
             Report::Off => {}
             Report::Line => log::report(format_args!("{}", self.line())),
-            Report::Json => log::report(format_args!("{}", self.json())),
+            Report::Json => log::object(&self.json()),
         }
     }
 
-    fn mean_seconds(&self, nanoseconds: u64) -> f64 {
-        nanoseconds as f64 / 1e9 / self.ranks.max(1) as f64
+    /// Seconds of a rank inside data calls, and of these inside system calls on the file.
+    fn means(&self) -> [f64; 2] {
+        let ranks = if self.of == Of::All { self.ranks.max(1) } else { 1 };
+        let nanoseconds = [self.totals.nanoseconds, self.totals.nanoseconds_out];
+        nanoseconds.map(|sum| sum as f64 / 1e9 / ranks as f64)
     }
 }
 
@@ -278,12 +307,11 @@ impl fmt::Display for Bytes {
 }
 
 /// Numbers by name, as a JSON object.
-fn object<T: AsRef<str>>(counts: Vec<(T, u64)>) -> String {
+pub fn object<T: AsRef<str>>(counts: Vec<(T, u64)>) -> String {
     let fields = counts.iter().map(|(name, count)| format!("{}:{count}", quoted(name.as_ref())));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// `text` as a JSON string.
 /// `text` as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut json = String::from("\"");
@@ -312,6 +340,10 @@ mod tests {
         counters.totals()
     }
 
+    fn summary<'a>(path: &'a str, totals: Totals, sealed: Option<&'a str>) -> Summary<'a> {
+        Summary { path, driver: "posix", ranks: 4, of: Of::All, totals, sealed }
+    }
+
     #[test]
     fn totals_survive_the_way_to_another_rank() {
         let bytes = totals().to_bytes();
@@ -330,21 +362,28 @@ mod tests {
 
     #[test]
     fn the_line_tells_requests_in_and_out_bytes_and_seconds() {
-        let line =
-            Summary { path: "/d/o", driver: "posix", ranks: 4, totals: totals(), sealed: None }
-                .line();
+        let line = summary("/d/o", totals(), None).line();
         assert!(line.contains("in 12 calls (0 collective), 0 pieces, read 0 B, written 1.5 MiB"));
-        assert!(line.contains("out 7 requests") && line.contains("1.000 s in calls"), "{line}");
+        assert!(line.contains("out 7 requests") && line.contains("sums of 4 ranks"), "{line}");
+        assert!(line.contains("; mean of ranks: 1.000 s in calls, "), "{line}");
+    }
+
+    #[test]
+    fn of_a_file_that_is_open_at_the_end_a_rank_tells_what_it_did_itself() {
+        let summary = Summary { of: Of::Rank(2), ..summary("/d/o", totals(), None) };
+        let (line, json) = (summary.line(), summary.json());
+        assert!(line.contains("; rank 2 of 4 alone, open still at the end: in 12 calls"), "{line}");
+        assert!(line.contains(" 4.000 s in calls"), "{line}");
+        assert!(json.contains(r#""ranks":4,"open_at_end":true,"rank":2,"sum":{"#), "{json}");
+        assert!(json.contains(r#""mean":{"seconds_in_calls":4.000000000,"#), "{json}");
     }
 
     #[test]
     fn the_line_tells_how_calls_were_carried_out_and_nothing_that_did_not_happen() {
         let totals = Totals { pieces_in: 9, two_phase: 8, sieved: 2, ..totals() };
-        let line = Summary { path: "/d/o", driver: "posix", ranks: 4, totals, sealed: None }.line();
-        assert!(
-            line.contains(", 9 pieces, ") && line.ends_with("; two-phase 8; sieved 2"),
-            "{line}"
-        );
+        let line = summary("/d/o", totals, None).line();
+        let said = "; two-phase 8; sieved 2; mean of ranks: ";
+        assert!(line.contains(", 9 pieces, ") && line.contains(said), "{line}");
     }
 
     #[test]
@@ -356,10 +395,10 @@ mod tests {
         counters.decided.count(Way::Independent, Reason::LargeSeparate);
         counters.decided.note(Note::Atomic);
         let totals = Totals::from_bytes(&counters.totals().to_bytes()).unwrap();
-        let summary = Summary { path: "/d/o", driver: "posix", ranks: 4, totals, sealed: None };
+        let summary = summary("/d/o", totals, None);
         let said = "; independent: large separate pieces (1); two-phase in shared memory: requests \
                     of ranks interleave (12); note: atomic mode: messages (1)";
-        assert!(summary.line().ends_with(said), "{}", summary.line());
+        assert!(summary.line().contains(said), "{}", summary.line());
         let said = "\"decisions\":{\"independent: large separate pieces\":1,\"two-phase in shared \
                     memory: requests of ranks interleave\":12},\"notes\":{\"atomic mode: messages\":1}}";
         assert!(summary.json().ends_with(said), "{}", summary.json());
@@ -368,20 +407,18 @@ mod tests {
     #[test]
     fn both_forms_tell_what_became_of_a_container() {
         let sealed = Some("stays a container: \"x\"");
-        let summary = Summary { path: "/d/o", driver: "blob", ranks: 4, totals: totals(), sealed };
+        let summary = summary("/d/o", totals(), sealed);
         assert!(summary.line().ends_with("; stays a container: \"x\""), "{}", summary.line());
-        let said = r#","sealed":"stays a container: \"x\"","decisions":"#;
+        let said = r#","sealed":"stays a container: \"x\"","sum":"#;
         assert!(summary.json().contains(said), "{}", summary.json());
     }
 
     #[test]
     fn the_json_line_quotes_the_file_name() {
         let path = "/d/\"q\"\\\n";
-        let json =
-            Summary { path, driver: "posix", ranks: 4, totals: totals(), sealed: None }.json();
-        assert!(
-            json.starts_with(r#"{"aggio_report":1,"file":"/d/\"q\"\\\u000a","driver":"posix""#)
-        );
+        let json = summary(path, totals(), None).json();
+        let begin = r#"{"aggio_report":2,"interface":"mpi","file":"/d/\"q\"\\\u000a","driver":"#;
+        assert!(json.starts_with(begin), "{json}");
         assert!(json.contains(",\"writes_out\":7,") && json.ends_with('}'), "{json}");
     }
 }

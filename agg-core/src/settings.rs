@@ -144,8 +144,9 @@ variables! {
     /// Hints by file, above those of the application: `PATTERN:key=value[:key=value],...`.
     /// `key?=value` holds only if the application does not set the key.
     AGGIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
-    /// Which messages are written: `off`, `error`, `warn`, `info`, `debug` or `trace`; with `,all`
-    /// those of every rank instead of rank 0.
+    /// Which messages are written: `off`, `error`, `warn`, `info` (opens and closes, too), `debug` (each data call, and how
+    /// files of programs without MPI are served) or `trace` (plans with their reasons, and each request to the file
+    /// system); with `,all` those of every rank instead of rank 0.
     AGGIO_LOG: "off, error, warn, info, debug or trace, then optionally ,all" = "warn", set_log;
     /// The file that messages are appended to instead of standard error. `%h` stands for the host,
     /// `%p` for the process id, `%r` for the rank.
@@ -164,7 +165,7 @@ variables! {
         |s, text| sets::set(&mut s.sets, text);
     /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a program
     /// that was killed, `aggio recover` finds them there. A directory in memory.
-    AGGIO_SPOOL: "a directory" = "/dev/shm",
+    AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
         set_spool;
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
@@ -214,6 +215,10 @@ impl Settings {
                 complaints.value("environment", known.name, &value, known.accepted);
             }
         }
+        if let Some(why) = crate::log::problem(&settings.log_file) {
+            let text = format!("AGGIO_LOG_FILE={:?} cannot be written: {why}", settings.log_file);
+            complaints.text("environment", text);
+        }
         let table = || Variable::ALL.iter().map(|known| known.name);
         for name in names.iter().filter(|name| name.starts_with("AGGIO_")) {
             let of_tests = TEST_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
@@ -246,6 +251,16 @@ impl Settings {
         let path = pattern::absolute(path, working_directory);
         let included = self.include.is_empty() || self.include.iter().any(|p| p.matches(&path));
         included && !self.exclude.iter().any(|p| p.matches(&path))
+    }
+
+    /// The patterns of `AGGIO_BLOB` that no file of this process has matched, and those of `AGGIO_POSIX`.
+    pub fn unused(&self) -> [Vec<&Pattern>; 2] {
+        let blobs = self.blobs.iter().map(BlobRule::pattern);
+        let posix = self.posix.iter().map(|rule| &rule.pattern);
+        [
+            blobs.filter(|one| !one.was_used()).collect(),
+            posix.filter(|one| !one.was_used()).collect(),
+        ]
     }
 
     /// Puts the settings for messages and measuring in force, and reports `complaints`.
@@ -394,6 +409,12 @@ mod tests {
         assert!(settings.posix.is_empty() && complaints.len() == 1, "{complaints:?}");
         let (settings, complaints) = read(&[("AGGIO_SPOOL", "here")]);
         assert!(settings.spool == "/dev/shm" && complaints.len() == 1, "{complaints:?}");
+    }
+
+    #[test]
+    fn a_log_file_that_cannot_be_written_is_reported() {
+        let (_, complaints) = read(&[("AGGIO_LOG_FILE", "/no/such/file")]);
+        assert!(complaints.len() == 1 && complaints[0].contains("/no/such/file"), "{complaints:?}");
     }
 
     #[test]

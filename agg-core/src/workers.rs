@@ -8,6 +8,7 @@
 mod pool;
 mod quiet;
 mod running;
+mod together;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod tests;
 pub use pool::{at_thread_start, dismiss};
 pub use quiet::without_signals;
 pub use running::Running;
+pub use together::together;
 
 use crate::task;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -27,6 +27,7 @@ pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
         Access::Ours(call) => {
             requests::drain(&call.file);
             let closed = progress::wait(call.file.engine.clone().close());
+            agg_core::log!(Level::Info, "{}: closed", call.file.path);
             split::forget(&call.file);
             let code = call.finish(closed);
             release(abi, &call.file);
@@ -48,6 +49,13 @@ fn release(abi: &Abi, file: &OpenFile) {
         mpi::Group_free(place);
     }
     file.types.lock().unwrap_or_else(std::sync::PoisonError::into_inner).free(abi);
+}
+
+/// At the end of a process that has not ended MPI: tells what was done with the files that are open.
+pub fn report_all() {
+    for file in handles::all() {
+        file.engine.report_alone();
+    }
 }
 
 /// Closes what the program left open when it ends MPI: on this rank only and without a word to

@@ -53,6 +53,7 @@ mod split;
 mod status;
 mod symbols;
 mod transport;
+mod unused;
 mod view;
 
 /// Says that this MPI cannot be served; its own MPI-IO is used.

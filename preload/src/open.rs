@@ -164,8 +164,8 @@ fn tell(engine: &File) {
     agg_core::log!(Level::Info, "{path}: opened {amode} by {}", engine.transport().size());
     if config::get().settings.display_hints {
         for hint in engine.info() {
-            let origin = hint.origin.name();
-            log::report(format_args!("{path}: {} = {} ({origin})", hint.name, hint.value));
+            let source = hint.source();
+            log::report(format_args!("{path}: {} = {} ({source})", hint.name, hint.value));
         }
     }
 }

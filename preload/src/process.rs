@@ -4,7 +4,7 @@ use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
 use crate::keyval::{Key, Object};
 use crate::symbols::forward;
-use crate::{close, errhandler, mpi, pnetcdf, requests, transport};
+use crate::{close, errhandler, mpi, pnetcdf, requests, transport, unused};
 use agg_core::{log, workers};
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -78,6 +78,7 @@ fn listen_for_end(abi: &Abi) -> bool {
 fn end() {
     requests::end_all();
     close::abandon_all();
+    unused::tell_after_mpi();
     workers::dismiss();
     errhandler::forget_default();
     transport::forget();
@@ -134,6 +135,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
 /// # Safety
 /// As MPI demands.
 pub unsafe fn abort(_: &Abi, comm: usize, code: c_int) -> c_int {
+    close::report_all();
     // SAFETY: the caller's arguments, passed on.
     unsafe { forward::MPI_Abort(Handle::from(comm), code) }
 }

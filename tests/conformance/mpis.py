@@ -153,9 +153,11 @@ def reports(log):
                     report = json.loads(line[line.index("{"):])
                 except ValueError:
                     continue
+                if report.get("interface") != "mpi":
+                    continue
                 total["files"] += 1
                 for name in COUNTERS[1:]:
-                    total[name] += int(report.get(name, 0))
+                    total[name] += int(report["sum"].get(name, 0))
     return total, unserved
 
 

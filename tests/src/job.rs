@@ -222,9 +222,11 @@ impl Finished {
     /// The same for every file, in the order in which these were closed.
     pub fn json_reports(&self) -> Vec<BTreeMap<String, u64>> {
         let lines = self.stderr.lines();
+        let is_of_mpi = |report: &&str| report.contains("\"interface\":\"mpi\"");
         let reports = lines.filter_map(|line| Some(line.split_once("{\"aggio_report\":")?.1));
+        let reports = reports.filter(is_of_mpi);
         let numbers = |report: &str| {
-            let fields = report.split([',', '}']).filter_map(|field| field.split_once("\":"));
+            let fields = report.split([',', '{', '}']).filter_map(|field| field.split_once("\":"));
             let number = |(name, value): (&str, &str)| {
                 Some((name.trim_start_matches('"').to_owned(), value.parse().ok()?))
             };

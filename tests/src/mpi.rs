@@ -85,8 +85,7 @@ pub fn installed() -> Vec<Mpi> {
     let known = [Mpi::debian("openmpi", Family::OpenMpi), Mpi::debian("mpich", Family::Mpich)];
     let (found, missing): (Vec<_>, Vec<_>) = known.into_iter().partition(Mpi::is_installed);
     for mpi in &missing {
-        assert!(!crate::required(), "{} is not installed", mpi.name);
-        eprintln!("skipped: {} is not installed (tests/setup.sh)", mpi.name);
+        crate::skip(&format!("{} is not installed (tests/setup.sh check)", mpi.name));
     }
     found
 }

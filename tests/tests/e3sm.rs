@@ -4,7 +4,7 @@ use agg_core::blob::is_container;
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, Program, compile, factor, installed, library, names_in,
-    read_container, read_set, repository, required,
+    read_container, read_set, repository, skip,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,7 +99,7 @@ fn accept(tool: &[&str], path: &Path) {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         ),
-        Err(_) => assert!(!required(), "{} is missing (tests/setup.sh check)", tool[0]),
+        Err(_) => skip(&format!("{} is missing (tests/setup.sh check)", tool[0])),
     }
 }
 

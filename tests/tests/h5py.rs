@@ -2,8 +2,7 @@
 //! are served.
 
 use aggio_tests::{
-    Directory, Finished, Job, Mpi, Program, installed, library, read_container, repository,
-    required,
+    Directory, Finished, Job, Mpi, Program, installed, library, read_container, repository, skip,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,10 +23,9 @@ fn python() -> Option<Program> {
     let path = PathBuf::from("/usr/bin/python3");
     let works = Command::new(&path).args(["-c", test]).output();
     let works = works.is_ok_and(|output| output.status.success());
-    assert!(
-        works || !required(),
-        "python3-h5py-mpi or python3-mpi4py is missing (tests/setup.sh check)"
-    );
+    if !works {
+        skip("python3-h5py-mpi or python3-mpi4py is missing (tests/setup.sh check)");
+    }
     let mpi: Option<Mpi> = installed().into_iter().find(|mpi| mpi.name == "openmpi");
     mpi.filter(|_| works).map(|mpi| Program { path, mpi })
 }

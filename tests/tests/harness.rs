@@ -1,6 +1,7 @@
 //! The harness itself: it must notice failures, and a hanging job must not outlive its watchdog.
 
-use aggio_tests::{Job, compile, installed};
+use aggio_tests::{Job, compile, installed, skip};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -17,6 +18,27 @@ fn a_job_that_hangs_is_killed_with_all_its_ranks() {
         }
         assert_eq!(processes_running("hang_c"), 0);
     }
+}
+
+#[test]
+#[ignore = "an example for the next test"]
+fn an_example_that_cannot_run() {
+    skip("nothing is there");
+}
+
+#[test]
+fn a_test_that_cannot_run_says_so_aloud_and_fails_where_tests_are_required() {
+    let run = |required: &str| {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--ignored", "--exact", "an_example_that_cannot_run"]);
+        let output = command.env("AGGIO_TESTS", required).output().expect("it starts");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (passed, told) = run("");
+    assert!(passed, "{told}");
+    assert!(told.contains("skipped: an_example_that_cannot_run: nothing is there"), "{told}");
+    assert!(told.contains("1 skipped"), "{told}");
+    assert!(!run("require").0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use agg_core::blob::is_container;
 use aggio_tests::{
-    Directory, bytes_of_container, compile_plain, kill_when_written, library, records,
+    Directory, bytes_of_container, compile_plain, kill_when_written, library, records, skip,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -218,7 +218,7 @@ fn what_does_not_fit_is_an_error_of_the_program_and_what_came_before_it_is_store
         command.arg(count.to_string());
         let run = output(&mut command);
         if run.status.code() == Some(77) || run.status.code() == Some(1) {
-            eprintln!("skipped: no file system can be mounted here");
+            skip("no file system can be mounted here");
             return;
         }
         // A write or the close failed.
@@ -254,7 +254,7 @@ fn where_there_is_no_room_for_a_spool_or_a_larger_one_all_is_written() {
         let file = directory.path().join("file");
         let run = output(command.arg(writer).arg(&file));
         if matches!(run.status.code(), Some(77 | 1)) {
-            eprintln!("skipped: no file system can be mounted here");
+            skip("no file system can be mounted here");
             return;
         }
         assert!(run.status.success(), "{size:?}: {run:?}");

@@ -2,7 +2,7 @@
 //! what they leave without the library.
 
 use agg_core::blob::{Container, is_container};
-use aggio_tests::{Directory, Job, Mpi, compile, installed, library, repository, required};
+use aggio_tests::{Directory, Job, Mpi, compile, installed, library, repository, skip};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -43,7 +43,9 @@ const SERVED: &[Variables<'static>] = &[
 fn are_there() -> (bool, bool) {
     let works = |command: &str| {
         let status = Command::new("/bin/sh").args(["-c", command]).output().expect("a shell");
-        assert!(status.status.success() || !required(), "{command} fails (tests/setup.sh check)");
+        if !status.status.success() {
+            skip(&format!("{command} fails (tests/setup.sh check)"));
+        }
         status.status.success()
     };
     (
@@ -114,7 +116,7 @@ impl Mount {
         if line == "mounted\n" {
             return Some(mount);
         }
-        assert!(!required(), "FUSE cannot be mounted here (/dev/fuse, fuse3; tests/setup.sh)");
+        skip("FUSE cannot be mounted here (/dev/fuse, fuse3; tests/setup.sh check)");
         None
     }
 }

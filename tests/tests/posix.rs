@@ -1,7 +1,7 @@
 //! Programs without MPI on files of `AGGIO_POSIX`: they behave as they do without the library.
 
 use aggio_tests::{
-    Directory, compile_plain, factor, first_difference, kill_when_written, library, records,
+    Directory, compile_plain, factor, first_difference, kill_when_written, library, records, skip,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -218,7 +218,7 @@ fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() 
         served(&mut command, mode, directory.path(), &library);
         let run = output(&mut command);
         if run.status.code() == Some(77) || run.status.code() == Some(1) {
-            eprintln!("skipped: no file system can be mounted here");
+            skip("no file system can be mounted here");
             return;
         }
         // A write or the close failed; natively it is the write.

@@ -2,7 +2,7 @@
 //! loaded, on managed files, on containers, and on containers that are shown by a mount.
 
 use aggio_tests::works::{Left, MODES, Mode, run, works};
-use aggio_tests::{library, required};
+use aggio_tests::{library, skip};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,7 +44,7 @@ fn every_program_does_the_same_in_every_mode() {
                     let difference = native.difference(left);
                     reports.extend(difference.map(|what| format!("{name}, {mode:?}: {what}")));
                 }
-                Some(None) => assert!(!required(), "{name}, {mode:?} cannot be run"),
+                Some(None) => skip(&format!("{name}, {mode:?} cannot be run")),
                 None => {}
             }
         }

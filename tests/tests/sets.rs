@@ -4,7 +4,7 @@ use aggio_formats::files::Folder;
 use aggio_formats::{Options, Set};
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, compile, factor, installed, library, netcdf_samples,
-    repository, required,
+    repository, skip,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -330,7 +330,7 @@ fn the_tool_of_pnetcdf_reads_a_set_on_several_ranks() {
     let path = PathBuf::from("/usr/bin/ncmpidump");
     let Some(mpi) = installed().into_iter().find(|mpi| mpi.name == "openmpi") else { return };
     if !path.exists() {
-        assert!(!required(), "pnetcdf-bin is not installed");
+        skip("pnetcdf-bin is not installed (tests/setup.sh check)");
         return;
     }
     let samples = Samples::new();

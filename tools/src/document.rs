@@ -1,6 +1,7 @@
 //! Manual pages and completions of shells, made from the definition of the commands.
 
-use crate::Answer;
+use crate::exit::Status;
+use crate::{Answer, man, markdown};
 use clap::CommandFactory;
 
 /// Arguments of `aggio completions`.
@@ -24,11 +25,23 @@ impl Completions {
 pub(crate) struct Manual {
     /// A command; without it the page of aggio itself
     command: Option<String>,
+    /// All exit statuses, a line of command, number and meaning each
+    #[arg(long)]
+    exit_status: bool,
+    /// The reference of what AGGIO_REPORT=json writes (docs/reports.md)
+    #[arg(long)]
+    reports: bool,
 }
 
 impl Manual {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
+        if self.exit_status {
+            return Answer { text: Status::lines(), ..Answer::default() };
+        }
+        if self.reports {
+            return Answer { text: markdown::reports(), ..Answer::default() };
+        }
         match self.page() {
             Ok(text) => Answer { text, ..Answer::default() },
             Err(why) => Answer::failed(format!("manual: {why}")),
@@ -53,6 +66,8 @@ impl Manual {
             .manual("aggio manual");
         let mut bytes = Vec::new();
         page.render(&mut bytes).map_err(|why| why.to_string())?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let mut page = String::from_utf8_lossy(&bytes).into_owned();
+        page.push_str(&man::exit_status(self.command.as_deref()));
+        Ok(page)
     }
 }

@@ -7,11 +7,14 @@ mod containers;
 mod doctor;
 mod document;
 mod elf;
+mod exit;
 mod hints;
 mod library;
 mod man;
 mod markdown;
 mod mount;
+mod numbers;
+mod progress;
 mod run;
 mod simulate;
 mod switches;
@@ -49,11 +52,11 @@ enum Command {
     Cat(containers::cat::Arguments),
     /// Make an ordinary file, or another set, of a container or of a set of netCDF files
     Merge(containers::merge::Arguments),
-    /// Compare what two files, containers or sets hold: exit status 0 the same, 1 not, 2 it cannot be told
+    /// Compare what two files, containers or sets hold
     Verify(containers::verify::Arguments),
     /// Make a container of an ordinary file
     Split(containers::split::Arguments),
-    /// Check containers: exit status 0 clean, 1 repaired or repairable, 4 damaged
+    /// Check containers, and repair them
     Fsck(containers::fsck::Arguments),
     /// Seal a container that nobody writes, and tell what it consists of
     Index(containers::index::Arguments),
@@ -117,9 +120,10 @@ fn main() -> ExitCode {
         // Without standard error there is nobody to tell.
         let _ = writeln!(io::stderr(), "aggio: {finding}");
     }
+    let usual = if answer.findings.is_empty() { exit::DONE } else { exit::FAILED };
     match io::stdout().write_all(answer.text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(5),
-        _ => ExitCode::from(answer.status.unwrap_or(u8::from(!answer.findings.is_empty()))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(exit::UNWRITTEN),
+        _ => ExitCode::from(answer.status.unwrap_or(usual)),
     }
 }
 

@@ -1,7 +1,10 @@
 //! `aggio run -- COMMAND`: starts a program, or a launcher of MPI programs, with the library preloaded.
 
 use crate::elf::{self, Reach};
-use crate::{Answer, library};
+use crate::{Answer, exit, library};
+use agg_core::complaint::Complaints;
+use agg_core::hints::Sources;
+use agg_core::settings;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,9 +18,62 @@ pub(crate) struct Arguments {
     /// Tell the command that would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    settings: Settings,
     /// The program and its arguments, or mpirun, mpiexec, srun, flux and theirs
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
+}
+
+/// Settings of the program that is run; each stands for the variable that it names, and wins over it.
+#[derive(clap::Args, Default)]
+struct Settings {
+    /// Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    report: Option<String>,
+    /// Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)
+    #[arg(long, value_name = "PATTERNS")]
+    defer: Option<String>,
+    /// New files that become containers: PATTERN[:OPTION],... (AGGIO_BLOB)
+    #[arg(long, value_name = "RULES")]
+    blob: Option<String>,
+    /// Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)
+    #[arg(long, value_name = "RULES")]
+    hints: Option<String>,
+    /// Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)
+    #[arg(long, value_name = "RULES")]
+    posix: Option<String>,
+    /// Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+}
+
+impl Settings {
+    /// The variables that are set, with their values.
+    fn variables(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("AGGIO_REPORT", &self.report),
+            ("AGGIO_DEFER", &self.defer),
+            ("AGGIO_BLOB", &self.blob),
+            ("AGGIO_HINTS", &self.hints),
+            ("AGGIO_POSIX", &self.posix),
+            ("AGGIO_LOG", &self.log),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
+    }
+
+    /// What the library would ignore in them is an error here.
+    fn check(&self) -> Result<(), String> {
+        let variables = self.variables();
+        let variable = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let mut complaints = Complaints::default();
+        settings::Settings::read(&variable, &[], &mut complaints);
+        let nothing = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        Sources::read(&variable, &nothing, &mut complaints);
+        complaints.0.first().map_or(Ok(()), |first| Err(first.message.clone()))
+    }
 }
 
 /// Who starts the program.
@@ -42,30 +98,38 @@ impl Arguments {
     pub(crate) fn run(&self) -> Answer {
         match self.start() {
             Ok(answer) => answer,
-            Err(why) => Answer { status: Some(127), ..Answer::failed(format!("run: {why}")) },
+            Err(why) => {
+                Answer { status: Some(exit::NOT_STARTED), ..Answer::failed(format!("run: {why}")) }
+            }
         }
     }
 
     fn start(&self) -> Result<Answer, String> {
+        self.settings.check()?;
         let library = library::find(self.library.as_deref())?;
         let before = std::env::var("LD_PRELOAD").unwrap_or_default();
         let preload = library::preload(&before, &library)?;
         let name = self.command.first().map_or("", String::as_str);
         let program = elf::find(name).ok_or_else(|| format!("{name}: command not found"))?;
         let launcher = launcher(&program);
-        let ours: Vec<String> = std::env::vars()
+        let variables = self.settings.variables();
+        let mut ours: Vec<String> = std::env::vars()
             .map(|(name, _)| name)
+            .chain(variables.iter().map(|(name, _)| (*name).to_owned()))
             .filter(|name| name.starts_with("AGGIO"))
             .collect();
+        ours.sort();
+        ours.dedup();
         let plan = plan(launcher, &self.command, &preload, &ours)?;
         if self.dry_run {
-            return Ok(Answer { text: show(&plan), ..Answer::default() });
+            return Ok(Answer { text: show(&plan, &variables), ..Answer::default() });
         }
         if launcher == Launcher::None {
             warn_if_out_of_reach(&program);
         }
         let mut command = Command::new(&program);
         command.arg0(name).args(plan.command.get(1..).unwrap_or_default());
+        command.envs(variables);
         if let Some(preload) = &plan.preload {
             command.env("LD_PRELOAD", preload);
         }
@@ -174,9 +238,10 @@ fn slurm(mut full: Vec<String>, rest: &[String], assignment: &str) -> Result<Pla
     Ok(Plan { command: full, preload: None })
 }
 
-fn show(plan: &Plan) -> String {
+fn show(plan: &Plan, variables: &[(&str, &str)]) -> String {
     let mut words: Vec<String> =
-        plan.preload.iter().map(|preload| format!("LD_PRELOAD={preload}")).collect();
+        variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    words.extend(plan.preload.iter().map(|preload| format!("LD_PRELOAD={preload}")));
     words.extend(plan.command.iter().cloned());
     words.join(" ") + "\n"
 }
@@ -188,8 +253,25 @@ mod tests {
     fn planned(launcher: Launcher, command: &str) -> String {
         let words: Vec<String> = command.split(' ').map(String::from).collect();
         match plan(launcher, &words, "/l/libaggio.so", &["AGGIO_LOG".into()]) {
-            Ok(plan) => show(&plan).trim_end().into(),
+            Ok(plan) => show(&plan, &[]).trim_end().into(),
             Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn options_are_settings_and_a_bad_one_is_an_error() {
+        let settings = Settings {
+            report: Some("json".into()),
+            blob: Some("*.nc:e3sm".into()),
+            ..Settings::default()
+        };
+        assert_eq!(settings.variables(), [("AGGIO_REPORT", "json"), ("AGGIO_BLOB", "*.nc:e3sm")]);
+        assert_eq!(settings.check(), Ok(()));
+        for (report, hints) in [(Some("loud"), None), (None, Some("*:cb_nods=4"))] {
+            let [report, hints] = [report, hints].map(|text| text.map(String::from));
+            let bad = Settings { report, hints, ..Settings::default() };
+            let why = bad.check().unwrap_err();
+            assert!(why.contains("loud") || why.contains("did you mean cb_nodes"), "{why}");
         }
     }
 

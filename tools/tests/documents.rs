@@ -95,6 +95,11 @@ fn the_manual_of_switches_is_fresh() {
 }
 
 #[test]
+fn the_reference_of_reports_is_fresh() {
+    check("docs/reports.md", &["manual", "--reports"]);
+}
+
+#[test]
 fn hints_as_json_tell_value_and_origin_for_a_file() {
     let variables = [("AGGIO_HINTS", "*.nc:cb_nodes=4")];
     let output = aggio(&["hints", "--json", "--file", "/d/x.nc"], &variables);

@@ -179,7 +179,7 @@ fn a_listing_has_sets_in_the_place_of_their_files() {
     let long = String::from_utf8_lossy(&aggio(&["ls", "-l", &root]).stdout).into_owned();
     let line = long.lines().find(|line| line.ends_with(" blob4_h1.nc")).unwrap();
     assert!(
-        line.starts_with("nrw") && line.contains(" 1948008 ") && line.contains("4 files"),
+        line.starts_with("-rw") && line.contains(" 1948008 ") && line.contains("set of 4 files"),
         "{line}"
     );
     // A file of the name is that file, and its parts are files again.

@@ -6,12 +6,14 @@ use super::container::Container;
 use super::dir::{Dir, c_path};
 use super::read::Reader;
 use super::{damaged, failed, names};
-use crate::{Error, ErrorClass, Extent, Result};
+use crate::workers::together;
+use crate::{Extent, Result};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of the file that a thread copies at a time.
@@ -151,17 +153,19 @@ fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> Result<()> {
     let threads = if how.threads == 0 { cores } else { how.threads };
     let (size, next, done) = (reader.size(), AtomicU64::new(0), AtomicU64::new(0));
     let windows = size.div_ceil(WINDOW);
+    let failure = OnceLock::new();
     let run = || {
         let mut buffer = Vec::new();
         loop {
             let window = next.fetch_add(1, Ordering::Relaxed);
             if window >= windows {
-                return Ok(());
+                return;
             }
             let extent = Extent::new(window * WINDOW, WINDOW).intersect(Extent::new(0, size));
             if let Err(error) = work(window, extent, &mut buffer) {
                 next.store(windows, Ordering::Relaxed);
-                return Err(error);
+                failure.get_or_init(|| error);
+                return;
             }
             let sum = done.fetch_add(extent.len, Ordering::Relaxed) + extent.len;
             if let Some(progress) = how.progress {
@@ -169,11 +173,8 @@ fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> Result<()> {
             }
         }
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-        let broken = || Err(Error::new(ErrorClass::Intern, "a thread that merges panicked"));
-        threads.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| broken()))
-    })
+    together(threads, "aggio-merge", None, run);
+    failure.into_inner().map_or(Ok(()), Err)
 }
 
 /// Copies what is not done; returns how many bytes were.

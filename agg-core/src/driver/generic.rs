@@ -5,6 +5,7 @@
 
 use super::meter::Gauge;
 use super::{Driver, Outcome};
+use crate::log::Level;
 use crate::report::Counters;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -104,6 +105,11 @@ impl<'a> Way<'a> {
         {
             gauge.learn(len as u64, start.elapsed());
         }
+        crate::log!(
+            Level::Trace,
+            "{}: {done} of {len} bytes at {offset}, {attempts} requests",
+            self.call
+        );
         let rest = Extent::new(offset + done as u64, (len - done) as u64);
         Outcome { bytes: done as u64, result: result.map_err(|error| error.with_extent(rest)) }
     }

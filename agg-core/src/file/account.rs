@@ -3,9 +3,12 @@
 use super::{Direction, File};
 use crate::driver::Outcome;
 use crate::group;
-use crate::report::{Counters, Summary, Totals};
+use crate::log;
+use crate::log::Level;
+use crate::report::{Counters, Of, Summary, Totals};
 use crate::settings::Report;
 use crate::tags::TagBlock;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// A data call that has begun.
@@ -44,6 +47,7 @@ impl File {
         };
         Counters::add(bytes, outcome.bytes);
         Counters::add_since(&counters.nanoseconds, begun.at);
+        log!(Level::Debug, "{}: {}: {} bytes", self.path, begun.operation, outcome.bytes);
         outcome.result = outcome.result.map_err(|error| {
             Counters::add(&counters.errors, 1);
             self.context(error, begun.operation)
@@ -63,8 +67,23 @@ impl File {
         if transport.rank() == 0 {
             let totals = Totals::from_bytes(&sum).unwrap_or_default();
             let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
-            Summary { path, driver, ranks, totals, sealed }.tell(self.report);
+            Summary { path, driver, ranks, of: Of::All, totals, sealed }.tell(self.report);
         }
+    }
+
+    /// Tells what this rank counted, if the open asked, of a file that nobody closes.
+    pub fn report_alone(&self) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.tell_alone();
+        }
+    }
+
+    /// Tells what this rank counted, if the open asked.
+    pub(super) fn tell_alone(&self) {
+        let (path, driver) = (&*self.path, self.driver.name());
+        let (ranks, totals) = (self.transport.size(), self.counters.totals());
+        let of = Of::Rank(self.transport.rank());
+        Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);
     }
 }
 

@@ -86,6 +86,7 @@ impl File {
         }
         self.drop_split();
         let drained = self.drain();
+        self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));
         let closed = drained.and(self.driver.close());
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;

@@ -59,6 +59,8 @@ macro_rules! hints {
             $($(#[doc = $doc])+ pub $field: field_type!($kind),)*
             /// Where each value comes from, in the order of [`Declaration::ALL`].
             pub(super) origins: Box<[Origin]>,
+            /// What was asked for where the engine does something else: position in the table, who, what.
+            pub(super) asked: Vec<(usize, Origin, String)>,
         }
 
         impl Default for Hints {
@@ -66,6 +68,7 @@ macro_rules! hints {
                 Self {
                     $($field: $default.into(),)*
                     origins: vec![Origin::Default; Declaration::ALL.len()].into(),
+                    asked: Vec::new(),
                 }
             }
         }

@@ -4,11 +4,13 @@
 //! [`Hints`], its parser, what `MPI_File_get_info` tells ([`Hints::in_force`]) and the documents.
 
 mod declare;
+mod foreign;
 mod kind;
 mod resolve;
 mod sources;
 mod table;
 
+pub use foreign::Foreign;
 pub use kind::{Kind, Switch};
 pub(crate) use kind::{bytes as size, yes_or_no};
 pub use resolve::{InForce, Origin};

@@ -1,5 +1,6 @@
 //! Which value of a hint is in force, and where it comes from.
 
+use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
 use crate::complaint::Complaints;
@@ -21,8 +22,12 @@ pub enum Origin {
     Application,
     /// `MPICH_MPIIO_HINTS`.
     MpichHints,
+    /// `AGGIO_DEFER`.
+    AggioDefer,
     /// `AGGIO_HINTS`.
     AggioHints,
+    /// Rank 0, whose value counts where all ranks need the same.
+    RankZero,
     /// The engine itself, which tells what it really does.
     Engine,
 }
@@ -37,7 +42,9 @@ impl Origin {
             Origin::Suggestion => "suggestion",
             Origin::Application => "MPI_Info",
             Origin::MpichHints => "MPICH_MPIIO_HINTS",
+            Origin::AggioDefer => "AGGIO_DEFER",
             Origin::AggioHints => "AGGIO_HINTS",
+            Origin::RankZero => "rank 0",
             Origin::Engine => "aggio",
         }
     }
@@ -52,30 +59,21 @@ pub struct InForce {
     pub value: String,
     /// Where the value comes from.
     pub origin: Origin,
+    /// Another value that was asked for, and who asked, if the engine could not do that.
+    pub asked: Option<(Origin, String)>,
 }
 
-/// Keys that an `MPI_Info` may hold and that are no hints for files (MPI-4.1, 10.2.1, 11.8.4, 12.2).
-const FOREIGN_KEYS: &[&str] = &[
-    "appnum",
-    "arch",
-    "argv",
-    "command",
-    "env",
-    "file",
-    "host",
-    "hosts",
-    "ip_address",
-    "ip_port",
-    "maxprocs",
-    "num_procs",
-    "path",
-    "soft",
-    "thread_level",
-    "wdir",
-];
-
-/// Beginnings of keys that belong to other parts of MPI.
-const FOREIGN_PREFIXES: &[&str] = &["mpi_", "ompi_", "mpix_", "pmi", "alloc_shared_", "same_"];
+impl InForce {
+    /// Where the value comes from, for people: `MPI_Info`, or `aggio; MPI_Info asked for 8`.
+    pub fn source(&self) -> String {
+        match &self.asked {
+            Some((who, value)) => {
+                format!("{}; {} asked for {value}", self.origin.name(), who.name())
+            }
+            None => self.origin.name().into(),
+        }
+    }
+}
 
 impl Hints {
     /// The hints of a file that is opened: all layers over each other.
@@ -105,9 +103,21 @@ impl Hints {
         self.settle();
     }
 
-    /// Records what the engine really does, for `MPI_File_get_info`. Unknown names are ignored.
+    /// Records what the engine really does, for `MPI_File_get_info`. Unknown names are ignored. A
+    /// value that somebody asked for and that is in force stays his.
     pub fn note(&mut self, name: &str, value: &str) {
+        let Some((index, declaration)) = Declaration::find(name) else { return };
+        let (before, origin) = ((declaration.show)(self), self.origins[index]);
         self.derive(name, value, Origin::Engine);
+        if origin == Origin::Default || self.origins[index] != Origin::Engine {
+            return;
+        }
+        if (declaration.show)(self) == before {
+            self.origins[index] = origin;
+        } else if origin != Origin::Engine {
+            self.asked.retain(|(other, ..)| *other != index);
+            self.asked.push((index, origin, before));
+        }
     }
 
     /// Every hint that has a value worth telling, in the table's order.
@@ -120,9 +130,16 @@ impl Hints {
                 name: declaration.name,
                 value,
                 origin,
+                asked: (origin == Origin::Engine).then(|| self.asked_for(index)).flatten(),
             })
         };
         Declaration::ALL.iter().enumerate().filter_map(told).collect()
+    }
+
+    /// What was asked for in the place of what the engine does.
+    fn asked_for(&self, index: usize) -> Option<(Origin, String)> {
+        let found = self.asked.iter().find(|(other, ..)| *other == index)?;
+        Some((found.1, found.2.clone()))
     }
 
     /// The value of one hint as text; empty if there is none.
@@ -133,7 +150,7 @@ impl Hints {
     /// What is in force for the file `path` as lines for people.
     pub fn lines(&self, path: &str) -> Vec<String> {
         let line = |hint: InForce| {
-            format!("hint for {path}: {} = {} ({})", hint.name, hint.value, hint.origin.name())
+            format!("hint for {path}: {} = {} ({})", hint.name, hint.value, hint.source())
         };
         self.in_force().into_iter().map(line).collect()
     }
@@ -164,7 +181,7 @@ impl Hints {
             let Some((index, declaration)) = Declaration::find(name) else { continue };
             let own = (declaration.show)(self);
             if own != value && (declaration.set)(self, value) {
-                self.origins[index] = Origin::Engine;
+                self.origins[index] = Origin::RankZero;
                 differing.push(format!(
                     "hint {name} is {own:?} on this rank and {value:?} on rank 0, whose value counts"
                 ));
@@ -231,13 +248,20 @@ impl Hints {
     }
 }
 
-/// Reports a key that is in no table, unless it belongs to another part of MPI.
+/// Reports a key that is in no table, unless it is another library's.
+///
+/// Of the application's keys only those are reported that look like a misspelt hint: libraries set
+/// keys of their own, which no user can do anything about.
 pub(super) fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
-    let foreign =
-        FOREIGN_KEYS.contains(&key) || FOREIGN_PREFIXES.iter().any(|p| key.starts_with(p));
-    if !foreign {
-        let names = Declaration::ALL.iter().map(|declaration| declaration.name);
-        complaints.unknown(origin.name(), "hint", key, spelling::nearest(key, names));
+    if Foreign::has(key) {
+        return;
+    }
+    let aliases = Declaration::ALIASES.iter().map(|(alias, _)| *alias);
+    let names = Declaration::ALL.iter().map(|declaration| declaration.name).chain(aliases);
+    let nearest = spelling::nearest(key, names);
+    let asked_for = origin != Origin::Application && !Foreign::begins(key);
+    if nearest.is_some() || asked_for {
+        complaints.unknown(origin.name(), "hint", key, nearest);
     }
 }
 

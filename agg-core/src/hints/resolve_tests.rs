@@ -96,6 +96,23 @@ fn keys_of_other_parts_of_mpi_are_no_unknown_hints() {
 }
 
 #[test]
+fn keys_that_libraries_set_are_silent_and_misspelt_hints_are_not() {
+    let info = [("NUMA_ID", "0"), ("nc_ina_node_list", "0 2"), ("romio_no_coll_rw", "true")];
+    assert!(resolve(&[], "", &info).1.is_empty());
+    assert!(resolve(&[], "", &[("of_some_library", "1")]).1.is_empty());
+    // `nc_` begins keys of PnetCDF, and hints of the table.
+    let told = resolve(&[], "", &[("nc_ina_node_list", "0"), ("nc_var_aling_size", "4")]).1;
+    assert!(told.len() == 1 && told[0].ends_with("nc_var_align_size?"), "{told:?}");
+}
+
+#[test]
+fn an_unknown_key_of_the_environment_is_told_unless_another_library_knows_it() {
+    let text = "*:romio_no_coll_rw=1:nc_chunk_default=4:of_nobody=1";
+    let told = resolve(&[("AGGIO_HINTS", text)], "", &[]).1;
+    assert!(told.len() == 1 && told[0].contains("\"of_nobody\""), "{told:?}");
+}
+
+#[test]
 fn what_the_application_set_is_told_with_its_origin() {
     let (mut hints, _) = resolve(&[], "", &[("striping_unit", "64K"), ("nc_burst_buf", "enable")]);
     hints.note("cb_nodes", "4");
@@ -110,6 +127,19 @@ fn what_the_application_set_is_told_with_its_origin() {
     assert_eq!(find("striping_factor"), None);
     assert_eq!(find("romio_filesystem_type"), None);
     assert!(told.iter().all(|hint| !hint.value.is_empty()));
+}
+
+#[test]
+fn a_value_that_the_engine_confirms_stays_its_setters_and_another_names_both() {
+    let source = |asked: &str, does: &str| {
+        let (mut hints, _) = resolve(&[], "", &[("cb_nodes", asked)]);
+        hints.note("cb_nodes", does);
+        hints.in_force().into_iter().find(|hint| hint.name == "cb_nodes").unwrap().source()
+    };
+    assert_eq!(source("2", "2"), "MPI_Info");
+    assert_eq!(source("8", "2"), "aggio; MPI_Info asked for 8");
+    let (hints, _) = resolve(&[("AGGIO_DEFER", "*.nc")], "", &[]);
+    assert_eq!(hints.origin("aggio_defer"), Some(Origin::AggioDefer));
 }
 
 #[test]

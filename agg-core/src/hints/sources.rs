@@ -26,6 +26,8 @@ pub struct Entry {
 /// Entries for the files that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
+    /// The variable, or the file, that it stands in.
+    pub variable: &'static str,
     /// Which files.
     pub pattern: Pattern,
     /// What holds for them.
@@ -61,6 +63,12 @@ impl Sources {
         Self { rules }
     }
 
+    /// The patterns that no file has matched, each with the variable that it stands in.
+    pub fn unused(&self) -> impl Iterator<Item = (&'static str, &Pattern)> {
+        let unused = self.rules.iter().filter(|rule| !rule.pattern.was_used());
+        unused.map(|rule| (rule.variable, &rule.pattern))
+    }
+
     /// Reads the environment and the files of this process.
     pub fn of_process(complaints: &mut Complaints) -> Self {
         Self::read(&process_variable, &|name| std::fs::read(name), complaints)
@@ -83,7 +91,8 @@ impl Sources {
 fn deferring(patterns: &str) -> impl Iterator<Item = Rule> {
     Pattern::list(patterns).into_iter().map(|pattern| {
         let (key, value) = ("aggio_defer".into(), "enable".into());
-        Rule { pattern, entries: vec![Entry { key, value, origin: Origin::AggioHints }] }
+        let origin = Origin::AggioDefer;
+        Rule { variable: origin.name(), pattern, entries: vec![Entry { key, value, origin }] }
     })
 }
 
@@ -125,7 +134,7 @@ fn read_file(
             Vec::new()
         }
     };
-    Rule { pattern: Pattern::new("*"), entries }
+    Rule { variable: origin.name(), pattern: Pattern::new("*"), entries }
 }
 
 /// The entries of a hints file in ROMIO's form: `key value` a line, `#` first for comments. Of
@@ -158,12 +167,13 @@ fn parse_patterns(text: &str, origin: Origin, complaints: &mut Complaints) -> Ve
         let begins_rule = piece.separator == ',' || rules.is_empty();
         match pair {
             Some(entry) if begins_rule && rules.is_empty() => {
-                rules.push(Rule { pattern: Pattern::new("*"), entries: vec![entry] });
+                let pattern = Pattern::new("*");
+                rules.push(Rule { variable: origin.name(), pattern, entries: vec![entry] });
             }
             Some(entry) => rules.last_mut().into_iter().for_each(|r| r.entries.push(entry.clone())),
             None if begins_rule && (piece.leads_to_key || rules.is_empty()) => {
                 let pattern = Pattern::new(piece.text.trim());
-                rules.push(Rule { pattern, entries: Vec::new() });
+                rules.push(Rule { variable: origin.name(), pattern, entries: Vec::new() });
             }
             None => match rules.last_mut().and_then(|rule| rule.entries.last_mut()) {
                 Some(entry) => {
@@ -175,7 +185,8 @@ fn parse_patterns(text: &str, origin: Origin, complaints: &mut Complaints) -> Ve
         }
     }
     for rule in rules.iter().filter(|rule| rule.entries.is_empty()) {
-        complaints.text(origin.name(), format!("{text:?}: a pattern without hints: {rule:?}"));
+        let words = format!("{:?}: a pattern without hints", rule.pattern.text());
+        complaints.text(origin.name(), words);
     }
     rules
 }
@@ -320,7 +331,8 @@ mod tests {
     fn a_pattern_without_hints_is_reported() {
         let mut complaints = Complaints::default();
         parse_patterns("*.nc", Origin::AggioHints, &mut complaints);
-        assert_eq!(complaints.0.len(), 1);
+        let told: Vec<_> = complaints.0.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["AGGIO_HINTS: \"*.nc\": a pattern without hints"]);
     }
 
     fn read(variables: &[(&str, &str)], file: &str) -> (Sources, Complaints) {

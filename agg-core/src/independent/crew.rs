@@ -7,7 +7,7 @@
 use crate::driver::{Driver, Outcome};
 use crate::plan::figures::SLOW;
 use crate::report::Counters;
-use crate::workers::without_signals;
+use crate::workers::together;
 use crate::{Error, Extent};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -47,16 +47,7 @@ pub(super) fn write<D: Driver + ?Sized>(
     let places: Vec<(Extent, usize)> = pieces.iter().copied().zip(starts).collect();
     let list = List { places: &places, data, next: AtomicUsize::new(0), failure: Mutex::new(None) };
     let work = || list.work(|piece, bytes| driver.write_contig(bytes, piece.offset, counters));
-    std::thread::scope(|scope| {
-        for _ in 1..size.min(pieces.len()) {
-            let thread = std::thread::Builder::new().name("aggio-list".into()).stack_size(STACK);
-            // Where no thread can be made, the others do its work.
-            if without_signals(|| thread.spawn_scoped(scope, work)).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+    together(size.min(pieces.len()), "aggio-list", Some(STACK), work);
     list.outcome()
 }
 

@@ -6,6 +6,7 @@ use super::list::VECTOR_BYTES;
 use crate::Extent;
 use crate::copy::{Data, Part};
 use crate::driver::Driver;
+use crate::log::Level;
 use crate::report::Counters;
 
 /// Bytes of file that are had as memory at a time: so many that preparing them costs little, so few
@@ -121,6 +122,8 @@ fn run<D: Driver + ?Sized>(
             break;
         }
         Counters::add(requests, 1);
+        let (what, at) = (if stores { "store" } else { "load" }, part.window.offset);
+        crate::log!(Level::Trace, "{what}: {} bytes in mapped pages at {at}", part.len);
         position += part.len as u64;
     }
     if counters.is_timed() {

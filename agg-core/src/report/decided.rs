@@ -1,5 +1,6 @@
 //! How often each decision was taken, by its reason.
 
+use crate::log::Level;
 use crate::plan::{Note, Reason, Way};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -32,6 +33,7 @@ impl Decided {
     /// Counts a call that is carried out in this way for this reason. Ranks that decide alike
     /// let one of them count.
     pub fn count(&self, way: Way, reason: Reason) {
+        crate::log!(Level::Trace, "plan: {}: {}", way.words(), reason.words());
         self.0[way as usize * REASONS + reason as usize].fetch_add(1, Relaxed);
     }
 

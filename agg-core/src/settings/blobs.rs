@@ -49,6 +49,11 @@ impl BlobRule {
         (rule.files == 0 || rule.layout != Layout::Container).then_some(rule)
     }
 
+    /// Which files it means.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
     /// The rule for a file `path`, relative to the working directory or absolute. There is none for memory that
     /// processes share by a file.
     pub fn of<'a>(rules: &'a [BlobRule], path: &str) -> Option<&'a BlobRule> {

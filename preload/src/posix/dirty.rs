@@ -2,8 +2,10 @@
 
 use super::files::{self, Description, File, Held};
 use super::reason::Reason;
+use super::state::Inside;
 use super::symbols::next;
 use super::{descriptors, errno, settle, spool, state};
+use agg_core::log::{self, Level};
 use agg_core::spool::Slot;
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
 use libc::c_int;
@@ -110,6 +112,14 @@ pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
     let keep = errno::Keep::new();
     let fd = writer.descriptor.load(Relaxed);
     let requests = write_pieces(fd, slot, held.count)?;
+    if log::enabled(Level::Trace) {
+        let (_inside, path) = (Inside::enter(), String::from_utf8_lossy(&held.path));
+        let (count, bytes) = (held.count, held.used);
+        log::write(
+            Level::Trace,
+            format_args!("{path}: {count} kept pieces, {bytes} bytes, by {requests} requests"),
+        );
+    }
     drop(keep);
     if held.count > 8 {
         held.scattered = requests * 2 <= held.count;

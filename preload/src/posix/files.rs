@@ -85,6 +85,14 @@ pub struct Held {
 /// What happened to a file.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
+    /// Reads of a container.
+    pub reads: u64,
+    /// Their bytes.
+    pub bytes_read: u64,
+    /// Writes to a container.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes_written: u64,
     /// Writes that were kept back.
     pub kept: u64,
     /// Their bytes.
@@ -210,6 +218,10 @@ impl Held {
             accepted: 0,
             ahead: Ahead::new(),
             counts: Counts {
+                reads: 0,
+                bytes_read: 0,
+                writes: 0,
+                bytes_written: 0,
                 kept: 0,
                 kept_bytes: 0,
                 drains: 0,

@@ -6,6 +6,8 @@ use super::state::{self, Inside};
 use super::symbols::next;
 use super::{ahead, containers, descriptors, dirty, errno, mappings, report, settle, spool};
 use crate::config;
+use agg_core::log;
+use agg_core::log::Level;
 use agg_core::rules::{Mode, Rule};
 use libc::c_int;
 use std::os::unix::ffi::OsStrExt;
@@ -54,6 +56,9 @@ fn take(fd: c_int) {
     else {
         return;
     };
+    if flags & libc::O_ACCMODE != libc::O_RDONLY {
+        crate::unused::note_writer();
+    }
     let rules = &config::get().settings.posix;
     let mode = Rule::find(rules, &String::from_utf8_lossy(&path));
     if state::is_guest() {
@@ -73,10 +78,21 @@ fn take(fd: c_int) {
         let description = registry.describe(file, fd, flags & libc::O_ACCMODE);
         descriptors::set(fd, Some(description));
         let mapped = || mappings::has(identity).then_some(Reason::Mapped);
-        if let Some(reason) = why_native(fd, flags, held.mode).or_else(mapped) {
+        let native = why_native(fd, flags, held.mode).or_else(mapped);
+        tell_open(held, native);
+        if let Some(reason) = native {
             settle::make_native(file, held, reason);
         }
     });
+}
+
+/// Tells who wants to know (`AGGIO_LOG=debug`) how a file is served.
+fn tell_open(held: &files::Held, native: Option<Reason>) {
+    let (path, mode) = (String::from_utf8_lossy(&held.path), held.mode.name());
+    match native.map(|reason| Reason::TEXTS[reason as usize]) {
+        Some(why) => log!(Level::Debug, "{path}: opened, mode {mode}, left to the kernel: {why}"),
+        None => log!(Level::Debug, "{path}: opened, mode {mode}"),
+    }
 }
 
 /// Why nothing of a file opened like this is kept back.

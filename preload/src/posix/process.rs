@@ -4,6 +4,7 @@ use super::files::{self, File};
 use super::reason::Reason;
 use super::symbols::next;
 use super::{containers, descriptors, report, settle, spool, state};
+use crate::unused;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -21,6 +22,7 @@ pub extern "C" fn before_fork() {
     if !state::active() {
         return;
     }
+    unused::note_child();
     containers::store_kept(|_| true);
     let Some(registry) = files::hold_registry() else { return };
     HOLDING.store(true, Relaxed);
@@ -85,6 +87,7 @@ pub fn bare_fork() -> libc::pid_t {
 /// Before `vfork` and `clone`: a child that shares memory, but not descriptors.
 pub extern "C" fn before_vfork() {
     if state::active() && !state::is_guest() {
+        unused::note_child();
         state::own_table();
         settle::each(|file, held| settle::make_native(file, held, Reason::Vfork));
     }
@@ -96,6 +99,7 @@ pub fn before_program(reason: Reason) {
     if state::is_guest() {
         return;
     }
+    unused::note_child();
     settle::all();
     for fd in descriptors::all() {
         // SAFETY: plain numbers.
@@ -125,9 +129,15 @@ pub fn at_exit() {
     state::end();
     settle::each_at_the_end(finish);
     containers::at_exit();
+    tell_unused();
     if !state::any_dirty() {
         spool::remove();
     }
+}
+
+fn tell_unused() {
+    let _inside = state::Inside::enter();
+    unused::tell_at_exit();
 }
 
 fn finish(file: &'static File, held: &mut files::Held) {

@@ -5,6 +5,7 @@ use super::reason::Reason;
 use super::state::Inside;
 use crate::config;
 use agg_core::log;
+use agg_core::report::{VERSION, object, quoted};
 use agg_core::rules::Mode;
 use agg_core::settings::Report;
 
@@ -15,7 +16,7 @@ pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
     match config::get().settings.report {
         Report::Off => {}
         Report::Line => log::report(format_args!("{}", line(&path, mode, counts))),
-        Report::Json => log::report(format_args!("{}", json(&path, mode, counts))),
+        Report::Json => log::object(&json(&path, mode, counts)),
     }
 }
 
@@ -30,6 +31,12 @@ fn line(path: &str, mode: Mode, counts: &Counts) -> String {
          stored by {drains} requests",
         mode.name()
     );
+    if counts.reads + counts.writes > 0 {
+        line += &format!(
+            "; in a container: {} reads of {} bytes, {} writes of {} bytes",
+            counts.reads, counts.bytes_read, counts.writes, counts.bytes_written
+        );
+    }
     if *fills > 0 {
         line += &format!("; {read} reads served by {fills} requests");
     }
@@ -43,17 +50,25 @@ fn line(path: &str, mode: Mode, counts: &Counts) -> String {
 }
 
 fn json(path: &str, mode: Mode, counts: &Counts) -> String {
-    let Counts { kept, kept_bytes, drains, read, fills, lost, .. } = counts;
-    let reasons: Vec<String> =
-        reasons(counts).map(|(reason, count)| format!("\"{reason}\":{count}")).collect();
+    let sums = [
+        ("container_reads", counts.reads),
+        ("container_bytes_read", counts.bytes_read),
+        ("container_writes", counts.writes),
+        ("container_bytes_written", counts.bytes_written),
+        ("kept_writes", counts.kept),
+        ("kept_bytes", counts.kept_bytes),
+        ("requests", counts.drains),
+        ("reads_ahead", counts.read),
+        ("read_requests", counts.fills),
+        ("lost_bytes", counts.lost),
+    ];
     format!(
-        "{{\"aggio_posix_report\":1,\"file\":{},\"mode\":\"{}\",\"kept_writes\":{kept},\
-         \"kept_bytes\":{kept_bytes},\"requests\":{drains},\"reads_ahead\":{read},\
-         \"read_requests\":{fills},\"lost_bytes\":{lost},\
-         \"left_to_the_kernel\":{{{}}}}}",
-        agg_core::report::quoted(path),
+        "{{\"aggio_report\":{VERSION},\"interface\":\"posix\",\"file\":{},\"mode\":\"{}\",\"sum\":{},\
+         \"left_to_the_kernel\":{}}}",
+        quoted(path),
         mode.name(),
-        reasons.join(",")
+        object(sums.to_vec()),
+        object(reasons(counts).collect())
     )
 }
 
@@ -77,7 +92,10 @@ mod tests {
     #[test]
     fn the_json_line_quotes_the_name() {
         let text = json("/d/\"o\"", Mode::Causal, &counts());
-        assert!(text.contains(r#""file":"/d/\"o\"","mode":"causal","kept_writes":7"#), "{text}");
+        assert!(
+            text.contains(r#""file":"/d/\"o\"","mode":"causal","sum":{"container_reads":0,"#),
+            "{text}"
+        );
         assert!(text.ends_with(r#""left_to_the_kernel":{"mapped into memory":1}}"#), "{text}");
     }
 }

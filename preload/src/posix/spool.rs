@@ -9,7 +9,7 @@ use agg_core::spool::{self, Slot, Spool};
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 struct Own {
     lock: Lock,
@@ -50,9 +50,12 @@ pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], rooms: &[usize]) 
     })?
 }
 
+/// Once a process: each file would say it in other words.
 fn complain(what: &str) {
-    let text = format!("small writes are not kept back: {what}");
-    log::once(Level::Warn, &text);
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Relaxed) {
+        agg_core::log!(Level::Warn, "small writes are not kept back: {what}");
+    }
 }
 
 /// Gives back a slot whose bytes are in their file.

@@ -107,6 +107,7 @@ impl Drop for Inside {
 /// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
 extern "C" fn loaded() {
     super::symbols::resolve();
+    be_strict();
     if !is_privileged() {
         crate::pnetcdf::at_load();
     }
@@ -123,11 +124,19 @@ extern "C" fn loaded() {
     }
 }
 
+/// Ends a process whose settings are wrong, if the user wants that.
+fn be_strict() {
+    if is_set(c"AGGIO_STRICT") && !crate::config::is_plainly_off() && !is_privileged() {
+        crate::config::get();
+    }
+}
+
 /// When the library is unloaded at the end of the process.
 extern "C" fn unloaded() {
     if active() {
         super::process::at_exit();
     }
+    crate::close::report_all();
 }
 
 fn is_set(name: &std::ffi::CStr) -> bool {

@@ -79,14 +79,12 @@ impl Plan {
     ///
     /// # Panics
     ///
-    /// If it should be able to and the tests are required to run.
+    /// If it cannot and the tests are required to run.
     pub fn start_if_possible(self, agent: &Path) -> Option<Cluster> {
         match self.start(agent) {
             Ok(cluster) => Some(cluster),
             Err(why) => {
-                let refused = why.contains("unshare:");
-                assert!(refused || !(crate::required() && is_root()), "{why}");
-                eprintln!("skipped: {why}");
+                crate::skip(&why);
                 None
             }
         }

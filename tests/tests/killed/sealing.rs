@@ -4,7 +4,7 @@ use crate::sample::{RANKS, Sample};
 use crate::verify::fsck_of;
 use crate::writers::Kill;
 use agg_core::blob::is_container;
-use aggio_tests::{Directory, factor, names_in, read_container, read_set, required};
+use aggio_tests::{Directory, factor, names_in, read_container, read_set, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -191,7 +191,7 @@ fn calls_of(job: &Job, folder: &Path) -> Option<Vec<String>> {
         .args(job.arguments(folder))
         .status();
     if !strace.is_ok_and(|status| status.success()) {
-        assert!(!required(), "strace is missing, or may not trace (tests/setup.sh check)");
+        skip("strace is missing, or may not trace (tests/setup.sh check)");
         return None;
     }
     let trace = fs::read_to_string(log).expect("a trace");

@@ -2,7 +2,10 @@
 
 use crate::results::median;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -10,12 +13,26 @@ use std::time::Instant;
 const PROGRAMS: &[&[&str]] =
     &[&["true"], &["ls", "/"], &["bash", "-c", ":"], &["git", "--version"], &["python3", "-c", ""]];
 
+/// The program itself, not a script of its name that starts it: version managers put such ones on the `PATH`.
+fn executable(name: &str) -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&path).filter_map(|folder| folder.join(name).canonicalize().ok());
+    let is_program = |file: &PathBuf| {
+        let mut magic = [0; 4];
+        let read = File::open(file).and_then(|mut file| file.read_exact(&mut magic));
+        read.is_ok() && magic == *b"\x7fELF"
+    };
+    let missing = || format!("{name}: no executable of this name on the PATH, scripts excepted");
+    found.filter(is_program).next().ok_or_else(missing)
+}
+
 /// Starts of each program, natively and preloaded in alternation.
 const STARTS: usize = 201;
 
 fn milliseconds(command: &[&str], library: Option<&Path>) -> Result<f64, String> {
-    let mut process = Command::new(command[0]);
-    process.args(&command[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = Command::new(executable(command[0])?);
+    process.arg0(command[0]).args(&command[1..]).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(library) = library {
         process.env("LD_PRELOAD", library);
     }

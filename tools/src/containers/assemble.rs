@@ -2,6 +2,7 @@
 
 use super::unnamed::{THERE, Unnamed, sync_folder_of};
 use super::{at, pour, threads};
+use agg_core::workers::together;
 use aggio_formats::Logical;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -75,11 +76,7 @@ impl Assembly<'_> {
                 (self.progress)(before + len, done.end);
             }
         };
-        std::thread::scope(|scope| {
-            (0..threads(self.threads)).for_each(|_| {
-                scope.spawn(work);
-            });
-        });
+        together(threads(self.threads), "aggio-assemble", None, work);
         match failure.into_inner() {
             Ok(Some(why)) => Err(why),
             _ => Ok(()),

@@ -3,6 +3,7 @@
 use super::at;
 use super::threads;
 use super::unnamed::{THERE, Unnamed, sync_folder_of};
+use agg_core::workers::together;
 use aggio_formats::blobs::{Content, Plan, Sink, file_name};
 use aggio_formats::files::Files;
 use aggio_formats::set::open_blobs;
@@ -137,11 +138,7 @@ impl Writing<'_> {
                 }
             }
         };
-        std::thread::scope(|scope| {
-            (0..threads(self.threads).min(names.len())).for_each(|_| {
-                scope.spawn(work);
-            });
-        });
+        together(threads(self.threads).min(names.len()), "aggio-blobs", None, work);
         match failure.into_inner() {
             Ok(Some(why)) => Err(why),
             _ => Ok(()),

@@ -1,11 +1,12 @@
 //! `aggio cat`: the bytes of containers, sets and files, without FUSE.
 
+use super::facts::Facts;
 use super::{PIECE, at, pour, sets};
-use crate::Answer;
+use crate::{Answer, progress};
 use agg_core::blob::{Container, is_container};
 use aggio_formats::Logical;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -32,22 +33,43 @@ impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
         let mut answer = Answer::default();
-        for path in &self.paths {
-            match self.write_out(path) {
-                Ok(true) => {}
-                // Nobody reads any more.
-                Ok(false) => break,
+        let mut is_read = true;
+        let mut write = |path: &PathBuf, tell: &(dyn Fn(u64) + Sync)| {
+            if !is_read {
+                return;
+            }
+            match self.write_out(path, tell) {
+                Ok(more) => is_read = more,
                 Err(why) => answer.findings.push(format!("cat: {why}")),
             }
+        };
+        // A bar among what is written to a terminal would spoil it.
+        if std::io::stdout().is_terminal() {
+            self.paths.iter().for_each(|path| write(path, &|_| ()));
+        } else {
+            let paths = self.paths.iter().map(|path| (path, self.bytes_of(path)));
+            progress::each("writing", paths.collect(), write);
         }
         answer
     }
 
+    /// About how many bytes will be written of a file.
+    fn bytes_of(&self, path: &Path) -> u64 {
+        let size = Facts::with(path, self.sets).map_or(0, |facts| facts.size);
+        self.length.unwrap_or(u64::MAX).min(size.saturating_sub(self.offset))
+    }
+
     /// Whether there is still somebody who reads.
-    fn write_out(&self, path: &Path) -> Result<bool, String> {
+    fn write_out(&self, path: &Path, tell: &(dyn Fn(u64) + Sync)) -> Result<bool, String> {
         if (self.offset, self.length) == (0, None)
             && let Some(set) = set_at(path, self.sets)?
         {
+            let mut done = 0;
+            let mut put = |bytes: &[u8]| {
+                done += bytes.len() as u64;
+                tell(done);
+                put(bytes)
+            };
             return pour::all(&set, 0, &mut put);
         }
         let read = source(path, self.sets)?;
@@ -63,6 +85,7 @@ impl Arguments {
                 return Ok(false);
             }
             place += count as u64;
+            tell(place - self.offset);
         }
         Ok(true)
     }

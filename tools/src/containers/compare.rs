@@ -1,5 +1,6 @@
 //! What differs between two netCDF files: dimensions, attributes, variables, values.
 
+use crate::progress::Progress;
 use aggio_formats::cdf::{Attribute, Header, Variable};
 use aggio_formats::{Logical, Slab};
 
@@ -10,7 +11,12 @@ const PIECE: u64 = 4 << 20;
 type Told = Vec<(String, String)>;
 
 /// All differences, one line each; of values the first of each variable.
-pub(super) fn differences(one: &Logical, other: &Logical) -> Result<Vec<String>, String> {
+pub(super) fn differences(
+    one: &Logical,
+    other: &Logical,
+    tell: Progress<'_>,
+) -> Result<Vec<String>, String> {
+    let mut done = 0;
     let (left, right) = (one.header(), other.header());
     let mut found = Vec::new();
     let shapes = |header: &Header| -> Told {
@@ -30,7 +36,10 @@ pub(super) fn differences(one: &Logical, other: &Logical) -> Result<Vec<String>,
         let prefix = format!("{}:", variable.name);
         attributes(&prefix, &variable.attributes, &twin.attributes, &mut found);
         if kind(left, variable) == kind(right, twin) && left.shape(variable) == right.shape(twin) {
-            found.extend(first_difference((one, id), (other, other_id))?);
+            found.extend(first_difference((one, id), (other, other_id), &mut |bytes| {
+                done += bytes;
+                tell(done, one.size().max(done));
+            })?);
         }
     }
     Ok(found)
@@ -87,6 +96,7 @@ fn named(
 fn first_difference(
     (one, id): (&Logical, usize),
     (other, other_id): (&Logical, usize),
+    tell: &mut dyn FnMut(u64),
 ) -> Result<Option<String>, String> {
     let variable = &one.header().variables[id];
     let (slot, size) = (one.layout().slots[id], variable.kind.size());
@@ -111,6 +121,7 @@ fn first_difference(
                 )));
             }
             start += len as u64;
+            tell(len as u64);
         }
     }
     Ok(None)

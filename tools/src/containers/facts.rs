@@ -4,7 +4,8 @@ use super::{at, netcdf, sets};
 use agg_core::blob::{Container, is_container};
 use aggio_formats::{Logical, Set};
 use serde_json::{Value, json};
-use std::os::unix::fs::MetadataExt;
+use std::fs::FileType;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) struct Facts {
     pub(super) path: PathBuf,
     pub(super) kind: &'static str,
+    /// What `ls` writes in front of the mode; containers and sets are ordinary files there.
+    letter: char,
     pub(super) size: u64,
     pub(super) mode: u32,
     pub(super) uid: u32,
@@ -55,6 +58,7 @@ impl Facts {
         Ok(Facts {
             path: path.into(),
             kind,
+            letter: letter(found.file_type()),
             size: found.len(),
             mode: found.mode() & 0o7777,
             uid: found.uid(),
@@ -77,6 +81,7 @@ impl Facts {
         Ok(Facts {
             path: path.into(),
             kind: "container",
+            letter: '-',
             size: found.size,
             mode: found.mode,
             uid: found.uid,
@@ -97,6 +102,7 @@ impl Facts {
         Ok(Facts {
             path: path.into(),
             kind: "set",
+            letter: '-',
             size: file.size(),
             mode: first.mode() & 0o7777,
             uid: first.uid(),
@@ -140,19 +146,34 @@ impl Facts {
 
     /// The mode as `ls` writes it.
     pub(super) fn mode_in_letters(&self) -> String {
-        let first = match self.kind {
-            "directory" => 'd',
-            "link" => 'l',
-            "container" => 'c',
-            "set" => 'n',
-            "special" => 's',
-            _ => '-',
-        };
-        let bits = (0..9).map(|bit| {
-            let letter = ['r', 'w', 'x'][bit % 3];
-            if self.mode & (0o400 >> bit) != 0 { letter } else { '-' }
-        });
-        std::iter::once(first).chain(bits).collect()
+        let mut text = String::from(self.letter);
+        for (shift, special, [with, without]) in
+            [(6, 0o4000, ['s', 'S']), (3, 0o2000, ['s', 'S']), (0, 0o1000, ['t', 'T'])]
+        {
+            let has = |bit: u32| self.mode & (bit << shift) != 0;
+            text.push(if has(4) { 'r' } else { '-' });
+            text.push(if has(2) { 'w' } else { '-' });
+            text.push(match (self.mode & special != 0, has(1)) {
+                (true, true) => with,
+                (true, false) => without,
+                (false, true) => 'x',
+                (false, false) => '-',
+            });
+        }
+        text
+    }
+}
+
+/// The letter of a kind of file.
+fn letter(kind: FileType) -> char {
+    match kind {
+        kind if kind.is_dir() => 'd',
+        kind if kind.is_symlink() => 'l',
+        kind if kind.is_fifo() => 'p',
+        kind if kind.is_socket() => 's',
+        kind if kind.is_char_device() => 'c',
+        kind if kind.is_block_device() => 'b',
+        _ => '-',
     }
 }
 

@@ -1,13 +1,10 @@
 //! `aggio fsck`: whether containers are whole, and what can be done if not.
 
-use super::at;
-use crate::Answer;
+use super::{at, stored};
+use crate::{Answer, exit, progress};
 use agg_core::blob::{Check, Findings, Problem, Severity, check, is_container};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-
-/// Exit status: something is damaged, or could not be looked at.
-const DAMAGED: u8 = 4;
 
 /// Arguments of `aggio fsck`.
 #[derive(clap::Args)]
@@ -35,20 +32,24 @@ type Checked = (PathBuf, Result<Findings, String>);
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let (mut checked, mut findings) = (Vec::new(), Vec::new());
+        let (mut all, mut findings) = (Vec::new(), Vec::new());
         let how =
             Check { data: !self.quick, repair: self.repair || self.salvage, salvage: self.salvage };
         for path in &self.paths {
             match containers(path) {
                 Err(why) => findings.push(format!("fsck: {why}")),
-                Ok(containers) => checked.extend(containers.into_iter().map(|path| {
-                    let found = check(&path, &how).map_err(|why| at(&path, why));
-                    (path, found)
+                Ok(containers) => all.extend(containers.into_iter().map(|path| {
+                    let size = stored(&path);
+                    (path, size)
                 })),
             }
         }
+        let checked: Vec<Checked> = progress::each("checking", all, |path, _| {
+            let found = check(&path, &how).map_err(|why| at(&path, why));
+            (path, found)
+        });
         let worst = checked.iter().map(status).max().unwrap_or(0);
-        let status = worst.max(if findings.is_empty() { 0 } else { DAMAGED });
+        let status = worst.max(if findings.is_empty() { exit::DONE } else { exit::DAMAGED });
         let text = if self.json { document(&checked) } else { checked.iter().map(lines).collect() };
         Answer { text, findings, status: Some(status) }
     }
@@ -56,8 +57,8 @@ impl Arguments {
 
 fn status((_, found): &Checked) -> u8 {
     match found {
-        Ok(found) => u8::try_from(found.exit_code()).unwrap_or(DAMAGED),
-        Err(_) => DAMAGED,
+        Ok(found) => u8::try_from(found.exit_code()).unwrap_or(exit::DAMAGED),
+        Err(_) => exit::DAMAGED,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `aggio index`: brings a container up to date for readers, and tells what it consists of.
 
-use super::at;
-use crate::Answer;
+use super::{at, stored};
+use crate::{Answer, progress};
 use agg_core::Extent;
 use agg_core::blob::Container;
 use serde_json::json;
@@ -39,8 +39,11 @@ impl Arguments {
     pub(crate) fn run(&self) -> Answer {
         let mut answer = Answer::default();
         let mut objects = Vec::new();
-        for path in &self.paths {
-            match self.tell(path) {
+        let paths = self.paths.iter().map(|path| (path, stored(path)));
+        let all =
+            progress::each("reading", paths.collect(), |path, tell| (path, self.tell(path, tell)));
+        for (path, told) in all {
+            match told {
                 Err(why) => answer.findings.push(format!("index: {why}")),
                 Ok(told) if self.json => objects.push(object(path, &told)),
                 Ok(told) => answer.text.push_str(&line(path, &told)),
@@ -52,7 +55,7 @@ impl Arguments {
         answer
     }
 
-    fn tell(&self, path: &Path) -> Result<Told, String> {
+    fn tell(&self, path: &Path, tell: &(dyn Fn(u64) + Sync)) -> Result<Told, String> {
         let told = |why: agg_core::Error| at(path, why);
         let container = Container::open(path).map_err(told)?;
         if !self.dry_run {
@@ -82,6 +85,7 @@ impl Arguments {
                 }
             }
             place += range.len;
+            tell(place);
         }
         Ok(found)
     }

@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// Directories, containers, sets of netCDF files, and files
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Mode, size, logs and state too; `c` stands for a container, `n` for a set of netCDF files
+    /// Mode in the letters of ls(1), owner, size, and what is a container or a set of netCDF files
     #[arg(short, long)]
     long: bool,
     /// Names that begin with a dot too
@@ -99,10 +99,10 @@ impl Arguments {
         let row = |facts: &Facts| {
             let state = facts.blob.as_ref().map_or(String::new(), |blob| {
                 let state = if blob.sealed { "sealed" } else { "open" };
-                format!("{} logs, {state}", blob.logs)
+                format!("container of {} logs, {state}", blob.logs)
             });
             let state = match facts.netcdf.as_ref().map(|file| file.describe().files.len()) {
-                Some(files) => format!("{files} files"),
+                Some(files) => format!("set of {files} files"),
                 None => state,
             };
             let owner = format!("{}:{}", facts.uid, facts.gid);

@@ -4,8 +4,8 @@ use super::assemble::Assembly;
 use super::blobs::Writing;
 use super::in_container::InContainer;
 use super::unnamed::THERE;
-use super::{at, sets, show_progress};
-use crate::Answer;
+use super::{at, sets};
+use crate::{Answer, numbers, progress};
 use agg_core::blob::{self, Check, Merge};
 use aggio_formats::blobs::{Content, Kind, Outcome, Owned, Plan};
 use aggio_formats::{Logical, Result};
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     to: To,
     /// Files of the set that is made; without it one of a container, and of a set as many as it has
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = numbers::subfiles())]
     subfiles: Option<u32>,
     /// Replace the file, or files of the set, if there are some
     #[arg(short, long)]
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     verify: bool,
     /// Threads that copy; 0 for as many as there are cores
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = numbers::threads())]
     threads: usize,
     #[command(flatten)]
     sets: sets::Flags,
@@ -131,7 +131,7 @@ impl Arguments {
     }
 
     fn merge_plain(&self) -> std::result::Result<(), String> {
-        let merged = show_progress("merging", |progress| {
+        let merged = progress::show("merging", |progress| {
             let how = Merge {
                 threads: self.threads,
                 verify: self.verify,
@@ -201,7 +201,7 @@ impl Arguments {
     }
 
     fn assemble(&self, from: &Logical, mode: u32) -> std::result::Result<(), String> {
-        show_progress("merging", |progress| {
+        progress::show("merging", |progress| {
             let (threads, verify, replace) = (self.threads, self.verify, self.force);
             let how = Assembly { threads, verify, replace, mode, progress };
             how.run(from, &self.file)
@@ -222,7 +222,7 @@ impl Arguments {
                 return Err(at(&self.container, format!("no set can be made of it: {what}")));
             }
         };
-        show_progress("merging", |progress| {
+        progress::show("merging", |progress| {
             let (threads, verify, replace) = (self.threads, self.verify, self.force);
             Writing { threads, verify, replace, mode, progress }.run(&plan, from, &self.file)
         })

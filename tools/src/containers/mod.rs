@@ -22,7 +22,6 @@ mod unnamed;
 
 pub(crate) use sets::Hole;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -35,24 +34,20 @@ fn threads(asked: usize) -> usize {
     if asked == 0 { cores() } else { asked }
 }
 
+/// Bytes that a file, a container or a set takes in the file system: how long it takes to go through it; 0 if that is
+/// not known.
+fn stored(path: &Path) -> u64 {
+    let found = std::fs::symlink_metadata(path);
+    if found.is_ok_and(|found| found.is_file()) {
+        return std::fs::metadata(path).map_or(0, |found| found.len());
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+}
+
 /// An error with the path in front, unless it names one itself.
 fn at(path: &Path, why: impl Display) -> String {
     let why = why.to_string();
     let path = path.display().to_string();
     if why.contains(&path) { why } else { format!("{path}: {why}") }
-}
-
-/// Does something long and tells how far it is, if standard error is a terminal.
-fn show_progress<T>(what: &'static str, act: impl FnOnce(&(dyn Fn(u64, u64) + Sync)) -> T) -> T {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let form = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-    let style = ProgressStyle::with_template(form);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_message(what);
-    let value = act(&|done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
-    value
 }

@@ -1,5 +1,6 @@
 //! The bytes of a set in their order: threads assemble windows of it, and each gives its own on when its turn comes.
 
+use agg_core::workers::together;
 use aggio_formats::{Logical, Windows};
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,11 +30,7 @@ pub(super) fn all(from: &Logical, threads: usize, take: &mut Take<'_>) -> Result
     let turn = Turn { number: 0, end: None, take };
     let (left, turn) = (Mutex::new((0, from.windows())), Mutex::new(turn));
     let pouring = Pouring { left, turn, next: Condvar::new() };
-    std::thread::scope(|scope| {
-        (0..super::threads(threads)).for_each(|_| {
-            scope.spawn(|| pouring.work(from));
-        });
-    });
+    together(super::threads(threads), "aggio-pour", None, || pouring.work(from));
     let end = locked(&pouring.turn).end.take();
     match end {
         None => Ok(true),

@@ -1,7 +1,7 @@
 //! `aggio recover`: finishes what killed processes had begun.
 
-use super::{at, fsck};
-use crate::Answer;
+use super::{at, fsck, stored};
+use crate::{Answer, progress};
 use agg_core::blob::Container;
 use agg_core::spool;
 use serde_json::{Value, json};
@@ -31,17 +31,22 @@ impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
         let mut done = Vec::new();
-        let mut findings = Vec::new();
+        let (mut all, mut findings) = (Vec::new(), Vec::new());
         match spool::recover(&self.spool) {
             Ok(list) => done.extend(list.into_iter().map(of_spool)),
             Err(why) => findings.push(format!("recover: {}", at(&self.spool, why))),
         }
         for path in &self.paths {
             match fsck::containers(path) {
-                Ok(containers) => done.extend(containers.iter().filter_map(|path| seal(path))),
+                Ok(containers) => all.extend(containers.into_iter().map(|path| {
+                    let size = stored(&path);
+                    (path, size)
+                })),
                 Err(why) => findings.push(format!("recover: {why}")),
             }
         }
+        let sealed = progress::each("sealing", all, |path, _| seal(&path));
+        done.extend(sealed.into_iter().flatten());
         for one in done.iter().filter_map(|one| one.error.as_ref()) {
             findings.push(format!("recover: {one}"));
         }

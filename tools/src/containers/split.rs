@@ -1,8 +1,8 @@
 //! `aggio split`: an ordinary file becomes a container.
 
+use super::at;
 use super::merge::EEXIST;
-use super::{at, show_progress};
-use crate::Answer;
+use crate::{Answer, numbers, progress};
 use agg_core::blob::{self, Split};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// The container that is made; it appears when it is complete
     container: PathBuf,
     /// Bytes of the file that are stored together; 0 for 4 MiB
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = numbers::frame())]
     frame: u64,
     /// Store no checksums of the data
     #[arg(long)]
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let made = show_progress("splitting", |progress| {
+        let made = progress::show("splitting", |progress| {
             let how = Split {
                 frame: self.frame,
                 data_crc: !self.no_data_crc,

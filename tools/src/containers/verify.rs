@@ -1,8 +1,10 @@
 //! `aggio verify`: whether two files, containers or sets hold the same.
 
+use super::facts::Facts;
 use super::in_container::InContainer;
 use super::{PIECE, cat, compare, netcdf, sets};
-use crate::Answer;
+use crate::progress::{self, Progress};
+use crate::{Answer, exit};
 use agg_core::blob::is_container;
 use aggio_formats::Logical;
 use serde_json::json;
@@ -31,13 +33,14 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let found = match self.differences() {
+        let found = match progress::show("comparing", |tell| self.differences(tell)) {
             Ok(found) => found,
             Err(why) => {
                 let failed = Answer::failed(format!("verify: {why}"));
-                return Answer { status: Some(2), ..failed };
+                return Answer { status: Some(exit::UNTOLD), ..failed };
             }
         };
+        let status = if found.is_empty() { exit::DONE } else { exit::DIFFERENT };
         let text = if self.json {
             let object = json!({ "schema": 1, "same": found.is_empty(), "differences": found });
             format!("{object:#}\n")
@@ -48,16 +51,16 @@ impl Arguments {
                 if rest > 0 { format!("and {rest} more differences\n") } else { String::new() };
             lines.chain([more]).collect()
         };
-        Answer { text, status: Some(u8::from(!found.is_empty())), ..Answer::default() }
+        Answer { text, status: Some(status), ..Answer::default() }
     }
 
-    fn differences(&self) -> Result<Vec<String>, String> {
+    fn differences(&self, tell: Progress<'_>) -> Result<Vec<String>, String> {
         if !self.bytes
             && let (Some(first), Some(second)) = (self.open(&self.first)?, self.open(&self.second)?)
         {
-            return compare::differences(&first, &second);
+            return compare::differences(&first, &second, tell);
         }
-        self.differing_bytes()
+        self.differing_bytes(tell)
     }
 
     /// What is at a path, if it is a netCDF file.
@@ -71,7 +74,8 @@ impl Arguments {
         }
     }
 
-    fn differing_bytes(&self) -> Result<Vec<String>, String> {
+    fn differing_bytes(&self, tell: Progress<'_>) -> Result<Vec<String>, String> {
+        let size = Facts::with(&self.first, self.sets).map_or(0, |facts| facts.size);
         let read = [cat::source(&self.first, self.sets)?, cat::source(&self.second, self.sets)?];
         let (mut place, mut left, mut right) = (0_u64, vec![0; PIECE], vec![0; PIECE]);
         loop {
@@ -90,6 +94,7 @@ impl Arguments {
                 return Ok(Vec::new());
             }
             place += common as u64;
+            tell(place, size.max(place));
         }
     }
 }

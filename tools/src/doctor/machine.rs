@@ -11,6 +11,8 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// How FUSE is looked for.
+const OPENED: &str = "open /dev/fuse to read and write";
 /// Bytes in a mebibyte.
 const MIB: u64 = 1 << 20;
 /// Shared memory of which less is little.
@@ -69,7 +71,7 @@ fn file_system() -> Finding {
             found,
             "the layer of a container image is slow and goes away with it; bind a directory of the host",
         ),
-        _ => Finding::pass("directory", found),
+        _ => Finding::pass("directory", format!("statfs {}", here.display()), found),
     }
 }
 
@@ -85,12 +87,15 @@ fn fuse() -> Finding {
         return Finding::warn("fuse", format!("/dev/fuse: {why}"), fix);
     }
     match elf::find("fusermount3") {
-        Some(path) if root => Finding::pass("fuse", format!("/dev/fuse, {}", path.display())),
-        None if root => Finding::pass("fuse", "/dev/fuse (root needs no fusermount3)"),
+        Some(path) if root => {
+            Finding::pass("fuse", OPENED, format!("/dev/fuse, {}", path.display()))
+        }
+        None if root => Finding::pass("fuse", OPENED, "/dev/fuse (root needs no fusermount3)"),
         None => Finding::warn("fuse", "no fusermount3", "install fuse3"),
         Some(path) => match path.metadata() {
             Ok(found) if found.mode() & 0o4000 != 0 && found.uid() == 0 => {
-                Finding::pass("fuse", format!("/dev/fuse, {}", path.display()))
+                let ran = format!("{OPENED}, stat {}", path.display());
+                Finding::pass("fuse", ran, format!("/dev/fuse, {}", path.display()))
             }
             _ => Finding::warn(
                 "fuse",
@@ -108,7 +113,7 @@ fn allow_other() -> Finding {
         (true, _) | (_, true) => "mounts may be opened to other users (--allow-other)",
         _ => "mounts are for their owner only (no user_allow_other in /etc/fuse.conf)",
     };
-    Finding::pass("fuse users", words)
+    Finding::pass("fuse users", "grep user_allow_other /etc/fuse.conf", words)
 }
 
 fn descriptors() -> Finding {
@@ -120,7 +125,8 @@ fn descriptors() -> Finding {
         }
         now => {
             let now = now.map_or("no limit".into(), |now| now.to_string());
-            Finding::pass("descriptors", format!("{now} open files, at most {most}"))
+            let found = format!("{now} open files, at most {most}");
+            Finding::pass("descriptors", "ulimit -n, ulimit -Hn", found)
         }
     }
 }
@@ -141,7 +147,7 @@ fn shared_memory() -> Finding {
     if free < LITTLE_SHARED {
         return Finding::warn("/dev/shm", found, fix);
     }
-    Finding::pass("/dev/shm", found)
+    Finding::pass("/dev/shm", "statvfs /dev/shm", found)
 }
 
 fn environment() -> Finding {
@@ -154,7 +160,7 @@ fn environment() -> Finding {
     if !settings.on {
         return Finding::warn("variables", "AGGIO=off: nothing is served", "unset AGGIO");
     }
-    Finding::pass("variables", "all variables are understood")
+    Finding::pass("variables", "aggio env", "all variables are understood")
 }
 
 fn dead_mounts() -> Vec<Finding> {

@@ -4,7 +4,7 @@ mod machine;
 mod mpi;
 mod program;
 
-use crate::{Answer, library};
+use crate::{Answer, exit, library};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -43,13 +43,20 @@ impl Verdict {
 pub(crate) struct Finding {
     pub(crate) what: &'static str,
     pub(crate) verdict: Verdict,
+    /// What was run or asked to find that out, so that the user can do it again. Every check that passed tells.
+    pub(crate) ran: Option<String>,
     pub(crate) found: String,
     pub(crate) fix: Option<String>,
 }
 
 impl Finding {
-    pub(crate) fn pass(what: &'static str, found: impl Into<String>) -> Self {
-        Finding { what, verdict: Verdict::Pass, found: found.into(), fix: None }
+    pub(crate) fn pass(
+        what: &'static str,
+        ran: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        let ran = Some(ran.into());
+        Finding { what, verdict: Verdict::Pass, ran, found: found.into(), fix: None }
     }
 
     pub(crate) fn warn(
@@ -57,7 +64,7 @@ impl Finding {
         found: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Finding { what, verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+        Finding::trouble(what, Verdict::Warn, found.into(), fix.into())
     }
 
     pub(crate) fn fail(
@@ -65,7 +72,11 @@ impl Finding {
         found: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Finding { what, verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+        Finding::trouble(what, Verdict::Fail, found.into(), fix.into())
+    }
+
+    fn trouble(what: &'static str, verdict: Verdict, found: String, fix: String) -> Self {
+        Finding { what, verdict, ran: None, found, fix: Some(fix) }
     }
 }
 
@@ -79,7 +90,11 @@ impl Arguments {
         findings.extend(self.program.as_deref().map(program::check));
         let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
         let text = if self.json { as_json(&findings) } else { as_lines(&findings) };
-        Answer { text, status: Some(u8::from(failed)), ..Answer::default() }
+        Answer {
+            text,
+            status: Some(if failed { exit::FAILED } else { exit::DONE }),
+            ..Answer::default()
+        }
     }
 }
 
@@ -92,6 +107,9 @@ fn as_lines(findings: &[Finding]) -> String {
             finding.what,
             finding.found
         ));
+        if let Some(ran) = &finding.ran {
+            text.push_str(&format!("      {:<12}ran: {ran}\n", ""));
+        }
         if let Some(fix) = &finding.fix {
             text.push_str(&format!("      {:<12}fix: {fix}\n", ""));
         }
@@ -104,6 +122,7 @@ fn as_json(findings: &[Finding]) -> String {
         json!({
             "check": finding.what,
             "verdict": finding.verdict.name(),
+            "ran": finding.ran,
             "found": finding.found,
             "fix": finding.fix,
         })

@@ -34,7 +34,10 @@ fn check(name: &str, path: &Path) -> Finding {
         Err(why) => return Finding::fail("mpi", format!("{name}: {why}"), "install the MPI again"),
     };
     match identify(&words) {
-        Some((mpi, abi)) => Finding::pass("mpi", format!("{name}: {mpi}, ABI of {abi}")),
+        Some((mpi, abi)) => {
+            let ran = format!("{} --version", path.display());
+            Finding::pass("mpi", ran, format!("{name}: {mpi}, ABI of {abi}"))
+        }
         None => Finding::warn(
             "mpi",
             format!("{name}: {} is not known", words.lines().next().unwrap_or("its version")),

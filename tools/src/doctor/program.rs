@@ -25,7 +25,11 @@ pub(super) fn library(found: &Result<PathBuf, String>) -> Finding {
             let words = String::from_utf8_lossy(&output.stderr).trim().to_string();
             Finding::fail("library", words, format!("build {NAME} for this system (make install)"))
         }
-        Ok(_) => Finding::pass("library", format!("{} loads", path.display())),
+        Ok(_) => {
+            let shown = path.display();
+            let ran = format!("AGGIO=off LD_PRELOAD={shown} /bin/true");
+            Finding::pass("library", ran, format!("{shown} loads"))
+        }
     }
 }
 
@@ -49,14 +53,17 @@ pub(super) fn check(program: &str) -> Finding {
         return Finding::fail("program", found, "give its path, or put it on the PATH");
     };
     let shown = path.display();
+    let ran = format!("the ELF header and the mode of {shown} read");
     let mount = "aggio mount BACKEND MOUNT_POINT, and use the files below the mount point";
     match elf::reach(&path) {
         Err(why) => Finding::fail("program", format!("{shown}: {why}"), "make it readable"),
-        Ok(Reach::Preload) => {
-            Finding::pass("program", format!("{shown}: dynamically linked, aggio run reaches it"))
-        }
+        Ok(Reach::Preload) => Finding::pass(
+            "program",
+            ran,
+            format!("{shown}: dynamically linked, aggio run reaches it"),
+        ),
         Ok(Reach::Other) => {
-            Finding::pass("program", format!("{shown}: a script; what it starts is reached"))
+            Finding::pass("program", ran, format!("{shown}: a script; what it starts is reached"))
         }
         Ok(Reach::Static) => Finding::warn(
             "program",

@@ -19,7 +19,7 @@ mod tests;
 mod traffic;
 mod work;
 
-use crate::{Answer, man};
+use crate::{Answer, man, numbers};
 use agg_core::plan::aggregators;
 use aggio_patterns::{Entry, MAX_RANKS, Pattern, parse_set, standard_set};
 use clap::Args as _;
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "man", value_name = "PATTERN")]
     patterns: Vec<String>,
     /// Numbers of ranks
-    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000")]
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000", value_parser = numbers::ranks(MAX_RANKS))]
     ranks: Vec<u64>,
     /// Presets (laptop, cluster, lustre) or files with NAME = VALUE lines
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', default_value = "lustre")]

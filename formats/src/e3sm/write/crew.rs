@@ -3,7 +3,7 @@
 use super::content::Sink;
 use super::out::Out;
 use super::{Step, Stop};
-use agg_core::workers::without_signals;
+use agg_core::workers::together;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Threads at most: each has up to 24 MiB of memory.
@@ -39,16 +39,7 @@ pub(super) fn each<T: Send>(
         }
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 1..cores.min(MOST) {
-            let thread = std::thread::Builder::new().name("aggio-blob".into());
-            // Where no thread can be made, the others do its work.
-            if without_signals(|| thread.spawn_scoped(scope, labour)).is_err() {
-                break;
-            }
-        }
-        labour();
-    });
+    together(cores.min(MOST), "aggio-blob", None, labour);
     match work.into_inner().unwrap_or_else(PoisonError::into_inner).failure {
         Some(why) => Err(why),
         None => Ok(()),

@@ -80,6 +80,7 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
                 (done, rest) = (done + read, rest - read as u64);
             }
         }
+        state.kept.count_read(done);
         Ok(Ok(done))
     })??;
     if matches!(place, Place::Position) && done > 0 {
@@ -102,6 +103,7 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
     let appends = placeholder::status(fd) & libc::O_APPEND != 0;
     let place_of_data = (!appends).then_some(start);
     let end = open.locked(|open, state| {
+        state.kept.count_write(len);
         // What the standard streams write is seen at once, as from the kernel.
         if let Some(start) = place_of_data.filter(|_| fd > libc::STDERR_FILENO)
             && state.keep(open, buffers, start)?

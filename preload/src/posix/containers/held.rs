@@ -40,7 +40,7 @@ pub(super) struct State {
     presence: Option<Presence>,
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
-    kept: Kept,
+    pub(super) kept: Kept,
     /// Where it is since this process removed its name: it goes with the last descriptor.
     pub(super) removed: Option<PathBuf>,
     /// Its name was removed by this process, or by its parent before this one was made.

@@ -164,9 +164,21 @@ impl Kept {
         self.mark(false);
     }
 
-    /// Tells, once, how many writes have waited.
+    /// Counts a read of so many bytes.
+    pub(super) fn count_read(&mut self, bytes: usize) {
+        self.counts.reads += 1;
+        self.counts.bytes_read += bytes as u64;
+    }
+
+    /// Counts a write of so many bytes.
+    pub(super) fn count_write(&mut self, bytes: usize) {
+        self.counts.writes += 1;
+        self.counts.bytes_written += bytes as u64;
+    }
+
+    /// Tells what was read and written, and how many writes have waited.
     pub(super) fn report(&mut self, container: &Container) {
-        if self.counts.kept > 0 {
+        if self.counts.kept + self.counts.reads + self.counts.writes > 0 {
             report::tell(container.path().as_os_str().as_bytes(), self.mode, &self.counts);
             self.counts = Counts::default();
         }

@@ -172,6 +172,7 @@ fn take((held, identity): Found, path: PathBuf, flags: c_int) -> Result<c_int, c
     let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
     let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
     let fd = placeholder::make(&path, identity, kept).map_err(os)?;
+    agg_core::log!(Level::Debug, "{}: opened, a container or a set", path.display());
     // SAFETY: the number was opened just now.
     let undo = || unsafe { next::close(fd) };
     if fd as usize >= super::super::descriptors::LIMIT {

@@ -1,0 +1,65 @@
+//! Patterns in the settings that matched no file: probably not what the user meant. Told once a job, at its end.
+
+use crate::config;
+use agg_core::log::{self, Level};
+use agg_core::pattern::Pattern;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// This process has used MPI, and what concerns MPI-IO was told when that ended.
+static TOLD_BY_MPI: AtomicBool = AtomicBool::new(false);
+/// This process has opened a file to write it.
+static WRITES: AtomicBool = AtomicBool::new(false);
+/// Other programs that this process has started may have used the files that are meant.
+static STARTED_OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Remembers that the program opened a file to write it.
+pub fn note_writer() {
+    WRITES.store(true, Relaxed);
+}
+
+/// Remembers that the program started another process.
+pub fn note_child() {
+    STARTED_OTHERS.store(true, Relaxed);
+}
+
+/// When MPI ends: rank 0 tells what no file matched that it opened.
+pub fn tell_after_mpi() {
+    if TOLD_BY_MPI.swap(true, Relaxed) {
+        return;
+    }
+    let config = config::get();
+    if !config.settings.on {
+        return;
+    }
+    let [blobs, _] = config.settings.unused();
+    config.sources.unused().for_each(|(variable, pattern)| tell(variable, pattern));
+    blobs.into_iter().for_each(|pattern| tell("AGGIO_BLOB", pattern));
+}
+
+/// When a process ends for which there are rules. One that only reads, that has started others, or that was itself started
+/// by a process under this library is a part of a job that others know better.
+pub fn tell_at_exit() {
+    if STARTED_OTHERS.load(Relaxed) || !WRITES.load(Relaxed) || parent_is_served() {
+        return;
+    }
+    let [blobs, posix] = config::get().settings.unused();
+    if !TOLD_BY_MPI.load(Relaxed) {
+        blobs.into_iter().for_each(|pattern| tell("AGGIO_BLOB", pattern));
+    }
+    posix.into_iter().for_each(|pattern| tell("AGGIO_POSIX", pattern));
+}
+
+fn tell(variable: &str, pattern: &Pattern) {
+    let text = format!("{variable}: {:?} matched no file that this program opened", pattern.text());
+    log::once(Level::Warn, &text);
+}
+
+/// Whether the process that started this one had this library preloaded.
+fn parent_is_served() -> bool {
+    // SAFETY: asks for a number.
+    let parent = unsafe { libc::getppid() };
+    let environment = std::fs::read(format!("/proc/{parent}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| {
+        entry.starts_with(b"LD_PRELOAD=") && entry.windows(8).any(|part| part == b"libaggio")
+    })
+}

@@ -1,0 +1,49 @@
+//! Tests that cannot run here.
+//!
+//! Rust's test harness knows no test that finds out while it runs that it cannot: it counts as passed. Here it says
+//! so past the harness, which keeps what passed tests print to itself, and at its end the process tells how many there
+//! were. Where tests are [required], it fails.
+
+use crate::required;
+use std::io::Write;
+use std::sync::Mutex;
+
+/// What was skipped in this process: the test, and why.
+static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// Says that the test that calls this, or the part of it that follows, cannot run, and why; the caller returns.
+///
+/// # Panics
+///
+/// If the tests are required to run (`AGGIO_TESTS=require`).
+#[track_caller]
+pub fn skip(why: &str) {
+    assert!(!required(), "skipped, and AGGIO_TESTS=require: {why}");
+    let test = std::thread::current().name().unwrap_or("a thread").to_owned();
+    say(&format!("skipped: {test}: {why}"));
+    let mut skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if skipped.is_empty() {
+        // SAFETY: the function lives as long as the process.
+        unsafe { libc::atexit(tell) };
+    }
+    skipped.push((test, why.to_owned()));
+}
+
+/// At the end of the process.
+extern "C" fn tell() {
+    let skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut tests: Vec<&str> = skipped.iter().map(|(test, _)| test.as_str()).collect();
+    tests.sort_unstable();
+    tests.dedup();
+    say(&format!(
+        "{} skipped, which the harness counts as passed: {}",
+        tests.len(),
+        tests.join(", ")
+    ));
+}
+
+/// Not by `eprintln!`, which the harness catches.
+fn say(line: &str) {
+    // Without standard error there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
