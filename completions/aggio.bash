@@ -577,7 +577,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__merge)
-            opts="-f -h --to --subfiles --force --verify --threads --holes --partial --help"
+            opts="-f -h --to --subfiles --force --resume --verify --threads --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -105,6 +105,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Thread
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file, or files of the set, if there are some'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep what is copied if the run is interrupted, and go on with what such a run has kept; for a container that becomes a file as it is'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums before, and compare the file with the container or the set after'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -28,6 +28,7 @@ pub mod log;
 pub mod meeting;
 pub mod memory;
 pub mod node;
+pub mod output;
 pub mod pattern;
 pub mod pending;
 pub mod plan;

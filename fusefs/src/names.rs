@@ -3,10 +3,11 @@
 use crate::blob::{self, Blob, Removed};
 use crate::files::Opened;
 use crate::held;
-use crate::tree::{Kind, ROOT, Seen, check_name, mix, open_name};
-use crate::view::{NewFiles, Shown, UNNAMED, View, is_directory};
+use crate::tree::{Kind, ROOT, Seen, check_name, open_name};
+use crate::view::{NewFiles, Shown, View, is_directory};
 use agg_core::blob::{Container, Create, is_hidden};
 use agg_core::log::Level;
+use agg_core::output::fresh_name;
 use fuser::{BackingId, RenameFlags};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags as Flags, Uid};
 use std::ffi::{OsStr, OsString};
@@ -15,7 +16,6 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bits that a new file may have before its owner is known: a set-id bit would be the rights of
 /// the user who serves the mount.
@@ -51,16 +51,6 @@ fn refused(errno: rustix::io::Errno) -> Error {
 /// The same path with a name in the directory of a descriptor.
 fn child(directory: &OwnedFd, name: &OsStr) -> std::path::PathBuf {
     held::path(directory).join(name)
-}
-
-/// A name that no other file has.
-fn unused_name() -> OsString {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let time = now.map_or(0, |now| now.as_nanos() as u64);
-    let number = mix(time ^ mix(u64::from(std::process::id())))
-        .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
-    format!("{UNNAMED}{number:016x}").into()
 }
 
 impl View {
@@ -237,7 +227,7 @@ impl View {
     /// Takes the name away at once; the data go when nobody has it open any more.
     fn remove_container(&self, directory: &Arc<OwnedFd>, name: &OsStr, seen: &Seen) -> Result<()> {
         let root = self.tree.get(ROOT)?.fd;
-        let aside = unused_name();
+        let aside: OsString = fresh_name().map_err(|_| refused(rustix::io::Errno::IO))?.into();
         self.tree.pin(directory, name);
         let to_root =
             rustix::fs::renameat_with(&**directory, name, &*root, &aside, Flags::NOREPLACE);

@@ -23,9 +23,6 @@ use std::time::Duration;
 /// How long the kernel may believe names and attributes: others change the backing directory, too.
 pub(crate) const TTL: Duration = Duration::from_secs(1);
 
-/// What containers are called that are being made or removed; 16 digits follow.
-pub(crate) const UNNAMED: &str = ".aggio-";
-
 /// A file as it is told to the kernel.
 pub(crate) struct Shown {
     pub(crate) attributes: FileAttr,

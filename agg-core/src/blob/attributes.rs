@@ -164,6 +164,11 @@ impl Container {
         Ok(Permissions { mode: granted(mode, trusted), uid, gid })
     }
 
+    /// The facts of the directory, whose owner is that of the logical file.
+    pub(crate) fn owner(&self) -> Result<fs::Metadata> {
+        owner_of(&self.shared.dir)
+    }
+
     /// # Errors
     ///
     /// `EACCES` if this process may not write to the file.

@@ -1,15 +1,16 @@
 //! An opened container, and how one is made.
 
-use super::dir::{Dir, MANIFEST, random};
+use super::dir::{Dir, MANIFEST};
 use super::manifest::{FORMAT, Manifest, dir_mode, part_mode};
 use super::read::Reader;
 use super::write::Writer;
 use super::{failed, names};
+use crate::output::{fresh_beside, parent_of, rename_new};
 use crate::{Error, ErrorClass, Result};
-use std::fs::Permissions;
+use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,7 @@ impl Shared {
             return Ok(());
         }
         self.dir.sync()?;
-        let parent = names::parent_of(self.dir.path());
+        let parent = parent_of(self.dir.path());
         Dir::open_following(&parent)?.sync()?;
         self.born.store(true, Ordering::Release);
         Ok(())
@@ -100,9 +101,8 @@ impl Container {
 
     /// Makes a container step by step under the name itself, which is hidden.
     pub(crate) fn make_hidden(hidden: &Path, how: &Create) -> Result<Container> {
-        std::fs::create_dir(hidden).map_err(|error| failed("mkdir", &error, hidden))?;
-        fill(hidden, how)?;
-        opened_as_made(hidden)
+        let dir = private(hidden, hidden, how)?;
+        Ok(made_here(dir))
     }
 
     /// Opens a container.
@@ -161,38 +161,41 @@ impl Container {
 
 /// Makes the directory under another name, fills it, and gives it its name in one step.
 fn make(path: &Path, how: &Create) -> Result<Container> {
-    let temporary = names::hidden_beside(path, random()?);
-    std::fs::create_dir(&temporary).map_err(|error| failed("mkdir", &error, path))?;
-    let made = fill(&temporary, how).and_then(|()| names::rename_new(&temporary, path));
-    if let Err(error) = made {
+    let temporary = fresh_beside(path)?;
+    let dir = private(&temporary, path, how)?;
+    if let Err(error) = rename_new(&temporary, path) {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&temporary);
         return Err(error);
     }
-    opened_as_made(path)
+    Ok(made_here(dir.called(path)))
 }
 
-/// A container that was made just now.
-fn opened_as_made(path: &Path) -> Result<Container> {
-    let shared = Shared { dir: Dir::open(path)?, made_here: true, born: AtomicBool::new(false) };
-    Ok(Container { shared: Arc::new(shared) })
+/// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it before
+/// it is filled.
+fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<Dir> {
+    let made = DirBuilder::new().mode(0o700).create(hidden);
+    made.map_err(|error| failed("mkdir", &error, shown))?;
+    let filled = Dir::open(hidden).and_then(|dir| fill(&dir, how).map(|()| dir));
+    filled.inspect_err(|_| drop(names::remove_tree(hidden)))
 }
 
-fn fill(temporary: &Path, how: &Create) -> Result<()> {
-    let dir = Dir::open(temporary)?;
-    let mode = granted(&dir, how.mode)?;
-    Manifest::new(mode, how.data_crc)?.store(&dir)?;
+/// A container that was made just now: its own directory, whatever has the name meanwhile.
+fn made_here(dir: Dir) -> Container {
+    let shared = Shared { dir, made_here: true, born: AtomicBool::new(false) };
+    Container { shared: Arc::new(shared) }
+}
+
+fn fill(dir: &Dir, how: &Create) -> Result<()> {
+    let mode = granted(dir, how.mode)?;
+    Manifest::new(mode, how.data_crc)?.store(dir)?;
     let order = dir.new_part(super::dir::ORDER, 0o600)?;
-    let fail = |error: io::Error| failed("fchmod", &error, temporary);
+    let fail = |error: io::Error| failed("fchmod", &error, dir.path());
     order.set_permissions(Permissions::from_mode(part_mode(mode))).map_err(fail)?;
     dir.file().set_permissions(Permissions::from_mode(dir_mode(mode))).map_err(fail)
 }
 
 /// The permissions that a file made with `mode` gets here; the umask cannot be asked for.
 fn granted(dir: &Dir, mode: u32) -> Result<u32> {
-    let probe = "probe";
-    let fail = |error: io::Error| failed("fstat", &error, &dir.path_of(probe));
-    let facts = dir.new_part(probe, mode & 0o7777)?.metadata().map_err(fail)?;
-    dir.remove(probe)?;
-    Ok(facts.permissions().mode() & 0o7777)
+    Ok(dir.probe(mode)?.permissions().mode() & 0o7777)
 }

@@ -3,7 +3,7 @@
 use super::{aside, damaged, failed};
 use crate::{Error, ErrorClass, Result};
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -104,6 +104,11 @@ impl Dir {
         &self.file
     }
 
+    /// The same directory, which is called `path` now.
+    pub(crate) fn called(self, path: &Path) -> Self {
+        Self { path: path.to_path_buf(), ..self }
+    }
+
     /// The path of a part, for messages.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -127,7 +132,21 @@ impl Dir {
         if !facts.is_file() {
             return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
         }
+        if facts.nlink() > 1 {
+            self.refuse_foreign_link(&facts, &path)?;
+        }
         Ok(file)
+    }
+
+    /// A file of somebody else, to which the owner of the directory has made a link, is no part: it
+    /// would be changed by whoever has more rights than he.
+    fn refuse_foreign_link(&self, facts: &Metadata, path: &Path) -> Result<()> {
+        let own = self.file.metadata().map_err(|error| failed("fstat", &error, &self.path))?;
+        if own.uid() == facts.uid() {
+            return Ok(());
+        }
+        let words = "it is a link to a file of somebody else";
+        Err(damaged(words).with_path(&path.display().to_string()))
     }
 
     /// Makes a part that must not exist.
@@ -138,6 +157,23 @@ impl Dir {
             open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
         self.adopt(&file).map_err(|error| fail("fchown", error))?;
         Ok(file)
+    }
+
+    /// What a file that this process makes here with `mode` is like. The directory is one that it has
+    /// made: somebody else's has another owner than that file.
+    pub(crate) fn probe(&self, mode: u32) -> Result<Metadata> {
+        let name = "probe";
+        let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let file = open_at(self.fd(), &c_name(name)?, flags, mode & 0o7777);
+        let facts = file.and_then(|file| file.metadata()).map_err(|e| fail("create", e))?;
+        self.remove(name)?;
+        let own = self.file.metadata().map_err(|e| fail("fstat", e))?;
+        if own.uid() == facts.uid() {
+            return Ok(facts);
+        }
+        let error = io::Error::other("somebody else's directory has this name");
+        Err(failed("mkdir", &error, &self.path))
     }
 
     /// Gives a new part the owner of the directory, as far as this process may: others who may read the

@@ -1,23 +1,21 @@
-//! A container becomes an ordinary file: several threads copy windows, and a run that was interrupted
-//! goes on where it was.
+//! A container becomes an ordinary file: several threads copy windows. A copy that is interrupted
+//! leaves nothing, or goes on where it was if that is wanted (`journal.rs`).
+
+mod journal;
+mod windows;
 
 use super::check::{Check, check};
 use super::container::Container;
-use super::dir::{Dir, c_path};
 use super::read::Reader;
-use super::{damaged, failed, names};
-use crate::workers::together;
+use super::{damaged, failed};
+use crate::output::{Output, Source, Unfinished, require_vacant};
 use crate::{Extent, Result};
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use journal::Journal;
+use std::fs::FileTimes;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes of the file that a thread copies at a time.
-const WINDOW: u64 = 8 << 20;
+use windows::each_window;
 
 /// How a container is merged.
 #[derive(Clone, Copy)]
@@ -28,8 +26,12 @@ pub struct Merge<'a> {
     pub verify: bool,
     /// Whether a file that has the name already is replaced.
     pub replace: bool,
+    /// Whether a copy that was interrupted goes on, and this one is kept beside `to` if it is.
+    pub resume: bool,
     /// Called now and then with the bytes done and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Where the hidden name is noted that the file may have meanwhile.
+    pub unfinished: &'a Unfinished,
 }
 
 /// What merging did.
@@ -45,23 +47,24 @@ pub struct Merged {
 ///
 /// # Errors
 ///
-/// If the container is damaged, changes meanwhile, or the file cannot be written. What was copied stays
-/// under a hidden name beside `to`, and the next run goes on with it.
+/// If the container is damaged, changes meanwhile, or the file cannot be written; if something
+/// other than an ordinary file has its name. Then nothing is left, but what the next run with
+/// `resume` goes on with if this one had it, too.
 pub fn merge(from: &Path, to: &Path, how: &Merge<'_>) -> Result<Merged> {
     if how.verify {
         refuse_damage(from)?;
     }
-    if !how.replace && std::fs::symlink_metadata(to).is_ok() {
-        return Err(failed("create", &io::Error::from_raw_os_error(libc::EEXIST), to));
-    }
+    require_vacant(to, how.replace)?;
     let container = Container::open(from)?;
     let reader = container.reader()?;
-    let partial = Partial::open(&container, &reader, to)?;
-    let resumed = copy(&reader, &partial, how)?;
+    let partial = Partial::open(&container, &reader, to, how)?;
+    let copied = copy(&reader, &partial, how);
+    partial.settle();
+    let resumed = copied?;
     if how.verify {
         compare(&reader, &partial, how)?;
     }
-    finish(&container, partial, to, how)?;
+    finish(&container, partial, how)?;
     Ok(Merged { size: reader.size(), resumed })
 }
 
@@ -79,106 +82,54 @@ fn refuse_damage(from: &Path) -> Result<()> {
 }
 
 /// The unfinished copy, and which windows of it are done.
-struct Partial {
-    file: File,
-    path: PathBuf,
-    /// A line that says of what it is a copy, and then one byte for each window.
-    journal: File,
-    journal_path: PathBuf,
-    head: usize,
+struct Partial<'a> {
+    output: Output<'a>,
+    journal: Option<Journal>,
 }
 
-fn beside(to: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(to.file_name().unwrap_or_default());
-    name.push(end);
-    names::parent_of(to).join(name)
-}
-
-fn open(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-    let file = file.map_err(|error| failed("open", &error, path))?;
-    let facts = file.metadata().map_err(|error| failed("fstat", &error, path))?;
-    if !facts.is_file() {
-        return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
-    }
-    Ok(file)
-}
-
-impl Partial {
-    fn open(container: &Container, reader: &Reader, to: &Path) -> Result<Self> {
-        let (path, journal_path) = (beside(to, ".aggio-merging"), beside(to, ".aggio-merged"));
-        let (file, journal) = (open(&path)?, open(&journal_path)?);
-        let fail = |error: io::Error| failed("write", &error, &journal_path);
-        let attributes = container.attributes()?;
-        let head = format!(
-            "merge of {:016x} generation {} size {} window {WINDOW}\n",
-            attributes.inode,
-            reader.generation(),
-            reader.size()
-        );
-        let mut old = vec![0; head.len()];
-        let known = journal.read_exact_at(&mut old, 0).is_ok() && old == head.as_bytes();
-        // What is being written may have changed without another generation.
-        if !known || !reader.is_sealed() {
-            file.set_len(0).and_then(|()| journal.set_len(0)).map_err(fail)?;
-            journal.write_all_at(head.as_bytes(), 0).map_err(fail)?;
-        }
-        file.set_len(reader.size()).map_err(|error| failed("ftruncate", &error, &path))?;
-        Ok(Self { file, path, journal, journal_path, head: head.len() })
+impl<'a> Partial<'a> {
+    fn open(
+        container: &Container,
+        reader: &Reader,
+        to: &Path,
+        how: &Merge<'a>,
+    ) -> Result<Partial<'a>> {
+        // What is being written may change without another generation.
+        let (output, journal) = if how.resume && reader.is_sealed() {
+            let (journal, data, hidden) = Journal::open(container, reader, to)?;
+            (Output::kept(data, hidden, to, how.unfinished), Some(journal))
+        } else {
+            (Output::create(to, 0o600, how.unfinished)?, None)
+        };
+        let sized = output.file().set_len(reader.size());
+        sized.map_err(|error| failed("ftruncate", &error, to))?;
+        Ok(Self { output, journal })
     }
 
     fn is_done(&self, window: u64) -> bool {
-        let mut byte = [0];
-        let read = self.journal.read_at(&mut byte, self.head as u64 + window);
-        read.is_ok_and(|n| n == 1) && byte == *b"x"
+        self.journal.as_ref().is_some_and(|journal| journal.is_done(window))
     }
 
     fn set_done(&self, window: u64) -> Result<()> {
-        let place = self.head as u64 + window;
-        self.journal
-            .write_all_at(b"x", place)
-            .map_err(|error| failed("pwrite", &error, &self.journal_path))
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.set_done(window, self.output.file()))
+    }
+
+    /// Notes which windows need not be copied again.
+    fn settle(&self) {
+        if let Some(journal) = &self.journal {
+            // The error of the copy is what counts; what is not noted is copied again.
+            let _ = journal.settle(self.output.file());
+        }
+    }
+
+    fn write(&self, bytes: &[u8], at: Extent) -> Result<()> {
+        let written = self.output.file().write_all_at(bytes, at.offset);
+        written.map_err(|error| failed("pwrite", &error, self.output.path()).with_extent(at))
     }
 }
 
-/// What is done with a window: its number, its bytes, and a buffer that may be used.
-type Work<'a> = &'a (dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync);
-
-/// Runs `work` for every window of the file, on several threads; the first error ends all of them.
-fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> Result<()> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if how.threads == 0 { cores } else { how.threads };
-    let (size, next, done) = (reader.size(), AtomicU64::new(0), AtomicU64::new(0));
-    let windows = size.div_ceil(WINDOW);
-    let failure = OnceLock::new();
-    let run = || {
-        let mut buffer = Vec::new();
-        loop {
-            let window = next.fetch_add(1, Ordering::Relaxed);
-            if window >= windows {
-                return;
-            }
-            let extent = Extent::new(window * WINDOW, WINDOW).intersect(Extent::new(0, size));
-            if let Err(error) = work(window, extent, &mut buffer) {
-                next.store(windows, Ordering::Relaxed);
-                failure.get_or_init(|| error);
-                return;
-            }
-            let sum = done.fetch_add(extent.len, Ordering::Relaxed) + extent.len;
-            if let Some(progress) = how.progress {
-                progress(sum, size);
-            }
-        }
-    };
-    together(threads, "aggio-merge", None, run);
-    failure.into_inner().map_or(Ok(()), Err)
-}
-
 /// Copies what is not done; returns how many bytes were.
-fn copy(reader: &Reader, partial: &Partial, how: &Merge<'_>) -> Result<u64> {
+fn copy(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<u64> {
     let resumed = AtomicU64::new(0);
     each_window(reader, how, &|window, extent, buffer| {
         if partial.is_done(window) {
@@ -193,17 +144,14 @@ fn copy(reader: &Reader, partial: &Partial, how: &Merge<'_>) -> Result<u64> {
 
 fn copy_window(
     reader: &Reader,
-    partial: &Partial,
+    partial: &Partial<'_>,
     extent: Extent,
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
     for part in segments_of_data(reader, extent)? {
         buffer.resize(part.len as usize, 0);
         read(reader, buffer, part)?;
-        partial
-            .file
-            .write_all_at(buffer, part.offset)
-            .map_err(|error| failed("pwrite", &error, &partial.path).with_extent(part))?;
+        partial.write(buffer, part)?;
     }
     Ok(())
 }
@@ -227,53 +175,46 @@ fn read(reader: &Reader, buffer: &mut [u8], extent: Extent) -> Result<()> {
     Err(damaged("the container ends before its size").with_extent(extent))
 }
 
-/// Compares the copy with the container; a window that differs, as after a crash of the system while
-/// an earlier run was at work, is copied once more.
-fn compare(reader: &Reader, partial: &Partial, how: &Merge<'_>) -> Result<()> {
+/// Compares the copy with the container; a window that differs, as after a crash of the system
+/// while an earlier run was at work, is copied once more.
+fn compare(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<()> {
     each_window(reader, how, &|_, extent, buffer| {
         if same(reader, partial, extent, buffer)? {
             return Ok(());
         }
-        let zeros = vec![0; extent.len as usize];
-        partial
-            .file
-            .write_all_at(&zeros, extent.offset)
-            .map_err(|error| failed("pwrite", &error, &partial.path))?;
+        partial.write(&vec![0; extent.len as usize], extent)?;
         copy_window(reader, partial, extent, buffer)?;
         if same(reader, partial, extent, buffer)? {
             return Ok(());
         }
-        let path = partial.path.display().to_string();
+        let path = partial.output.path().display().to_string();
         Err(damaged("the copy differs from the container").with_extent(extent).with_path(&path))
     })
 }
 
-fn same(reader: &Reader, partial: &Partial, extent: Extent, buffer: &mut Vec<u8>) -> Result<bool> {
+fn same(
+    reader: &Reader,
+    partial: &Partial<'_>,
+    extent: Extent,
+    buffer: &mut Vec<u8>,
+) -> Result<bool> {
     buffer.resize(extent.len as usize, 0);
     read(reader, buffer, extent)?;
     let mut copy = vec![0; buffer.len()];
-    partial
-        .file
-        .read_exact_at(&mut copy, extent.offset)
-        .map_err(|error| failed("pread", &error, &partial.path).with_extent(extent))?;
+    let got = partial.output.file().read_exact_at(&mut copy, extent.offset);
+    got.map_err(|error| failed("pread", &error, partial.output.path()).with_extent(extent))?;
     Ok(copy == *buffer)
 }
 
 /// Gives the copy the container's attributes and its name, and removes the journal.
-fn finish(container: &Container, partial: Partial, to: &Path, how: &Merge<'_>) -> Result<()> {
+fn finish(container: &Container, partial: Partial<'_>, how: &Merge<'_>) -> Result<()> {
+    let Partial { output, journal } = partial;
     let attributes = container.attributes()?;
-    let fail = |error: io::Error| failed("fsync", &error, &partial.path);
-    let times = std::fs::FileTimes::new().set_modified(attributes.mtime);
-    partial.file.set_permissions(Permissions::from_mode(attributes.mode)).map_err(fail)?;
-    partial.file.set_times(times).map_err(fail)?;
-    partial.file.sync_all().map_err(fail)?;
-    if how.replace {
-        c_path(to)?;
-        std::fs::rename(&partial.path, to).map_err(|error| failed("rename", &error, to))?;
-    } else {
-        names::rename_new(&partial.path, to)?;
-    }
-    std::fs::remove_file(&partial.journal_path)
-        .map_err(|error| failed("unlink", &error, &partial.journal_path))?;
-    Dir::open_following(&names::parent_of(to))?.sync()
+    let fail = |error: std::io::Error| failed("fsync", &error, output.path());
+    let source = Source { uid: attributes.uid, gid: attributes.gid };
+    output.set_mode(attributes.mode, source)?;
+    output.file().set_times(FileTimes::new().set_modified(attributes.mtime)).map_err(fail)?;
+    output.file().sync_all().map_err(fail)?;
+    output.publish(how.replace)?;
+    journal.map_or(Ok(()), Journal::remove)
 }

@@ -6,15 +6,16 @@
 use super::container::Container;
 use super::dir::Dir;
 use super::manifest::part_mode;
-use super::names::parent_of;
 use super::order::Order;
 use super::read::Reader;
 use super::{failed, names};
 use crate::log;
 use crate::log::Level;
+use crate::output::parent_of;
 use crate::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -124,6 +125,19 @@ fn unfinished(part: usize) -> String {
     format!(".part.{part:04}")
 }
 
+/// A file that [`Recast::write`] has made, and that nobody else who may write to the container has
+/// put in its place.
+fn require_own(dir: &Dir, name: &str) -> Result<()> {
+    let fail = |error: io::Error| failed("stat", &error, &dir.path_of(name));
+    let owner = dir.file().metadata().map_err(fail)?.uid();
+    let is_own = dir.stat(name)?.is_some_and(|found| {
+        // SAFETY: asks for a number.
+        let own = found.st_uid == owner || found.st_uid == unsafe { libc::geteuid() };
+        own && found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_nlink == 1
+    });
+    if is_own { Ok(()) } else { Err(fail(io::Error::other("somebody else has put it there"))) }
+}
+
 impl Recast {
     /// Makes a file of the set inside of the container; ranks make different ones at the same time.
     ///
@@ -195,6 +209,7 @@ impl Recast {
         // The first is what a set is known by.
         for part in (0..parts).rev() {
             let (from, to) = (dir.path_of(&unfinished(part)), self.path_of(recaster, part)?);
+            require_own(dir, &unfinished(part))?;
             std::fs::rename(&from, &to).map_err(|error| failed("rename", &error, &to))?;
         }
         if self.durable {

@@ -1,9 +1,9 @@
 //! An ordinary file becomes a container.
 
 use super::container::{Container, Create};
-use super::dir::random;
 use super::{damaged, failed, holes, names};
 use crate::Result;
+use crate::output::{Source, Unfinished, fresh_beside, kept_mode, rename_new, require_vacant};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -19,6 +19,8 @@ pub struct Split<'a> {
     pub verify: bool,
     /// Called now and then with the bytes done and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Where the hidden name is noted that the container has meanwhile.
+    pub unfinished: &'a Unfinished,
 }
 
 /// Makes the container `to`, which must not exist, of the ordinary file `from`, which stays.
@@ -38,30 +40,27 @@ pub fn split(from: &Path, to: &Path, how: &Split<'_>) -> Result<()> {
             .with_errno(libc::EINVAL)
             .with_path(&from.display().to_string()));
     }
-    let temporary = names::hidden_beside(to, random()?);
-    let mode = facts.permissions().mode() & 0o7777;
+    require_vacant(to, false)?;
+    let temporary = fresh_beside(to)?;
+    let mode = facts.permissions().mode();
     let create = Create { mode: 0o600, exclusive: true, data_crc: how.data_crc };
-    let made = fill(&file, from, &temporary, facts.len(), &create, how).and_then(|container| {
-        container.set_mode(mode)?;
+    let container = || Container::make_hidden(&temporary, &create);
+    let container = how.unfinished.add(&temporary, container)?;
+    let made = fill(&file, from, &container, facts.len(), how).and_then(|()| {
+        container.set_mode(kept_mode(mode, Source::of(&facts), &container.owner()?))?;
         container.set_times(facts.accessed().ok(), facts.modified().ok())?;
-        names::rename_new(&temporary, to)
+        how.unfinished.undisturbed(|| rename_new(&temporary, to))
     });
-    if made.is_err() {
-        // The error of the attempt is what counts.
-        let _ = names::remove_tree(&temporary);
-    }
+    how.unfinished.forget(&temporary, || {
+        if made.is_err() {
+            // The error of the attempt is what counts.
+            let _ = names::remove_tree(&temporary);
+        }
+    });
     made
 }
 
-fn fill(
-    file: &File,
-    from: &Path,
-    to: &Path,
-    size: u64,
-    create: &Create,
-    how: &Split<'_>,
-) -> Result<Container> {
-    let container = Container::create(to, create)?;
+fn fill(file: &File, from: &Path, container: &Container, size: u64, how: &Split<'_>) -> Result<()> {
     let writer = container.writer()?;
     let frame = if how.frame == 0 { 4 << 20 } else { how.frame };
     let mut buffer = Vec::new();
@@ -81,9 +80,9 @@ fn fill(
     writer.sync()?;
     writer.close()?;
     if how.verify {
-        compare(file, from, &container, size, frame)?;
+        compare(file, from, container, size, frame)?;
     }
-    Ok(container)
+    Ok(())
 }
 
 fn compare(file: &File, from: &Path, container: &Container, size: u64, step: u64) -> Result<()> {

@@ -1,10 +1,10 @@
 //! A set of files becomes a container again, so that it can be changed.
 
 use super::container::{Container, Create};
-use super::dir::random;
 use super::order::Order;
 use super::write::Writer;
 use super::{aside, failed, names};
+use crate::output::{fresh_beside, rename_new};
 use crate::{Extent, Result};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -46,7 +46,7 @@ pub trait ReadOnlyFile: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Turn {
     /// Holds the lock, on the first file of the set; `None` where there are no locks.
-    order: Option<Order>,
+    _order: Option<Order>,
 }
 
 impl Turn {
@@ -66,7 +66,7 @@ impl Turn {
         if first.metadata().map(number).ok() != Some(own) {
             return Ok(None);
         }
-        Ok(Some(Turn { order: locked.then_some(order) }))
+        Ok(Some(Turn { _order: locked.then_some(order) }))
     }
 }
 
@@ -77,18 +77,9 @@ impl Turn {
 /// # Errors
 ///
 /// If the set cannot be read, or the container not be stored.
-pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, turn: &Turn) -> Result<()> {
-    let hidden = if turn.order.is_some() {
-        let hidden = names::hidden_for(path, "unfolding")?;
-        if hidden.symlink_metadata().is_ok() {
-            // Whoever made it was killed.
-            names::remove_tree(&hidden)?;
-        }
-        hidden
-    } else {
-        names::hidden_beside(path, random()?)
-    };
-    let made = fill(&hidden, file, how).and_then(|()| names::rename_new(&hidden, path));
+pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, _turn: &Turn) -> Result<()> {
+    let hidden = fresh_beside(path)?;
+    let made = fill(&hidden, file, how).and_then(|()| rename_new(&hidden, path));
     if made.is_err() {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&hidden);

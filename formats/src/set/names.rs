@@ -4,7 +4,9 @@
 //! last ([`Set::link`]), and then lose the old ones, the first file first ([`Set::unlink`]).
 
 use super::{Layout, Set, blob_name, is_blob};
+use crate::EIO;
 use crate::files::Folder;
+use agg_core::output::fresh_name;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
@@ -63,7 +65,8 @@ impl Set {
         if self.layout != Layout::Blobs {
             return Err(Error::from_raw_os_error(EROFS));
         }
-        let steps: Vec<Step> = (0..self.count).map(|number| self.step(to, name, number)).collect();
+        let steps = (0..self.count).map(|number| self.step(to, name, number));
+        let steps = steps.collect::<Result<Vec<Step>>>()?;
         for (number, step) in steps.iter().enumerate() {
             if step.new.symlink_metadata().is_ok() && !is_blob(to, &blob_name(name, number)) {
                 return Err(Error::from_raw_os_error(EEXIST));
@@ -82,11 +85,11 @@ impl Set {
         self.remove_further(to, name)
     }
 
-    fn step(&self, to: &Folder, name: &str, number: usize) -> Step {
+    fn step(&self, to: &Folder, name: &str, number: usize) -> Result<Step> {
         let new = blob_name(name, number);
-        let aside = format!(".aggio-renamed-{}-{new}", std::process::id());
         let old = self.folder.path.join(blob_name(&self.name, number));
-        Step { old, aside: to.path.join(aside), new: to.path.join(new) }
+        let aside = fresh_name().map_err(|_| Error::from_raw_os_error(EIO))?;
+        Ok(Step { old, aside: to.path.join(aside), new: to.path.join(new) })
     }
 
     /// Removes files of an older set that had more of them, the last one first.
@@ -98,14 +101,7 @@ impl Set {
 }
 
 fn link_aside(step: &Step) -> Result<()> {
-    match fs::hard_link(&step.old, &step.aside) {
-        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-            // Left by a process of the same number that was killed.
-            fs::remove_file(&step.aside)?;
-            fs::hard_link(&step.old, &step.aside)
-        }
-        linked => linked,
-    }
+    fs::hard_link(&step.old, &step.aside)
 }
 
 /// Gives all files the new names, the first one, by which a set is known, last.

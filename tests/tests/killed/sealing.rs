@@ -221,8 +221,9 @@ fn what_takes_the_place_of_the_file_is_durable_before_it_has_the_name() {
             found.unwrap_or_else(|| panic!("{layout}: no {calls:?} of {words:?} in {trace:#?}"))
         };
         // The container that is made of the set.
-        let hidden = ".aggio-unfolding-out.nc";
-        let named = at(RENAMES, &[hidden, "out.nc\""]);
+        let named = at(RENAMES, &["/.aggio-", "/out.nc\", RENAME_"]);
+        let hidden = trace[named].split('"').nth(1).expect("a name");
+        let hidden = Path::new(hidden).file_name().and_then(|name| name.to_str()).expect("a name");
         let logs = ["1", "2", "3"].map(|log| format!("{hidden}/{log:0>16}.log>"));
         for part in logs.iter().map(String::as_str).chain([&*format!("{hidden}>")]) {
             assert!(at(SYNCS, &[part]) < named, "{layout}: {part}: {trace:#?}");
@@ -231,7 +232,7 @@ fn what_takes_the_place_of_the_file_is_durable_before_it_has_the_name() {
             assert!(at(WRITES, &[log]) < at(SYNCS, &[log]), "{layout}: {log}: {trace:#?}");
         }
         // The set that is made of the container.
-        let gone = at(RENAMES, &["/out.nc\"", ".aggio-gone-out.nc\""]);
+        let gone = at(RENAMES, &["/out.nc\", AT_", "/.aggio-"]);
         for part in [".part.0000", ".part.0001"] {
             let (written, stored) = (at(WRITES, &[part]), at(SYNCS, &[part]));
             assert!(written < stored && stored < at(RENAMES, &[part]), "{layout}: {trace:#?}");

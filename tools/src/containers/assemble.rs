@@ -1,7 +1,7 @@
 //! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name when it is complete.
 
-use super::unnamed::{THERE, Unnamed, sync_folder_of};
-use super::{at, pour, threads};
+use super::{at, not_made, pour, threads};
+use agg_core::output::{Output, Unfinished, require_vacant};
 use agg_core::workers::together;
 use aggio_formats::Logical;
 use std::ops::Range;
@@ -21,6 +21,8 @@ pub(super) struct Assembly<'a> {
     /// The permissions of the file.
     pub(super) mode: u32,
     pub(super) progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// Where the hidden name is noted that the file may have meanwhile.
+    pub(super) unfinished: &'a Unfinished,
 }
 
 /// What is done with a window, with memory for its bytes.
@@ -28,31 +30,29 @@ type Act<'a> = dyn Fn(&Range<u64>, &mut Vec<u8>) -> Result<(), String> + Sync + 
 
 impl Assembly<'_> {
     pub(super) fn run(&self, from: &Logical, to: &Path) -> Result<(), String> {
-        if !self.replace && to.symlink_metadata().is_ok() {
-            return Err(at(to, THERE));
-        }
-        let made = Unnamed::beside(to, self.mode)?;
+        let refused = |why: agg_core::Error| not_made(to, &why);
+        require_vacant(to, self.replace).map_err(refused)?;
+        let made = Output::create(to, self.mode, self.unfinished).map_err(refused)?;
         let told = |why: std::io::Error| at(to, why);
-        made.file.set_len(from.size()).map_err(told)?;
+        made.file().set_len(from.size()).map_err(told)?;
         let copy = |range: &Range<u64>, bytes: &mut Vec<u8>| {
             pour::read(from, range, bytes)?;
-            made.file.write_all_at(bytes, range.start).map_err(told)
+            made.file().write_all_at(bytes, range.start).map_err(told)
         };
         let whole = from.size() * if self.verify { 2 } else { 1 };
         self.each_window(from, 0..whole, &copy)?;
-        made.file.sync_all().map_err(told)?;
+        made.file().sync_all().map_err(told)?;
         if self.verify {
             let compare = |range: &Range<u64>, bytes: &mut Vec<u8>| {
                 pour::read(from, range, bytes)?;
                 let mut copy = vec![0; bytes.len()];
-                made.file.read_exact_at(&mut copy, range.start).map_err(told)?;
+                made.file().read_exact_at(&mut copy, range.start).map_err(told)?;
                 let wrong = || at(to, format!("differs from the set in {range:?}"));
                 if copy == *bytes { Ok(()) } else { Err(wrong()) }
             };
             self.each_window(from, from.size()..whole, &compare)?;
         }
-        made.name(to, self.replace)?;
-        sync_folder_of(to)
+        made.publish(self.replace).map_err(refused)
     }
 
     /// Does something with each window, on several threads; `done` is what is done before, and what is at the end.

@@ -1,8 +1,7 @@
 //! A set of blobs beside the name that it stands for: its files get their names when all of them are complete.
 
-use super::at;
-use super::threads;
-use super::unnamed::{THERE, Unnamed, sync_folder_of};
+use super::{at, not_made, threads};
+use agg_core::output::{Output, SetTurn, Unfinished, require_vacant};
 use agg_core::workers::together;
 use aggio_formats::blobs::{Content, Plan, Sink, file_name};
 use aggio_formats::files::Files;
@@ -24,6 +23,8 @@ pub(super) struct Writing<'a> {
     /// The permissions of the files.
     pub(super) mode: u32,
     pub(super) progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// Where the hidden names are noted that the files may have meanwhile.
+    pub(super) unfinished: &'a Unfinished,
 }
 
 /// Something wrong with a file of the set.
@@ -89,18 +90,20 @@ impl Writing<'_> {
         if to.symlink_metadata().is_ok() {
             return Err(at(to, "there already: a set is not seen where a file has its name"));
         }
-        let taken = names.iter().find(|name| name.symlink_metadata().is_ok());
-        if let Some(taken) = taken.filter(|_| !self.replace) {
-            return Err(at(taken, THERE));
+        for name in &names {
+            require_vacant(name, self.replace).map_err(|why| not_made(name, &why))?;
         }
-        let made = names.iter().map(|name| Unnamed::beside(name, self.mode));
-        let made = made.collect::<std::result::Result<Vec<Unnamed>, String>>()?;
+        let create = |name: &PathBuf| {
+            let made = Output::create(name, self.mode, self.unfinished);
+            made.map_err(|why| not_made(name, &why))
+        };
+        let made: Vec<Output<'_>> =
+            names.iter().map(create).collect::<std::result::Result<_, String>>()?;
         self.write_all(plan, from, &names, &made).map_err(|why| why.to_string())?;
         if self.verify {
             self.compare(from, &names, &made)?;
         }
-        self.name_all(&names, made)?;
-        sync_folder_of(to)
+        self.name_all(to, &names, made)
     }
 
     fn total(&self, from: &dyn Content) -> u64 {
@@ -113,7 +116,7 @@ impl Writing<'_> {
         plan: &Plan,
         from: &dyn Content,
         names: &[PathBuf],
-        made: &[Unnamed],
+        made: &[Output<'_>],
     ) -> Result<()> {
         let (next, done, failure) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
         // The tables, and what every file has, are more than the file itself has.
@@ -127,8 +130,8 @@ impl Writing<'_> {
                 let (Some(name), Some(made)) = (names.get(subfile), made.get(subfile)) else {
                     return;
                 };
-                let target = Target { name, file: &made.file, written: &written };
-                let stored = || made.file.sync_all().map_err(|why| told(name, &why));
+                let target = Target { name, file: made.file(), written: &written };
+                let stored = || made.file().sync_all().map_err(|why| told(name, &why));
                 if let Err(why) = plan.write(subfile, from, &target).and_then(|()| stored()) {
                     // Others stop, too.
                     next.store(names.len(), Ordering::Relaxed);
@@ -150,10 +153,10 @@ impl Writing<'_> {
         &self,
         from: &dyn Content,
         names: &[PathBuf],
-        made: &[Unnamed],
+        made: &[Output<'_>],
     ) -> std::result::Result<(), String> {
         let files = names.iter().zip(made).map(|(name, made)| {
-            let file = made.file.try_clone().map_err(|why| at(name, why))?;
+            let file = made.file().try_clone().map_err(|why| at(name, why))?;
             Ok((name.clone(), file))
         });
         let files = files.collect::<std::result::Result<Vec<(PathBuf, File)>, String>>()?;
@@ -179,16 +182,22 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Gives the files their names, the first file's last: without it there is no set. If one cannot have its name,
-    /// no new one stays.
-    fn name_all(&self, names: &[PathBuf], made: Vec<Unnamed>) -> std::result::Result<(), String> {
+    /// Gives the files their names, the first file's last: without it there is no set. If one
+    /// cannot have its name, no new one stays. Who does the same with another set of this name waits.
+    fn name_all(
+        &self,
+        to: &Path,
+        names: &[PathBuf],
+        made: Vec<Output<'_>>,
+    ) -> std::result::Result<(), String> {
+        let _turn = SetTurn::take(to).map_err(|why| at(to, why))?;
         for (subfile, (name, made)) in names.iter().zip(made).enumerate().rev() {
-            if let Err(why) = made.name(name, self.replace) {
+            if let Err(why) = made.publish(self.replace) {
                 for named in names.iter().skip(subfile + 1).filter(|_| !self.replace) {
                     // What is told is why there is no set.
                     let _ = std::fs::remove_file(named);
                 }
-                return Err(why);
+                return Err(not_made(name, &why));
             }
         }
         Ok(())

@@ -5,9 +5,10 @@ use super::{PIECE, at, pour, sets};
 use crate::{Answer, progress};
 use agg_core::blob::{Container, is_container};
 use aggio_formats::Logical;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `aggio cat`.
@@ -121,7 +122,7 @@ pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, Strin
             file.read_at(buffer, place).map_err(|why| why.to_string())
         }));
     }
-    let file = File::open(path).map_err(|why| at(path, why))?;
+    let file = plain_file(path)?;
     Ok(Box::new(move |buffer, place| {
         loop {
             match file.read_at(buffer, place) {
@@ -130,4 +131,17 @@ pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, Strin
             }
         }
     }))
+}
+
+/// Opens something whose bytes have offsets; what has none makes nobody wait.
+fn plain_file(path: &Path) -> Result<File, String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = rustix::fs::open(path, flags, Mode::empty());
+    let file = File::from(opened.map_err(|why| at(path, std::io::Error::from(why)))?);
+    let kind = file.metadata().map_err(|why| at(path, why))?.file_type();
+    if kind.is_file() || kind.is_block_device() || kind.is_char_device() {
+        return Ok(file);
+    }
+    let what = if kind.is_fifo() { "a FIFO" } else { "a directory and no container" };
+    Err(at(path, format!("{what}: only containers, sets and ordinary files can be read")))
 }

@@ -2,11 +2,13 @@
 
 use super::assemble::Assembly;
 use super::blobs::Writing;
+use super::destination::Destination;
+use super::guarded::guarded;
 use super::in_container::InContainer;
-use super::unnamed::THERE;
-use super::{at, sets};
+use super::{at, not_made, poured, sets};
 use crate::{Answer, numbers, progress};
 use agg_core::blob::{self, Check, Merge};
+use agg_core::output::Unfinished;
 use aggio_formats::blobs::{Content, Kind, Outcome, Owned, Plan};
 use aggio_formats::{Logical, Result};
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +33,8 @@ enum To {
 pub(crate) struct Arguments {
     /// The container, or the name that a set of netCDF files stands for
     container: PathBuf,
-    /// The file that is made, or the name that the set stands for; it appears when it is complete. For a container that
-    /// becomes a file as it is, a run that was interrupted goes on
+    /// The file that is made, or the name that the set stands for; it appears when it is complete.
+    /// FIFOs and devices are written to, and - is standard output
     file: PathBuf,
     /// What is made
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
@@ -43,6 +45,10 @@ pub(crate) struct Arguments {
     /// Replace the file, or files of the set, if there are some
     #[arg(short, long)]
     force: bool,
+    /// Keep what is copied if the run is interrupted, and go on with what such a run has kept;
+    /// for a container that becomes a file as it is
+    #[arg(long)]
+    resume: bool,
     /// Check all checksums before, and compare the file with the container or the set after
     #[arg(long)]
     verify: bool,
@@ -67,6 +73,9 @@ impl Content for OfSet<'_> {
     }
 }
 
+/// What each writer has, the writers of each file, and what set is made of them.
+type Parts<'a> = (&'a mut dyn Iterator<Item = Result<Owned>>, &'a [Vec<u32>], Kind);
+
 /// `0..writers` in so many groups of nearly the same size.
 fn grouped(writers: usize, groups: usize) -> Vec<Vec<u32>> {
     let border = |group: usize| (writers * group / groups) as u32;
@@ -76,17 +85,32 @@ fn grouped(writers: usize, groups: usize) -> Vec<Vec<u32>> {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let merged = self.check().and_then(|()| {
-            if blob::is_container(&self.container) {
-                self.merge_container()
-            } else {
-                self.merge_set()
-            }
-        });
-        match merged {
+        match self.check().and_then(|()| guarded(|unfinished| self.merge(unfinished))) {
             Ok(()) => Answer::default(),
             Err(why) => Answer::failed(format!("merge: {why}")),
         }
+    }
+
+    fn merge(&self, unfinished: &Unfinished) -> std::result::Result<(), String> {
+        let to = Destination::of(&self.file, self.force)?;
+        if let (Destination::Stream(_), Some(why)) = (&to, self.needs_a_file()) {
+            return Err(at(&self.file, format!("{why} needs an ordinary file")));
+        }
+        if blob::is_container(&self.container) {
+            self.merge_container(to, unfinished)
+        } else {
+            self.merge_set(to, unfinished)
+        }
+    }
+
+    /// What cannot be done with something that takes bytes one after the other.
+    fn needs_a_file(&self) -> Option<&'static str> {
+        let wanted = [
+            (self.kind().is_some(), "a set"),
+            (self.verify, "--verify"),
+            (self.resume, "--resume"),
+        ];
+        wanted.into_iter().find(|(is, _)| *is).map(|(_, what)| what)
     }
 
     /// The kind of set that is made.
@@ -105,12 +129,19 @@ impl Arguments {
         if self.kind().is_some() && self.sets.holes != sets::Hole::Zero {
             return Err("--holes is for --to plain and --to cdf5: a set keeps its holes".into());
         }
+        if self.resume && self.to != To::Plain {
+            return Err("--resume is for --to plain".into());
+        }
         Ok(())
     }
 
-    fn merge_container(&self) -> std::result::Result<(), String> {
+    fn merge_container(
+        &self,
+        to: Destination,
+        unfinished: &Unfinished,
+    ) -> std::result::Result<(), String> {
         if self.to == To::Plain {
-            return self.merge_plain();
+            return self.merge_plain(to, unfinished);
         }
         if self.verify {
             self.refuse_damage()?;
@@ -120,31 +151,39 @@ impl Arguments {
         match self.kind() {
             Some(kind) => {
                 let groups = self.groups(from.logs.len(), None)?;
-                self.write_set(&from, &mut from.owned(), &groups, kind, mode)
+                self.write_set(&from, (&mut from.owned(), &groups[..], kind), mode, unfinished)
             }
             None => {
                 let file = from.into_netcdf()?;
                 let file = file.ok_or_else(|| at(&self.container, "not a netCDF classic file"))?;
-                self.write_cdf5(file, mode)
+                self.write_cdf5(file, mode, to, unfinished)
             }
         }
     }
 
-    fn merge_plain(&self) -> std::result::Result<(), String> {
-        let merged = progress::show("merging", |progress| {
+    fn merge_plain(
+        &self,
+        to: Destination,
+        unfinished: &Unfinished,
+    ) -> std::result::Result<(), String> {
+        progress::show("merging", |progress| {
+            if let Destination::Stream(mut stream) = to {
+                return poured::container(&self.container, (&mut stream, &self.file), progress);
+            }
             let how = Merge {
                 threads: self.threads,
                 verify: self.verify,
                 replace: self.force,
+                resume: self.resume,
                 progress: Some(progress),
+                unfinished,
             };
-            blob::merge(&self.container, &self.file, &how)
-        });
-        match merged {
-            Ok(_) => Ok(()),
-            Err(why) if why.errno() == EEXIST => Err(at(&self.file, THERE)),
-            Err(why) => Err(at(&self.container, why)),
-        }
+            match blob::merge(&self.container, &self.file, &how) {
+                Ok(_) => Ok(()),
+                Err(why) if why.errno() == EEXIST => Err(not_made(&self.file, &why)),
+                Err(why) => Err(at(&self.container, why)),
+            }
+        })
     }
 
     /// Checks all checksums of the container.
@@ -158,21 +197,26 @@ impl Arguments {
         }
     }
 
-    fn merge_set(&self) -> std::result::Result<(), String> {
+    fn merge_set(
+        &self,
+        to: Destination,
+        unfinished: &Unfinished,
+    ) -> std::result::Result<(), String> {
         let neither = || at(&self.container, "neither a container nor a set of netCDF files");
         let from = sets::open(&self.container, self.sets)?.ok_or_else(neither)?;
         let first = from.describe().files.into_iter().next().ok_or_else(neither)?;
         let found = std::fs::metadata(&first.name).map_err(|why| at(first.name.as_ref(), why))?;
         let mode = found.mode() & 0o777;
         match (self.to, self.kind()) {
-            (To::Cdf5, _) => self.write_cdf5(from, mode),
-            (_, None) => self.assemble(&from, mode),
+            (To::Cdf5, _) => self.write_cdf5(from, mode, to, unfinished),
+            (_, None) => self.assemble(&from, mode, to, unfinished),
             (_, Some(kind)) => {
                 let unknown = || at(&self.container, "its files do not tell who wrote what");
                 let told = from.written().ok_or_else(unknown)?;
                 let writers = told.groups().iter().map(Vec::len).sum();
                 let groups = self.groups(writers, Some(told.groups()))?;
-                self.write_set(&OfSet(&from), &mut told.owned().map(Ok), &groups, kind, mode)
+                let parts = (&mut told.owned().map(Ok) as &mut _, &groups[..], kind);
+                self.write_set(&OfSet(&from), parts, mode, unfinished)
             }
         }
     }
@@ -195,26 +239,39 @@ impl Arguments {
         }
     }
 
-    fn write_cdf5(&self, from: Logical, mode: u32) -> std::result::Result<(), String> {
+    fn write_cdf5(
+        &self,
+        from: Logical,
+        mode: u32,
+        to: Destination,
+        unfinished: &Unfinished,
+    ) -> std::result::Result<(), String> {
         let file = from.into_cdf5().map_err(|why| why.to_string())?;
-        self.assemble(&file, mode)
+        self.assemble(&file, mode, to, unfinished)
     }
 
-    fn assemble(&self, from: &Logical, mode: u32) -> std::result::Result<(), String> {
+    fn assemble(
+        &self,
+        from: &Logical,
+        mode: u32,
+        to: Destination,
+        unfinished: &Unfinished,
+    ) -> std::result::Result<(), String> {
         progress::show("merging", |progress| {
             let (threads, verify, replace) = (self.threads, self.verify, self.force);
-            let how = Assembly { threads, verify, replace, mode, progress };
-            how.run(from, &self.file)
+            if let Destination::Stream(mut stream) = to {
+                return poured::set(from, threads, (&mut stream, &self.file), progress);
+            }
+            Assembly { threads, verify, replace, mode, progress, unfinished }.run(from, &self.file)
         })
     }
 
     fn write_set(
         &self,
         from: &dyn Content,
-        owned: &mut dyn Iterator<Item = Result<Owned>>,
-        groups: &[Vec<u32>],
-        kind: Kind,
+        (owned, groups, kind): Parts<'_>,
         mode: u32,
+        unfinished: &Unfinished,
     ) -> std::result::Result<(), String> {
         let plan = match Plan::of(from, owned, groups, kind).map_err(|why| why.to_string())? {
             Outcome::Plan(plan) => plan,
@@ -224,7 +281,8 @@ impl Arguments {
         };
         progress::show("merging", |progress| {
             let (threads, verify, replace) = (self.threads, self.verify, self.force);
-            Writing { threads, verify, replace, mode, progress }.run(&plan, from, &self.file)
+            let how = Writing { threads, verify, replace, mode, progress, unfinished };
+            how.run(&plan, from, &self.file)
         })
     }
 }

@@ -13,17 +13,22 @@ pub(crate) mod verify;
 mod assemble;
 mod blobs;
 mod compare;
+mod destination;
 mod facts;
+mod guarded;
 mod in_container;
 mod netcdf;
 mod pour;
+mod poured;
 mod sets;
-mod unnamed;
 
 pub(crate) use sets::Hole;
 
 use std::fmt::Display;
 use std::path::Path;
+
+/// What is wrong if a file has the name already.
+const THERE: &str = "there already (--force replaces it)";
 
 /// Bytes that are moved at a time.
 const PIECE: usize = 4 << 20;
@@ -50,4 +55,11 @@ fn at(path: &Path, why: impl Display) -> String {
     let why = why.to_string();
     let path = path.display().to_string();
     if why.contains(&path) { why } else { format!("{path}: {why}") }
+}
+
+/// What is wrong with the name of a file that is to be made, or with the file.
+fn not_made(path: &Path, why: &agg_core::Error) -> String {
+    // Of other things of that name the error says what they are.
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    if why.errno() == merge::EEXIST && is_file { at(path, THERE) } else { at(path, why) }
 }

@@ -1,9 +1,11 @@
 //! `aggio split`: an ordinary file becomes a container.
 
 use super::at;
+use super::guarded::guarded;
 use super::merge::EEXIST;
 use crate::{Answer, numbers, progress};
 use agg_core::blob::{self, Split};
+use agg_core::output::Unfinished;
 use std::path::PathBuf;
 
 /// Arguments of `aggio split`.
@@ -27,21 +29,26 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
+        match guarded(|unfinished| self.split(unfinished)) {
+            Ok(()) => Answer::default(),
+            Err(why) => Answer::failed(format!("split: {why}")),
+        }
+    }
+
+    fn split(&self, unfinished: &Unfinished) -> Result<(), String> {
         let made = progress::show("splitting", |progress| {
             let how = Split {
                 frame: self.frame,
                 data_crc: !self.no_data_crc,
                 verify: self.verify,
                 progress: Some(progress),
+                unfinished,
             };
             blob::split(&self.file, &self.container, &how)
         });
-        match made {
-            Ok(()) => Answer::default(),
-            Err(why) if why.errno() == EEXIST => {
-                Answer::failed(format!("split: {}", at(&self.container, "there already")))
-            }
-            Err(why) => Answer::failed(format!("split: {}", at(&self.file, why))),
-        }
+        made.map_err(|why| match why.errno() {
+            EEXIST => at(&self.container, "there already"),
+            _ => at(&self.file, why),
+        })
     }
 }

@@ -3,10 +3,21 @@
 use super::super::*;
 use super::how;
 use super::model::{Run, Step, compare};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use crate::output::Unfinished;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
-const MERGE: Merge<'static> = Merge { threads: 2, verify: true, replace: false, progress: None };
+static UNFINISHED: Unfinished = Unfinished::new();
+static MERGE: Merge<'static> = Merge {
+    threads: 2,
+    verify: true,
+    replace: false,
+    resume: false,
+    progress: None,
+    unfinished: &UNFINISHED,
+};
+static SPLIT: Split<'static> =
+    Split { frame: 64, data_crc: true, verify: true, progress: None, unfinished: &UNFINISHED };
 
 /// A container with some content, sealed, and what it holds.
 pub(super) fn sample(path: &Path) -> Vec<u8> {
@@ -36,8 +47,7 @@ fn a_container_merged_and_split_is_the_same_file() {
     assert_eq!((merged.size, merged.resumed), (bytes.len() as u64, 0));
     assert_eq!(std::fs::read(path("plain")).unwrap(), bytes);
     assert_eq!(std::fs::metadata(path("plain")).unwrap().mode() & 0o7777, 0o640);
-    let how = Split { frame: 64, data_crc: true, verify: true, progress: None };
-    split(&path("plain"), &path("again"), &how).unwrap();
+    split(&path("plain"), &path("again"), &SPLIT).unwrap();
     let again = Container::open(&path("again")).unwrap();
     compare(&again.reader().unwrap(), &bytes);
     assert_eq!(again.attributes().unwrap().mode, 0o640);
@@ -45,30 +55,130 @@ fn a_container_merged_and_split_is_the_same_file() {
         check(&path("again"), &Check { data: true, ..Check::default() }).unwrap().exit_code(),
         0
     );
-    assert_eq!(split(&path("plain"), &path("again"), &how).unwrap_err().errno(), libc::EEXIST);
+    assert_eq!(split(&path("plain"), &path("again"), &SPLIT).unwrap_err().errno(), libc::EEXIST);
     assert_eq!(merge(&path("blob"), &path("plain"), &MERGE).unwrap_err().errno(), libc::EEXIST);
     let names = std::fs::read_dir(place.path()).unwrap().count();
     assert_eq!(names, 3, "nothing else stays");
 }
 
-#[test]
-fn an_interrupted_merge_goes_on_and_wrong_bytes_of_it_are_found() {
-    let place = tempfile::tempdir().unwrap();
-    let path = |name: &str| place.path().join(name);
-    let container = Container::create(&path("blob"), &how()).unwrap();
+/// A container of three windows, and its bytes.
+fn large(path: &Path, seed: u8) -> Vec<u8> {
+    let container = Container::create(path, &how()).unwrap();
     let writer = container.writer().unwrap();
-    let bytes: Vec<u8> = (0..20 << 20).map(|i| (i % 251) as u8).collect();
+    let bytes: Vec<u8> = (0..20 << 20).map(|i| (i % 251) as u8 ^ seed).collect();
     writer.write_at(&bytes, 0).unwrap();
     writer.close().unwrap();
-    // The name is taken only when everything else was done.
-    std::fs::create_dir(path("plain")).unwrap();
-    merge(&path("blob"), &path("plain"), &Merge { replace: true, ..MERGE }).unwrap_err();
-    std::fs::remove_dir(path("plain")).unwrap();
-    let partial = path(".plain.aggio-merging");
-    std::fs::write(&partial, vec![9; 20 << 20]).unwrap();
-    let merged = merge(&path("blob"), &path("plain"), &MERGE).unwrap();
+    bytes
+}
+
+/// Merges to a name that somebody else takes at the last moment, and gives it back.
+fn interrupted(from: &Path, to: &Path, how: &Merge<'_>) {
+    let take = |_, _| drop(std::fs::create_dir(to));
+    merge(from, to, &Merge { progress: Some(&take), ..*how }).unwrap_err();
+    std::fs::remove_dir(to).unwrap();
+}
+
+/// The directories of copies that go on.
+fn kept(place: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.to_str().unwrap().contains("/.aggio-")).collect()
+}
+
+#[test]
+fn a_merge_that_is_interrupted_leaves_nothing_unless_it_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let bytes = large(&path("blob"), 0);
+    interrupted(&path("blob"), &path("plain"), &MERGE);
+    assert_eq!(kept(place.path()), [] as [PathBuf; 0]);
+    let resume = Merge { resume: true, ..MERGE };
+    interrupted(&path("blob"), &path("plain"), &resume);
+    let [partial] = &kept(place.path())[..] else { panic!("nothing kept") };
+    assert_eq!(std::fs::metadata(partial).unwrap().mode() & 0o7777, 0o700);
+    // Wrong bytes of it are found.
+    std::fs::write(partial.join("data"), vec![9; 20 << 20]).unwrap();
+    let merged = merge(&path("blob"), &path("plain"), &resume).unwrap();
     assert_eq!(merged.resumed, 20 << 20);
     assert!(std::fs::read(path("plain")).unwrap() == bytes);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing else stays");
+}
+
+#[test]
+fn a_merge_goes_on_with_a_copy_of_its_own_container_for_its_own_name_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let (first, second) = (large(&path("a"), 0), large(&path("b"), 77));
+    let resume = Merge { resume: true, verify: false, ..MERGE };
+    let resumed = |from: &str, to: &str| merge(&path(from), &path(to), &resume).unwrap().resumed;
+    // Another name: the copy stays for its own.
+    interrupted(&path("a"), &path("one"), &resume);
+    assert_eq!((resumed("b", "two"), kept(place.path()).len()), (0, 1));
+    // Another container of the same size and generation.
+    assert_eq!((resumed("b", "one"), kept(place.path()).len()), (0, 0));
+    assert!(std::fs::read(path("one")).unwrap() == second);
+    // The same container with one byte changed, and all sizes, numbers and times as before but one.
+    interrupted(&path("a"), &path("three"), &resume);
+    let log = std::fs::read_dir(path("a")).unwrap().map(|entry| entry.unwrap().path());
+    let log = log.into_iter().find(|path| path.extension().is_some()).unwrap();
+    let file = std::fs::File::options().write(true).open(&log).unwrap();
+    let times = file.metadata().unwrap();
+    file.write_all_at(b"x", 1 << 20).unwrap();
+    let times = std::fs::FileTimes::new().set_modified(times.modified().unwrap());
+    file.set_times(times).unwrap();
+    assert_eq!(resumed("a", "three"), 0);
+    drop(first);
+}
+
+#[test]
+fn a_copy_that_others_may_have_made_or_are_making_is_not_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let bytes = large(&path("blob"), 0);
+    let resume = Merge { resume: true, verify: false, ..MERGE };
+    let spoil: [fn(&Path); 5] = [
+        |kept| std::fs::set_permissions(kept, PermissionsExt::from_mode(0o755)).unwrap(),
+        |kept| std::fs::hard_link(kept.join("data"), kept.join("more")).unwrap(),
+        |kept| std::fs::hard_link(kept.join("journal"), kept.join("more")).unwrap(),
+        |kept| {
+            std::fs::rename(kept.join("data"), kept.join("more")).unwrap();
+            symlink("more", kept.join("data")).unwrap();
+        },
+        |kept| {
+            let file = std::fs::File::options().write(true).open(kept.join("journal")).unwrap();
+            file.write_all_at(b"0", 20).unwrap();
+            file.write_all_at(b"1", 21).unwrap();
+        },
+    ];
+    for (number, spoil) in spoil.into_iter().enumerate() {
+        let to = path(&format!("plain{number}"));
+        interrupted(&path("blob"), &to, &resume);
+        let kept = kept(place.path());
+        std::fs::write(kept[0].join("data"), vec![9; 20 << 20]).unwrap();
+        spoil(&kept[0]);
+        assert_eq!(merge(&path("blob"), &to, &resume).unwrap().resumed, 0, "{number}");
+        assert!(std::fs::read(&to).unwrap() == bytes, "{number}");
+        kept.iter().for_each(|kept| drop(std::fs::remove_dir_all(kept)));
+    }
+    // Two at the same time.
+    interrupted(&path("blob"), &path("plain"), &resume);
+    let journal = std::fs::File::open(kept(place.path())[0].join("journal")).unwrap();
+    // SAFETY: the descriptor is open.
+    assert_eq!(unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&journal), libc::LOCK_EX) }, 0);
+    assert_eq!(merge(&path("blob"), &path("plain"), &resume).unwrap().resumed, 0);
+}
+
+#[test]
+fn set_id_bits_of_a_container_that_others_may_write_are_not_copied() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    sample(&path("blob"));
+    for (mode, wanted) in [(0o4755, 0o4755), (0o6711, 0o6711), (0o4775, 0o775), (0o4757, 0o757)] {
+        Container::open(&path("blob")).unwrap().set_mode(mode).unwrap();
+        merge(&path("blob"), &path("plain"), &Merge { replace: true, ..MERGE }).unwrap();
+        let found = std::fs::metadata(path("plain")).unwrap().mode() & 0o7777;
+        assert_eq!(found, wanted, "{mode:o}");
+        assert_eq!(kept(place.path()), [] as [PathBuf; 0]);
+    }
 }
 
 #[test]

@@ -1,0 +1,244 @@
+//! Which windows of an unfinished copy are done, kept for a run that goes on with it.
+//!
+//! Copy and journal lie in a directory of a random name, which belongs to the user and which only
+//! he can enter. A later run finds it by what the journal says under a key that is written nowhere
+//! else: for which name the copy is, and of which container, in which state. A copy for this name
+//! of anything else is of no use any more and is removed.
+
+use super::windows::WINDOW;
+use crate::blob::attributes::parts;
+use crate::blob::dir::{Dir, random};
+use crate::blob::manifest::Manifest;
+use crate::blob::{Container, Reader, failed, is_hidden};
+use crate::output::digest::{Key, digest};
+use crate::output::{fresh_name, parent_of};
+use crate::{Error, ErrorClass, Result};
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const DATA: &str = "data";
+const JOURNAL: &str = "journal";
+/// Windows that become durable together, before they count as done.
+const TOGETHER: usize = 32;
+/// Bytes of the first line.
+const HEAD: usize = 139;
+
+/// The journal, which is locked.
+pub(super) struct Journal {
+    dir: Dir,
+    /// A line that says of what the copy is, and then one byte for each window.
+    file: File,
+    /// Windows that are copied and may not be durable.
+    waiting: Mutex<Vec<u64>>,
+}
+
+/// What a copy is of and for.
+struct Subject {
+    target: Vec<u8>,
+    container: Vec<u8>,
+    size: u64,
+}
+
+impl Subject {
+    fn of(container: &Container, reader: &Reader, to: &Path) -> Result<Self> {
+        let dir = &container.shared.dir;
+        let mut text = Manifest::load(dir)?.to_text();
+        for name in parts(dir)? {
+            let Some(stat) = dir.stat(&name)? else { continue };
+            let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+            let _ = writeln!(text, "{name} {} {} {times:?}", stat.st_ino, stat.st_size);
+        }
+        let target = to.file_name().unwrap_or_default().as_bytes().to_vec();
+        Ok(Self { target, container: text.into_bytes(), size: reader.size() })
+    }
+
+    /// The first line of the journal, and how much of it says what the copy is for.
+    fn head(&self, key: Key) -> (String, usize) {
+        let of = |bytes: &[u8]| digest(key, bytes);
+        let [first, second] = key;
+        let name =
+            format!("aggio merge 1 key {first:016x}{second:016x} for {:016x}", of(&self.target));
+        let rest = format!(
+            " of {:016x} size {:016x} windows {WINDOW:016x}\n",
+            of(&self.container),
+            self.size
+        );
+        let len = name.len();
+        (name + &rest, len)
+    }
+}
+
+/// What is found in a directory.
+enum Found {
+    /// A copy that goes on.
+    Same(Journal, File),
+    /// One for this name of something else.
+    Other(Dir),
+    /// Another's, or none of ours.
+    Foreign,
+}
+
+fn is_own(facts: &Metadata) -> bool {
+    // SAFETY: asks for a number.
+    facts.uid() == unsafe { libc::geteuid() }
+}
+
+/// Whether something is of this user, and nobody else may touch it.
+fn is_private(facts: &Metadata) -> bool {
+    is_own(facts) && facts.mode() & 0o077 == 0
+}
+
+/// A part of a directory that nobody else may enter, if it is of this user and nowhere else.
+fn own_part(dir: &Dir, name: &str) -> Option<File> {
+    let file = dir.part(name, true).ok()?;
+    let facts = file.metadata().ok()?;
+    (is_own(&facts) && facts.nlink() == 1).then_some(file)
+}
+
+/// Takes the lock that says that somebody is at it, unless somebody is.
+fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn look(path: &Path, subject: &Subject) -> Option<Found> {
+    let dir = Dir::open(path).ok()?;
+    if !is_private(&dir.file().metadata().ok()?) {
+        return None;
+    }
+    let file = own_part(&dir, JOURNAL)?;
+    // Somebody who is at it holds the lock.
+    lock(&file).ok()?;
+    let mut head = [0; HEAD];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let text = std::str::from_utf8(&head).ok()?;
+    let digits = text.strip_prefix("aggio merge 1 key ")?.get(..32)?;
+    let number = |range| u64::from_str_radix(digits.get(range)?, 16).ok();
+    let (wanted, len) = subject.head([number(0..16)?, number(16..32)?]);
+    if text.get(..len)? != wanted.get(..len)? {
+        return Some(Found::Foreign);
+    }
+    let data = own_part(&dir, DATA);
+    let whole = data.filter(|data| data.metadata().is_ok_and(|of| of.len() == subject.size));
+    // Whoever put anything else there may need it.
+    let is_plain = dir.names().ok()?.iter().all(|name| name == DATA || name == JOURNAL);
+    Some(match whole {
+        Some(data) if text == wanted => {
+            Found::Same(Journal { dir, file, waiting: Mutex::default() }, data)
+        }
+        _ if is_plain => Found::Other(dir),
+        _ => Found::Foreign,
+    })
+}
+
+fn remove(dir: &Dir) -> Result<()> {
+    dir.remove(DATA)?;
+    dir.remove(JOURNAL)?;
+    std::fs::remove_dir(dir.path()).map_err(|error| failed("rmdir", &error, dir.path()))
+}
+
+impl Journal {
+    /// That of the copy to `to` that was begun, or a new one; with the copy, and the name that it
+    /// has.
+    pub(super) fn open(
+        container: &Container,
+        reader: &Reader,
+        to: &Path,
+    ) -> Result<(Self, File, PathBuf)> {
+        let subject = Subject::of(container, reader, to)?;
+        let folder = parent_of(to);
+        let entries = std::fs::read_dir(&folder);
+        for entry in entries.map_err(|error| failed("readdir", &error, &folder))? {
+            let name = entry.map_err(|error| failed("readdir", &error, &folder))?.file_name();
+            if !is_hidden(&name) || !name.as_bytes().starts_with(b".aggio-merge-") {
+                continue;
+            }
+            match look(&folder.join(&name), &subject).unwrap_or(Found::Foreign) {
+                Found::Same(journal, data) => {
+                    let hidden = journal.dir.path_of(DATA);
+                    return Ok((journal, data, hidden));
+                }
+                Found::Other(dir) => remove(&dir)?,
+                Found::Foreign => {}
+            }
+        }
+        Self::begin(&folder, &subject)
+    }
+
+    fn begin(folder: &Path, subject: &Subject) -> Result<(Self, File, PathBuf)> {
+        let path = folder.join(fresh_name()?.replace(".aggio-", ".aggio-merge-"));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| failed("mkdir", &error, &path))?;
+        let dir = Dir::open(&path)?;
+        let begun = Self::fill(dir, subject);
+        if begun.is_err() {
+            // The error of the attempt is what counts.
+            let _ = crate::blob::remove_tree(&path);
+        }
+        begun
+    }
+
+    fn fill(dir: Dir, subject: &Subject) -> Result<(Self, File, PathBuf)> {
+        let (data, file) = (dir.new_part(DATA, 0o600)?, dir.new_part(JOURNAL, 0o600)?);
+        let fail = |error: io::Error| failed("write", &error, &dir.path_of(JOURNAL));
+        let own = dir.file().metadata().map_err(fail)?;
+        let part = file.metadata().map_err(fail)?;
+        if !is_private(&own) || !is_private(&part) {
+            let words = "a copy that goes on needs a file system with owners and permissions";
+            let error = Error::new(ErrorClass::UnsupportedOperation, words);
+            let path = dir.path().display().to_string();
+            return Err(error.with_errno(libc::EOPNOTSUPP).with_path(&path));
+        }
+        lock(&file).map_err(fail)?;
+        data.set_len(subject.size).map_err(fail)?;
+        let (head, _) = subject.head([random()?, random()?]);
+        debug_assert_eq!(head.len(), HEAD);
+        file.write_all_at(head.as_bytes(), 0).map_err(fail)?;
+        let hidden = dir.path_of(DATA);
+        Ok((Self { dir, file, waiting: Mutex::default() }, data, hidden))
+    }
+
+    pub(super) fn is_done(&self, window: u64) -> bool {
+        let mut byte = [0];
+        let read = self.file.read_at(&mut byte, HEAD as u64 + window);
+        read.is_ok_and(|n| n == 1) && byte == *b"x"
+    }
+
+    /// A window of `data` is copied; it counts as done from the time on when it is durable.
+    pub(super) fn set_done(&self, window: u64, data: &File) -> Result<()> {
+        let is_due = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push(window);
+            waiting.len() >= TOGETHER
+        };
+        if is_due { self.settle(data) } else { Ok(()) }
+    }
+
+    /// Makes windows that are copied durable, and says so.
+    pub(super) fn settle(&self, data: &File) -> Result<()> {
+        let windows = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *waiting)
+        };
+        let path = || self.dir.path_of(JOURNAL);
+        data.sync_data().map_err(|error| failed("fdatasync", &error, &path()))?;
+        windows.into_iter().try_for_each(|window| {
+            let noted = self.file.write_all_at(b"x", HEAD as u64 + window);
+            noted.map_err(|error| failed("pwrite", &error, &path()))
+        })
+    }
+
+    /// Removes it, when the copy has its name.
+    pub(super) fn remove(self) -> Result<()> {
+        remove(&self.dir)
+    }
+}

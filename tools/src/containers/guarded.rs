@@ -1,0 +1,35 @@
+//! Commands that make files: what is unfinished goes away, whatever ends the process.
+
+use agg_core::output::Unfinished;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Does something that makes files. A signal that asks the process to end removes what is unfinished
+/// first; a file that would be longer than files may be is an error of the write.
+///
+/// # Errors
+/// What `act` returns; if signals cannot be caught.
+pub(super) fn guarded<T>(act: impl FnOnce(&Unfinished) -> Result<T, String>) -> Result<T, String> {
+    let unfinished = Arc::new(Unfinished::new());
+    let told = |why: std::io::Error| format!("signals: {why}");
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map_err(told)?;
+    let caught = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let mut signals = caught.map_err(told)?;
+    let handle = signals.handle();
+    let of_thread = Arc::clone(&unfinished);
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            of_thread.remove_all();
+            // As if nobody had caught it.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    let thread =
+        std::thread::Builder::new().name("aggio-signals".into()).spawn(wait).map_err(told)?;
+    let done = act(&unfinished);
+    handle.close();
+    // It has nothing to say.
+    let _ = thread.join();
+    done
+}
