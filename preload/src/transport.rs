@@ -5,6 +5,7 @@
 
 mod cache;
 mod endless;
+mod first;
 mod message;
 mod places;
 mod ranks;
@@ -41,7 +42,9 @@ pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
     }
     // From here on the library's own collective calls block.
     blocking::before_collective(abi);
+    let watch = first::Watch::begin(size);
     let made = progress::wait(MpiTransport::build(abi, comm, rank, size))?;
+    drop(watch);
     progress::wait(cache::keep(comm, &made))?;
     Ok(made)
 }

@@ -1,6 +1,13 @@
-//! Jobs to which the system grants little: descriptors, sizes of files, memory.
+//! Jobs to which the system grants little, and what docs/limits.md says.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed, library};
+use aggio_tests::{
+    Directory, Family, Finished, Job, Mpi, Program, compile, installed, library, repository,
+    required,
+};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 /// Runs `tests/programs/short_of.c` under the library.
 fn short_of(what: &str, mpi: &Mpi, ranks: u32) -> Option<Finished> {
@@ -28,4 +35,49 @@ fn an_open_file_takes_one_descriptor() {
 #[test]
 fn a_limit_of_file_sizes_does_not_count_what_ranks_share() {
     succeeds_short_of("sizes");
+}
+
+#[test]
+fn a_process_without_the_library_is_told_of_at_the_first_open() {
+    let Some(library) = library() else { return };
+    // Debian's MPICH cannot spawn processes.
+    for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
+        let directory = Directory::new();
+        let job = Job::new(&compile("spawned.c", &mpi)).preload(Some(&library));
+        let job = job.argument(directory.path().join("file")).limit(Duration::from_secs(25));
+        let finished = job.run();
+        assert!(finished.stderr.contains("MPI_Comm_spawn"), "{}", finished.report());
+    }
+}
+
+/// A test program that was compiled with AddressSanitizer into `directory`.
+fn sanitized(source: &str, mpi: &Mpi, directory: &Path) -> Program {
+    let source = repository().join("tests/programs").join(source);
+    let path = directory.join("sanitized");
+    let mut compiler = Command::new(mpi.compiler(&source));
+    compiler.args(["-g", "-O1", "-fsanitize=address", "-o"]).arg(&path).arg(&source);
+    assert!(compiler.status().is_ok_and(|status| status.success()), "{compiler:?}");
+    Program { path, mpi: mpi.clone() }
+}
+
+#[test]
+fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
+    let Some(library) = library() else { return };
+    let runtime = Command::new("gcc").arg("-print-file-name=libasan.so").output();
+    let runtime = runtime.map(|found| String::from_utf8_lossy(&found.stdout).trim().to_owned());
+    let Some(runtime) = runtime.ok().filter(|runtime| runtime.starts_with('/')) else {
+        assert!(!required(), "gcc has no AddressSanitizer");
+        eprintln!("skipped: gcc has no AddressSanitizer");
+        return;
+    };
+    let preloaded = [OsStr::new(&runtime), library.as_os_str()].join(OsStr::new(":"));
+    for mpi in installed() {
+        let directory = Directory::new();
+        let program = sanitized("explicit.c", &mpi, directory.path());
+        let job = Job::new(&program).ranks(2).argument(directory.path().join("file"));
+        let job = job.variable("ASAN_OPTIONS", "detect_leaks=0");
+        let finished = job.variable("LD_PRELOAD", &preloaded).run();
+        let good = finished.succeeded() && finished.stdout.lines().any(|line| line == "ok");
+        assert!(good, "{}: {}", mpi.name, finished.report());
+    }
 }
