@@ -1,7 +1,7 @@
 # make demo         real data through PnetCDF and parallel HDF5, natively and with aggio
 # make check        every test a change must pass (also .ci/run)
 # make check-long   the same random tests, a hundred times as many
-# make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5, netCDF-C and mpi4py, natively and with aggio
+# make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5, netCDF-C and mpi4py, natively and with aggio; pjdfstest
 # make bench        aggio beside the native implementations and the limit: docs/benchmarks/
 # make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/simulation.md
 # make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX
@@ -40,7 +40,7 @@ check:
 	$(MAKE) test
 
 check-long:
-	$(SETUP) check
+	$(SETUP) check-long
 	$(MAKE) build
 	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release --no-fail-fast
 
@@ -53,6 +53,7 @@ conformance:
 	$(SETUP) conformance
 	$(MAKE) build
 	tests/conformance/run.py $(SUITES)
+	if [ -z "$(SUITES)" ]; then tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(AGGIO_LIBRARY); fi
 
 # The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file system are measured.
 # BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md tells more.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|demo|conformance|bench.
+# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|check-long|demo|conformance|bench.
 # Running it again costs a fraction of a second. Without root or sudo it prints the one command to run.
 set -eu
 
@@ -19,10 +19,12 @@ suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-whe
 case $purpose in
   # Mounts of the tests are made by fusermount3 where the user is not root.
   check) packages="$packages $netcdf $everyday" ;;
+  # A cluster file system, whose clients keep what other hosts have changed.
+  check-long) packages="$packages $netcdf $everyday glusterfs-client glusterfs-server" ;;
   bench) packages="$packages $netcdf $sources fuse3 libclang-dev" ;;
   demo) packages="$packages $netcdf $sources fuse3" ;;
   conformance) packages="$packages $netcdf $sources $suites" ;;
-  *) echo "usage: $0 check|demo|conformance|bench" >&2; exit 2 ;;
+  *) echo "usage: $0 check|check-long|demo|conformance|bench" >&2; exit 2 ;;
 esac
 
 is_installed() {
