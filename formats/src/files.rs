@@ -1,9 +1,10 @@
 //! The files of a set: many, of which only a few are open at a time.
 
 use crate::error::{Error, Kind, Result};
+use agg_core::driver::caches;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -200,6 +201,7 @@ fn open_file(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     const NONBLOCK: i32 = 0o4000;
     let opened = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
+    caches::renew(opened.as_raw_fd(), opened.metadata()?.dev());
     match PLACE.get() {
         Some(place) => place(opened),
         None => Ok(opened),

@@ -7,12 +7,13 @@ use crate::set_ids::SET_IDS;
 use crate::tree::{Kind, Known, Stamp};
 use crate::view::View;
 use agg_core::Extent;
+use agg_core::driver::caches;
 use agg_core::log::Level;
 use fuser::{BackingId, FileHandle, FopenFlags};
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -83,6 +84,9 @@ impl View {
         let kept = self.tree.has_kept(id, View::stamp_of_plain(&stat));
         let access = rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE;
         let writes = access != OFlags::RDONLY;
+        if access != OFlags::WRONLY {
+            caches::renew(file.as_raw_fd(), stat.st_dev);
+        }
         let may_pass = stat.st_mode & SET_IDS == 0;
         let backing = self.passthrough.begin(id, writes, may_pass.then_some(|| register(&file)));
         let flags = match &backing {

@@ -122,6 +122,11 @@ impl Container {
         Ok(Container { shared: Arc::new(shared) })
     }
 
+    /// Whether this computer may keep parts as they were before another one changed them.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        self.shared.dir.may_be_stale()
+    }
+
     /// A reader of what the container holds now.
     ///
     /// # Errors

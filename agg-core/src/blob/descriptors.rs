@@ -60,6 +60,11 @@ impl Descriptors {
         Ok(file)
     }
 
+    /// Logs are opened anew from now on.
+    pub(crate) fn forget_all(&self) {
+        self.shrink_to(0);
+    }
+
     /// The same descriptor as before, if there is one.
     fn cached(&self, id: u64) -> Option<Arc<File>> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);

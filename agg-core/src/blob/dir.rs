@@ -1,6 +1,7 @@
 //! A container's directory: every part is opened relative to it, by plain names, through no symlink.
 
 use super::{aside, damaged, failed};
+use crate::driver::caches;
 use crate::{Error, ErrorClass, Result};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, Metadata};
@@ -9,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The name of the part that makes a directory a container, and whose permissions are those of the file.
 pub const MANIFEST: &str = "aggio-manifest";
@@ -20,6 +22,8 @@ pub(crate) const ORDER: &str = "order";
 pub(crate) struct Dir {
     file: File,
     path: PathBuf,
+    /// Whether this computer may keep parts as they were before another one changed them.
+    stale: OnceLock<bool>,
 }
 
 /// The name of the log with this id.
@@ -85,13 +89,13 @@ impl Dir {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
         let file = open_at(libc::AT_FDCWD, &name, flags, 0)
             .map_err(|error| failed("open", &error, path))?;
-        Ok(Self { file, path: path.to_path_buf() })
+        Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
     }
 
     /// Opens the directory `path` by whatever name.
     pub(crate) fn open_following(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| failed("open", &error, path))?;
-        Ok(Self { file, path: path.to_path_buf() })
+        Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
     }
 
     /// The path under which it was opened.
@@ -135,6 +139,9 @@ impl Dir {
         if facts.nlink() > 1 {
             self.refuse_foreign_link(&facts, &path)?;
         }
+        if self.may_be_stale() {
+            caches::forget(file.as_raw_fd());
+        }
         Ok(file)
     }
 
@@ -147,6 +154,15 @@ impl Dir {
         }
         let words = "it is a link to a file of somebody else";
         Err(damaged(words).with_path(&path.display().to_string()))
+    }
+
+    /// Whether this computer may keep parts as they were before another one changed them.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        let ask = || {
+            let device = self.file.metadata().map_or(0, |facts| facts.dev());
+            caches::may_be_stale(self.fd(), device)
+        };
+        *self.stale.get_or_init(ask)
     }
 
     /// Makes a part that must not exist.

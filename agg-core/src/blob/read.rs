@@ -40,6 +40,11 @@ impl Reader {
         Ok(Self { shared, files, view, order: OnceLock::new(), seen: AtomicU64::new(0) })
     }
 
+    /// Opens the logs anew when they are read next, which drops what this computer keeps of them.
+    pub(crate) fn renew(&self) {
+        self.files.forget_all();
+    }
+
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.view().size()

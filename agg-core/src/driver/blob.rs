@@ -253,6 +253,17 @@ impl Driver for BlobFile {
         writer.as_ref().map_or(Ok(()), Writer::sync)
     }
 
+    fn renew(&self) {
+        if self.container.may_be_stale() {
+            // The next look is at the logs themselves, not at what others count in memory.
+            self.syncs.fetch_add(1, Ordering::AcqRel);
+            let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(reader) = &*reader {
+                reader.renew();
+            }
+        }
+    }
+
     fn close(&self) -> Result<()> {
         drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();

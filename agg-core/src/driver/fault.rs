@@ -208,6 +208,10 @@ impl Driver for FaultDriver {
         self.inner.sync()
     }
 
+    fn renew(&self) {
+        self.inner.renew();
+    }
+
     fn close(&self) -> Result<()> {
         // As with the system's own close, the descriptor is gone also if an error is reported.
         let fault = self.step(Kind::Close, "close");

@@ -186,6 +186,12 @@ impl Driver for LazyDriver {
         self.opened.get().map_or(Ok(()), |driver| driver.sync())
     }
 
+    fn renew(&self) {
+        if let Some(driver) = self.opened.get() {
+            driver.renew();
+        }
+    }
+
     fn close(&self) -> Result<()> {
         let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.closed.store(true, Ordering::Release);

@@ -1,6 +1,7 @@
 //! Storage: the table of functions that every kind of file system supplies.
 
 pub mod blob;
+pub mod caches;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
@@ -195,6 +196,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 
     /// Makes all completed writes durable.
     fn sync(&self) -> Result<()>;
+
+    /// Drops what this computer keeps of the file where another computer may have changed it
+    /// unnoticed: the next reads ask the file system. Costs nothing where that cannot be.
+    fn renew(&self) {}
 
     /// Closes the file and reports what the system reports; the driver is unusable afterwards.
     fn close(&self) -> Result<()>;

@@ -181,6 +181,25 @@ pub(super) fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result
     uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
 }
 
+/// Lets the kernel ask the server for the size of a file, whatever it knows.
+pub(super) fn ask_size(fd: RawFd) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `statx`, which is plain numbers.
+    let mut facts: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
+    let wanted = libc::STATX_SIZE | libc::STATX_MTIME;
+    // SAFETY: the path is a terminated string, and the kernel fills the local value.
+    status(unsafe { libc::statx(fd, c"".as_ptr(), flags, wanted, &raw mut facts) })
+}
+
+/// Lets the kernel drop the clean pages that it keeps of a file.
+pub(super) fn drop_pages(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no memory of this process is involved; length 0 means to the end of the file.
+    match unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 pub(super) fn fsync(fd: RawFd) -> io::Result<()> {
     // SAFETY: no memory is involved.
     uninterrupted(|| status(unsafe { libc::fsync(fd) }))

@@ -4,7 +4,7 @@ use super::descriptor::Descriptor;
 use super::direct::Direct;
 use super::meter::Meter;
 use super::passing::{Identity, Offer, Taken};
-use super::{Driver, Facts, OpenHow, facts, generic, locks, mapped, os};
+use super::{Driver, Facts, OpenHow, caches, facts, generic, locks, mapped, os};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
@@ -21,6 +21,8 @@ struct PosixFile {
     facts: OnceLock<Facts>,
     meter: Arc<Meter>,
     mappable: Mappable,
+    /// Whether this computer may keep pages that are older than the file.
+    may_be_stale: bool,
 }
 
 /// For what pages of the file may be mapped: not where transfers are to go past them.
@@ -110,8 +112,10 @@ impl PosixFile {
         let wants_direct = how.direct_read || how.direct_write;
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
+        let may_be_stale = access != libc::O_WRONLY
+            && descriptor.get().is_ok_and(|fd| caches::may_be_stale(fd, device));
         let name = || facts::of_descriptor(descriptor.get().unwrap_or(-1)).file_system;
-        Self {
+        let file = Self {
             meter: Meter::of(device, direct.is_some(), name),
             descriptor: Arc::new(descriptor),
             direct,
@@ -120,7 +124,10 @@ impl PosixFile {
                 true => Mappable { loads: false, stores: false },
                 false => Mappable::with(access),
             },
-        }
+            may_be_stale,
+        };
+        file.renew();
+        file
     }
 
     /// Asks the system for the facts.
@@ -218,6 +225,12 @@ impl Driver for PosixFile {
 
     fn sync(&self) -> Result<()> {
         self.call("fsync", os::fsync)
+    }
+
+    fn renew(&self) {
+        if let Some(fd) = self.descriptor.get().ok().filter(|_| self.may_be_stale) {
+            caches::forget(fd);
+        }
     }
 
     fn close(&self) -> Result<()> {

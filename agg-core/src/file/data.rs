@@ -160,7 +160,10 @@ impl File {
                 return Ok(Outcome { bytes: 0, result: Ok(()) });
             }
             self.count_pieces(&request);
-            let _guard = self.lock_if_atomic(&request).await?;
+            let guard = self.lock_if_atomic(&request).await?;
+            if guard.is_some() && request.direction == Direction::Read {
+                self.driver.renew();
+            }
             let stream = request.stream()?;
             let outcome = self.transfer(&request, stream.memory());
             Ok(stream.finish(outcome))

@@ -95,6 +95,8 @@ impl File {
                 if met.await?.1 {
                     file.share_news(tags.tag(step::NEWS)).await?;
                 }
+                // Now, when what others wrote has reached the file.
+                file.driver.renew();
                 Ok(())
             };
             synced.await.map_err(|error| file.context(error, "MPI_File_sync"))

@@ -6,6 +6,7 @@ use super::state::{self, Inside};
 use super::symbols::next;
 use super::{ahead, containers, descriptors, dirty, errno, mappings, report, settle, spool};
 use crate::config;
+use agg_core::driver::caches;
 use agg_core::log;
 use agg_core::log::Level;
 use agg_core::rules::{Mode, Rule};
@@ -66,6 +67,9 @@ fn take(fd: c_int) {
     }
     files::registry(|registry| {
         let known = registry.find(identity);
+        if (known.is_some() || mode.is_some()) && flags & libc::O_ACCMODE != libc::O_WRONLY {
+            caches::renew(fd, identity[0]);
+        }
         let file = match (known, mode) {
             (Some(file), _) => file,
             (None, Some(mode)) => registry.add(identity, path, mode),

@@ -11,6 +11,7 @@
 
 pub mod agent;
 mod cost;
+mod gluster;
 mod launch;
 mod request;
 mod traffic;
