@@ -143,6 +143,45 @@ fn index_and_recover_seal_what_a_crash_left_and_nothing_that_is_being_written() 
 }
 
 #[test]
+fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
+    let place = Place::new();
+    let path = place.path("blob");
+    container(path.as_ref(), &pattern(5000), 500);
+    let torn = place.path("blob/00000000000000aa.log");
+    std::fs::write(&torn, "agF1").unwrap();
+    std::fs::write(place.path("blob/.aggio-manifest.0123456789abcdef"), "format").unwrap();
+    std::fs::write(place.path("blob/index.77"), "aggioix1").unwrap();
+    for name in [".aggio-0123456789abcdef", ".aggio-gone-blob", ".aggio-removed-1-0"] {
+        std::fs::create_dir(place.path(name)).unwrap();
+    }
+    std::fs::write(place.path(".aggio-removed-1-0/00000000000000aa.log"), "").unwrap();
+    // What a user calls so is his.
+    std::fs::create_dir(place.path("kept")).unwrap();
+    std::fs::create_dir(place.path("kept/.aggio-gone-mine")).unwrap();
+    std::fs::write(place.path("kept/.aggio-gone-mine/thesis"), "mine").unwrap();
+    let found = aggio(&["fsck", &place.path("")]);
+    let told = String::from_utf8_lossy(&found.stdout);
+    assert_eq!(found.status.code(), Some(1), "{told}");
+    for name in
+        ["00000000000000aa.log", ".aggio-manifest.0", "index.77", ".aggio-0", "-gone-", "-removed-"]
+    {
+        assert!(told.contains(name), "{name}: {told}");
+    }
+    let done = aggio(&["recover", "--spool", &place.path(""), &place.path("")]);
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert!(error.contains(".aggio-gone-mine") && error.contains("something else"), "{error}");
+    assert_eq!(std::fs::read(place.path("kept/.aggio-gone-mine/thesis")).unwrap(), b"mine");
+    std::fs::remove_dir_all(place.path("kept")).unwrap();
+    let again = aggio(&["recover", "--spool", &place.path(""), &place.path("")]);
+    assert!(again.status.success() && again.stdout.is_empty(), "{again:?}");
+    let clean = aggio(&["fsck", &place.path("")]);
+    assert!(clean.status.success(), "{clean:?}");
+    assert!(!String::from_utf8_lossy(&clean.stdout).contains("note"), "{clean:?}");
+    assert!(aggio(&["cat", &path]).stdout == pattern(5000));
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 1);
+}
+
+#[test]
 fn run_preloads_the_library_once_and_keeps_others() {
     let place = Place::new();
     let library = place.path("libaggio.so");

@@ -7,6 +7,7 @@ use super::examine::{Examined, examine};
 use super::index::Index;
 use super::manifest::Manifest;
 use super::order::Order;
+use super::remains::{Remain, kind};
 use super::repair::repair;
 use super::run::Run;
 use super::view::View;
@@ -142,13 +143,35 @@ fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
             check_size(dir, manifest, &mut findings);
         }
     }
-    for name in dir.names()?.iter().filter(|name| name.starts_with('.')) {
-        if !live {
-            findings.add(Severity::Repairable, name, None, "an unfinished file of a crash");
-        }
-    }
+    look_for_remains(dir, manifest.as_ref(), live, &mut findings)?;
     findings.problems.sort_by(|a, b| (&a.part, a.place).cmp(&(&b.part, b.place)));
     Ok((findings, logs))
+}
+
+/// Names what belongs to nothing.
+fn look_for_remains(
+    dir: &Dir,
+    manifest: Option<&Manifest>,
+    live: bool,
+    findings: &mut Findings,
+) -> Result<()> {
+    for name in dir.names()? {
+        let (severity, words) = match kind(&name, manifest) {
+            Some(Remain::Unfinished | Remain::OfSet) if live => {
+                (Severity::Note, "somebody may be writing it")
+            }
+            Some(Remain::Unfinished | Remain::OfSet) => {
+                (Severity::Repairable, "an unfinished file of a crash")
+            }
+            Some(Remain::OldIndex) if live => (Severity::Note, "an index that may be replaced now"),
+            Some(Remain::OldIndex) => (Severity::Repairable, "an index that nobody uses"),
+            Some(Remain::Aside | Remain::Cut(..)) => (Severity::Note, "a repair put it aside"),
+            None if name.starts_with('.') => (Severity::Note, "it belongs to nothing here"),
+            None => continue,
+        };
+        findings.add(severity, &name, None, words);
+    }
+    Ok(())
 }
 
 /// Whether somebody writes now.
@@ -156,9 +179,10 @@ fn is_live(dir: &Dir) -> Result<bool> {
     if dir.length_of(ORDER)?.is_none() {
         return Ok(false);
     }
-    match dir.part(ORDER, true) {
+    // Nothing is locked for it, so that reading is enough.
+    match dir.part(ORDER, false) {
         Ok(file) => Order::of(file, dir.path_of(ORDER)).is_used(),
-        // Who may not write cannot ask; then a torn end may be a frame on its way.
+        // Who cannot ask takes a torn end for a frame on its way.
         Err(_) => Ok(true),
     }
 }

@@ -1,6 +1,7 @@
 //! An opened container, and how one is made.
 
 use super::dir::{Dir, MANIFEST};
+use super::hold::{Hold, hold};
 use super::manifest::{FORMAT, Manifest, dir_mode, part_mode};
 use super::read::Reader;
 use super::write::Writer;
@@ -12,8 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How a container is made.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     made_here: bool,
     /// Whether the manifest and the directory's own name are durable.
     born: AtomicBool,
+    /// What says that it is needed while it has no name of the user's.
+    made_with: OnceLock<Option<Hold>>,
 }
 
 impl Shared {
@@ -101,8 +104,11 @@ impl Container {
 
     /// Makes a container step by step under the name itself, which is hidden.
     pub(crate) fn make_hidden(hidden: &Path, how: &Create) -> Result<Container> {
-        let dir = private(hidden, hidden, how)?;
-        Ok(made_here(dir))
+        let (dir, hold) = private(hidden, hidden, how)?;
+        let made = made_here(dir);
+        // Who looks for remains learns by it that somebody is at work.
+        let _ = made.shared.made_with.set(hold);
+        Ok(made)
     }
 
     /// Opens a container.
@@ -118,7 +124,12 @@ impl Container {
                 .with_errno(libc::EINVAL)
                 .with_path(&path.display().to_string()));
         }
-        let shared = Shared { dir, made_here: false, born: AtomicBool::new(true) };
+        let shared = Shared {
+            dir,
+            made_here: false,
+            born: AtomicBool::new(true),
+            made_with: OnceLock::new(),
+        };
         Ok(Container { shared: Arc::new(shared) })
     }
 
@@ -166,8 +177,14 @@ impl Container {
 
 /// Makes the directory under another name, fills it, and gives it its name in one step.
 fn make(path: &Path, how: &Create) -> Result<Container> {
-    let temporary = fresh_beside(path)?;
-    let dir = private(&temporary, path, how)?;
+    let (temporary, (dir, _until_it_has_its_name)) = loop {
+        let temporary = fresh_beside(path)?;
+        match private(&temporary, path, how) {
+            // Somebody who looked for remains has removed the empty directory.
+            Err(error) if error.errno() == libc::ENOENT && parent_of(path).exists() => {}
+            made => break (temporary, made?),
+        }
+    };
     if let Err(error) = rename_new(&temporary, path) {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&temporary);
@@ -178,26 +195,30 @@ fn make(path: &Path, how: &Create) -> Result<Container> {
 
 /// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it before
 /// it is filled.
-fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<Dir> {
+fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Option<Hold>)> {
     let made = DirBuilder::new().mode(0o700).create(hidden);
     made.map_err(|error| failed("mkdir", &error, shown))?;
-    let filled = Dir::open(hidden).and_then(|dir| fill(&dir, how).map(|()| dir));
+    let filled = Dir::open(hidden).and_then(|dir| fill(&dir, how).map(|hold| (dir, hold)));
     filled.inspect_err(|_| drop(names::remove_tree(hidden)))
 }
 
 /// A container that was made just now: its own directory, whatever has the name meanwhile.
 fn made_here(dir: Dir) -> Container {
-    let shared = Shared { dir, made_here: true, born: AtomicBool::new(false) };
+    let shared =
+        Shared { dir, made_here: true, born: AtomicBool::new(false), made_with: OnceLock::new() };
     Container { shared: Arc::new(shared) }
 }
 
-fn fill(dir: &Dir, how: &Create) -> Result<()> {
+/// Makes the parts; the first is what says that somebody is at work.
+fn fill(dir: &Dir, how: &Create) -> Result<Option<Hold>> {
+    let order = dir.new_part(super::dir::ORDER, 0o600)?;
+    let made = hold(dir)?;
     let mode = granted(dir, how.mode)?;
     Manifest::new(mode, how.data_crc)?.store(dir)?;
-    let order = dir.new_part(super::dir::ORDER, 0o600)?;
     let fail = |error: io::Error| failed("fchmod", &error, dir.path());
     order.set_permissions(Permissions::from_mode(part_mode(mode))).map_err(fail)?;
-    dir.file().set_permissions(Permissions::from_mode(dir_mode(mode))).map_err(fail)
+    dir.file().set_permissions(Permissions::from_mode(dir_mode(mode))).map_err(fail)?;
+    Ok(made)
 }
 
 /// The permissions that a file made with `mode` gets here; the umask cannot be asked for.

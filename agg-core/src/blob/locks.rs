@@ -3,6 +3,7 @@
 
 use super::container::Container;
 use super::dir::ORDER;
+use super::hold::Hold;
 use super::manifest::{Manifest, part_mode};
 use super::order::Order;
 use crate::Result;
@@ -20,6 +21,13 @@ impl Container {
     ///
     /// If it cannot be opened, or is missing and is not or cannot be made.
     pub fn lock_file(&self, make: bool) -> Result<File> {
+        let dir = &self.shared.dir;
+        // Programs inherit it, and with it the parts, while they are started.
+        let extend = |file| Hold::extend_to(file, dir.path_of(ORDER));
+        self.order_file(make).map(extend)
+    }
+
+    fn order_file(&self, make: bool) -> Result<File> {
         let dir = &self.shared.dir;
         match dir.part(ORDER, true) {
             Err(error) if make && error.errno() == libc::ENOENT => {

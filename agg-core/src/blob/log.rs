@@ -215,6 +215,27 @@ impl Open {
     }
 }
 
+/// Says that the log has a living writer, which only this description can know: a log's end is its writer's.
+fn keep(file: &File) {
+    // Where there are no locks, those of `order` say whether anybody writes.
+    let _ = locked(file, libc::F_OFD_SETLK);
+}
+
+/// Whether the writer of a log has ended, or nobody can know.
+pub(crate) fn is_abandoned(file: &File) -> bool {
+    locked(file, libc::F_OFD_GETLK).is_none_or(|kind| kind == libc::F_UNLCK)
+}
+
+/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this file.
+fn locked(file: &File, command: libc::c_int) -> Option<libc::c_int> {
+    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    (lock.l_type, lock.l_len) = (libc::F_WRLCK as libc::c_short, 1);
+    // SAFETY: the commands take a pointer to a `flock`, which outlives the call.
+    let known = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0;
+    known.then_some(libc::c_int::from(lock.l_type))
+}
+
 fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
     // The mode may have changed since the writer came.
     let mode = Manifest::load(dir)?.mode;
@@ -225,6 +246,7 @@ fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
             Err(error) if error.errno() == libc::EEXIST => continue,
             other => other?,
         };
+        keep(&file);
         file.set_permissions(Permissions::from_mode(part_mode(mode)))
             .map_err(|error| failed("fchmod", &error, &dir.path_of(&name)))?;
         return Ok(Open {

@@ -1,13 +1,14 @@
 //! Containers by their names: removing and renaming them as files are.
 
-use super::dir::Dir;
+use super::dir::{Dir, ORDER, random};
+use super::hold::{self, Need};
 use super::{damaged, failed, is_container};
 use crate::Result;
-use crate::output::{self, exchange, fresh_beside, rename_new};
+use crate::output::{self, exchange, parent_of, rename_new};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
 pub fn is_hidden(name: &OsStr) -> bool {
@@ -15,16 +16,26 @@ pub fn is_hidden(name: &OsStr) -> bool {
     let is_number =
         |digits: &[u8]| matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit);
     // Copies that go on, see `merge`, and what older versions left.
-    let older = [&b"unfolding-"[..], b"gone-"].iter().any(|what| rest.starts_with(what));
-    is_number(rest.strip_prefix(b"merge-").unwrap_or(rest)) || older
+    let older = rest.starts_with(b"unfolding-");
+    is_number(rest.strip_prefix(b"merge-").unwrap_or(rest)) || older || is_removed(name)
+}
+
+/// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
+pub fn is_removed(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    // Older programs called them by the number of a process.
+    name.starts_with(b".aggio-gone-") || name.starts_with(b".aggio-removed-")
 }
 
 /// Removes a container's directory: all files in it, and no directory below it. Several may do so at the same time.
+/// The part `order` goes last: as long as it is there, who looks for remains can ask it who needs them.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let dir = Dir::open(path)?;
-    for name in dir.names()? {
-        dir.remove(&name)?;
+    let names = dir.names()?;
+    for name in names.iter().filter(|name| *name != ORDER) {
+        dir.remove(name)?;
     }
+    dir.remove(ORDER)?;
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
     match std::fs::remove_dir(path) {
         // Somebody else has removed it, and may have given its name to another one.
@@ -33,8 +44,47 @@ pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a container as `unlink` removes a file: it is gone at once, and then its parts are removed.
-/// Unlike with a file, who still reads it loses the logs that are not open at that moment.
+/// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who closes it removes it.
+pub(crate) fn discard(hidden: &Path) -> Result<bool> {
+    let dir = Dir::open(hidden)?;
+    match hold::need(&dir)? {
+        Need::Some => Ok(false),
+        Need::None(_until_it_is_gone) => remove_tree(hidden).map(|()| true),
+    }
+}
+
+/// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
+/// one above; whether there was nothing else in it.
+///
+/// # Errors
+///
+/// If it cannot be read, or one cannot be moved.
+pub fn lift_removed(directory: &Path) -> Result<bool> {
+    let fail = |error| failed("readdir", &error, directory);
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if !is_removed(&entry.file_name()) {
+            return Ok(false);
+        }
+        removed.push(entry.path());
+    }
+    for path in &removed {
+        if !discard(path).unwrap_or(false) {
+            rename_new(path, &removed_beside(directory)?)?;
+        }
+    }
+    Ok(!removed.is_empty())
+}
+
+/// A name beside `path` for what has lost its own; nobody has it or can guess it.
+fn removed_beside(path: &Path) -> Result<PathBuf> {
+    let name = format!(".aggio-gone-{:016x}{:016x}", random()?, random()?);
+    Ok(parent_of(path).join(name))
+}
+
+/// Removes a container as `unlink` removes a file: its name is gone at once, and its parts when nobody has it
+/// [open](super::Hold) any more.
 ///
 /// # Errors
 ///
@@ -45,10 +95,10 @@ pub fn remove(path: &Path) -> Result<()> {
         return Err(damaged("it is not a container").with_path(&path.display().to_string()));
     }
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
-    let hidden = fresh_beside(path)?;
+    let hidden = removed_beside(path)?;
     rename_new(path, &hidden)?;
     if is_same(&hidden, &own) {
-        return remove_tree(&hidden);
+        return discard(&hidden).map(drop);
     }
     // Something else had got the name meanwhile.
     rename_new(&hidden, path)?;
@@ -89,6 +139,7 @@ fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fresh_beside;
 
     #[test]
     fn names_that_last_a_moment_are_hidden_and_names_of_files_are_not() {

@@ -53,6 +53,8 @@ enum Byte {
     Manifest = 24,
     /// Shared by everyone who has the container open where it may become a set of files.
     Open = 32,
+    /// Shared by everyone who needs the parts, whatever becomes of the container's name.
+    Parts = 40,
 }
 
 /// Sequence numbers, and what was so at that moment.
@@ -145,9 +147,18 @@ impl Order {
         Self { file, path, mapping: None }
     }
 
+    /// The file again; locks on it stay.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
     /// Whether somebody writes. Nothing is locked for it.
     pub(crate) fn is_used(&self) -> Result<bool> {
-        let mut lock = description(libc::F_WRLCK, Byte::Presence);
+        self.is_locked(Byte::Presence)
+    }
+
+    fn is_locked(&self, byte: Byte) -> Result<bool> {
+        let mut lock = description(libc::F_WRLCK, byte);
         // SAFETY: the command takes a pointer to a `flock`, which it changes.
         if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } != 0 {
             return Err(self.fail("fcntl(F_OFD_GETLK)", &io::Error::last_os_error()));
@@ -280,6 +291,27 @@ impl Order {
     /// Tries to be the only one who has the container open, until this description is closed.
     pub(crate) fn close_for_others(&self) -> Result<bool> {
         self.lock(libc::F_WRLCK, Byte::Open, false)
+    }
+
+    /// Says that the parts are needed until this description is closed; `false` if somebody removes them just now.
+    pub(crate) fn need_parts(&self) -> Result<bool> {
+        self.lock(libc::F_RDLCK, Byte::Parts, false)
+    }
+
+    /// Tries to be the only one who needs the parts, until this description is closed.
+    pub(crate) fn take_parts(&self) -> Result<bool> {
+        self.lock(libc::F_WRLCK, Byte::Parts, false)
+    }
+
+    /// Whether somebody needs the parts. Nothing is locked for it.
+    pub(crate) fn are_parts_needed(&self) -> Result<bool> {
+        self.is_locked(Byte::Parts)
+    }
+
+    /// Whether any name leads to the file still.
+    pub(crate) fn has_name(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().is_ok_and(|facts| facts.nlink() > 0)
     }
 
     /// Says that this description does not write.

@@ -9,6 +9,7 @@ use super::holes::{self, Bytes};
 use super::log::{Log, Words};
 use super::manifest::{Manifest, SealedLog};
 use super::order::Order;
+use super::remains::{Remain, kind};
 use super::seal::seal;
 use super::{complete, failed};
 use crate::{Error, ErrorClass, Result};
@@ -65,9 +66,12 @@ fn rebuild(
     if let Some(line) = &manifest.index {
         keep(dir, &line.name)?;
     }
-    for name in dir.names()?.iter().filter(|name| name.starts_with('.')) {
-        keep(dir, name)?;
-        done.push(format!("{name}: put aside"));
+    for name in dir.names()? {
+        let what = kind(&name, Some(&manifest));
+        if matches!(what, Some(Remain::Unfinished | Remain::OfSet | Remain::OldIndex)) {
+            keep(dir, &name)?;
+            done.push(format!("{name}: put aside"));
+        }
     }
     let lost = |log: &&SealedLog| {
         let holds = |one: &Examined| one.id == log.id && one.whole && one.end >= log.length;

@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
 }
 
 /// The words of an error without its class, which is always the same here.
-fn detail(error: &Error) -> String {
+pub(crate) fn detail(error: &Error) -> String {
     let words = error.to_string();
     words.split(" (MPI_").next().unwrap_or_default().to_owned()
 }

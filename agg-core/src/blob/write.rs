@@ -262,9 +262,9 @@ impl Writer {
         self.sync_changed()
     }
 
-    /// Ends as a process that is killed: nothing is sealed.
-    #[cfg(test)]
-    pub(crate) fn abandon(mut self) {
+    /// Ends without a word, as a process that is killed, or as a child that shares it with its parent, which goes on:
+    /// nothing is sealed, and locks stay as long as anybody has them.
+    pub fn abandon(mut self) {
         self.closed = true;
     }
 

@@ -3,7 +3,7 @@
 use super::descriptor::Descriptor;
 use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os, set};
 use crate::Extent;
-use crate::blob::{self, Container, Create, Presence, Reader, Sealing, Writer};
+use crate::blob::{self, Container, Create, Hold, Presence, Reader, Sealing, Writer};
 use crate::error::{Error, ErrorClass, Result};
 use crate::independent::Strategy;
 use crate::log::{self, Level};
@@ -82,8 +82,10 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
         // It has become a set just now.
         return super::table::open(&OpenHow { create: creates, ..how.clone() });
     }
+    let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
     Ok(Box::new(BlobFile {
         container,
+        hold: Mutex::new(hold),
         presence: Mutex::new(presence),
         how: how.clone(),
         reader: RwLock::default(),
@@ -118,6 +120,7 @@ struct BlobFile {
     container: Container,
     /// Until this rank has closed it.
     presence: Mutex<Option<Presence>>,
+    hold: Mutex<Option<Hold>>,
     how: OpenHow,
     /// Had at the first read.
     reader: RwLock<Option<Reader>>,
@@ -269,7 +272,9 @@ impl Driver for BlobFile {
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();
         let closed = writer.map_or(Ok(()), Writer::close);
         drop(self.presence.lock().unwrap_or_else(PoisonError::into_inner).take());
-        closed
+        let hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let released = hold.map_or(Ok(()), |hold| self.container.release(hold));
+        closed.and(released)
     }
 
     fn sealing(&self) -> Option<Sealing> {

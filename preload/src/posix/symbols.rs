@@ -531,14 +531,15 @@ table! {
             settle::before_rename();
             match containers::unlink(at, path, flags) {
                 Some(result) => result,
-                None => next::unlinkat(at, path, flags),
+                None if flags & libc::AT_REMOVEDIR == 0 => next::unlinkat(at, path, flags),
+                None => containers::remove_directory(at, path, || next::unlinkat(at, path, flags)),
             }
         };
     any [remove] (path: Path) -> c_int = {
             settle::before_rename();
             match containers::remove(path) {
                 Some(result) => result,
-                None => next::remove(path),
+                None => containers::remove_directory(libc::AT_FDCWD, path, || next::remove(path)),
             }
         };
     path [link] (from: Path, to: Path) -> c_int = {}
@@ -590,9 +591,12 @@ table! {
     // Directories, which containers are not.
     any [readdir readdir64] (directory: Any) -> *mut libc::dirent64
         = {
-            let entry = next::readdir64(directory);
-            containers::readdir(directory, entry);
-            entry
+            loop {
+                let entry = next::readdir64(directory);
+                if containers::readdir(directory, entry) {
+                    break entry;
+                }
+            }
         };
     any [opendir] (path: Path) -> Any = {
             if containers::is_no_directory(path) { std::ptr::null_mut() } else { next::opendir(path) }
@@ -604,7 +608,7 @@ table! {
             settle::before_rename();
             match containers::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
                 Some(result) => result,
-                None => next::rmdir(path),
+                None => containers::remove_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
             }
         };
     any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };

@@ -9,7 +9,7 @@ mod writers;
 
 use aggio_tests::{Directory, factor};
 use std::path::Path;
-use verify::{content_of, fsck, verify};
+use verify::{content_of, fsck, recovered, verify};
 use writers::{Kill, NOBODY, Records, Writers, engine, mapping, ordinary};
 
 const RECORDS: Records = Records { count: 6, length: 1000 };
@@ -34,17 +34,28 @@ fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
     );
 }
 
+/// Who puts right what a kill left.
+#[derive(Clone, Copy, Debug)]
+enum Mend {
+    /// The next job.
+    Nobody,
+    Repair,
+    Recover,
+}
+
 /// Kills the job, looks at what is left, runs it again; whether it had ended before.
-fn kill(writers: &Writers, records: Records, kill: Kill, repair: bool) -> bool {
+fn kill(writers: &Writers, records: Records, kill: Kill, mend: Mend) -> bool {
     let directory = Directory::new();
     let said = writers.run(directory.path(), records, kill);
     let what = format!("{records:?}, {kill:?}: {said}");
     assert!(!said.starts_with("hung"), "{what}");
     verify(directory.path(), records, &what);
-    if repair {
-        fsck(directory.path(), &what);
-        verify(directory.path(), records, &what);
+    match mend {
+        Mend::Nobody => {}
+        Mend::Repair => fsck(directory.path(), &what),
+        Mend::Recover => recovered(directory.path(), &what),
     }
+    verify(directory.path(), records, &what);
     run_again(writers, directory.path(), records, &what);
     said.starts_with("ended")
 }
@@ -55,8 +66,9 @@ fn at_every_call(writers: &Writers, all: bool) {
 
 fn at_calls(writers: &Writers, records: Records, all: bool, step: usize) {
     for number in (1..).step_by(step) {
-        // Every other time the job meets what the kill left, else what a repair made of it.
-        if kill(writers, records, Kill { number, all }, number % 2 == 0) {
+        // Every third time the job meets what the kill left, else what was made of it.
+        let mend = [Mend::Nobody, Mend::Repair, Mend::Recover][(number % 3) as usize];
+        if kill(writers, records, Kill { number, all }, mend) {
             assert!(number > 100, "the job makes more calls than {number}");
             return;
         }

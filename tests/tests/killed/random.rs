@@ -1,7 +1,7 @@
 //! Jobs of any size, served in any way, killed anywhere.
 
-use crate::kill;
 use crate::writers::{Kill, NOBODY, Records, Writers, engine, ordinary};
+use crate::{Mend, kill};
 use aggio_tests::{Directory, factor};
 use proptest::prelude::*;
 
@@ -54,7 +54,8 @@ proptest! {
     ) {
         if let Some(writers) = writers(how) {
             let number = call(&writers, records, part);
-            kill(&writers, records, Kill { number, all }, repair);
+            let mend = if repair { Mend::Repair } else { Mend::Recover };
+            kill(&writers, records, Kill { number, all }, mend);
         }
     }
 }

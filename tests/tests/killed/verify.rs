@@ -1,7 +1,7 @@
 //! What must be there after a kill.
 
 use crate::writers::Records;
-use agg_core::blob::{Check, Container, check, is_container};
+use agg_core::blob::{Check, Container, check, clear, is_container, is_remain, recover};
 use std::path::Path;
 
 /// The records that were acknowledged, as (process, record).
@@ -64,6 +64,27 @@ pub(crate) fn fsck(folder: &Path, what: &str) {
     if is_container(&path) {
         fsck_of(&path, what);
     }
+}
+
+/// Recovery changes no byte, leaves nothing that a check would name, and nothing beside the file.
+pub(crate) fn recovered(folder: &Path, what: &str) {
+    let path = folder.join("data");
+    if is_container(&path) {
+        let before = content_of(&path);
+        let done = recover(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(!done.is_used, "{what}: {done:?}");
+        let found = check(&path, &Check { data: true, ..Check::default() }).expect("it is checked");
+        assert!(found.problems.is_empty(), "{what}: {done:?}, then {:?}", found.problems);
+        assert_eq!(content_of(&path), before, "{what}: {done:?}");
+    }
+    for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
+        if is_remain(&entry.file_name()) {
+            let gone = clear(&entry.path());
+            assert!(gone.clone().unwrap_or(false), "{what}: {}: {gone:?}", entry.path().display());
+        }
+    }
+    let hidden = |name: &String| name.starts_with('.');
+    assert!(!aggio_tests::names_in(folder).iter().any(hidden), "{what}");
 }
 
 /// The same of this container.

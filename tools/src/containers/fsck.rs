@@ -2,7 +2,7 @@
 
 use super::{at, stored};
 use crate::{Answer, exit, progress};
-use agg_core::blob::{Check, Findings, Problem, Severity, check, is_container};
+use agg_core::blob::{Check, Findings, Problem, Severity, check, is_container, is_remain};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -29,28 +29,44 @@ pub(crate) struct Arguments {
 /// A container and what was found.
 type Checked = (PathBuf, Result<Findings, String>);
 
+/// What there is at or below a path.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) containers: Vec<PathBuf>,
+    /// Directories of containers that no user has named, or whose names were removed.
+    pub(super) remains: Vec<PathBuf>,
+}
+
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let (mut all, mut findings) = (Vec::new(), Vec::new());
+        let (mut all, mut findings, mut remains) = (Vec::new(), Vec::new(), Vec::new());
         let how =
             Check { data: !self.quick, repair: self.repair || self.salvage, salvage: self.salvage };
         for path in &self.paths {
             match containers(path) {
                 Err(why) => findings.push(format!("fsck: {why}")),
-                Ok(containers) => all.extend(containers.into_iter().map(|path| {
-                    let size = stored(&path);
-                    (path, size)
-                })),
+                Ok(found) => {
+                    all.extend(found.containers.into_iter().map(|path| {
+                        let size = stored(&path);
+                        (path, size)
+                    }));
+                    remains.extend(found.remains);
+                }
             }
         }
         let checked: Vec<Checked> = progress::each("checking", all, |path, _| {
             let found = check(&path, &how).map_err(|why| at(&path, why));
             (path, found)
         });
-        let worst = checked.iter().map(status).max().unwrap_or(0);
+        let left = u8::from(!remains.is_empty());
+        let worst = checked.iter().map(status).max().unwrap_or(0).max(left);
         let status = worst.max(if findings.is_empty() { exit::DONE } else { exit::DAMAGED });
-        let text = if self.json { document(&checked) } else { checked.iter().map(lines).collect() };
+        let text = if self.json {
+            document(&checked, &remains)
+        } else {
+            checked.iter().map(lines).chain(remains.iter().map(|path| remain(path))).collect()
+        };
         Answer { text, findings, status: Some(status) }
     }
 }
@@ -63,26 +79,39 @@ fn status((_, found): &Checked) -> u8 {
 }
 
 /// All containers at or below a path; symbolic links are not followed.
-pub(super) fn containers(path: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn containers(path: &Path) -> Result<Found, String> {
     let facts = std::fs::symlink_metadata(path).map_err(|why| at(path, why))?;
     if looks_like_one(path) {
-        return Ok(vec![path.into()]);
+        return Ok(Found { containers: vec![path.into()], ..Found::default() });
     }
     if !facts.is_dir() {
         return Err(at(path, "neither a container nor a directory"));
     }
-    let (mut found, mut folders) = (Vec::new(), vec![path.to_path_buf()]);
+    let (mut found, mut folders) = (Found::default(), vec![path.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).map_err(|why| at(&folder, why))? {
             let entry = entry.map_err(|why| at(&folder, why))?;
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let path = entry.path();
-                if looks_like_one(&path) { found.push(path) } else { folders.push(path) }
+                if is_remain(&entry.file_name()) {
+                    found.remains.push(path);
+                } else if looks_like_one(&path) {
+                    found.containers.push(path);
+                } else {
+                    folders.push(path);
+                }
             }
         }
     }
-    found.sort();
+    found.containers.sort();
+    found.remains.sort();
     Ok(found)
+}
+
+/// What is said of a directory that no user has named.
+fn remain(path: &Path) -> String {
+    let what = "what is left of a container without a name; `aggio recover` removes it";
+    format!("{}: repairable: {what} if nobody has it open\n", path.display())
 }
 
 /// A directory whose manifest is unreadable, or gone while its logs are there, is what this command is for.
@@ -131,7 +160,7 @@ fn lines(checked: &Checked) -> String {
     text
 }
 
-fn document(checked: &[Checked]) -> String {
+fn document(checked: &[Checked], remains: &[PathBuf]) -> String {
     let problem = |problem: &Problem| {
         json!({
             "part": problem.part,
@@ -153,5 +182,6 @@ fn document(checked: &[Checked]) -> String {
         }),
     };
     let containers: Vec<Value> = checked.iter().map(object).collect();
-    format!("{:#}\n", json!({ "schema": 1, "containers": containers }))
+    let remains: Vec<_> = remains.iter().map(|path| path.display().to_string()).collect();
+    format!("{:#}\n", json!({ "schema": 1, "containers": containers, "remains": remains }))
 }

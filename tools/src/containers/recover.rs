@@ -2,7 +2,7 @@
 
 use super::{at, fsck, stored};
 use crate::{Answer, progress};
-use agg_core::blob::Container;
+use agg_core::blob::{self, Recovered};
 use agg_core::spool;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -31,22 +31,26 @@ impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
         let mut done = Vec::new();
-        let (mut all, mut findings) = (Vec::new(), Vec::new());
+        let (mut all, mut findings, mut remains) = (Vec::new(), Vec::new(), Vec::new());
         match spool::recover(&self.spool) {
             Ok(list) => done.extend(list.into_iter().map(of_spool)),
             Err(why) => findings.push(format!("recover: {}", at(&self.spool, why))),
         }
         for path in &self.paths {
             match fsck::containers(path) {
-                Ok(containers) => all.extend(containers.into_iter().map(|path| {
-                    let size = stored(&path);
-                    (path, size)
-                })),
+                Ok(found) => {
+                    all.extend(found.containers.into_iter().map(|path| {
+                        let size = stored(&path);
+                        (path, size)
+                    }));
+                    remains.extend(found.remains);
+                }
                 Err(why) => findings.push(format!("recover: {why}")),
             }
         }
-        let sealed = progress::each("sealing", all, |path, _| seal(&path));
-        done.extend(sealed.into_iter().flatten());
+        let finished = progress::each("sealing", all, |path, _| finish(&path));
+        done.extend(finished.into_iter().flatten());
+        done.extend(remains.iter().map(|path| clear(path)));
         for one in done.iter().filter_map(|one| one.error.as_ref()) {
             findings.push(format!("recover: {one}"));
         }
@@ -59,26 +63,32 @@ fn of_spool(one: spool::Recovered) -> Done {
     let error = one.error.map(|why| {
         format!("{} (the bytes are still in {})", at(&one.path, why), one.spool.display())
     });
-    Done { path: one.path, what: format!("{} bytes written", one.bytes), error }
+    let what = match &error {
+        Some(_) => "not written".into(),
+        None => format!("{} bytes written", one.bytes),
+    };
+    Done { path: one.path, what, error }
 }
 
-/// Seals a container; `None` if there was nothing to do.
-fn seal(path: &Path) -> Option<Done> {
-    let sealed = || -> agg_core::Result<Option<String>> {
-        let container = Container::open(path)?;
-        if container.attributes()?.sealed {
-            return Ok(None);
+/// Finishes a container; nothing if there was nothing to do.
+fn finish(path: &Path) -> Vec<Done> {
+    let told = |what: String, error| Done { path: path.into(), what, error };
+    match blob::recover(path) {
+        Ok(Recovered { done, is_used }) => {
+            let rest = is_used.then(|| "left alone: somebody is writing".to_owned());
+            done.into_iter().chain(rest).map(|what| told(what, None)).collect()
         }
-        container.writer()?.close()?;
-        let sealed = container.attributes()?.sealed;
-        let words = if sealed { "sealed" } else { "left alone: somebody is writing" };
-        Ok(Some(words.into()))
-    };
-    match sealed() {
-        Ok(what) => what.map(|what| Done { path: path.into(), what, error: None }),
-        Err(why) => {
-            Some(Done { path: path.into(), what: "not sealed".into(), error: Some(at(path, why)) })
-        }
+        Err(why) => vec![told("not finished".into(), Some(at(path, why)))],
+    }
+}
+
+/// Removes what a killed process left of a container without a name.
+fn clear(path: &Path) -> Done {
+    let told = |what: &str, error| Done { path: path.into(), what: what.into(), error };
+    match blob::clear(path) {
+        Ok(true) => told("removed", None),
+        Ok(false) => told("left alone: somebody has it open", None),
+        Err(why) => told("not removed", Some(at(path, why))),
     }
 }
 

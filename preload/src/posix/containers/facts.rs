@@ -87,7 +87,7 @@ fn known(fd: c_int) -> Result<(Attributes, u32), c_int> {
     let open = table::get(fd).ok_or(libc::EBADF)?;
     let _errno = errno::Keep::new();
     open.locked(|_, state| {
-        let names = if state.nameless { 0 } else { 1 };
+        let names = if state.is_nameless() { 0 } else { 1 };
         Ok((state.attributes()?, names))
     })
 }

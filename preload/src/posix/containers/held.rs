@@ -3,10 +3,9 @@
 use super::areas;
 use super::kept::Kept;
 use super::set::OpenSet;
-use super::table::{self, Open};
-use agg_core::blob::{self, Attributes, Container, Presence, Reader, Writer};
+use super::table::Open;
+use agg_core::blob::{Attributes, Container, Hold, Presence, Reader, Writer};
 use std::fs::File;
-use std::path::PathBuf;
 
 /// What a descriptor stands for.
 pub(super) enum Held {
@@ -41,8 +40,8 @@ pub(super) struct State {
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
     pub(super) kept: Kept,
-    /// Where it is since this process removed its name: it goes with the last descriptor.
-    pub(super) removed: Option<PathBuf>,
+    /// Keeps its parts, whoever removes its name.
+    hold: Option<Hold>,
     /// Its name was removed by this process, or by its parent before this one was made.
     pub(super) nameless: bool,
 }
@@ -83,10 +82,22 @@ impl Source<'_> {
 
 impl State {
     /// Nothing was read or written yet.
-    pub(super) fn new(held: Held, presence: Option<Presence>, kept: Kept) -> Self {
-        let held = Some(held);
-        let (reader, writer, removed, nameless) = (None, None, None, false);
-        Self { held, presence, reader, writer, kept, removed, nameless }
+    pub(super) fn new(
+        held: Held,
+        (presence, hold): (Option<Presence>, Option<Hold>),
+        kept: Kept,
+    ) -> Self {
+        let (held, reader, writer, nameless) = (Some(held), None, None, false);
+        Self { held, presence, hold, reader, writer, kept, nameless }
+    }
+
+    /// Whether no name leads to it any more.
+    pub(super) fn is_nameless(&self) -> bool {
+        let removed = match &self.held {
+            Some(Held::Container(container)) => container.removed().is_some(),
+            _ => false,
+        };
+        self.nameless || removed
     }
 
     /// In a child after `fork`; nobody held the lock then if `was_free`.
@@ -94,11 +105,16 @@ impl State {
         if let (Some(Held::Set(set)), false) = (&mut self.held, was_free) {
             set.abandon();
         }
-        // What they have open is left open: closing it would say that the parent does not write any more.
-        std::mem::forget(self.reader.take());
-        std::mem::forget(self.writer.take());
+        let (reader, writer) = (self.reader.take(), self.writer.take());
+        if was_free && !areas::any_live() {
+            // Locks stay the parent's. With it they end, however it ends: this process does not write to them.
+            writer.map(|writer| writer.abandon());
+            drop(reader);
+        } else {
+            // What somebody was changing is left as it is, and so are logs that memory shows.
+            std::mem::forget((reader, writer));
+        }
         self.kept.disown();
-        self.removed = None;
     }
 
     /// The container, for a change.
@@ -234,14 +250,15 @@ impl State {
     /// Ends everything: there is no descriptor any more.
     pub(super) fn close(&mut self) -> agg_core::Result<()> {
         let ended = self.end();
+        let released = self.release();
         (self.held, self.presence) = (None, None);
-        ended
+        ended.and(released)
     }
 
-    /// What is to be done when the container of `open` has no descriptor any more.
-    pub(super) fn vanish(&mut self, open: &Open) -> agg_core::Result<()> {
-        match self.removed.take() {
-            Some(place) if table::on(open.identity).next().is_none() => blob::remove(&place),
+    /// Lets the container go if its name is gone, and nobody else has it open.
+    pub(super) fn release(&mut self) -> agg_core::Result<()> {
+        match (&self.held, self.hold.take()) {
+            (Some(Held::Container(container)), Some(hold)) => container.release(hold),
             _ => Ok(()),
         }
     }

@@ -12,18 +12,22 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// After `readdir`: says of an entry that is a container that it is a regular file.
+/// After `readdir`: whether the entry is to be shown, and not a container that has lost its name; says of one that is a
+/// container that it is a regular file.
 ///
 /// # Safety
 /// `entry` is what `readdir` returned for `directory`.
-pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) {
+pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) -> bool {
     if entry.is_null() || !state::has_containers() || Inside::is() {
-        return;
+        return true;
     }
     // SAFETY: the caller's promise.
     let (kind, name) = unsafe { ((*entry).d_type, CStr::from_ptr((*entry).d_name.as_ptr())) };
     if kind != libc::DT_DIR || matches!(name.to_bytes(), b"." | b"..") {
-        return;
+        return true;
+    }
+    if blob::is_removed(OsStr::from_bytes(name.to_bytes())) {
+        return false;
     }
     let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
     // SAFETY: the program's stream of a directory.
@@ -32,6 +36,7 @@ pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) {
         // SAFETY: the caller's promise.
         unsafe { (*entry).d_type = libc::DT_REG };
     }
+    true
 }
 
 /// Whether the directory `name` in the directory `fd` is a container.

@@ -16,7 +16,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A name, as the program gave it.
 pub(super) type Name = *const c_char;
@@ -230,27 +229,34 @@ pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
     })
 }
 
-/// Removes a container; one that this process has open loses its name only.
+/// Removes a container; one that somebody has open loses its name only.
 pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
     let identity = table::identity_of(path);
-    if table::on(identity).next().is_none() {
-        return blob::remove(path);
-    }
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let hidden = path.with_file_name(format!(".aggio-removed-{}-{number}", std::process::id()));
-    std::fs::rename(path, &hidden).map_err(|error| {
-        agg_core::Error::os("rename", &error).with_path(&path.display().to_string())
-    })?;
+    blob::remove(path)?;
     for open in table::on(identity) {
-        let remember = open.locked(|_, state| {
-            (state.removed, state.nameless) = (Some(hidden.clone()), true);
+        // A signal handler that interrupts a call on this very file leaves it: its writes wait where they would not.
+        let _ = open.locked(|_, state| {
+            state.nameless = true;
             Ok(())
         });
-        // A signal handler that interrupts a call on this very file leaves the directory for later.
-        let _ = remember;
     }
     Ok(())
+}
+
+/// Lets the kernel remove a directory, in which there may be containers that have lost their names only: as if they were
+/// not there, they go on above it.
+pub fn remove_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
+    let done = kernel();
+    let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
+    if done == 0 || !is_filled() || !state::has_containers() || Inside::is() || state::is_guest() {
+        return done;
+    }
+    let before = errno::Keep::new();
+    let inside = Inside::enter();
+    let is_empty = named(at, path, false).is_some_and(|path| blob::lift_removed(&path) == Ok(true));
+    drop(inside);
+    drop(before);
+    if is_empty { kernel() } else { done }
 }
 
 /// `remove`.

@@ -358,7 +358,7 @@ pub fn at_exit() {
     if !state::is_guest() && opens().next().is_some() {
         standard::flush();
         each(opens(), |_, state| state.end());
-        each(opens(), |_, state| state.removed.take().map_or(Ok(()), |path| blob::remove(&path)));
+        each(opens(), |_, state| state.release());
     }
 }
 
@@ -372,6 +372,8 @@ pub(super) fn tell(open: &Open, error: c_int) {
 
 /// In a child after `fork`: it writes to logs of its own.
 pub fn in_child() {
+    // What is closed here is the library's own.
+    let _inside = Inside::enter();
     areas::in_child();
     for open in opens() {
         open.disown();

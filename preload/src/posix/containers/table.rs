@@ -78,7 +78,12 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
         }
         _ => None,
     };
-    let state = State::new(held, presence, Kept::new(mode, waiting));
+    let hold = match &held {
+        // One that is just being removed cannot be had: as if it had been removed later.
+        Held::Container(container) => container.hold().ok().flatten(),
+        Held::Set(_) => None,
+    };
+    let state = State::new(held, (presence, hold), Kept::new(mode, waiting));
     let open = Box::leak(Box::new(Open {
         path,
         identity,
@@ -172,11 +177,7 @@ impl Open {
     /// # Errors
     /// What the program must hear.
     pub(super) fn finish(&self) -> Result<(), c_int> {
-        self.locked(|open, state| {
-            let ended = state.close();
-            let vanished = state.vanish(open);
-            ended.and(vanished)
-        })
+        self.locked(|_, state| state.close())
     }
 
     fn access(&self) -> c_int {
