@@ -607,7 +607,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__mount)
-            opts="-f -o -h --foreground --rw --allow-other --new-files --no-passthrough --subfiles --holes --log --until-end-of-input --background --help"
+            opts="-f -o -h --foreground --rw --allow-other --new-files --no-passthrough --subfiles --holes --verify --log --until-end-of-input --background --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -619,6 +619,10 @@ _aggio() {
                     ;;
                 --holes)
                     COMPREPLY=($(compgen -W "zero fill" -- "${cur}"))
+                    return 0
+                    ;;
+                --verify)
+                    COMPREPLY=($(compgen -W "whole always never" -- "${cur}"))
                     return 0
                     ;;
                 --log)

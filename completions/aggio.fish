@@ -68,8 +68,11 @@ complete -c aggio -n "__fish_aggio_using_subcommand mount" -l new-files -d 'What
 container\t'Containers'"
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l holes -d 'What stands in sets of netCDF files where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l verify -d 'Which bytes of containers are compared with their checksums when they are read' -r -f -a "whole\t''
+always\t''
+never\t''"
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l log -d 'Where messages go; in the background there are none without it' -r -F
-complete -c aggio -n "__fish_aggio_using_subcommand mount" -s o -d 'Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT; those for mount(8) are accepted' -r
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -s o -d 'Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT, verify=WHICH; those for mount(8) are accepted' -r
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -s f -l foreground -d 'Stay in the foreground; a signal unmounts'
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l rw -d 'Allow changes; without it nothing below the mount point can be changed'
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l allow-other -d 'Allow other users; the modes of the files decide what they may do'

@@ -201,7 +201,8 @@ def read_index(container, manifest):
             raise Wrong(f"{name}: wrong checksum of block {number}")
         for slot in range(min(PER_BLOCK, singles - number * PER_BLOCK)):
             start, size, where, _, log = SINGLE.unpack_from(block, slot * SINGLE.size)
-            pieces.append((start, size, names[log], where))
+            # The upper half says how far before the piece its frame begins.
+            pieces.append((start, size, names[log & 0xFFFFFFFF], where))
     return pieces
 
 

@@ -4,7 +4,7 @@ use crate::files::seek_in_data;
 use crate::held;
 use crate::view::TTL;
 use agg_core::Extent;
-use agg_core::blob::{Attributes, Container, MANIFEST, Permissions, Reader, Writer};
+use agg_core::blob::{Attributes, Container, MANIFEST, Permissions, Reader, Verify, Writer};
 use agg_core::log::Level;
 use parking_lot::{Mutex, RwLock};
 use rustix::fs::AtFlags;
@@ -71,18 +71,28 @@ pub(crate) fn attributes(fd: &OwnedFd) -> Result<Attributes> {
 }
 
 impl Blob {
-    pub(crate) fn open(fd: Arc<OwnedFd>) -> Result<Self> {
+    pub(crate) fn open(fd: Arc<OwnedFd>, verify: Verify) -> Result<Self> {
         let container = Container::open(&held::directory(&fd)).map_err(|why| error(&fd, &why))?;
-        Self::of(fd, container, None)
+        Self::of(fd, container, None, verify)
     }
 
     /// A container that was made just now, in a directory by whose descriptor it knows its place.
-    pub(crate) fn made(fd: Arc<OwnedFd>, container: Container, home: Arc<OwnedFd>) -> Result<Self> {
-        Self::of(fd, container, Some(home))
+    pub(crate) fn made(
+        fd: Arc<OwnedFd>,
+        (container, home): (Container, Arc<OwnedFd>),
+        verify: Verify,
+    ) -> Result<Self> {
+        Self::of(fd, container, Some(home), verify)
     }
 
-    fn of(fd: Arc<OwnedFd>, container: Container, home: Option<Arc<OwnedFd>>) -> Result<Self> {
-        let reader = container.reader().map_err(|why| error(&fd, &why))?;
+    fn of(
+        fd: Arc<OwnedFd>,
+        container: Container,
+        home: Option<Arc<OwnedFd>>,
+        verify: Verify,
+    ) -> Result<Self> {
+        let reader = container.reader().and_then(|reader| reader.verifying(verify));
+        let reader = reader.map_err(|why| error(&fd, &why))?;
         Ok(Blob {
             fd,
             container,

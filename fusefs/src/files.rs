@@ -103,7 +103,7 @@ impl View {
             let blob = match blobs.get(&id) {
                 Some(blob) => Arc::clone(blob),
                 None => {
-                    let blob = Arc::new(Blob::open(Arc::clone(&known.fd))?);
+                    let blob = Arc::new(Blob::open(Arc::clone(&known.fd), self.options.verify)?);
                     blobs.insert(id, Arc::clone(&blob));
                     blob
                 }

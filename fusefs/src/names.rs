@@ -115,7 +115,7 @@ impl View {
         if self.options.new_files == NewFiles::Container {
             let (container, found) = self.make_container(&directory, place, mode, maker)?;
             let known = self.tree.get(found.id())?;
-            let blob = Blob::made(known.fd, container, directory)?;
+            let blob = Blob::made(known.fd, (container, directory), self.options.verify)?;
             let opened = self.open_made(found.id(), blob, flags)?;
             return Ok((found, opened));
         }

@@ -7,7 +7,7 @@ use crate::passthrough::Passthrough;
 use crate::sets;
 use crate::sets::{OpenSet, OpenSets};
 use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
-use agg_core::blob::{Attributes, is_container, is_hidden};
+use agg_core::blob::{Attributes, Verify, is_container, is_hidden};
 use aggio_formats::Holes;
 use fuser::{FileAttr, FileHandle};
 use parking_lot::Mutex;
@@ -79,6 +79,8 @@ pub struct Options {
     pub new_files: NewFiles,
     /// Whether the kernel reads and writes plain files by itself where it can.
     pub passthrough: bool,
+    /// Whether bytes of containers are compared with checksums when they are read.
+    pub verify: Verify,
     /// Whether the files of sets are listed, too.
     pub subfiles: bool,
     /// What stands in sets where nobody wrote anything.
@@ -181,7 +183,7 @@ impl View {
     pub(crate) fn blob(&self, id: u64, known: &Known) -> Result<Arc<Blob>> {
         match self.open_blob(id) {
             Some(blob) => Ok(blob),
-            None => Ok(Arc::new(Blob::open(Arc::clone(&known.fd))?)),
+            None => Ok(Arc::new(Blob::open(Arc::clone(&known.fd), self.options.verify)?)),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use crate::Answer;
 use crate::containers::Hole;
+use agg_core::blob::Verify;
 use agg_core::complaint::Complaints;
 use agg_core::settings::Settings;
 use aggio_fusefs::{Mount, NewFiles, Options, ends, mounts};
+use clap::builder::PossibleValuesParser;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,10 +43,13 @@ pub(crate) struct Arguments {
     /// What stands in sets of netCDF files where no process wrote anything
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     holes: Hole,
+    /// Which bytes of containers are compared with their checksums when they are read
+    #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Verify::WORDS), default_value = "whole")]
+    verify: String,
     /// Where messages go; in the background there are none without it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT; those for mount(8) are accepted
+    /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT, verify=WHICH; those for mount(8) are accepted
     #[arg(short = 'o', value_name = "OPTION", value_delimiter = ',')]
     options: Vec<String>,
     /// Stay in the foreground and unmount also when standard input ends
@@ -102,6 +107,9 @@ impl Arguments {
                 "subfiles" => self.subfiles = true,
                 "holes=zero" => self.holes = Hole::Zero,
                 "holes=fill" => self.holes = Hole::Fill,
+                other if other.strip_prefix("verify=").and_then(Verify::of).is_some() => {
+                    self.verify = other["verify=".len()..].into();
+                }
                 other if OF_OTHERS.contains(&other) || other.starts_with("x-") => {}
                 other => {
                     return Err(format!("-o {other}: unknown option (see aggio mount --help)"));
@@ -182,6 +190,7 @@ impl Arguments {
             passthrough: !self.no_passthrough,
             subfiles: self.subfiles,
             holes: self.holes.into(),
+            verify: Verify::of(&self.verify).unwrap_or_default(),
         })
     }
 
@@ -221,6 +230,7 @@ impl Arguments {
             (matches!(self.new_files, Kind::Container), "--new-files=container"),
         ];
         command.args(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag));
+        command.arg("--verify").arg(&self.verify);
         if let Some(log) = &self.log {
             command.arg("--log").arg(std::path::absolute(log).map_err(|why| why.to_string())?);
         }

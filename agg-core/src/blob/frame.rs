@@ -160,6 +160,30 @@ impl Lengths {
     }
 }
 
+/// What the first bytes of a frame tell of its data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// Where in the log the data begins.
+    pub(crate) data: u64,
+    pub(crate) data_len: u64,
+    pub(crate) data_crc: u32,
+    /// Whether the data has a checksum.
+    pub(crate) has_crc: bool,
+}
+
+impl Head {
+    /// Reads them; `None` if no frame of the log `id` begins so at `place`. The checksum of the header is not
+    /// looked at: a wrong one makes that of the data wrong.
+    pub(crate) fn of(bytes: &[u8; SHORT], id: u64, place: u64) -> Option<Self> {
+        let lengths = Lengths::of(bytes.first_chunk()?).ok()?;
+        let own = (u64_at(bytes, 40), u64_at(bytes, 48)) == (id, place);
+        let data = place.checked_add(lengths.head)?;
+        data.checked_add(lengths.data).filter(|_| own)?;
+        let (data_crc, has_crc) = (u32_at(bytes, 12), bytes[5] & NO_DATA_CRC == 0);
+        Some(Self { data, data_len: lengths.data, data_crc, has_crc })
+    }
+}
+
 /// The log to which a frame belongs that begins with these bytes; `None` if none does.
 pub(crate) fn owner(header: &[u8; HEADER]) -> Option<u64> {
     Lengths::of(header).ok().map(|_| u64_at(header, 40))

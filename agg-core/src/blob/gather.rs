@@ -3,6 +3,7 @@
 
 use super::descriptors::Descriptors;
 use super::dir::Dir;
+use super::frame::SHORT;
 use super::read::{read_failed, too_short};
 use crate::Result;
 use std::fs::File;
@@ -20,18 +21,41 @@ pub(crate) struct Wanted<'a> {
     pub(crate) id: u64,
     pub(crate) place: u64,
     pub(crate) into: &'a mut [u8],
+    /// Where the frame begins that has them; `NO_FRAME` if that is not known.
+    pub(crate) frame: u64,
+    /// Whether a short header lies right before them and is read, too.
+    pub(crate) with_head: bool,
+    pub(crate) head: [u8; SHORT],
 }
 
-/// Reads all of them.
-pub(crate) fn read(dir: &Dir, files: &Descriptors, mut wanted: Vec<Wanted<'_>>) -> Result<()> {
+impl<'a> Wanted<'a> {
+    /// Bytes from `place` on of a frame; with its header if `verify` is set and it lies right before them.
+    pub(crate) fn new(
+        (id, place): (u64, u64),
+        into: &'a mut [u8],
+        frame: u64,
+        verify: bool,
+    ) -> Self {
+        let with_head = verify && frame.checked_add(SHORT as u64) == Some(place);
+        Self { id, place, into, frame, with_head, head: [0; SHORT] }
+    }
+
+    /// The first byte that is read.
+    fn start(&self) -> u64 {
+        if self.with_head { self.frame } else { self.place }
+    }
+}
+
+/// Reads all of them, and sorts them by log and place.
+pub(crate) fn read(dir: &Dir, files: &Descriptors, wanted: &mut [Wanted<'_>]) -> Result<()> {
     wanted.sort_unstable_by_key(|part| (part.id, part.place));
     let together = |a: &Wanted<'_>, b: &Wanted<'_>| {
         let end = a.place + a.into.len() as u64;
-        a.id == b.id && b.place >= end && b.place - end <= GAP as u64
+        a.id == b.id && b.start() >= end && b.start() - end <= GAP as u64
     };
     for group in wanted.chunk_by_mut(together) {
         let file = files.get(dir, group[0].id)?;
-        for some in group.chunks_mut(PARTS / 2) {
+        for some in group.chunks_mut(PARTS / 3) {
             read_group(dir, &file, some)?;
         }
     }
@@ -40,14 +64,18 @@ pub(crate) fn read(dir: &Dir, files: &Descriptors, mut wanted: Vec<Wanted<'_>>) 
 
 /// Reads parts of one log that follow each other closely.
 fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
-    let (id, first) = (group[0].id, group[0].place);
+    let (id, first) = (group[0].id, group[0].start());
     let mut unused = [0_u8; GAP];
-    let mut vectors = Vec::with_capacity(group.len() * 2);
+    let mut vectors = Vec::with_capacity(group.len() * 3);
     let mut end = first;
     for part in group.iter_mut() {
-        let gap = (part.place - end) as usize;
+        let gap = (part.start() - end) as usize;
         if gap > 0 {
             vectors.push(libc::iovec { iov_base: unused.as_mut_ptr().cast(), iov_len: gap });
+        }
+        if part.with_head {
+            let iov_base = part.head.as_mut_ptr().cast();
+            vectors.push(libc::iovec { iov_base, iov_len: SHORT });
         }
         let (iov_base, iov_len) = (part.into.as_mut_ptr().cast(), part.into.len());
         vectors.push(libc::iovec { iov_base, iov_len });
@@ -57,7 +85,7 @@ fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
     let mut rest = &mut vectors[..];
     while place < end {
         let (count, offset) = (rest.len() as libc::c_int, place as libc::off_t);
-        // SAFETY: every vector is a part of the caller's buffers, which are borrowed, or `unused`.
+        // SAFETY: every vector is a part of the caller's buffers or headers, which are borrowed, or `unused`.
         let n = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, offset) };
         match n {
             0 => return Err(too_short(dir, id, end)),

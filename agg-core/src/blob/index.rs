@@ -2,7 +2,7 @@
 //! pieces, which may be many and stay in the file, sorted, in blocks that are read when needed.
 
 use super::damaged;
-use super::frame::{FILE_END, is_sound};
+use super::frame::{FILE_END, SHORT, is_sound};
 use super::live::Event;
 use super::run::Run;
 use super::runs::Runs;
@@ -44,6 +44,8 @@ pub(crate) struct Index {
     blocks: u64,
     singles: u64,
     singles_place: u64,
+    /// Whether it tells where the frames of all pieces begin, which those of older versions do not.
+    pub(crate) frames: bool,
 }
 
 /// The numbers of the header.
@@ -59,6 +61,8 @@ pub(crate) struct Header {
     pub(crate) singles: u64,
     /// Checksums of logs, events, runs and fences.
     pub(crate) sums: [u32; 4],
+    /// Whether runs and singles tell where their frames begin.
+    pub(crate) frames: bool,
 }
 
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -80,6 +84,7 @@ impl Header {
             [self.generation, self.logs, self.events, self.runs, self.run_bytes, self.singles];
         numbers.iter().enumerate().for_each(|(i, n)| put(24 + 8 * i, &n.to_le_bytes()));
         self.sums.iter().enumerate().for_each(|(i, sum)| put(72 + 4 * i, &sum.to_le_bytes()));
+        put(88, &[u8::from(self.frames)]);
         let crc = crc32c::crc32c(&bytes[..HEADER - 4]);
         bytes[HEADER - 4..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -103,6 +108,7 @@ impl Header {
             run_bytes: n(4),
             singles: n(5),
             sums: [72, 76, 80, 84].map(|at| u32_at(bytes, at)),
+            frames: bytes[88] == 1,
         })
     }
 
@@ -178,6 +184,7 @@ impl Index {
             blocks: header.blocks(),
             singles: header.singles,
             singles_place: singles,
+            frames: header.frames,
             file,
             path,
         })
@@ -272,15 +279,17 @@ fn fits(run: &Run, length: u64) -> bool {
 
 fn decode_single(bytes: &[u8], lengths: &[u64]) -> Option<Run> {
     let [start, length, place, seq] = [0, 8, 16, 24].map(|at| u64_at(bytes, at));
-    let run = single(start, length, u32_at(bytes, 32), place, seq);
+    let head = u64::from(u32_at(bytes, 36));
+    let run = Run { head, ..single(start, length, u32_at(bytes, 32), place, seq) };
     let log = lengths.get(run.log as usize)?;
-    fits(&run, *log).then_some(run)
+    (fits(&run, *log) && head <= place).then_some(run)
 }
 
 /// One piece as a run.
 pub(crate) fn single(start: u64, length: u64, log: u32, place: u64, seq: u64) -> Run {
-    let (stride, count, framed, place_stride) = (0, 1, false, 0);
-    Run { start, length, stride, count, log, framed, place, place_stride, seq, last_seq: seq }
+    let (stride, count, framed, head, place_stride) = (0, 1, false, 0, 0);
+    let last_seq = seq;
+    Run { start, length, stride, count, log, framed, head, place, place_stride, seq, last_seq }
 }
 
 /// Reads `count` coded runs of logs of these bytes; nothing follows them.
@@ -306,16 +315,18 @@ fn decode_run(bytes: &mut &[u8], last: &Run) -> Option<Run> {
     let length = varint::take_from(bytes, last.length)?;
     let stride = varint::take_from(bytes, last.stride as u64)? as i64;
     let count = varint::take(bytes)?;
-    let framed = match varint::take(bytes)? {
-        0 => false,
-        1 => true,
-        _ => return None,
+    // A frame of its own, or how far before the first piece the frame of all begins.
+    let (framed, head) = match varint::take(bytes)? {
+        1 => (true, SHORT as u64),
+        head => (false, head),
     };
     let place = varint::take(bytes)?;
     let place_stride = varint::take_from(bytes, last.place_stride)?;
     let seq = varint::take_from(bytes, last.seq)?;
     let last_seq = seq.checked_add(varint::take(bytes)?)?;
-    Some(Run { start, length, stride, count, log, framed, place, place_stride, seq, last_seq })
+    let run =
+        Run { start, length, stride, count, log, framed, head, place, place_stride, seq, last_seq };
+    (head <= place).then_some(run)
 }
 
 /// Appends a run to the coded ones.
@@ -325,7 +336,7 @@ pub(crate) fn encode_run(bytes: &mut Vec<u8>, run: &Run, last: &Run) {
     varint::put_from(bytes, last.length, run.length);
     varint::put_from(bytes, last.stride as u64, run.stride as u64);
     varint::put(bytes, run.count);
-    varint::put(bytes, u64::from(run.framed));
+    varint::put(bytes, if run.framed { 1 } else { run.head });
     varint::put(bytes, run.place);
     varint::put_from(bytes, last.place_stride, run.place_stride);
     varint::put_from(bytes, last.seq, run.seq);

@@ -29,6 +29,8 @@ struct Single {
     place: u64,
     seq: u64,
     log: u32,
+    /// Bytes from the start of the frame to the piece; 0 if that is not known.
+    head: u32,
 }
 
 impl Content {
@@ -48,7 +50,8 @@ impl Content {
             return;
         }
         let Run { start, length, place, seq, log, .. } = *run;
-        self.singles.push(Single { start, length, place, seq, log });
+        let head = run.frame_of(0).map_or(0, |frame| u32::try_from(place - frame).unwrap_or(0));
+        self.singles.push(Single { start, length, place, seq, log, head });
     }
 
     /// Writes the index of `manifest`'s generation under its name; nobody looks at it before the
@@ -112,6 +115,7 @@ impl Content {
             run_bytes: runs.len() as u64,
             singles: self.singles.len() as u64,
             sums: [&logs, &events, &runs, &fences].map(|section| crc32c::crc32c(section)),
+            frames: true,
         };
         (header, [logs, events, runs, fences])
     }
@@ -131,7 +135,8 @@ fn encode_event(event: &Event) -> [u8; EVENT] {
 fn encode_block(pieces: &[Single]) -> [u8; BLOCK] {
     let mut bytes = [0; BLOCK];
     for (room, piece) in bytes.chunks_exact_mut(SINGLE).zip(pieces) {
-        let numbers = [piece.start, piece.length, piece.place, piece.seq, piece.log.into()];
+        let log = u64::from(piece.head) << 32 | u64::from(piece.log);
+        let numbers = [piece.start, piece.length, piece.place, piece.seq, log];
         for (room, number) in room.chunks_exact_mut(8).zip(numbers) {
             room.copy_from_slice(&number.to_le_bytes());
         }

@@ -7,6 +7,7 @@ mod windows;
 use super::check::{Check, check};
 use super::container::Container;
 use super::read::Reader;
+use super::verify::Verify;
 use super::{damaged, failed};
 use crate::output::{Output, Source, Unfinished, require_vacant};
 use crate::{Extent, Result};
@@ -56,7 +57,7 @@ pub fn merge(from: &Path, to: &Path, how: &Merge<'_>) -> Result<Merged> {
     }
     require_vacant(to, how.replace)?;
     let container = Container::open(from)?;
-    let reader = container.reader()?;
+    let reader = container.reader()?.verifying(Verify::Always)?;
     let partial = Partial::open(&container, &reader, to, how)?;
     let copied = copy(&reader, &partial, how);
     partial.settle();

@@ -44,6 +44,7 @@ mod summary;
 mod transfer;
 mod unfold;
 mod varint;
+mod verify;
 mod view;
 mod write;
 
@@ -69,6 +70,7 @@ pub use recover::{Recovered, recover};
 pub use remains::{clear, is_remain};
 pub use split::{Split, split};
 pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
+pub use verify::Verify;
 pub use write::{Placed, Writer};
 
 use crate::{Error, ErrorClass};

@@ -4,6 +4,7 @@ use super::container::Shared;
 use super::descriptors::Descriptors;
 use super::dir::log_name;
 use super::order::{Order, Word};
+use super::verify::{Verifier, Verify};
 use super::view::View;
 use super::write::Placed;
 use super::{damaged, failed, gather, transfer};
@@ -31,13 +32,40 @@ pub struct Reader {
     order: OnceLock<Option<Order>>,
     /// How many frames there were when the logs were looked at.
     seen: AtomicU64,
+    how: Verify,
+    verifier: Verifier,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
         let files = Descriptors::new();
         let view = RwLock::new(View::load(&shared.dir, &files)?);
-        Ok(Self { shared, files, view, order: OnceLock::new(), seen: AtomicU64::new(0) })
+        let (order, seen, how) = (OnceLock::new(), AtomicU64::new(0), Verify::default());
+        Ok(Self { shared, files, view, order, seen, how, verifier: Verifier::default() })
+    }
+
+    /// The same reader, which compares what it reads with checksums as `how` says; otherwise it is
+    /// [`Verify::Whole`].
+    ///
+    /// # Errors
+    ///
+    /// If the logs have to be looked at for that and cannot be read.
+    pub fn verifying(mut self, how: Verify) -> Result<Self> {
+        self.how = how;
+        let view = self.view.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if how == Verify::Always && !view.knows_frames() {
+            *view = View::scanned(view.manifest.clone(), &self.shared.dir, &self.files)?;
+        }
+        Ok(self)
+    }
+
+    /// The content now.
+    fn load(&self) -> Result<View> {
+        let view = View::load(&self.shared.dir, &self.files)?;
+        if self.how == Verify::Always && !view.knows_frames() {
+            return View::scanned(view.manifest, &self.shared.dir, &self.files);
+        }
+        Ok(view)
     }
 
     /// Opens the logs anew when they are read next, which drops what this computer keeps of them.
@@ -64,7 +92,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// If a log cannot be read or is not what the index says.
+    /// If a log cannot be read or is not what the index says; `EIO` if the checksum of bytes is wrong.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let (found, len) = {
             let view = self.view();
@@ -74,20 +102,27 @@ impl Reader {
             let with_id = |number: u32| view.logs[number as usize].id;
             let found = found
                 .into_iter()
-                .map(|part| (part.extent, part.source.map(|(log, place)| (with_id(log), place))));
+                .map(|part| (part.extent, part.source.map(|(n, at)| (with_id(n), at)), part.frame));
             (found.collect::<Vec<_>>(), len as usize)
         };
         let mut wanted = Vec::with_capacity(found.len());
         let mut rest = &mut buffer[..len];
-        for (extent, source) in found {
+        let verify = self.how != Verify::Never;
+        for (extent, source, frame) in found {
             let (part, others) = rest.split_at_mut(extent.len as usize);
             rest = others;
             match source {
-                Some((id, place)) => wanted.push(gather::Wanted { id, place, into: part }),
+                Some(source) => wanted.push(gather::Wanted::new(source, part, frame, verify)),
                 None => part.fill(0),
             }
         }
-        gather::read(&self.shared.dir, &self.files, wanted)?;
+        let (dir, files) = (&self.shared.dir, &self.files);
+        gather::read(dir, files, &mut wanted)?;
+        if verify {
+            let always = self.how == Verify::Always;
+            let checked = self.verifier.check(dir, files, &mut wanted, always);
+            checked.map_err(|error| error.with_extent(Extent::new(offset, len as u64)))?;
+        }
         Ok(len)
     }
 
@@ -136,12 +171,12 @@ impl Reader {
         let dir = &self.shared.dir;
         let manifest = super::manifest::Manifest::load(dir)?;
         if manifest != view.manifest {
-            *view = View::load(dir, &self.files)?;
+            *view = self.load()?;
             return Ok(true);
         }
         let changed = view.scan(dir, &self.files)?;
         if view.is_stale() {
-            *view = View::load(dir, &self.files)?;
+            *view = self.load()?;
         }
         Ok(changed)
     }

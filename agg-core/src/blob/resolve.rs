@@ -16,15 +16,20 @@ pub(crate) struct Piece {
     pub(crate) low: u64,
     /// The sequence number is not above this.
     pub(crate) high: u64,
-    /// Where the frame begins that has the exact number, if `low` and `high` differ.
+    /// Where the frame begins that has the bytes, and the exact number; [`NO_FRAME`] if that is not known.
     pub(crate) frame: u64,
 }
+
+/// No place of a frame.
+pub(crate) const NO_FRAME: u64 = u64::MAX;
 
 /// A part of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) extent: Extent,
     pub(crate) source: Option<(u32, u64)>,
+    /// Where in the log the frame begins that has them; [`NO_FRAME`] if that is not known.
+    pub(crate) frame: u64,
 }
 
 /// Resolves `range`; `exact` gives a piece's sequence number where the bounds do not decide.
@@ -41,7 +46,7 @@ pub(crate) fn resolve(
     while !rest.is_empty() {
         let (group, others) = rest.split_at_mut(overlapping(rest));
         if let [only] = group {
-            answer.add(only.extent, only.source);
+            answer.add(only.extent, only.source, only.frame);
         } else {
             decide(group, exact)?;
             paint(group, &mut answer);
@@ -132,7 +137,7 @@ fn paint(group: &[Piece], answer: &mut Answer) {
         let end = top.extent.end().min(until);
         let skip = position - top.extent.offset;
         let source = top.source.map(|(log, place)| (log, place + skip));
-        answer.add(Extent::between(position, end), source);
+        answer.add(Extent::between(position, end), source, top.frame);
         position = end;
     }
 }
@@ -145,17 +150,17 @@ struct Answer {
 impl Answer {
     fn zeros_until(&mut self, end: u64) {
         if self.end < end {
-            self.push(Extent::between(self.end, end), None);
+            self.push(Extent::between(self.end, end), None, NO_FRAME);
         }
     }
 
-    fn add(&mut self, extent: Extent, source: Option<(u32, u64)>) {
+    fn add(&mut self, extent: Extent, source: Option<(u32, u64)>, frame: u64) {
         self.zeros_until(extent.offset);
-        self.push(extent, source);
+        self.push(extent, source, frame);
     }
 
     /// Appends, to the last part if it goes on there.
-    fn push(&mut self, extent: Extent, source: Option<(u32, u64)>) {
+    fn push(&mut self, extent: Extent, source: Option<(u32, u64)>, frame: u64) {
         self.end = extent.end();
         if let Some(last) = self.found.last_mut() {
             let continues = match (last.source, source) {
@@ -168,7 +173,7 @@ impl Answer {
                 return;
             }
         }
-        self.found.push(Found { extent, source });
+        self.found.push(Found { extent, source, frame });
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Run {
     pub(crate) log: u32,
     /// Whether each piece has a frame of its own, which begins [`SHORT`] bytes before it.
     pub(crate) framed: bool,
+    /// Bytes from the start of the frame to the first piece; 0 if that is not known.
+    pub(crate) head: u64,
     /// Where the first piece lies in the log.
     pub(crate) place: u64,
     /// From one piece's place to the next one's.
@@ -39,6 +41,14 @@ impl Run {
     /// Where piece `k` lies in the log.
     pub(crate) fn place_of(&self, k: u64) -> u64 {
         self.place + self.place_stride * k
+    }
+
+    /// Where the frame of piece `k` begins, if that is known.
+    pub(crate) fn frame_of(&self, k: u64) -> Option<u64> {
+        if self.framed {
+            return self.place_of(k).checked_sub(SHORT as u64);
+        }
+        self.place.checked_sub(self.head).filter(|_| self.head > 0)
     }
 
     /// The sequence number of piece `k`, if the run itself tells.
@@ -66,6 +76,7 @@ impl Run {
             count: 1,
             place: self.place_of(k),
             place_stride: 0,
+            head: self.frame_of(k).map_or(0, |frame| self.place_of(k) - frame),
             seq,
             last_seq: seq,
             ..*self
@@ -141,6 +152,7 @@ mod tests {
             count: 1,
             log: 0,
             framed: true,
+            head: SHORT as u64,
             place,
             place_stride: 0,
             seq,

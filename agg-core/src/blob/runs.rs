@@ -144,6 +144,7 @@ mod tests {
             count,
             log: 0,
             framed: false,
+            head: 0,
             place: start,
             place_stride: length,
             seq: 0,

@@ -223,6 +223,7 @@ fn runs(frame: &Frame, log: u32) -> Vec<Run> {
             count: strip.count,
             log,
             framed,
+            head: place - frame.place,
             place,
             place_stride: if many { strip.length } else { 0 },
             seq,

@@ -1,6 +1,7 @@
 //! An ordinary file becomes a container.
 
 use super::container::{Container, Create};
+use super::verify::Verify;
 use super::{damaged, failed, holes, names};
 use crate::Result;
 use crate::output::{Source, Unfinished, fresh_beside, kept_mode, rename_new, require_vacant};
@@ -86,7 +87,7 @@ fn fill(file: &File, from: &Path, container: &Container, size: u64, how: &Split<
 }
 
 fn compare(file: &File, from: &Path, container: &Container, size: u64, step: u64) -> Result<()> {
-    let reader = container.reader()?;
+    let reader = container.reader()?.verifying(Verify::Always)?;
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < size {

@@ -8,7 +8,7 @@ use super::index::Index;
 use super::index_write::Content;
 use super::live::{Events, Live};
 use super::manifest::Manifest;
-use super::resolve::{Found, Piece, resolve};
+use super::resolve::{Found, NO_FRAME, Piece, resolve};
 use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
@@ -89,8 +89,13 @@ impl View {
         Ok((!view.stale).then_some(view))
     }
 
+    /// Whether the index, if one is used, tells where the frames of all pieces begin.
+    pub(crate) fn knows_frames(&self) -> bool {
+        self.index.as_ref().is_none_or(|index| index.frames)
+    }
+
     /// The content as all logs tell it.
-    fn scanned(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
+    pub(crate) fn scanned(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
         let mut view = Self::empty(manifest);
         view.scan(dir, files)?;
         Ok(view)
@@ -350,7 +355,7 @@ impl View {
         for event in self.events.all() {
             let extent = event.extent.intersect(range);
             let (low, high) = (event.seq, event.seq);
-            pieces.push(Piece { extent, source: None, low, high, frame: 0 });
+            pieces.push(Piece { extent, source: None, low, high, frame: NO_FRAME });
         }
         resolve(range, pieces, &mut |piece| match piece.source {
             Some((log, _)) => self.seq_at(log, piece.frame, dir, files),
@@ -388,7 +393,7 @@ fn collect(run: &Run, numbers: Range<u64>, range: Extent, pieces: &mut Vec<Piece
             Some(seq) => (seq, seq),
             None => (run.seq + k, run.last_seq - (run.count - 1 - k)),
         };
-        let frame = place.wrapping_sub(SHORT as u64);
+        let frame = run.frame_of(k).unwrap_or(NO_FRAME);
         pieces.push(Piece { extent, source: Some((run.log, place + skip)), low, high, frame });
     }
 }

@@ -141,7 +141,7 @@ impl BlobFile {
         }
         with(
             &self.reader,
-            || self.container.reader(),
+            || self.container.reader()?.verifying(self.how.verify),
             |reader| {
                 // Other ranks may have written since.
                 self.look(reader)?;
@@ -236,7 +236,7 @@ impl Driver for BlobFile {
             Some(writer) => writer.size(),
             None => with(
                 &self.reader,
-                || self.container.reader(),
+                || self.container.reader()?.verifying(self.how.verify),
                 |reader| {
                     self.look(reader)?;
                     Ok(reader.size())

@@ -29,7 +29,7 @@ pub(crate) mod scratch;
 mod tests;
 
 use crate::Extent;
-use crate::blob::Sealing;
+use crate::blob::{Sealing, Verify};
 use crate::error::{Error, Result};
 use crate::independent::{self, Strategy};
 use crate::memory::Memory;
@@ -65,6 +65,8 @@ pub struct OpenHow {
     pub direct_write: bool,
     /// Reading is of use, but not needed: where the permissions forbid it, writing is enough.
     pub read_is_optional: bool,
+    /// Whether bytes of a container are compared with checksums.
+    pub verify: Verify,
     /// The rank that opens; only the test driver looks at it.
     pub rank: usize,
 }

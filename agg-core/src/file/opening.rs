@@ -215,6 +215,7 @@ impl Opening<'_> {
             permissions: Some(hints.file_perm),
             direct_read: hints.direct_read,
             direct_write: hints.direct_write,
+            verify: hints.verify(),
             rank: self.rank(),
         }
     }

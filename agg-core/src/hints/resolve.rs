@@ -3,6 +3,7 @@
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
+use crate::blob::Verify;
 use crate::complaint::Complaints;
 use crate::spelling;
 
@@ -140,6 +141,11 @@ impl Hints {
     fn asked_for(&self, index: usize) -> Option<(Origin, String)> {
         let found = self.asked.iter().find(|(other, ..)| *other == index)?;
         Some((found.1, found.2.clone()))
+    }
+
+    /// Whether bytes that are read from a container are compared with checksums.
+    pub fn verify(&self) -> Verify {
+        Verify::of(&self.aggio_verify).unwrap_or_default()
     }
 
     /// The value of one hint as text; empty if there is none.

@@ -3,6 +3,7 @@
 use super::declare::{field_type, hints, key};
 use super::kind::{Field, Kind, Switch};
 use super::resolve::Origin;
+use crate::blob::Verify;
 use crate::format::Chosen;
 
 /// What the table says about one hint.
@@ -391,6 +392,9 @@ hints! {
 
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// Bytes that are read from a container are compared with the checksums of its frames: `whole` frames that a read,
+    /// or reads one after another, cover; `always` all, of which those that are read in part are read as a whole once.
+    aggio_verify: Choice(Verify::WORDS) = "whole"; Aggio Acts [at_open];
     /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small writes become
     /// one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::{PIECE, at, pour, sets};
 use crate::{Answer, progress};
-use agg_core::blob::{Container, is_container};
+use agg_core::blob::{Container, Verify, is_container};
 use aggio_formats::Logical;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -112,6 +112,7 @@ pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, Strin
     let name = path.to_path_buf();
     if is_container(path) {
         let reader = Container::open(path).and_then(|container| container.reader());
+        let reader = reader.and_then(|reader| reader.verifying(Verify::Always));
         let reader = reader.map_err(|why| at(path, why))?;
         return Ok(Box::new(move |buffer, place| {
             reader.read_at(buffer, place).map_err(|why| at(&name, why))

@@ -2,7 +2,7 @@
 
 use super::at;
 use agg_core::Extent;
-use agg_core::blob::{Container, Reader};
+use agg_core::blob::{Container, Reader, Verify};
 use aggio_formats::blobs::{Content, Owned};
 use aggio_formats::files::Files;
 use aggio_formats::{Error, Kind, Logical, Result, plain};
@@ -30,7 +30,8 @@ fn id_of(name: &OsStr) -> Option<u64> {
 impl InContainer {
     pub(super) fn open(path: &Path) -> std::result::Result<Self, String> {
         let container = Container::open(path).map_err(|why| at(path, why))?;
-        let reader = container.reader().map_err(|why| at(path, why))?;
+        let reader = container.reader().and_then(|reader| reader.verifying(Verify::Always));
+        let reader = reader.map_err(|why| at(path, why))?;
         let mode = container.attributes().map_err(|why| at(path, why))?.mode & 0o777;
         let mut logs = Vec::new();
         for entry in std::fs::read_dir(path).map_err(|why| at(path, why))? {

@@ -1,5 +1,6 @@
 //! Containers against a plain vector of bytes.
 
+mod checksums;
 mod damage;
 mod full;
 mod golden;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 static UNFINISHED: Unfinished = Unfinished::new();
-static MERGE: Merge<'static> = Merge {
+pub(super) static MERGE: Merge<'static> = Merge {
     threads: 2,
     verify: true,
     replace: false,

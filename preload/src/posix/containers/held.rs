@@ -163,7 +163,7 @@ impl State {
                     reader.catch_up()?;
                     reader
                 }
-                none => none.insert(Box::new(container.reader()?)),
+                none => none.insert(Box::new(super::verified(container)?)),
             })),
         }
     }

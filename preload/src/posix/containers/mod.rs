@@ -75,6 +75,9 @@ pub use table::{any, has};
 pub use temporary::make as make_temporary;
 
 use agg_core::Error;
+use agg_core::blob::{Container, Reader};
+use agg_core::complaint::Complaints;
+use agg_core::hints::Hints;
 use libc::c_int;
 
 /// The number by which the C library tells of an error.
@@ -88,4 +91,13 @@ fn told<T: TryInto<isize>>(result: Result<T, c_int>) -> isize {
         Ok(value) => value.try_into().unwrap_or(isize::MAX),
         Err(error) => super::errno::fail(error),
     }
+}
+
+/// A reader that compares bytes with checksums as the hints of the file say.
+fn verified(container: &Container) -> agg_core::Result<Reader> {
+    let sources = &crate::config::get().sources;
+    let path = container.path().to_string_lossy();
+    // What is wrong in them was told when they were read.
+    let hints = Hints::resolve(sources, &path, &[], &mut Complaints::default());
+    container.reader()?.verifying(hints.verify())
 }

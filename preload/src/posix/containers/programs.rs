@@ -155,7 +155,7 @@ fn of(container: &Path, name: CString, depth: usize) -> Result<Instead, c_int> {
     if !allowed {
         return Err(libc::EACCES);
     }
-    let reader = opened.reader().map_err(|error| number(&error))?;
+    let reader = super::verified(&opened).map_err(|error| number(&error))?;
     let mut line = [0; FIRST_LINE];
     let read = reader.read_at(&mut line, 0).map_err(|error| number(&error))?;
     match interpreter(&line[..read])? {
