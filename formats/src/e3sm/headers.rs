@@ -258,8 +258,11 @@ impl Parts<'_> {
             let records = usize::from(self.header.has_records(here));
             let elements = added[1 + 2 * k];
             let shape = here.dimensions.get(records..) == Some(&[elements][..]);
-            let wanted = &decompositions[k].dimensions;
-            let matches = variable.dimensions.get(records..) == Some(wanted.as_slice());
+            // Other dimensions of these lengths are as good: E3SM-IO shares a decomposition among them.
+            let length = |id: &usize| canonical.dimensions[*id].length;
+            let wanted = decompositions[k].dimensions.iter().map(length);
+            let found = variable.dimensions.get(records..).unwrap_or_default().iter().map(length);
+            let matches = found.eq(wanted);
             if !shape || !matches || canonical.has_records(variable) != (records == 1) {
                 return self.wrong(format!("{} has not the shape of D{}", variable.name, k + 1));
             }

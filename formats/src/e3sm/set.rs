@@ -72,14 +72,16 @@ pub(crate) fn open(
     Ok(file.with_size(size))
 }
 
-/// The borders at which a subfile's data begin: PnetCDF's own unless others were asked for.
+/// The borders at which the data of a canonical file begin, by those of a subfile: none where its data follow the header
+/// at once, PnetCDF's own if they lie there, else the smallest that explain the place.
 pub(super) fn alignment(first: &Header) -> Alignment {
     let usual = Alignment::default();
     let begins = first.variables.iter().map(|variable| variable.begin);
-    let (Some(begin), size) = (begins.min(), first.size()) else { return usual };
+    // Headers in HDF5 give no places.
+    let (Some(begin @ 1..), size) = (begins.min(), first.size()) else { return usual };
     let explains = |border: &u64| size.checked_next_multiple_of(*border) == Some(begin);
-    let borders = (2..=12).rev().map(|bits| 1 << bits);
-    if begin == 0 || explains(&usual.variables) {
+    let borders = (2..=12).map(|bits| 1 << bits);
+    if begin != size && explains(&usual.variables) {
         return usual;
     }
     Alignment { variables: borders.into_iter().find(explains).unwrap_or(usual.variables), ..usual }

@@ -36,9 +36,14 @@ proptest! {
 
     #[test]
     fn a_set_is_the_file_that_the_program_meant(model in model(), reads in proptest::collection::vec((0..4000_usize, 0..3000_usize), 9)) {
-        let truth = model.canonical(|kind| vec![0; kind.size() as usize]);
+        let zeros = |kind: Type| vec![0; kind.size() as usize];
+        let (truth, untold) = (model.canonical(zeros), model.unaligned().canonical(zeros));
         let small = Options { cache: Arc::new(Cache::new(300)), ..Options::default() };
-        for files in [pnetcdf(&model), hdf5(&model, Endian::Little), hdf5(&model, Endian::Big)] {
+        for (files, truth) in [
+            (pnetcdf(&model), truth),
+            (hdf5(&model, Endian::Little), untold.clone()),
+            (hdf5(&model, Endian::Big), untold),
+        ] {
             let file = open(&files, &small).unwrap();
             prop_assert_eq!(&all(&file), &truth);
             let mut windows = Vec::new();
@@ -69,6 +74,7 @@ proptest! {
     fn a_set_of_which_a_file_is_cut_or_missing_is_refused_by_its_name(
         model in model(), which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
     ) {
+        let model = model.unaligned();
         let whole = model.canonical(|kind| vec![0; kind.size() as usize]);
         for files in [pnetcdf(&model), hdf5(&model, Endian::Little)] {
             let victim = which.index(files.len());
@@ -117,6 +123,7 @@ fn sample() -> Model {
         ],
         owned: [vec![owned(0), owned(1)], vec![owned(0), owned(1)]],
         subfile: vec![0, 1],
+        border: 512,
     }
 }
 
@@ -207,4 +214,54 @@ fn requests_outside_of_the_decomposition_are_refused() {
     let mut model = Model { lev: 2, ..sample() };
     model.owned[1][0] = vec![Request { at: 7, len: 2 }];
     assert!(refusal(&hdf5(&model, Endian::Little)).1.contains("2 elements at 7, lies in no row"));
+}
+
+/// Two variables of one decomposition: the second has layers for levels.
+fn layered() -> Model {
+    let row = |at: u32| Request { at, len: 1 };
+    let made = |kind| model::Made { decomposition: Some(1), kind, records: true };
+    Model {
+        lev: 2,
+        ncol: 3,
+        records: 2,
+        variables: vec![made(Type::Double), made(Type::Float)],
+        owned: [vec![vec![], vec![]], vec![vec![row(0), row(4)], vec![row(1), row(5)]]],
+        subfile: vec![0, 1],
+        border: 4,
+    }
+}
+
+#[test]
+fn dimensions_of_the_lengths_of_a_decomposition_are_as_good_as_its_own() {
+    let (model, truth) = (layered(), layered().canonical(|kind| vec![0; kind.size() as usize]));
+    let files = pnetcdf(&model);
+    let header = parse(&files[0].1).unwrap();
+    let dimensions = |id: usize| header.variables[id].attribute("global_dimids").unwrap().ints();
+    assert_eq!((dimensions(10), dimensions(11)), (Some(vec![1, 0, 3]), Some(vec![1, 4, 3])));
+    assert_eq!(all(&open(&files, &Options::default()).unwrap()), truth);
+
+    let mut other = files;
+    for which in 0..2 {
+        change(&mut other, which, |header| header.dimensions[4].length = 3);
+    }
+    assert!(
+        refusal(&other).1.contains("f.0000: v1 has not the shape of D2"),
+        "{:?}",
+        refusal(&other)
+    );
+}
+
+/// Headers of sixteen lengths: many are multiples of larger borders, too.
+#[test]
+fn data_that_follow_the_header_of_a_subfile_at_once_do_so_in_the_file() {
+    for extra in 0..16 {
+        let mut model = Model { border: 4, ..sample() };
+        let more = (0..extra).map(|_| model.variables[1].clone());
+        model.variables.extend(more.collect::<Vec<_>>());
+        let truth = model.canonical(|kind| vec![0; kind.size() as usize]);
+        let header = parse(&truth).unwrap();
+        assert_eq!(header.variables.iter().map(|one| one.begin).min(), Some(header.size()));
+        let file = open(&pnetcdf(&model), &Options::default()).unwrap();
+        assert_eq!(all(&file), truth, "with {extra} variables more");
+    }
 }

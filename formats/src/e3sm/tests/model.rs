@@ -34,6 +34,8 @@ pub(super) struct Model {
     pub(super) owned: [Owned; 2],
     /// The subfile of each process.
     pub(super) subfile: Vec<usize>,
+    /// Where the data of each file begin: at a multiple of this.
+    pub(super) border: u64,
 }
 
 /// Cuts `rows` of `row` elements at random places among processes; what has no owner is a hole.
@@ -64,8 +66,11 @@ pub(super) fn model() -> impl Strategy<Value = Model> {
     let variables = proptest::collection::vec(variable, 1..8);
     let owners = proptest::collection::vec(any::<u8>(), 1..40);
     let subfiles = proptest::collection::vec(any::<u8>(), 6);
-    (shape, variables, owners.clone(), owners, any::<bool>(), subfiles).prop_map(
+    let border = proptest::sample::select(vec![4_u64, 512]);
+    let chosen = (subfiles, border);
+    let all = (shape, variables, owners.clone(), owners, any::<bool>(), chosen).prop_map(
         |((lev, ncol, records, processes, files), variables, first, second, shuffled, chosen)| {
+            let (chosen, border) = chosen;
             let files = files.min(processes);
             let subfile = (0..processes)
                 .map(|p| if p < files { p } else { usize::from(chosen[p]) % files })
@@ -74,9 +79,14 @@ pub(super) fn model() -> impl Strategy<Value = Model> {
                 decompose(ncol, 1, &first, processes, shuffled),
                 decompose(ncol, lev, &second, processes, shuffled),
             ];
-            Model { lev, ncol, records, variables, owned, subfile }
+            Model { lev, ncol, records, variables, owned, subfile, border }
         },
-    )
+    );
+    // Data that follow a header of whole borders at once may have been aligned or not.
+    let is_told = |model: &Model| {
+        model.border == 4 || !model.subfile_header(0).size().is_multiple_of(model.border)
+    };
+    all.prop_filter("borders that nothing tells", is_told)
 }
 
 impl Model {
@@ -102,12 +112,15 @@ impl Model {
     /// The header that the program defined.
     pub(super) fn header(&self) -> Header {
         let dimension = |(name, length): (&str, u64)| Dimension { name: name.into(), length };
-        let lengths = [("lev", self.lev), ("time", 0), ("two", 2), ("ncol", self.ncol)];
+        let lengths =
+            [("lev", self.lev), ("time", 0), ("two", 2), ("ncol", self.ncol), ("layer", self.lev)];
         let variable = |(id, made): (usize, &Made)| {
             let own: &[usize] = match made.decomposition {
                 None => &[2],
                 Some(0) => &[3],
-                Some(_) => &[0, 3],
+                Some(_) if id % 2 == 0 => &[0, 3],
+                // Another dimension of the same length.
+                Some(_) => &[4, 3],
             };
             Variable {
                 name: format!("v{id}").as_str().into(),
@@ -130,8 +143,17 @@ impl Model {
             attributes: vec![Attribute::of_ints("model", &[7])],
             variables: self.variables.iter().enumerate().map(variable).collect(),
         };
-        header.assign(Alignment::default()).unwrap();
+        header.assign(self.alignment()).unwrap();
         header
+    }
+
+    /// The same program with PnetCDF's own borders, as sets are read that do not tell any.
+    pub(super) fn unaligned(&self) -> Self {
+        Model { border: 512, ..self.clone() }
+    }
+
+    fn alignment(&self) -> Alignment {
+        Alignment { variables: self.border, ..Alignment::default() }
     }
 
     /// The file that the program would have written by itself; `hole` stands where nobody wrote.
@@ -237,7 +259,7 @@ impl Model {
     /// A subfile in PnetCDF's layout. What E3SM-IO never writes is garbage here.
     pub(super) fn pnetcdf(&self, subfile: usize) -> Vec<u8> {
         let mut header = self.subfile_header(subfile);
-        header.assign(Alignment::default()).unwrap();
+        header.assign(self.alignment()).unwrap();
         let layout = Layout::of(&header).unwrap();
         let mut file = header.write().unwrap();
         file.resize(layout.end(self.records).unwrap() as usize, 0xA5);

@@ -47,6 +47,8 @@ pub(super) struct Derive<'a> {
     /// What was seen of each variable, and in how many records.
     seen: Vec<Option<(Seen, u64)>>,
     found: HashMap<Rc<Found>, usize>,
+    /// The dimensions that were seen first of each list of lengths: others of the same share decompositions with them.
+    shapes: HashMap<Vec<u64>, Vec<usize>>,
     /// The one that was seen last, which most variables share.
     last: Option<(Rc<Found>, usize)>,
     end: u64,
@@ -71,6 +73,7 @@ impl<'a> Derive<'a> {
             open: None,
             seen: vec![None; header.variables.len()],
             found: HashMap::new(),
+            shapes: HashMap::new(),
             last: None,
             end: 0,
             here: layout.piece(0),
@@ -227,7 +230,8 @@ impl<'a> Derive<'a> {
             (Run { to: span.elements.start as u32, len }, span.writer)
         };
         let records = usize::from(self.header.has_records(variable));
-        let dimensions = variable.dimensions.iter().skip(records).copied().collect();
+        let own = || variable.dimensions[records..].to_vec();
+        let dimensions = self.shapes.entry(self.header.shape(variable)).or_insert_with(own).clone();
         let found = Found { dimensions, runs: open.spans.iter().map(mapped).collect() };
         if let Some((last, number)) = &self.last
             && **last == found

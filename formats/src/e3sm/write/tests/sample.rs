@@ -80,6 +80,22 @@ fn variables_of_the_same_map_share_a_decomposition_and_scalars_are_whole() {
 }
 
 #[test]
+fn dimensions_of_the_same_length_share_a_decomposition() {
+    let written = change(|header| {
+        header.dimensions.push(Dimension { name: "m".into(), length: 4 });
+        header.variables[1].dimensions[1] = 2;
+    });
+    for kind in [Kind::Pnetcdf, Kind::Hdf5] {
+        let files = files(&written.plan(&[vec![0], vec![1]], kind), &written.bytes);
+        if kind == Kind::Pnetcdf {
+            let first = parse(&files[0].1).unwrap();
+            assert_eq!(first.attribute("num_decompositions").unwrap().ints(), Some(vec![1]));
+        }
+        stands_for(files, &written.bytes, &[]);
+    }
+}
+
+#[test]
 fn requests_end_where_rows_do() {
     let found = |runs: &[(u32, u32)]| maps::Found {
         dimensions: vec![0, 1],
