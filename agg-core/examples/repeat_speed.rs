@@ -50,6 +50,7 @@ fn play(
     let kept = Past::default();
     let call = |past: &Past| {
         let scene = Scene {
+            logs: false,
             transport,
             driver: file,
             atomic: None,

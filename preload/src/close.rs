@@ -8,6 +8,7 @@ use crate::{errors, mpi, progress, requests, split};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass};
 use libc::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `MPI_File_close`.
 ///
@@ -29,6 +30,7 @@ pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
             let closed = progress::wait(call.file.engine.clone().close());
             agg_core::log!(Level::Info, "{}: closed", call.file.path);
             split::forget(&call.file);
+            keep(&call.file);
             let code = call.finish(closed);
             release(abi, &call.file);
             // SAFETY: as above. The file is closed whatever the result was.
@@ -48,7 +50,25 @@ fn release(abi: &Abi, file: &OpenFile) {
         abi.store(place, 0, file.group);
         mpi::Group_free(place);
     }
-    file.types.lock().unwrap_or_else(std::sync::PoisonError::into_inner).free(abi);
+    file.types.lock().unwrap_or_else(PoisonError::into_inner).free(abi);
+}
+
+/// What users are told when MPI ends: the files of which no sets were made, and why.
+static NO_SETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn no_sets() -> MutexGuard<'static, Vec<String>> {
+    NO_SETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep(file: &OpenFile) {
+    no_sets().extend(file.engine.no_set().map(str::to_owned));
+}
+
+/// Tells of which files no sets were made, each on a line: other output does not come between the lines and the end.
+pub fn tell_no_sets() {
+    for line in no_sets().drain(..) {
+        log::once_on_any_rank(Level::Warn, &line);
+    }
 }
 
 /// At the end of a process that has not ended MPI: tells what was done with the files that are open.
@@ -68,6 +88,7 @@ pub fn abandon_all() {
         if let Err(error) = file.engine.abandon() {
             log::write(Level::Error, format_args!("{error}"));
         }
+        keep(&file);
         handles::remove(file.handle);
     }
 }

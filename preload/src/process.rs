@@ -79,6 +79,7 @@ fn end() {
     requests::end_all();
     close::abandon_all();
     unused::tell_after_mpi();
+    close::tell_no_sets();
     workers::dismiss();
     errhandler::forget_default();
     transport::forget();
@@ -136,6 +137,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
 /// As MPI demands.
 pub unsafe fn abort(_: &Abi, comm: usize, code: c_int) -> c_int {
     close::report_all();
+    close::tell_no_sets();
     // SAFETY: the caller's arguments, passed on.
     unsafe { forward::MPI_Abort(Handle::from(comm), code) }
 }

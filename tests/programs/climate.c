@@ -1,9 +1,9 @@
 /* Writes a netCDF file as climate models do, with nothing but MPI-IO: variables of which each rank has columns, or rows,
  * others that rank 0 writes alone, and records. Every byte of data tells where it stands.
  *
- * usage: climate FILE VERSION [moving|late|gap]
+ * usage: climate FILE VERSION [moving|late|gap|unclosed]
  *        VERSION is 1, 2 or 5; "moving": a rank's columns change from record to record; "late": the last record is
- *        written by another open of the file; "gap": nobody writes the last column
+ *        written by another open of the file; "gap": nobody writes the last column; "unclosed": nobody closes the file
  */
 #include "check.h"
 
@@ -176,6 +176,7 @@ int main(int argc, char **argv)
         }
         write_record(file, record, moving * record, last);
     }
-    OK(MPI_File_close(&file));
+    if (strcmp(way, "unclosed"))
+        OK(MPI_File_close(&file));
     return check_finish();
 }

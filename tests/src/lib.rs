@@ -37,7 +37,7 @@ pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
-pub use program::{Program, compile, compile_plain, compile_shim};
+pub use program::{Program, compile, compile_plain, compile_shim, compile_with};
 pub use skip::skip;
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};

@@ -22,6 +22,15 @@ static COMPILING: Mutex<()> = Mutex::new(());
 ///
 /// If the compiler fails; its output is the message.
 pub fn compile(source: &str, mpi: &Mpi) -> Program {
+    compile_with(source, mpi, &[])
+}
+
+/// The same for a program that needs more libraries, told as the linker's options.
+///
+/// # Panics
+///
+/// If the compiler fails.
+pub fn compile_with(source: &str, mpi: &Mpi, libraries: &[&str]) -> Program {
     let programs = crate::repository().join("tests/programs");
     let input = programs.join(source);
     let directory = crate::target_directory().join("programs").join(&mpi.name);
@@ -30,7 +39,7 @@ pub fn compile(source: &str, mpi: &Mpi) -> Program {
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
     if !is_newer(&output, &input) {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
-        run_compiler(mpi, &input, &output);
+        run_compiler(mpi, &input, &output, libraries);
     }
     Program { path: output, mpi: mpi.clone() }
 }
@@ -98,7 +107,7 @@ fn is_newer(output: &Path, input: &Path) -> bool {
         .all(|input| input < built)
 }
 
-fn run_compiler(mpi: &Mpi, input: &Path, output: &Path) {
+fn run_compiler(mpi: &Mpi, input: &Path, output: &Path, libraries: &[&str]) {
     // The executable appears under its name only when it is complete.
     let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
     let modules = output.parent().unwrap_or(Path::new("."));
@@ -106,6 +115,7 @@ fn run_compiler(mpi: &Mpi, input: &Path, output: &Path) {
         .args(["-g", "-O1", "-o"])
         .arg(&unfinished)
         .arg(input)
+        .args(libraries)
         .args(["-lpthread", "-lm"])
         .current_dir(modules)
         .output()

@@ -161,6 +161,60 @@ fn what_blobs_cannot_express_stays_a_container_and_the_report_says_why() {
 }
 
 #[test]
+fn who_wrote_what_is_known_whatever_hints_ask_for() {
+    if library().is_none() {
+        return;
+    }
+    // Borders of such windows lie inside of elements.
+    let hints = "*:romio_cb_write=enable:cb_buffer_size=1001";
+    for mpi in installed() {
+        let native = Left::natively(&mpi, &["1"]);
+        for (rule, files) in RULES {
+            let rule = format!("*.nc:{rule}");
+            let variables = [("AGGIO_BLOB", &*rule), ("AGGIO_HINTS", hints)];
+            let left = Left::of(&mpi, &["1"], &variables, None);
+            let what = format!("{}, {rule}: {}", mpi.name, left.finished.report());
+            assert_eq!(left.names(), numbered(files), "{what}");
+            assert!(left.whole() == native, "{what}");
+            let plain = Left::of(&mpi, &["1"], &variables[..1], None);
+            for name in numbered(files) {
+                let bytes = |left: &Left| std::fs::read(left.directory.path().join(&name));
+                assert!(bytes(&left).expect("a blob") == bytes(&plain).expect("a blob"), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_program_says_why_there_is_no_set_and_what_to_do() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        for (way, reason, cure) in [
+            (
+                "moving",
+                "temperature: not every record was written by the same writers",
+                "aggio merge ",
+            ),
+            ("unclosed", "the program did not close it", "aggio merge --to e3sm "),
+        ] {
+            let left = Left::by(&mpi, &["5", way], "e3sm");
+            let told =
+                |line: &&str| line.contains("stays a container") && !line.contains("\"sealed\"");
+            let lines: Vec<&str> = left.finished.stderr.lines().filter(told).collect();
+            let what = format!("{}, {way}: {}", mpi.name, left.finished.report());
+            let [line] = lines[..] else { panic!("one line: {what}") };
+            let path = left.path().display().to_string();
+            for part in [reason, cure, &path, "out.nc: stays a container: "] {
+                assert!(line.contains(part), "{part}: {what}");
+            }
+            assert!(is_container(&left.path()), "{what}");
+        }
+    }
+}
+
+#[test]
 fn a_set_that_is_opened_again_to_add_a_record_stays_a_set() {
     if library().is_none() {
         return;

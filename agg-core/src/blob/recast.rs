@@ -41,6 +41,16 @@ impl Layout {
             _ => Layout::Container,
         }
     }
+
+    /// The command that makes it of the container `path` later, or a file if it is none.
+    pub fn command(self, path: &str) -> String {
+        let option = match self {
+            Layout::Container => "",
+            Layout::E3sm => " --to e3sm",
+            Layout::E3smHdf5 => " --to hdf5-blob",
+        };
+        format!("aggio merge{option} {path} NEW_NAME")
+    }
 }
 
 /// What a rank's container shall become, and the rank's own part in it.

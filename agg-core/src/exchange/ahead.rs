@@ -91,6 +91,7 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         Direction::Read => scene.hints.romio_cb_read,
         Direction::Write => scene.hints.romio_cb_write,
     };
+    let own_log = scene.logs && direction == Direction::Write;
     let Habit(piece) = scene.habits.of(direction);
     let piece = piece.load(Ordering::Relaxed);
     let of_the_kind = mine.pieces <= 1 || mine.bytes / mine.pieces >= piece / 2;
@@ -99,8 +100,7 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         && mine.bytes > 0
         && !mine.unordered
         && scene.atomic.is_none()
-        && buffering != Switch::Enable
-        && !scene.hints.romio_no_indep_rw
+        && (own_log || buffering != Switch::Enable && !scene.hints.romio_no_indep_rw)
         && are_together(scene.transport)
 }
 

@@ -30,7 +30,7 @@ pub use past::Past;
 pub use request::Request;
 
 use crate::Extent;
-use crate::driver::{Driver, Facts, Outcome, blob};
+use crate::driver::{Driver, Facts, Outcome};
 use crate::error::{Error, ErrorClass, Result};
 use crate::format::Map;
 use crate::group;
@@ -71,6 +71,8 @@ pub struct Scene<'a> {
     pub aggregators: &'a [usize],
     /// What the file system likes; equal on all ranks.
     pub facts: &'a Facts,
+    /// The file is a container that every rank can open: each has a log of its own there.
+    pub logs: bool,
     /// The hints in force; those that steer collective calls are equal on all ranks.
     pub hints: &'a Hints,
     /// Counts of this rank.
@@ -170,7 +172,7 @@ async fn run(
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
         together: ahead::are_together(scene.transport),
-        logs: scene.facts.file_system == blob::FILE_SYSTEM,
+        logs: scene.logs,
     };
     let decision = plan::decide(&heard.total, wishes);
     scene.habits.learn(direction, decision, &heard.total);

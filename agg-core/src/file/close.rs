@@ -85,6 +85,7 @@ impl File {
             return Ok(());
         }
         self.drop_split();
+        self.stays_because_it_was_open();
         let drained = self.drain();
         self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));

@@ -256,6 +256,7 @@ impl File {
             atomic: self.locks.get().map(|locks| &**locks).filter(|_| atomic),
             aggregators: &self.aggregators,
             facts: &self.facts,
+            logs: self.logs,
             hints,
             counters: &self.counters,
             habits: &self.habits,

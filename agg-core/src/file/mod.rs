@@ -78,6 +78,8 @@ pub struct File {
     aggregators: Vec<usize>,
     /// Equal on all ranks.
     facts: Facts,
+    /// The file is a container that every rank can open, equally on all ranks.
+    logs: bool,
     path: String,
     amode: Amode,
     counters: Arc<Counters>,
@@ -91,6 +93,8 @@ pub struct File {
     state: Mutex<State>,
     wrote: AtomicBool,
     closed: AtomicBool,
+    /// Why no set of files was made of it, and the cure, if one was asked for.
+    no_set: OnceLock<String>,
 }
 
 /// What changes while a file is open.

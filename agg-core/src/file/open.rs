@@ -9,7 +9,7 @@ use super::opening::{Here, Opened, Opening, step};
 use super::turns::Turns;
 use super::wish::Wish;
 use super::{Amode, File, State, deferred, later};
-use crate::driver::{self, Driver, LazyDriver};
+use crate::driver::{self, Driver, LazyDriver, blob};
 use crate::error::{Error, Result};
 use crate::exchange::{Habits, Past};
 use crate::hints::{Hints, Switch};
@@ -128,7 +128,9 @@ impl Opening<'_> {
         let driver = opened.here.driver.take();
         let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
         let mut hints = self.hints;
-        if news.deferred && opened.openers.len() < self.transport.nodes().count() {
+        // Without an opener a node may not see the file.
+        let everywhere = !news.deferred || opened.openers.len() == self.transport.nodes().count();
+        if !everywhere {
             // Ranks that may not see the file must not be left to themselves.
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
         }
@@ -158,6 +160,7 @@ impl Opening<'_> {
             pointer: home.pointer,
             locks: OnceLock::new(),
             aggregators: opened.aggregators,
+            logs: everywhere && facts.file_system == blob::FILE_SYSTEM,
             facts,
             path: self.request.path.clone(),
             amode,
@@ -170,6 +173,7 @@ impl Opening<'_> {
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            no_set: OnceLock::new(),
         }
     }
 }

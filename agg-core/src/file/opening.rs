@@ -6,7 +6,7 @@ use super::news::{self, Found, News};
 use super::open::OpenRequest;
 use super::wish::Wish;
 use super::{Amode, deferred};
-use crate::driver::{self, Driver, Facts, OpenHow};
+use crate::driver::{self, Driver, Facts, OpenHow, blob};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::hints::{Origin, Switch};
@@ -115,7 +115,13 @@ impl Opening<'_> {
                 self.search(named, home, &mut here, error).await?
             }
         };
-        let mut openers = deferred::openers(nodes, leader, &aggregators);
+        let mut wanted = aggregators.clone();
+        if found.facts.file_system == blob::FILE_SYSTEM && !news.names_aggregators {
+            // All ranks write logs of their own there: each node is asked whether it sees the directory.
+            wanted
+                .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
+        }
+        let mut openers = deferred::openers(nodes, leader, &wanted);
         let mut local = Ok(());
         if news.found.is_err() || home.is_new {
             local = home.start_at(found.start, &self.hints.hints);

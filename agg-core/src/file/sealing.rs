@@ -5,8 +5,6 @@ use super::meet::{Kind, Words, from_rank, meet};
 use crate::blob::{Layout, Part, Recast, Sealing};
 use crate::driver;
 use crate::error::{Error, ErrorClass, Result};
-use crate::log;
-use crate::log::Level;
 use crate::tags::TagBlock;
 use crate::task::place::on_caller;
 use crate::transport::Nodes;
@@ -48,6 +46,27 @@ fn groups(nodes: &Nodes, files: u32) -> Vec<Vec<u32>> {
     groups
 }
 
+/// What helps a user who wanted a set of files.
+#[derive(Clone, Copy)]
+enum Cure {
+    /// No set can be made of these bytes, but a file can.
+    File,
+    /// A set of this layout can be made later.
+    Again(Layout),
+}
+
+impl Cure {
+    fn words(self, path: &str) -> String {
+        match self {
+            Cure::File => {
+                let command = Layout::Container.command(path);
+                format!("all bytes can be read there; a file is made of it by: {command}")
+            }
+            Cure::Again(layout) => format!("the set is made of it by: {}", layout.command(path)),
+        }
+    }
+}
+
 impl File {
     /// What this rank's container shall become; asked before it is closed.
     pub(super) fn sealing(&self) -> Words {
@@ -80,16 +99,39 @@ impl File {
             published.inspect_err(|_| recast.discard()).map(|()| [0; 4])
         });
         match published.await {
-            Ok(_) => why = Some(format!("became {} blobs", recast.groups.len())),
+            Ok(_) => Some(format!("became {} blobs", recast.groups.len())),
             Err(error) => {
+                let cure = if why.is_some() { Cure::File } else { Cure::Again(recast.layout) };
                 let why = why.get_or_insert_with(|| error.to_string());
-                *why = format!("stays a container: {why}");
+                let why = format!("stays a container: {why}");
                 if rank == 0 {
-                    log!(Level::Warn, "{}: {why}", self.path);
+                    self.stays(&why, cure);
                 }
+                Some(why)
             }
         }
-        why
+    }
+
+    /// Keeps for the end of the program what became of the file, and what can be done about it.
+    fn stays(&self, why: &str, cure: Cure) {
+        let path = driver::path_of(&self.path);
+        let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
+    }
+
+    /// The same for a container that its rank 0 closes without the others.
+    pub(super) fn stays_because_it_was_open(&self) {
+        if let Some(wish) = self.driver.sealing().filter(|one| one.layout != Layout::Container)
+            && self.transport.rank() == 0
+        {
+            let why = "stays a container: the program did not close it before the end of MPI";
+            self.stays(why, Cure::Again(wish.layout));
+        }
+    }
+
+    /// Why no set of files was made of this file, which one was asked for, and the cure; on one rank, once the file is
+    /// closed. One line, for the end of the program.
+    pub fn no_set(&self) -> Option<&str> {
+        self.no_set.get().map(String::as_str)
     }
 
     fn recast(&self, told: &[Words]) -> Option<Recast> {

@@ -36,7 +36,7 @@ pub struct Wishes {
     /// All ranks are on one node, so they share the kernel's view of the file: requests of one rank
     /// do not take its parts away from another.
     pub together: bool,
-    /// The file is a blob container: each rank appends to a log of its own.
+    /// The file is a blob container that every rank can open: each appends to a log of its own.
     pub logs: bool,
 }
 
@@ -78,6 +78,11 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
     if all.unordered {
         return say(Method::Independent, Reason::Overlap);
     }
+    if wishes.logs && wishes.writes {
+        // An exchange would join nothing, and its borders would cut elements: no hint asks for that.
+        let reason = if all.ranks == 1 { Reason::OneWithData } else { Reason::Logs };
+        return say(Method::Independent, reason);
+    }
     match (wishes.only_collective, wishes.buffering) {
         (true, _) => return say(Method::TwoPhase, Reason::OnlyCollective),
         (_, Switch::Enable) => return say(Method::TwoPhase, Reason::Enabled),
@@ -86,9 +91,6 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
     }
     if all.ranks == 1 {
         return say(Method::Independent, Reason::OneWithData);
-    }
-    if wishes.logs && wishes.writes && !wishes.atomic {
-        return say(Method::Independent, Reason::Logs);
     }
     by_cost(all, wishes)
 }
@@ -234,15 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn writes_to_a_container_go_to_the_logs_of_their_ranks_unless_a_hint_or_atomic_mode_says_else()
-    {
+    fn writes_to_a_container_go_to_the_logs_of_their_ranks_whatever_hints_and_modes_say() {
         let logs = Wishes { logs: true, ..WRITE };
         let parts = in_turn(8, 1_000_000, 1 << 20);
         assert_eq!(decide(&parts, logs).reason, Reason::Logs);
         assert_eq!(decide(&parts, Wishes { writes: false, ..logs }).method, Method::TwoPhase);
-        assert_eq!(decide(&parts, Wishes { atomic: true, ..logs }).method, Method::TwoPhase);
+        for buffering in [Switch::Enable, Switch::Disable, Switch::Automatic] {
+            for (only_collective, atomic) in [(false, false), (true, false), (true, true)] {
+                let hinted = Wishes { buffering, only_collective, atomic, ..logs };
+                assert_eq!(decide(&parts, hinted).reason, Reason::Logs, "{hinted:?}");
+            }
+        }
+        let alone = [parts[0], Summary::default()];
         let hinted = Wishes { buffering: Switch::Enable, ..logs };
-        assert_eq!(decide(&parts, hinted).method, Method::TwoPhase);
+        assert_eq!(decide(&alone, hinted).method, Method::Independent);
     }
 
     #[test]

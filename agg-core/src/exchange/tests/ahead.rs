@@ -39,6 +39,7 @@ impl Session {
     async fn call(&self, way: Way, start: usize, piece: Option<usize>) -> Outcome {
         let (facts, hints) = (facts(&self.access), Hints::default());
         let scene = Scene {
+            logs: false,
             transport: &*self.transport,
             driver: &self.access,
             atomic: None,

@@ -107,6 +107,7 @@ async fn transfer(
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
     let (counters, facts) = (Counters::default(), Facts { block_size: 512, ..driver.facts() });
     let scene = Scene {
+        logs: false,
         transport,
         driver,
         atomic: None,

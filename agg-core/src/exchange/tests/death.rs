@@ -61,6 +61,7 @@ async fn survive(
     hints.cb_buffer_size = WINDOW;
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
     let scene = Scene {
+        logs: false,
         transport,
         driver: &access,
         atomic: None,

@@ -106,6 +106,7 @@ fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) ->
             let facts = crate::driver::Driver::facts(&access);
             let counters = Counters::default();
             let scene = super::Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,

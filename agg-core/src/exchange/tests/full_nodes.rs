@@ -31,6 +31,7 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
             // SAFETY: `data` outlives both calls.
             let memory = unsafe { Memory::new(data.as_mut_ptr(), bytes, 1) };
             let scene = Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,

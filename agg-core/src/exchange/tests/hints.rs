@@ -38,6 +38,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
             let (facts, counters) = (access.facts(), Counters::default());
             let aggregators: &[usize] = if hints.cb_nodes == 1 { &[1] } else { &[1, 3] };
             let scene = Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,

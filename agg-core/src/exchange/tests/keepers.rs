@@ -41,6 +41,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                 // SAFETY: `data` outlives the call.
                 let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(len), 1) };
                 let scene = Scene {
+                    logs: false,
                     transport: &*transport,
                     driver: &access,
                     atomic: None,

@@ -99,6 +99,7 @@ async fn call_next(
     let memory = part.memory(&mut buffer[MARGIN..][..part.room()]);
     let map = case.hints.aggio_format.map();
     let scene = Scene {
+        logs: false,
         transport,
         driver: access,
         atomic: atomic.as_deref(),

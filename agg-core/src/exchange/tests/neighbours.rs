@@ -127,6 +127,7 @@ fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
             let (access, facts, hints) = (Access::new(&disk), facts(), small_windows());
             let counters = Counters::default();
             let scene = super::Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,

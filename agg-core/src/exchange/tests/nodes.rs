@@ -57,6 +57,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
             let aggregators: Vec<usize> = (0..ranks).collect();
             let access = Access::new(&disk);
             let scene = Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,
@@ -173,6 +174,7 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
             let (access, facts, hints) = (Access::new(&disk), facts(), hints());
             let counters = Counters::default();
             let scene = Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &access,
                 atomic: None,

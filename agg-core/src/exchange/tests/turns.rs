@@ -86,6 +86,7 @@ fn most_writers(file_system: &'static str) -> usize {
             // SAFETY: `data` outlives the call.
             let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(20_000), 1) };
             let scene = Scene {
+                logs: false,
                 transport: &*transport,
                 driver: &driver,
                 atomic: None,

@@ -146,7 +146,12 @@ fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Cont
             let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
             let rule = BlobRule::of(&config::get().settings.blobs, &text)?;
             if rule.layout != Layout::Container {
-                log::once(Level::Warn, &format!("{text}: made without MPI, it stays a container"));
+                let (why, command) =
+                    ("made without MPI, it stays a container", rule.layout.command(&text));
+                log::once(
+                    Level::Warn,
+                    &format!("{text}: {why}; the set is made of it by: {command}"),
+                );
             }
             let how = Create { mode, exclusive, data_crc: rule.data_crc };
             Some(Container::create(path, &how).map_err(|error| number(&error)))
