@@ -78,6 +78,27 @@ fn sets_and_files_of_patterns_are_taken_and_a_machine_can_be_a_file() {
     std::fs::remove_dir_all(&directory).expect("the directory goes");
 }
 
+/// Pieces of 64 KiB in turn, on a striped file system: the requests of ROMIO's aggregators are 16 times as long as
+/// aggio's windows, but nothing reaches the targets sooner by that.
+#[test]
+fn longer_requests_do_not_make_romio_faster_where_clients_cut_them() {
+    let arguments =
+        ["--machine", "lustre", "--ranks", "256,1000", "interleaved,piece=64K,bytes=4G"];
+    for read in [&[][..], &["--read"]] {
+        let told = json(&[read, &arguments].concat());
+        let outcomes = &told["machines"][0]["patterns"][0]["outcomes"];
+        for outcome in outcomes.as_array().expect("two numbers of ranks") {
+            let plans = outcome["plans"].as_array().expect("plans");
+            let seconds = |name: &str| {
+                let plan = plans.iter().find(|plan| plan["plan"] == name).expect("a plan");
+                plan["seconds"].as_f64().expect("seconds")
+            };
+            assert!(seconds("aggio") <= seconds("romio"), "{outcome:#}");
+            assert!(seconds("aggio") <= seconds("romio-lustre"), "{outcome:#}");
+        }
+    }
+}
+
 #[track_caller]
 fn told(arguments: &[&str], words: &[&str]) {
     let output = simulate(arguments);

@@ -36,9 +36,6 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
     futex::wait(address, seen, most);
 }
 
-/// Windows of one operation that the ranks of a node fill, store or read at a time.
-pub const WINDOWS_UNDER_WAY: usize = layout::DEPTH;
-
 /// Bytes of a window at most, on a node with `members` ranks whose pieces start and end at multiples
 /// of 2 to the power `grain`.
 pub fn window_size(members: usize, grain: u32) -> usize {

@@ -130,8 +130,7 @@ impl Plan {
         };
         let mut cost = Cost {
             nodes: setting.nodes,
-            receiving_nodes: setting.nodes,
-            writers: setting.ranks,
+            storing_nodes: setting.nodes,
             bytes: call.bytes(),
             bytes_out: call.bytes(),
             overlapped: true,
@@ -139,8 +138,7 @@ impl Plan {
         match traffic {
             Some(traffic) => {
                 self.count(setting, call, traffic, &mut prediction);
-                cost.receiving_nodes = setting.nodes.min(prediction.aggregators);
-                cost.writers = self.writers(setting, prediction.aggregators);
+                cost.storing_nodes = setting.nodes.min(prediction.aggregators);
             }
             None if self.decision.method == Method::Independent => {
                 // Separate ranks meet nobody but at the ends of their parts.
@@ -152,18 +150,6 @@ impl Plan {
         }
         prediction.seconds = seconds(setting.machine, &prediction, &cost);
         prediction
-    }
-
-    /// Ranks that make requests at the same time.
-    fn writers(&self, setting: &Setting<'_>, aggregators: u64) -> u64 {
-        let at_a_time = setting.ranks_of_node().min(node::WINDOWS_UNDER_WAY as u64);
-        match self.way {
-            // Whoever is free on an aggregator's node stores a window.
-            Way::Memory | Way::Nodes if !setting.named => {
-                setting.nodes.min(aggregators) * at_a_time
-            }
-            _ => aggregators,
-        }
     }
 
     fn count(

@@ -51,6 +51,8 @@ properties! {
     stripe_count: Positive, ["1", "1", "64"], "Storage targets that a file is striped over";
     lock_unit: PositiveSize, ["4K", "64K", "1M"], "Bytes that the file system locks for a node as a whole";
     request_latency: Time, ["20us", "1ms", "1ms"], "From a request to the file system to its answer";
+    request_size: PositiveSize, ["1M", "1M", "1M"], "Bytes that a node sends to a storage target in one request at most";
+    requests_under_way: Positive, ["8", "8", "8"], "Requests of a node that one storage target has at a time";
     target_bandwidth: Rate, ["2G", "10G", "2G"], "Of one storage target";
     network_latency: Time, ["1us", "2us", "2us"], "Of one message between nodes";
     network_bandwidth: Rate, ["10G", "12G", "24G"], "Of one node, each way";

@@ -100,15 +100,13 @@ impl Prediction {
 /// What the cost formula needs to know of one call.
 pub(crate) struct Cost {
     pub(crate) nodes: u64,
-    /// Nodes with an aggregator.
-    pub(crate) receiving_nodes: u64,
-    /// Ranks that send requests.
-    pub(crate) writers: u64,
+    /// Nodes that make requests; in two phases those with an aggregator.
+    pub(crate) storing_nodes: u64,
     /// Bytes that all ranks move.
     pub(crate) bytes: u64,
     /// Bytes that requests move.
     pub(crate) bytes_out: u64,
-    /// Whether exchange and storage go on at the same time.
+    /// Whether the exchange and the copies on nodes go on at the same time.
     pub(crate) overlapped: bool,
 }
 
@@ -117,16 +115,60 @@ pub(crate) fn seconds(machine: &Machine, prediction: &Prediction, cost: &Cost) -
     let each = |total: u64, among: u64| total as f64 / among.max(1) as f64;
     let steps = prediction.latency_steps as f64 * machine.network_latency;
     let counts = &prediction.counts;
-    let exchange = each(counts.bytes_between, cost.receiving_nodes) / machine.network_bandwidth
-        + each(counts.messages_between, cost.receiving_nodes) * machine.network_latency;
+    let exchange = each(counts.bytes_between, cost.storing_nodes) / machine.network_bandwidth
+        + each(counts.messages_between, cost.storing_nodes) * machine.network_latency;
     let copy = each(cost.bytes, cost.nodes) / machine.memory_bandwidth;
+    let passed = if cost.overlapped { exchange.max(copy) } else { exchange + copy };
+    steps + passed.max(storage(machine, prediction, cost))
+}
+
+/// Seconds until the file system has everything. A node's client has its own requests: it cuts long requests of programs,
+/// sends several at a time, and keeps what it has not sent and fetches what comes next while programs go on. So the length
+/// of the requests that a plan makes counts only where they are short.
+fn storage(machine: &Machine, prediction: &Prediction, cost: &Cost) -> f64 {
+    let nodes = cost.storing_nodes.max(1) as f64;
+    let cut = (cost.bytes_out as f64 / machine.request_size).ceil();
     // A lock that another node holds costs a request to get it back.
-    let waits = prediction.requests + 2 * prediction.lock_conflicts;
-    let storage = (each(waits, cost.writers) * machine.request_latency)
-        .max(cost.bytes_out as f64 / (machine.target_bandwidth * machine.stripe_count));
-    if cost.overlapped {
-        steps + exchange.max(storage).max(copy)
-    } else {
-        steps + exchange + storage + copy
+    let requests = cut.max(prediction.requests as f64) + 2.0 * prediction.lock_conflicts as f64;
+    let under_way = nodes * machine.requests_under_way * machine.stripe_count;
+    let answers = (requests / under_way).max(requests.min(1.0)) * machine.request_latency;
+    let links = cost.bytes_out as f64 / (nodes * machine.network_bandwidth);
+    let targets = cost.bytes_out as f64 / (machine.target_bandwidth * machine.stripe_count);
+    answers.max(links).max(targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(machine: &Machine, requests: u64, nodes: u64, bytes: u64) -> f64 {
+        let prediction = Prediction { requests, ..Prediction::default() };
+        let cost = Cost { nodes, storing_nodes: nodes, bytes, bytes_out: bytes, overlapped: true };
+        storage(machine, &prediction, &cost)
+    }
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn long_requests_of_programs_are_no_faster_than_those_that_are_sent() {
+        for name in Machine::PRESETS {
+            let machine = Machine::preset(name).expect("a preset");
+            let (sent, long) = (stored(&machine, 1024, 1, GIB), stored(&machine, 64, 1, GIB));
+            assert_eq!(sent, long, "{name}: 1 MiB or 16 MiB at a time");
+            assert!(stored(&machine, 1 << 20, 1, GIB) > sent, "{name}: 1 KiB at a time");
+        }
+    }
+
+    #[test]
+    fn targets_links_and_answers_bound_what_is_stored() {
+        let mut machine = Machine::preset("lustre").expect("a preset");
+        let near =
+            |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found}");
+        near(stored(&machine, 0, 100, 128 * GIB), 1.0);
+        near(stored(&machine, 0, 1, 24 * GIB), 1.0);
+        (machine.requests_under_way, machine.stripe_count) = (2.0, 4.0);
+        near(stored(&machine, 0, 1, GIB), 1024.0 / 8.0 * 1e-3);
+        near(stored(&machine, 1, 1, 1), 1e-3);
+        assert_eq!(stored(&machine, 0, 1, 0), 0.0);
     }
 }

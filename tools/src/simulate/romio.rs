@@ -109,8 +109,7 @@ impl Plan {
         };
         let mut cost = Cost {
             nodes: setting.nodes,
-            receiving_nodes: setting.nodes,
-            writers: setting.ranks,
+            storing_nodes: setting.nodes,
             bytes: call.bytes(),
             bytes_out: call.bytes(),
             overlapped: false,
@@ -159,8 +158,7 @@ impl Plan {
             + RECEIVED_PIECE * received;
         prediction.buffer_bytes = buffer;
         prediction.counts = counts;
-        cost.writers = prediction.aggregators;
-        cost.receiving_nodes = setting.nodes.min(prediction.aggregators);
+        cost.storing_nodes = setting.nodes.min(prediction.aggregators);
         cost.bytes_out = if fills { 2 * call.hull().len } else { call.hull().len };
     }
 }
