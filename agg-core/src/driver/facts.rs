@@ -3,7 +3,8 @@
 use super::{Facts, os};
 use std::os::fd::RawFd;
 
-const LUSTRE: u32 = 0x0BD0_0BD0;
+pub(super) const LUSTRE: u32 = 0x0BD0_0BD0;
+pub(super) const LUSTRE_NAME: &str = "lustre";
 
 /// What a computer keeps in memory of a file that another computer changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ const FILE_SYSTEMS: &[(u32, &str, Kept)] = &[
     (0x9123_683E, "btrfs", Current),
     (0x2FC1_2FC1, "zfs", Current),
     (0x6969, "nfs", Stale),
-    (LUSTRE, "lustre", Current),
+    (LUSTRE, LUSTRE_NAME, Current),
     (0x4750_4653, "gpfs", Current),
     (0x1983_0326, "beegfs", Stale),
     (0x00C3_6400, "ceph", Current),
@@ -94,7 +95,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Stripe size and count from a `lustre.lov` attribute: a plain layout, or the last component in
 /// use of a composite one. `None` for anything else.
-fn stripes(layout: &[u8]) -> Option<(u64, u32)> {
+pub(super) fn stripes(layout: &[u8]) -> Option<(u64, u32)> {
     const PLAIN: [u32; 2] = [0x0BD1_0BD0, 0x0BD3_0BD0];
     const COMPOSITE: u32 = 0x0BD6_0BD0;
     const IN_USE: u32 = 0x10;

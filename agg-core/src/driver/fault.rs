@@ -4,10 +4,13 @@
 //! variable `AGGIO_TEST_FAULTS`. No other driver looks at either.
 
 use super::fault_plan::{Kind, Plan, Verdict};
-use super::{Driver, Facts, Identity, Offer, OpenHow, posix};
+use super::{Driver, Facts, Identity, Offer, OpenHow, Striped, facts, posix, striping};
 use crate::transport::LockGuard;
 use crate::{Error, Extent, Result};
+use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,12 +79,46 @@ fn step_by_name(kind: Kind, call: &str, path: &str, rank: usize) -> Result<()> {
 pub struct FaultDriver {
     inner: Box<dyn Driver>,
     plan: Mutex<Plan>,
+    /// What a file that looks as if it were on Lustre has for stripes.
+    stripes: Option<(u64, u32)>,
 }
 
 /// Opens a file of the `test` driver.
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     step_by_name(Kind::Open, "open", &how.path, how.rank)?;
-    Ok(Box::new(FaultDriver::new(posix::open(how)?, plan_for(&how.path, how.rank)?)))
+    let plan = plan_for(&how.path, how.rank)?;
+    if !plan.is_lustre() {
+        return Ok(Box::new(FaultDriver::new(posix::open(how)?, plan)));
+    }
+    let pretended = Pretended { plan: RefCell::new(plan), layout: RefCell::default() };
+    let inner = posix::open_by(how, &pretended)?;
+    let Pretended { plan, layout } = pretended;
+    let mut driver = FaultDriver::new(inner, plan.into_inner());
+    driver.stripes = Some(facts::stripes(&layout.into_inner()).unwrap_or((0, 0)));
+    Ok(Box::new(driver))
+}
+
+/// A system that looks like Lustre to the rank that creates a file.
+struct Pretended {
+    plan: RefCell<Plan>,
+    /// What was asked for, which is what Lustre tells of the file.
+    layout: RefCell<Vec<u8>>,
+}
+
+impl striping::System for Pretended {
+    fn file_system(&self, directory: &Path) -> io::Result<u32> {
+        striping::System::file_system(&striping::Real, directory).map(|_| facts::LUSTRE)
+    }
+
+    fn lay_out(&self, _: RawFd, request: &[u8; striping::REQUEST]) -> io::Result<()> {
+        match self.plan.borrow_mut().next(Kind::Stripe, 0).errno {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => {
+                self.layout.replace(request.to_vec());
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Takes a file of the `test` driver from the process that offers it.
@@ -123,7 +160,7 @@ fn pause(verdict: Verdict) -> Verdict {
 impl FaultDriver {
     /// Lets `inner` fail by `plan`.
     pub fn new(inner: Box<dyn Driver>, plan: Plan) -> Self {
-        Self { inner, plan: Mutex::new(plan) }
+        Self { inner, plan: Mutex::new(plan), stripes: None }
     }
 
     fn judge(&self, kind: Kind, len: u64) -> Verdict {
@@ -219,7 +256,18 @@ impl Driver for FaultDriver {
     }
 
     fn facts(&self) -> Facts {
-        self.inner.facts()
+        let facts = self.inner.facts();
+        match self.stripes {
+            None => facts,
+            Some((striping_unit, striping_factor)) => {
+                let file_system = facts::name_of(facts::LUSTRE);
+                Facts { striping_unit, striping_factor, file_system, ..facts }
+            }
+        }
+    }
+
+    fn striped(&self) -> Striped {
+        self.inner.striped()
     }
 
     fn direct(&self) -> (bool, bool) {

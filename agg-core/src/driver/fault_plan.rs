@@ -3,8 +3,8 @@
 //! ```text
 //! plan  = rule { ";" rule }
 //! rule  = key "=" value { "," key "=" value }
-//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|fetch|any   (any if absent;
-//!                    fetch takes the descriptor of the rank that opened the file)
+//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|fetch|stripe|any   (any if absent;
+//!                    fetch takes the descriptor of the rank that opened the file; stripe gives a new file its stripes)
 //!         rank=N     only on this rank
 //!         path=TEXT  only on files whose path contains TEXT
 //!         nth=N      only the N-th operation of this kind (the first is 1)
@@ -12,6 +12,7 @@
 //!         after=N    once N bytes have been moved by operations of this kind
 //!         times=N    at most N times (for nth: N operations in a row)
 //! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
+//!         fs=lustre  files look as if they were on Lustre: new ones get stripes
 //! ```
 //!
 //! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and rank), so
@@ -39,7 +40,7 @@ macro_rules! kinds {
 
 kinds! {
     Open "open"; Delete "delete"; Read "read"; Write "write"; Close "close"; Sync "sync";
-    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock"; Fetch "fetch";
+    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock"; Fetch "fetch"; Stripe "stripe";
 }
 
 const ERRNOS: &[(&str, i32)] = &[
@@ -85,6 +86,7 @@ pub(super) struct Rule {
     errno: Option<i32>,
     short: Option<u64>,
     delay: u64,
+    lustre: bool,
 }
 
 /// The rules that concern one rank of one open file, and what has happened to it so far.
@@ -127,6 +129,7 @@ impl Rule {
                 "errno" => rule.errno = Some(errno(value).ok_or_else(wrong)?),
                 "short" => rule.short = Some(positive()?),
                 "delay" => rule.delay = number()?,
+                "fs" if value == "lustre" => rule.lustre = true,
                 _ => return Err(wrong()),
             }
         }
@@ -199,6 +202,11 @@ impl Plan {
         verdict
     }
 
+    /// Whether files are to look as if they were on Lustre.
+    pub(super) fn is_lustre(&self) -> bool {
+        self.rules.iter().any(|(rule, _)| rule.lustre)
+    }
+
     /// Records that an operation of `kind` has moved `bytes`.
     pub(super) fn moved(&mut self, kind: Kind, bytes: u64) {
         self.bytes[kind as usize] += bytes;
@@ -260,7 +268,9 @@ mod tests {
 
     #[test]
     fn a_plan_that_cannot_be_read_is_refused_by_name() {
-        for text in ["op=fly", "errno=EWHAT", "nth=0", "short", "op=read,colour=red", "rank=-1"] {
+        for text in
+            ["op=fly", "errno=EWHAT", "nth=0", "short", "op=read,colour=red", "rank=-1", "fs=ntfs"]
+        {
             let error = Plan::parse(text, "", 0).unwrap_err();
             assert_eq!(error.class(), ErrorClass::Arg);
             assert!(error.to_string().contains(text.rsplit(',').next().unwrap()), "{error}");

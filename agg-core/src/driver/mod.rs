@@ -20,6 +20,7 @@ pub(crate) mod nameless;
 mod os;
 mod passing;
 mod posix;
+mod striping;
 
 #[cfg(test)]
 mod passing_tests;
@@ -39,6 +40,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 
 pub use lazy::LazyDriver;
 pub use passing::{Identity, Offer};
+pub use striping::{Striped, Striping};
+
+/// The name of the file system whose files have stripes that a program can choose.
+pub const STRIPED: &str = facts::LUSTRE_NAME;
 pub use table::{absolute, delete, is_in_sight, may_defer, open, open_or_less, path_of};
 
 /// How to open one file on one rank.
@@ -67,6 +72,8 @@ pub struct OpenHow {
     pub read_is_optional: bool,
     /// Whether bytes of a container are compared with checksums.
     pub verify: Verify,
+    /// The stripes of a new file.
+    pub striping: Striping,
     /// The rank that opens; only the test driver looks at it.
     pub rank: usize,
 }
@@ -120,6 +127,11 @@ impl Facts {
 pub trait Driver: Send + Sync + std::fmt::Debug {
     /// The driver's name, as in the driver table.
     fn name(&self) -> &'static str;
+
+    /// What became of the stripes that were asked for.
+    fn striped(&self) -> Striped {
+        Striped::default()
+    }
 
     /// One attempt to read at `offset`; may be short or interrupted. 0 means end of file.
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;

@@ -167,6 +167,19 @@ pub(super) fn fgetxattr(fd: RawFd, name: &CStr, buffer: &mut [u8]) -> io::Result
     checked(unsafe { libc::fgetxattr(fd, name.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) })
 }
 
+/// A request of the file system's own, with `argument` to read.
+pub(super) fn ioctl_with<const N: usize>(
+    fd: RawFd,
+    request: libc::c_ulong,
+    argument: &[u8; N],
+) -> io::Result<()> {
+    // A request that is unknown there may write: into a copy that nobody else has.
+    let mut argument = *argument;
+    // SAFETY: the kernel reads, and at most writes, the bytes of the local value, whose length the request's number and
+    // its first word tell.
+    status(unsafe { libc::ioctl(fd, request as _, argument.as_mut_ptr()) })
+}
+
 pub(super) fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     let size = signed(size)?;
     // SAFETY: no memory is involved.

@@ -4,7 +4,9 @@ use super::descriptor::Descriptor;
 use super::direct::Direct;
 use super::meter::Meter;
 use super::passing::{Identity, Offer, Taken};
-use super::{Driver, Facts, OpenHow, caches, facts, generic, locks, mapped, os};
+use super::{
+    Driver, Facts, OpenHow, Striped, caches, facts, generic, locks, mapped, os, striping,
+};
 use crate::transport::LockGuard;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
@@ -23,6 +25,7 @@ struct PosixFile {
     mappable: Mappable,
     /// Whether this computer may keep pages that are older than the file.
     may_be_stale: bool,
+    striped: Striped,
 }
 
 /// For what pages of the file may be mapped: not where transfers are to go past them.
@@ -50,10 +53,15 @@ fn c_path(path: &str) -> Result<CString> {
 
 /// Opens the file; `O_APPEND` is never used, because it would change what `pwrite` means.
 pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    Ok(Box::new(open_file(how)?))
+    open_by(how, &striping::Real)
 }
 
-fn open_file(how: &OpenHow) -> Result<PosixFile> {
+/// The same where new files get their stripes from this system.
+pub(super) fn open_by(how: &OpenHow, system: &dyn striping::System) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(open_file(how, system)?))
+}
+
+fn open_file(how: &OpenHow, system: &dyn striping::System) -> Result<PosixFile> {
     let path = c_path(&how.path)?;
     let mut flags = access_wanted(how) | libc::O_CLOEXEC | libc::O_NOCTTY;
     if how.create {
@@ -64,13 +72,17 @@ fn open_file(how: &OpenHow) -> Result<PosixFile> {
     }
     let fail = |call: &str, error: io::Error| Error::os(call, &error).with_path(&how.path);
     let permissions = how.permissions.unwrap_or(0o666);
-    let fd = os::open(&path, flags, permissions).map_err(|error| fail("open", error))?;
+    let opened = match how.create && how.striping.is_wanted() {
+        true => striping::create(&path, flags, permissions, how.striping, system),
+        false => os::open(&path, flags, permissions).map(|fd| (fd, Striped::default())),
+    };
+    let (fd, striped) = opened.map_err(|error| fail("open", error))?;
     let descriptor = Descriptor::new(fd);
     let stat = os::fstat(fd).map_err(|error| fail("fstat", error))?;
     if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(fail("open", io::Error::from_raw_os_error(libc::EISDIR)));
     }
-    Ok(PosixFile::new(how, descriptor, access_wanted(how), stat.st_dev))
+    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access_wanted(how), stat.st_dev) })
 }
 
 fn access_wanted(how: &OpenHow) -> i32 {
@@ -125,6 +137,7 @@ impl PosixFile {
                 false => Mappable::with(access),
             },
             may_be_stale,
+            striped: Striped::default(),
         };
         file.renew();
         file
@@ -242,6 +255,10 @@ impl Driver for PosixFile {
         self.facts.get_or_init(|| self.look()).clone()
     }
 
+    fn striped(&self) -> Striped {
+        self.striped.clone()
+    }
+
     fn meter(&self) -> Option<&Meter> {
         Some(&self.meter)
     }
@@ -303,7 +320,7 @@ mod tests {
         let path = scratch.file("f");
         std::fs::write(&path, b"old").unwrap();
         let how = OpenHow { path: path.clone(), read: true, write: true, ..OpenHow::default() };
-        let file = open_file(&how).unwrap();
+        let file = open_file(&how, &striping::Real).unwrap();
         for (wanted, size) in [(2, 3), (3, 3), (3_000_000, 3_000_000), (5, 3_000_000)] {
             file.append_zeros(wanted).unwrap();
             let bytes = std::fs::read(&path).unwrap();

@@ -3,6 +3,7 @@
 use super::File;
 use super::meet::{Kind, Words, meet};
 use crate::complaint::Complaints;
+use crate::driver::Striped;
 use crate::error::Result;
 use crate::group;
 use crate::hints::{Hints, InForce};
@@ -113,14 +114,21 @@ impl File {
             hints.note("aggio_window_size", &window.to_string());
         }
         hints.note("romio_filesystem_type", self.driver.name());
+        // What the file has, whatever was asked for. Without stripes the unit still steers file domains.
         let facts = self.driver.facts();
-        if hints.striping_unit == 0 && facts.striping_unit > 0 {
+        if facts.striping_unit > 0 {
             hints.note("striping_unit", &facts.striping_unit.to_string());
         }
-        if hints.striping_factor == 0 && facts.striping_factor > 0 {
+        if facts.striping_factor > 0 {
             hints.note("striping_factor", &facts.striping_factor.to_string());
         }
-        hints.in_force()
+        let set = self.driver.striped() == Striped::Set;
+        let is_true = |hint: &InForce| match hint.name {
+            "striping_factor" => facts.striping_factor > 0,
+            "start_iodevice" => set,
+            _ => true,
+        };
+        hints.in_force().into_iter().filter(is_true).collect()
     }
 
     /// The hints in force.

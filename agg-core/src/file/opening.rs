@@ -6,10 +6,12 @@ use super::news::{self, Found, News};
 use super::open::OpenRequest;
 use super::wish::Wish;
 use super::{Amode, deferred};
-use crate::driver::{self, Driver, Facts, OpenHow, blob};
+use crate::driver::{self, Driver, Facts, OpenHow, Striped, Striping, blob};
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
 use crate::hints::{Origin, Switch};
+use crate::log;
+use crate::log::Level;
 use crate::plan::aggregators;
 use crate::tags::TagBlock;
 use crate::transport::Transport;
@@ -91,7 +93,20 @@ impl Opening<'_> {
         let driver = self.open_here(&self.how(true))?;
         let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
         let facts = if self.transport.size() > 1 { driver.facts() } else { no_facts() };
+        self.tell_stripes(&*driver);
         Ok((driver, Found { start, facts }))
+    }
+
+    /// Says why the stripes that hints ask for are not in force; loudly where the file system has stripes.
+    fn tell_stripes(&self, driver: &dyn Driver) {
+        if let Striped::Refused(why) = driver.striped() {
+            let level = match driver.facts().file_system == driver::STRIPED {
+                true => Level::Warn,
+                false => Level::Info,
+            };
+            let path = &self.request.path;
+            log!(level, "{path}: the hints for stripes of a new file are not in force: {why}");
+        }
     }
 
     /// Whether ranks of another node may see what this one does not.
@@ -222,6 +237,11 @@ impl Opening<'_> {
             direct_read: hints.direct_read,
             direct_write: hints.direct_write,
             verify: hints.verify(),
+            striping: Striping {
+                unit: hints.striping_unit,
+                factor: hints.striping_factor,
+                first: hints.start_iodevice,
+            },
             rank: self.rank(),
         }
     }

@@ -163,10 +163,11 @@ hints! {
     collective_buffering: Flag = true; Standard Acts [same, if_set];
     /// Permission bits of a file that the open creates; the process' umask is applied.
     file_perm: Octal(0o7777) = 0o666u32; Standard Acts [at_open, same, if_set];
-    /// Bytes of a stripe. File domains are aligned to it; 0 takes what the file system says.
+    /// Bytes of a stripe: of a new file on Lustre, if it is a multiple of 64K. File domains are aligned to what the file
+    /// system says, else to this.
     striping_unit: Size(0, SIZE_MAX) = 0u64; Standard Acts [same, at_open, if_set];
-    /// Number of storage targets that a new file is striped over; 0 lets the file system choose.
-    striping_factor: Count(0, COUNT_MAX) = 0u32; Standard Accepted [same, at_open, if_set];
+    /// Number of storage targets that a new file on Lustre is striped over, at most 2000; 0 lets the file system choose.
+    striping_factor: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open, if_set];
     /// How the file will be used, such as `read_once` or `write_mostly,sequential`.
     access_style: Text = ""; Standard Accepted;
     /// Shape of a chunked multidimensional array.
@@ -225,8 +226,8 @@ hints! {
     direct_read: Flag = false; Romio Acts [at_open, if_set];
     /// Whether writes bypass the page cache.
     direct_write: Flag = false; Romio Acts [at_open, if_set];
-    /// First storage target of a new file; -1 lets the file system choose.
-    start_iodevice: Offset(-1, NUMBER_MAX) = -1i64; Romio Accepted [at_open, if_set];
+    /// First storage target of a new file on Lustre; -1 lets the file system choose.
+    start_iodevice: Offset(-1, NUMBER_MAX) = -1i64; Romio Acts [at_open, if_set];
     /// Whether only aggregators open the file at once.
     deferred_open: Flag = false; Romio Accepted [at_open, if_set];
     /// The driver that serves the file.

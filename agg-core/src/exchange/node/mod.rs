@@ -282,8 +282,8 @@ fn named(scene: &Scene<'_>) -> bool {
 
 /// What the file and its hints say about windows and domains.
 pub(super) fn premises<'a>(scene: &Scene<'a>) -> Premises<'a> {
-    let stripe = match scene.hints.striping_unit {
-        0 => scene.facts.striping_unit,
+    let stripe = match scene.facts.striping_unit {
+        0 => scene.hints.striping_unit,
         unit => unit,
     };
     Premises {

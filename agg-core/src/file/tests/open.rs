@@ -250,3 +250,41 @@ fn two_threads_of_each_rank_use_two_files_in_any_order() {
         assert_eq!(scratch.bytes(), expected);
     }
 }
+
+/// The hints about stripes that a file tells which one rank makes under the `plan` of the test driver.
+fn stripes_told(plan: &str, asked: &[(&str, &str)]) -> Vec<String> {
+    let scratch = Scratch::new();
+    let _plan = crate::driver::fault::arrange(&scratch.name(), plan).expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let asked: Vec<(String, String)> =
+        asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let told = ranks(1, move |transport| {
+        let asked: Vec<(&str, &str)> = asked.iter().map(|(n, v)| (&**n, &**v)).collect();
+        let request = OpenRequest::new(&name, CREATE, hints(&asked));
+        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let told = file.info().into_iter();
+        let told =
+            told.filter(|hint| hint.name.starts_with("strip") || hint.name.starts_with("start"));
+        let told = told.map(|hint| format!("{}={}", hint.name, hint.value)).collect::<Vec<_>>();
+        wait(&*transport, file.close()).expect("it closes");
+        told
+    });
+    told.into_iter().next().expect("one rank")
+}
+
+#[test]
+fn stripes_are_told_as_the_new_file_has_them() {
+    let asked = [("striping_unit", "4M"), ("striping_factor", "8"), ("start_iodevice", "3")];
+    let told = stripes_told("fs=lustre", &asked);
+    assert_eq!(told, ["striping_unit=4194304", "striping_factor=8", "start_iodevice=3"]);
+}
+
+#[test]
+fn stripes_that_the_file_system_refuses_or_has_not_are_not_told_as_being_in_force() {
+    let asked = [("striping_unit", "4M"), ("striping_factor", "8"), ("start_iodevice", "3")];
+    // Windows and file domains follow the unit all the same.
+    let unit = ["striping_unit=4194304"];
+    assert_eq!(stripes_told("fs=lustre;op=stripe,errno=EINVAL", &asked), unit);
+    assert_eq!(stripes_told("op=stripe,errno=EINVAL", &asked), unit, "no Lustre");
+    assert_eq!(stripes_told("fs=lustre", &[]), [""; 0]);
+}
