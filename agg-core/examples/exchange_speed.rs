@@ -50,6 +50,7 @@ fn play(transport: &ThreadTransport, file: &dyn Driver, pattern: Pattern) -> Res
     let mut hints = Hints::default();
     (hints.romio_cb_read, hints.romio_cb_write) = (pattern.mode, pattern.mode);
     let scene = Scene {
+        logs: false,
         transport,
         driver: file,
         atomic: None,
