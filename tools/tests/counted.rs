@@ -95,6 +95,7 @@ impl Case {
         let (driver, facts) = (disk::Access::new(disk), disk.facts());
         let aggregators = aggregators::from_hints(transport.hosts(), &hints).expect("ranks");
         let scene = Scene {
+            logs: false,
             transport,
             driver: &driver as &dyn Driver,
             atomic: None,
