@@ -24,6 +24,7 @@ mod program;
 mod skip;
 mod small;
 mod strace;
+mod tool;
 pub mod works;
 mod writers;
 
@@ -41,6 +42,7 @@ pub use program::{Program, compile, compile_plain, compile_shim, compile_with};
 pub use skip::skip;
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};
+pub use tool::tool;
 pub use works::bytes_of_container;
 pub use writers::{kill_when_written, records};
 

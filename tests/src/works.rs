@@ -248,7 +248,7 @@ struct Mount(Child);
 
 impl Mount {
     fn new(backing: &Path, point: &Path) -> Option<Self> {
-        let aggio = library()?.with_file_name("aggio");
+        let aggio = crate::tool()?;
         let mut child = Command::new(aggio)
             .args(["mount", "--rw", "--new-files", "container", "--until-end-of-input"])
             .args([backing, point])
