@@ -5,8 +5,9 @@
 //! (`make check-long`) kills at every call and runs a thousand races.
 
 mod kills;
+mod races;
 #[path = "../killed/sample.rs"]
 #[allow(dead_code)]
 mod sample;
-mod races;
 mod scene;
+mod second_user;

@@ -32,8 +32,7 @@ impl Scene {
     pub(crate) fn new() -> Option<Self> {
         let tool = aggio_tests::tool()?;
         let memory = Path::new("/dev/shm");
-        let directory =
-            if memory.is_dir() { Directory::below(memory) } else { Directory::new() };
+        let directory = if memory.is_dir() { Directory::below(memory) } else { Directory::new() };
         let scene = Scene { directory, tool };
         for name in ["one", "two"] {
             store(&scene.path(name), &content(name));
@@ -128,7 +127,11 @@ impl Scene {
     /// What was acknowledged is in `torn`, and each other record whole or not at all.
     pub(crate) fn torn_is_whole(&self, what: &str) {
         let bytes = self.read("torn").unwrap_or_else(|| panic!("{what}: torn cannot be read"));
-        is_acknowledged(&bytes, &fs::read_to_string(self.path("acknowledged")).expect("it is"), what);
+        is_acknowledged(
+            &bytes,
+            &fs::read_to_string(self.path("acknowledged")).expect("it is"),
+            what,
+        );
     }
 
     /// `aggio recover` and a check find nothing more to do.
