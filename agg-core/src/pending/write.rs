@@ -86,14 +86,17 @@ impl Pending {
             return Ok(());
         }
         let addresses = self.addresses();
-        let mut needed = vec![usize::MAX..0; addresses.len()];
+        let mut needed: Vec<Option<Range<usize>>> = vec![None; addresses.len()];
         for run in runs {
             let part = part_of(&addresses, run.position);
-            let (first, places) = (addresses[part].0, &mut needed[part]);
-            places.start = places.start.min((run.position - first) as usize);
-            places.end = places.end.max((run.end() - first) as usize);
+            let first = addresses[part].0;
+            let (start, end) = ((run.position - first) as usize, (run.end() - first) as usize);
+            let places = needed[part].get_or_insert(start..end);
+            *places = places.start.min(start)..places.end.max(end);
         }
-        let is_sound = |(part, places): (&Part, Range<usize>)| part.is_sound(places);
+        let is_sound = |(part, places): (&Part, Option<Range<usize>>)| {
+            places.is_none_or(|places| part.is_sound(places))
+        };
         if self.parts.iter().zip(needed).all(is_sound) { Ok(()) } else { Err(lost()) }
     }
 
