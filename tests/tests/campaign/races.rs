@@ -41,7 +41,7 @@ impl Race {
 
     /// Who begins, and how much earlier, is another in each round.
     fn start_both(&self, scene: &Scene, round: u64, what: &str) -> [Output; 2] {
-        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         let early = scene.start(self.commands[order[0]]);
         thread::sleep(Duration::from_micros(round * 7919 % 4000));
         let late = scene.start(self.commands[order[1]]);

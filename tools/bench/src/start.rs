@@ -16,7 +16,7 @@ const PROGRAMS: &[&[&str]] =
 /// The program itself, not a script of its name that starts it: version managers put such ones on the `PATH`.
 fn executable(name: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found =
+    let mut found =
         std::env::split_paths(&path).filter_map(|folder| folder.join(name).canonicalize().ok());
     let is_program = |file: &PathBuf| {
         let mut magic = [0; 4];
@@ -24,7 +24,7 @@ fn executable(name: &str) -> Result<PathBuf, String> {
         read.is_ok() && magic == *b"\x7fELF"
     };
     let missing = || format!("{name}: no executable of this name on the PATH, scripts excepted");
-    found.filter(is_program).next().ok_or_else(missing)
+    found.find(is_program).ok_or_else(missing)
 }
 
 /// Starts of each program, natively and preloaded in alternation.
