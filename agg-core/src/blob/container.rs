@@ -156,6 +156,7 @@ impl Container {
         if !self.shared.made_here {
             self.may_write()?;
         }
+        self.drop_set_ids_before_a_write()?;
         Writer::new(Arc::clone(&self.shared))
     }
 

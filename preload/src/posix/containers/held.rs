@@ -108,7 +108,9 @@ impl State {
         let (reader, writer) = (self.reader.take(), self.writer.take());
         if was_free && !areas::any_live() {
             // Locks stay the parent's. With it they end, however it ends: this process does not write to them.
-            writer.map(|writer| writer.abandon());
+            if let Some(writer) = writer {
+                writer.abandon();
+            }
             drop(reader);
         } else {
             // What somebody was changing is left as it is, and so are logs that memory shows.
