@@ -10,7 +10,6 @@ pub fn tool() -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    assert!(!crate::required(), "{} has not been built", path.display());
-    eprintln!("skipped: {} has not been built (cargo build --release)", path.display());
+    crate::skip(&format!("{} has not been built (cargo build --release)", path.display()));
     None
 }

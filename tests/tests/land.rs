@@ -14,9 +14,8 @@ const RANKS: u32 = 4;
 fn with_pnetcdf() -> Option<Mpi> {
     let found = installed().into_iter().find(|mpi| mpi.family == Family::OpenMpi)?;
     let is_there = Path::new("/usr/include/pnetcdf.h").exists();
-    assert!(is_there || !required(), "PnetCDF is not installed (tests/setup.sh check)");
     if !is_there {
-        eprintln!("skipped: PnetCDF is not installed (tests/setup.sh check)");
+        aggio_tests::skip("PnetCDF is not installed (tests/setup.sh check)");
     }
     Some(found).filter(|_| is_there)
 }

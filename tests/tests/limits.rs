@@ -66,8 +66,7 @@ fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
     let runtime = Command::new("gcc").arg("-print-file-name=libasan.so").output();
     let runtime = runtime.map(|found| String::from_utf8_lossy(&found.stdout).trim().to_owned());
     let Some(runtime) = runtime.ok().filter(|runtime| runtime.starts_with('/')) else {
-        assert!(!required(), "gcc has no AddressSanitizer");
-        eprintln!("skipped: gcc has no AddressSanitizer");
+        aggio_tests::skip("gcc has no AddressSanitizer");
         return;
     };
     let preloaded = [OsStr::new(&runtime), library.as_os_str()].join(OsStr::new(":"));

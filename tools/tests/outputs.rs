@@ -28,7 +28,7 @@ impl Place {
     /// `None` where there is no second user.
     fn for_two() -> Option<Self> {
         if !is_root() {
-            eprintln!("skipped: only root can be another user");
+            aggio_tests::skip("only root can be another user");
             return None;
         }
         let place = Self::new();
