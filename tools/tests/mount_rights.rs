@@ -3,7 +3,7 @@
 mod mounted;
 
 use agg_core::blob::{Container, Create, MANIFEST};
-use aggio_tests::{Directory};
+use aggio_tests::Directory;
 use mounted::{Mount, container, directory, output};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
