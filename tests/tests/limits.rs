@@ -2,7 +2,6 @@
 
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, Program, compile, installed, library, repository,
-    required,
 };
 use std::ffi::OsStr;
 use std::path::Path;

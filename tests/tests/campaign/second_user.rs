@@ -1,7 +1,7 @@
 //! Another user of the machine, who may write to a directory that root works in.
 
 use crate::scene::{content, finish, store};
-use aggio_tests::{Directory, factor, library, names_in, required, tool};
+use aggio_tests::{Directory, factor, library, names_in, tool};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
