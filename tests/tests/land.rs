@@ -2,7 +2,6 @@
 
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, compile_with, installed, library, names_in, read_set,
-    required,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
