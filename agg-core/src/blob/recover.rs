@@ -30,7 +30,7 @@ pub struct Recovered {
 ///
 /// # Errors
 ///
-/// If it is damaged, which only [`check`](super::check) may repair, or cannot be changed.
+/// If it is damaged, which only [`check`](super::check()) may repair, or cannot be changed.
 pub fn recover(path: &Path) -> Result<Recovered> {
     let container = Container::open(path)?;
     let dir = &container.shared.dir;
