@@ -136,7 +136,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Pr
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'New files that become containers: PATTERN[:OPTION],... (AGGIO_BLOB)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'New files that become containers: PATTERN or PATTERN:OPTION, separated by commas (AGGIO_BLOB)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l hints -d 'Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l posix -d 'Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l log -d 'Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)' -r

@@ -34,7 +34,7 @@ struct Settings {
     /// Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)
     #[arg(long, value_name = "PATTERNS")]
     defer: Option<String>,
-    /// New files that become containers: PATTERN[:OPTION],... (AGGIO_BLOB)
+    /// New files that become containers: PATTERN or PATTERN:OPTION, separated by commas (AGGIO_BLOB)
     #[arg(long, value_name = "RULES")]
     blob: Option<String>,
     /// Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)
