@@ -3,7 +3,7 @@
 use super::File;
 use super::later::{drain_others, is_no_room};
 use super::overlaps;
-use super::waiting::Flight;
+use super::waiting::{Flight, Ticket};
 use crate::error::Result;
 use crate::exchange;
 use crate::format::Map;
@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 
 /// What a flush takes with it from the call that it is for.
 pub(super) struct Flush {
+    /// Its place among all flushes.
+    ticket: Ticket,
     /// Of the meeting that settles what views have left open.
     settles: Option<TagBlock>,
     /// The second one is of use if the first one finds no room.
@@ -38,13 +40,13 @@ struct Round {
 impl File {
     /// What a flush before a collective call takes with it, if one is needed.
     pub(super) fn flush_tags(&self) -> Option<Flush> {
-        self.waiting.as_ref()?;
+        let ticket = self.waiting()?.ticket();
         let round = || {
             let [order, tags, last] = [(); 3].map(|()| self.tags.next());
             Round { order, tags, last }
         };
         let rounds = [(); 2].map(|()| round());
-        Some(Flush { settles: None, rounds, map: self.map() })
+        Some(Flush { ticket, settles: None, rounds, map: self.map() })
     }
 
     /// The same before a call that returns when it is done on all ranks: it settles what views have left open.
@@ -58,7 +60,7 @@ impl File {
     /// # Errors
     /// What the system says, on every rank; then everything waits still.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
-        let Some(Flush { settles, rounds, mut map }) = flush else { return Ok(()) };
+        let Some(Flush { ticket, settles, rounds, mut map }) = flush else { return Ok(()) };
         drain_others(&self.path, self.transport.played(), Some(self));
         if self.transport.size() == 1 {
             return self.drain();
@@ -68,21 +70,26 @@ impl File {
             map = self.map();
         }
         let [first, second] = rounds;
-        let (result, may_have_taken_room) = self.write_together(first, map.as_deref()).await;
+        let (result, may_have_taken_room) = self.write_together(&ticket, first, map.as_deref()).await;
         if !may_have_taken_room {
             return result;
         }
         // A rank without memory for what is in its files takes part all the same.
         self.waiting().map_or(Ok(false), |mut waiting| waiting.pending.recall()).ok();
-        self.write_together(second, map.as_deref()).await.0
+        self.write_together(&ticket, second, map.as_deref()).await.0
     }
 
     /// The same once; and whether files in which bytes wait may have taken the room that it did not find. All ranks find
     /// the same, whatever this one has to write by itself afterwards.
-    async fn write_together(&self, round: Round, map: Option<&dyn Map>) -> (Result<()>, bool) {
+    async fn write_together(
+        &self,
+        ticket: &Ticket,
+        round: Round,
+        map: Option<&dyn Map>,
+    ) -> (Result<()>, bool) {
         let Round { order, tags, last } = round;
         let mut spills = false;
-        let flight = Flight::begin(self).await;
+        let flight = Flight::begin(self, ticket).await;
         let hints = self.hints();
         let kept = [&flight.claims, &*flight.pending];
         let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {

@@ -286,7 +286,7 @@ impl File {
     /// Gives up what waits, because the file is closed: `error` says why it is not stored.
     pub(super) fn lose(&self, error: Error) -> Error {
         let Some(mut waiting) = self.waiting() else { return error };
-        let bytes = std::mem::take(&mut *waiting).bytes();
+        let bytes = waiting.give_up();
         if bytes == 0 {
             return error;
         }

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::log::{self, Level};
 use crate::pending::{Moment, Pending, Spill};
 use crate::task;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Pieces of which the places are kept without the bytes.
 const CLAIMS: u64 = 4_000_000;
@@ -26,6 +27,52 @@ pub(super) struct Waiting {
     pub(super) spill: Option<Spill>,
     /// Number of collective writes.
     calls: u64,
+    /// Flushes in the order of the calls that they are for.
+    queue: Arc<Queue>,
+}
+
+/// Flushes take place in the order in which the calls were made that they are for, which is that of all ranks: two that
+/// ranks began in different orders would wait for each other.
+#[derive(Debug, Default)]
+struct Queue(Mutex<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    issued: u64,
+    /// The first one that has not ended, and those behind it that have.
+    first: u64,
+    ended: BTreeSet<u64>,
+}
+
+impl Queue {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a flush among the others of its file, which it has until it is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+impl Ticket {
+    fn is_first(&self) -> bool {
+        self.queue.places().first == self.number
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut places = self.queue.places();
+        places.ended.insert(self.number);
+        while let first = places.first
+            && places.ended.remove(&first)
+        {
+            places.first += 1;
+        }
+    }
 }
 
 impl Waiting {
@@ -33,6 +80,20 @@ impl Waiting {
     pub(super) fn bytes(&self) -> u64 {
         let flying = self.flying.as_ref().map_or(0, |flying| flying.unsaved_bytes());
         self.pending.unsaved_bytes() + flying
+    }
+
+    /// The place of a flush that a call begins now.
+    pub(super) fn ticket(&self) -> Ticket {
+        let mut places = self.queue.places();
+        places.issued += 1;
+        Ticket { queue: self.queue.clone(), number: places.issued - 1 }
+    }
+
+    /// Gives up what waits; how many bytes of it are not in the file.
+    pub(super) fn give_up(&mut self) -> u64 {
+        let bytes = self.bytes();
+        (self.pending, self.flying, self.claims) = Default::default();
+        bytes
     }
 
     /// The moment of a write now.
@@ -71,10 +132,11 @@ pub(super) struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    /// Takes what waits, once no other flush is under way: an older write must not come after it.
-    pub(super) async fn begin(file: &'a File) -> Self {
+    /// Takes what waits, once the flushes of all earlier calls have ended: an older write must not come after it.
+    pub(super) async fn begin(file: &'a File, ticket: &Ticket) -> Self {
         loop {
-            if let Some(mut waiting) = file.waiting()
+            if ticket.is_first()
+                && let Some(mut waiting) = file.waiting()
                 && waiting.flying.is_none()
             {
                 let pending = Arc::new(std::mem::take(&mut waiting.pending));
