@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Programs in which a rank reads alone, or another program looks at, what a rank has written and not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
@@ -168,4 +169,34 @@ fn without_the_last_record(whole: &[u8]) -> Vec<u8> {
     let header = aggio_formats::cdf::parse(whole).expect("a netCDF file");
     let layout = aggio_formats::cdf::Layout::of(&header).expect("a good header");
     whole[..layout.end(2).expect("it is small") as usize].to_vec()
+}
+
+#[test]
+fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
+    let Some(library) = library() else { return };
+    // Calls of `sequences.c`, and the distance of the sequences that are tried: all of a few calls, some of all of them.
+    let tried: &[(&str, &str)] =
+        if factor() > 1 { &[("99", "1")] } else { &[("3", "1"), ("99", "199")] };
+    let small = "*:aggio_defer_buffer=100:aggio_defer_spill=0";
+    let modes = [&[][..], &[("AGGIO_DEFER", "*")], &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", small)]];
+    for mpi in installed() {
+        for (ranks, variables) in [3, 2, 3].into_iter().zip(modes) {
+            for (calls, distance) in tried {
+                let data = Directory::new();
+                let mut job = Job::new(&compile("sequences.c", &mpi))
+                    .ranks(ranks)
+                    .argument(data.path().join("data"))
+                    .argument(calls)
+                    .argument("0")
+                    .argument(distance)
+                    .limit(Duration::from_secs(120 * factor() as u64));
+                for (name, value) in variables {
+                    job = job.variable(name, value);
+                }
+                let finished = job.preload(Some(&library)).run();
+                let what = format!("{}, {variables:?}", mpi.name);
+                assert!(finished.succeeded(), "{what}: {}", finished.report());
+            }
+        }
+    }
 }
