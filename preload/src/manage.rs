@@ -28,6 +28,7 @@ pub unsafe fn preallocate(call: &Target, size: Offset) -> Result<()> {
 /// # Safety
 /// As MPI demands.
 pub unsafe fn get_size(call: &Target, size: *mut Offset) -> Result<()> {
+    progress::wait(call.file.engine.settled())?;
     let bytes = Offset::try_from(call.file.engine.size()?).unwrap_or(Offset::MAX);
     // SAFETY: the caller's promise.
     unsafe { give(size, bytes) }

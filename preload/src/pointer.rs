@@ -34,7 +34,11 @@ pub unsafe fn give<T>(out: *mut T, value: T) -> Result<()> {
 /// # Safety
 /// As MPI demands.
 pub unsafe fn seek(call: &Target, offset: Offset, from: c_int) -> Result<()> {
-    call.file.engine.seek(offset, whence(call, from)?)
+    let whence = whence(call, from)?;
+    if whence == Whence::End {
+        progress::wait(call.file.engine.settled())?;
+    }
+    call.file.engine.seek(offset, whence)
 }
 
 /// `MPI_File_get_position`.

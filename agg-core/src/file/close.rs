@@ -20,6 +20,7 @@ impl File {
             let closed = async {
                 let local = self.end_active_split().await;
                 let flushed = self.flush(flush).await.map_err(|error| self.lose(error));
+                self.stop_answering();
                 let local = local.and(flushed);
                 if self.closed.swap(true, Ordering::AcqRel) {
                     // On every rank: none has closed it without the others.
@@ -86,6 +87,7 @@ impl File {
         }
         self.drop_split();
         self.stays_because_it_was_open();
+        self.stop_answering();
         let drained = self.drain();
         self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));

@@ -45,7 +45,7 @@ impl File {
     /// made. A blocking call waits for the future; a nonblocking one keeps it and must poll it to
     /// its end while the memory stays valid. Errors in the arguments come with the outcome.
     pub fn start(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
-        self.prepare(call).0
+        self.prepare(call, true).0
     }
 
     /// As [`File::start`], for a call that does not block: large transfers, and whatever all ranks
@@ -53,21 +53,36 @@ impl File {
     ///
     /// Wrong arguments of a call of this rank alone are found by the first poll.
     pub fn launch(self: &Arc<Self>, call: Call) -> Running<Outcome> {
-        match self.prepare(call) {
+        match self.prepare(call, false) {
             (future, true) => Running::away(future),
             (future, false) => Running::here(future),
         }
     }
 
-    /// A checked and positioned call, and whether a worker can begin it and should.
-    fn prepare(self: &Arc<Self>, call: Call) -> (BoxFuture<'static, Outcome>, bool) {
+    /// A checked and positioned call that may block, or not, and whether a worker can begin it and should.
+    fn prepare(
+        self: &Arc<Self>,
+        call: Call,
+        may_block: bool,
+    ) -> (BoxFuture<'static, Outcome>, bool) {
         let file = self.clone();
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
         if direction == Direction::Write && position != Position::Ordered && self.defers() {
             let collective = call.is_collective();
-            let kept = self.keep(self.claim(call), collective);
-            return (Box::pin(async move { file.end(begun, kept) }), false);
+            if self.holders.is_none() {
+                let kept = self.keep(self.claim(call), collective);
+                return (Box::pin(async move { file.end(begun, kept) }), false);
+            }
+            if collective && may_block {
+                let (meeting, flush) = (self.tags.next(), self.flush_tags());
+                let (tags, request) = (self.tags.next(), self.claim(call));
+                let future = async move {
+                    let outcome = file.write_later(request, meeting, flush, tags).await;
+                    file.end(begun, outcome)
+                };
+                return (Box::pin(future), false);
+            }
         }
         if !call.is_collective() || self.transport.size() == 1 {
             let collective = call.is_collective();
@@ -82,7 +97,8 @@ impl File {
                     settle().await;
                 }
                 let span = request.as_ref().ok().map(Request::span);
-                let request = file.settle_own(direction, span).and(request);
+                let asked = file.ask(direction, span).await;
+                let request = asked.and_then(|()| file.settle_own(direction, span)).and(request);
                 file.end(begun, file.independent(request).await)
             });
             return (future, away);
@@ -189,7 +205,7 @@ impl File {
     }
 
     /// Carries out an operation of all ranks; a rank without a valid request takes part too.
-    async fn collective(
+    pub(super) async fn collective(
         &self,
         direction: Direction,
         request: Result<Request>,

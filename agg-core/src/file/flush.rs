@@ -3,9 +3,10 @@
 use super::File;
 use super::later::{drain_others, is_no_room};
 use super::overlaps;
-use super::waiting::{Flight, Ticket};
+use super::waiting::{Flight, Ticket, Waiting};
 use crate::error::Result;
 use crate::exchange;
+use crate::extent::Extent;
 use crate::format::Map;
 use crate::memory::Memory;
 use crate::pending::Choice;
@@ -26,6 +27,13 @@ pub(super) struct Flush {
     rounds: [Round; 2],
     /// What all ranks knew of the file's format when they made the call.
     map: Option<Arc<dyn Map>>,
+}
+
+impl Flush {
+    /// Whether no earlier one is under way or to come.
+    pub(super) fn finds_quiet(&self, waiting: &Waiting) -> bool {
+        waiting.is_quiet(&self.ticket)
+    }
 }
 
 /// The steps of one write of what waits on all ranks.
@@ -70,7 +78,8 @@ impl File {
             map = self.map();
         }
         let [first, second] = rounds;
-        let (result, may_have_taken_room) = self.write_together(&ticket, first, map.as_deref()).await;
+        let (result, may_have_taken_room) =
+            self.write_together(&ticket, first, map.as_deref()).await;
         if !may_have_taken_room {
             return result;
         }
@@ -94,7 +103,11 @@ impl File {
         let kept = [&flight.claims, &*flight.pending];
         let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
             spills = settled.spills;
-            let (again, without) = (&settled.contested, &settled.lost?);
+            let lost = settled.lost?;
+            // All ranks are here: what this one has written alone is not written over what another has since.
+            let all = [Extent::between(0, u64::MAX)];
+            let without = if self.commits() { &lost[..] } else { &all };
+            let again = &settled.contested;
             let choice = Choice { again, without, ..Choice::default() };
             flight.pending.as_two_writes(self.last_bytes(), &choice)
         });

@@ -13,24 +13,41 @@ use super::{Direction, File};
 use crate::driver::{Driver, Outcome, absolute, blob, path_of};
 use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
+use crate::hints::Switch;
 use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::pending::{Choice, Pending, Spill};
 use crate::plan::figures::Figures;
 use crate::report::Counters;
 use crate::view::View;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
 
-/// Files of this process that defer, by their absolute names: the same file may be open several times.
-static DEFERRING: Mutex<Vec<(String, Weak<File>)>> = Mutex::new(Vec::new());
+/// Files of this process that may defer, with their absolute names: the same file may be open several times.
+static DEFERRING: Mutex<Vec<(Name, Weak<File>)>> = Mutex::new(Vec::new());
 /// How many there are, about.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-fn list() -> MutexGuard<'static, Vec<(String, Weak<File>)>> {
+/// What tells files apart: device and number where they can be found out, or the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Name {
+    File(u64, u64),
+    Path(String),
+}
+
+impl Name {
+    fn of(path: &str) -> Self {
+        let path = absolute(path);
+        let found = std::fs::metadata(path_of(&path));
+        found.map_or(Self::Path(path), |found| Self::File(found.dev(), found.ino()))
+    }
+}
+
+fn list() -> MutexGuard<'static, Vec<(Name, Weak<File>)>> {
     DEFERRING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -39,12 +56,14 @@ pub(super) fn somebody_defers() -> bool {
     COUNT.load(Ordering::Acquire) > 0
 }
 
-/// Other handles of the process `played` for the file `path` that hold something back.
-fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
-    let path = absolute(path);
+/// Other handles of the process `played` for the file `path`.
+pub(super) fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
     let mut all = list();
     all.retain(|(_, file)| file.strong_count() > 0);
     COUNT.store(all.len(), Ordering::Release);
+    let is_own = |file: &Weak<File>| own.is_some_and(|own| std::ptr::eq(file.as_ptr(), own));
+    let known = all.iter().find(|(_, file)| is_own(file)).map(|(name, _)| name.clone());
+    let path = known.unwrap_or_else(|| Name::of(path));
     let same = all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade());
     let another = |file: &Arc<File>| {
         own.is_none_or(|own| !std::ptr::eq(own, &**file)) && file.transport.played() == played
@@ -69,8 +88,12 @@ impl File {
             if let Some(mut waiting) = self.waiting() {
                 waiting.spill = spill;
             }
+        }
+        let may_defer = self.state().hints.hints.aggio_defer == Switch::Enable;
+        if may_defer || somebody_defers() {
+            let name = Name::of(&self.path);
             let mut all = list();
-            all.push((absolute(&self.path), Arc::downgrade(self)));
+            all.push((name, Arc::downgrade(self)));
             COUNT.store(all.len(), Ordering::Release);
         }
     }
@@ -93,12 +116,15 @@ impl File {
             self.count_pieces(&request);
             let stream = request.stream()?;
             self.come_after_others(request.span())?;
-            self.make_room(request.len)?;
+            if self.holders.is_none() {
+                self.make_room(request.len)?;
+            }
             self.look_at_pieces(&request.view, request.position, stream.memory(), request.len);
             if let Some(mut waiting) = self.waiting() {
                 let pending = &mut waiting.pending;
                 let (view, moment) = (&request.view, moment.unwrap_or_default());
                 pending.add(view, request.position, stream.memory(), request.len, moment)?;
+                waiting.tell(self.holders.as_ref());
             }
             Counters::add(&self.counters.deferred, 1);
             Ok(stream.finish(Outcome { bytes: request.len, result: Ok(()) }))
@@ -138,24 +164,29 @@ impl File {
         }
     }
 
-    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or writes out what waits.
-    fn make_room(&self, more: u64) -> Result<()> {
+    /// Whether `more` bytes find room beside what waits, in memory or in a file.
+    pub(super) fn finds_room(&self, more: u64) -> bool {
         let (memory, storage) = {
             let hints = &self.state().hints.hints;
             (hints.aggio_defer_buffer, hints.aggio_defer_spill)
         };
-        let Some(mut waiting) = self.waiting() else { return Ok(()) };
+        let Some(mut waiting) = self.waiting() else { return false };
         let Waiting { pending, spill, .. } = &mut *waiting;
         let is_full = pending.bytes_in_memory().saturating_add(more) > memory;
         if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
-            return Ok(());
+            return true;
         }
         let is_cheap = pending.bytes() / pending.pieces() >= self.cheap_piece();
-        if !is_cheap && may_spill(spill, pending, more, storage) {
-            Counters::add(&self.counters.spilled, 1);
+        let spills = !is_cheap && may_spill(spill, pending, more, storage);
+        Counters::add(&self.counters.spilled, u64::from(spills));
+        spills
+    }
+
+    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or writes out what waits.
+    fn make_room(&self, more: u64) -> Result<()> {
+        if self.finds_room(more) {
             return Ok(());
         }
-        drop(waiting);
         self.drain_but(self.last_bytes())?;
         self.waiting().map_or(Ok(()), |mut waiting| waiting.release())
     }
@@ -187,7 +218,7 @@ impl File {
     }
 
     /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
-    fn drain_but(&self, last: Extent) -> Result<()> {
+    pub(super) fn drain_but(&self, last: Extent) -> Result<()> {
         let Some(mut waiting) = self.waiting() else { return Ok(()) };
         match self.write_all_out(&waiting, last) {
             // The files may have taken it.
@@ -197,6 +228,9 @@ impl File {
             result => result?,
         }
         waiting.pending.note_saved(last);
+        if self.holders.is_some() {
+            return self.note_alone(&mut waiting, last);
+        }
         if self.transport.size() == 1 {
             // There is nobody who may have written the same bytes.
             waiting.release()?;

@@ -10,6 +10,7 @@
 
 mod account;
 mod amode;
+mod asking;
 mod at_once;
 mod call;
 mod close;
@@ -31,6 +32,7 @@ mod overlaps;
 mod pointers;
 mod sealing;
 mod split;
+mod together;
 mod turns;
 mod views;
 mod waiting;
@@ -53,8 +55,9 @@ use crate::lanes::Lane;
 use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::Tags;
-use crate::transport::{SharedLocks, SharedPointer, Transport};
+use crate::transport::{Holders, SharedLocks, SharedPointer, Transport};
 use crate::view::View;
+use crate::workers::Running;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -89,6 +92,10 @@ pub struct File {
     looking: Option<format::Looking>,
     /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
     waiting: Option<Mutex<waiting::Waiting>>,
+    /// Where ranks ask each other for what waits; `None` where none need.
+    holders: Option<Holders>,
+    /// What answers them.
+    answering: Mutex<Option<Running<()>>>,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,

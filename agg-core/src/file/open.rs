@@ -8,7 +8,7 @@ use super::news::{self, Found, News};
 use super::opening::{Here, Opened, Opening, step};
 use super::turns::Turns;
 use super::wish::Wish;
-use super::{Amode, File, State, deferred, later};
+use super::{Amode, Direction, File, State, deferred, later};
 use crate::driver::{self, Driver, LazyDriver, blob};
 use crate::error::{Error, Result};
 use crate::exchange::{Habits, Past};
@@ -17,7 +17,7 @@ use crate::report::Counters;
 use crate::settings::Report;
 use crate::tags::TagBlock;
 use crate::task::BoxFuture;
-use crate::transport::Transport;
+use crate::transport::{Holders, Transport};
 use crate::view::View;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -61,6 +61,10 @@ impl File {
         later::drain_others(&request.path, transport.played(), None);
         let tags = transport.lanes().opening().next();
         Box::pin(async move {
+            for other in later::others(&request.path, transport.played(), None) {
+                // Its error is told by the handle of the rank that has it.
+                drop(other.ask(Direction::Write, None).await);
+            }
             tags.ready().await;
             let opened = open_on_all(&transport, &tags, &request).await;
             let opened = opened.map_err(|error| {
@@ -135,9 +139,13 @@ impl Opening<'_> {
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
         }
         let amode = self.request.amode;
-        let defers = hints.hints.aggio_defer == Switch::Enable
+        let (unasked, nodes) = (hints.hints.aggio_defer_unasked, home.transport.nodes().count());
+        let offers = home.offers().filter(|_| !unasked && nodes == 1 && home.transport.size() > 1);
+        let may_defer = hints.hints.aggio_defer == Switch::Enable
             && amode.is_writable()
             && !amode.has(Amode::SEQUENTIAL);
+        let defers = may_defer && (unasked || offers.is_some());
+        let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
         let Found { start, facts } = opened.found;
         let looking = format::is_wanted(&hints.hints, self.transport.size()).then(Looking::default);
         let map = hints.hints.aggio_format.map();
@@ -169,6 +177,8 @@ impl Opening<'_> {
             past: Past::default(),
             looking,
             waiting: defers.then(Mutex::default),
+            holders,
+            answering: Mutex::default(),
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),

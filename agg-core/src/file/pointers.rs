@@ -4,8 +4,8 @@
 //! when it is called (MPI-4.1, 14.4.3), so that short reads change nothing and operations in
 //! progress at the same time have disjoint ranges.
 
-use super::File;
 use super::meet::{Kind, from_rank, meet, same_everywhere};
+use super::{Direction, File};
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
 use crate::transport::SharedPointer;
@@ -74,7 +74,12 @@ impl File {
             let checked = file.check_seekable();
             let all = meet(&*file.transport, &tags, Kind::SeekShared, words, checked).await?;
             same_everywhere(&all, ErrorClass::Arg, "offset or whence")?;
+            let asked = match whence {
+                Whence::End => file.ask(Direction::Read, None).await,
+                Whence::Start | Whence::Current => Ok(()),
+            };
             from_rank(&*file.transport, &tags, file.leader, || {
+                asked?;
                 let shared = file.shared_pointer()?;
                 let end = if whence == Whence::End { file.size()? } else { 0 };
                 let number = file.state().turns.pointer();

@@ -1,10 +1,13 @@
 //! What waits on a rank, and a flush of it that is under way.
 
 use super::File;
+use super::together::Habit;
 use crate::error::Result;
+use crate::extent::Extent;
 use crate::log::{self, Level};
 use crate::pending::{Moment, Pending, Spill};
 use crate::task;
+use crate::transport::{Hold, Holders};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +30,18 @@ pub(super) struct Waiting {
     pub(super) spill: Option<Spill>,
     /// Number of collective writes.
     calls: u64,
+    /// Told to the other ranks while something waits, where they can ask for it.
+    hold: Option<Hold>,
+    /// A worker answers them.
+    pub(super) is_answered: bool,
+    /// From where to where all ranks wrote what may wait.
+    pub(super) hull: Extent,
+    /// Another rank has asked since the ranks met.
+    pub(super) was_asked: bool,
+    pub(super) habit: Habit,
+    /// Of a flush: this rank has written its part alone before all had come, or it is too late for that.
+    pub(super) flown: bool,
+    pub(super) committed: bool,
     /// Flushes in the order of the calls that they are for.
     queue: Arc<Queue>,
 }
@@ -89,10 +104,32 @@ impl Waiting {
         Ticket { queue: self.queue.clone(), number: places.issued - 1 }
     }
 
+    /// Tells the other ranks whether something waits.
+    pub(super) fn tell(&mut self, holders: Option<&Holders>) {
+        let Some(holders) = holders else { return };
+        let flies = self.flying.is_some() && !self.flown;
+        match (self.pending.is_empty() && !flies, &self.hold) {
+            (true, _) => self.hold = None,
+            (false, None) => self.hold = Some(holders.hold()),
+            (false, Some(_)) => {}
+        }
+    }
+
+    /// What waits, if others are told of it.
+    pub(super) fn hold(&mut self) -> Option<&mut Hold> {
+        self.hold.as_mut()
+    }
+
+    /// Whether nothing flies and no earlier call is about to flush.
+    pub(super) fn is_quiet(&self, ticket: &Ticket) -> bool {
+        self.flying.is_none() && ticket.is_first()
+    }
+
     /// Gives up what waits; how many bytes of it are not in the file.
     pub(super) fn give_up(&mut self) -> u64 {
         let bytes = self.bytes();
         (self.pending, self.flying, self.claims) = Default::default();
+        self.hold = None;
         bytes
     }
 
@@ -156,7 +193,9 @@ impl<'a> Flight<'a> {
             _ => return Ok(()),
         };
         // All ranks have theirs in the file: whatever becomes of this, that is not written again.
-        waiting.flying = None;
+        (waiting.flying, waiting.flown, waiting.committed) = Default::default();
+        waiting.hull = Extent::default();
+        waiting.tell(self.file.holders.as_ref());
         let again = self.file.write_saved_again(&waiting.pending);
         if again.is_err() {
             waiting.pending.note_unsaved();
@@ -171,9 +210,13 @@ impl Drop for Flight<'_> {
         if waiting.flying.take().is_none() {
             return;
         }
+        let has_flown = std::mem::take(&mut waiting.flown);
+        waiting.committed = false;
         waiting.claims.add_before(std::mem::take(&mut self.claims));
         // Nobody else has it any more, unless a rank writes it out right now, which holds the lock.
-        let Some(flown) = Arc::get_mut(&mut self.pending) else { return };
-        waiting.pending.add_before(std::mem::take(flown));
+        if let Some(flown) = Arc::get_mut(&mut self.pending).filter(|_| !has_flown) {
+            waiting.pending.add_before(std::mem::take(flown));
+        }
+        waiting.tell(self.file.holders.as_ref());
     }
 }

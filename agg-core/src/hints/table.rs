@@ -399,6 +399,10 @@ hints! {
     /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small writes become
     /// one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// Writes also wait where no other rank can ask for them: among several nodes, and writes of a rank alone. The program
+    /// promises to open the file once, and to synchronise as the standard says (sync, barrier, sync) before a rank reads or
+    /// overwrites by itself what another one has written.
+    aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
     /// Bytes that may wait in the memory of a rank; what is more waits in a file (`aggio_defer_spill`), or is written out
     /// by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;

@@ -63,6 +63,11 @@ impl Pending {
         self.pieces
     }
 
+    /// From the first byte of the file that is kept to the last.
+    pub fn hull(&self) -> Extent {
+        self.hull
+    }
+
     /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0

@@ -1,5 +1,6 @@
 //! How the ranks that opened a file talk to each other.
 
+mod holders;
 mod node;
 mod nodes;
 mod ranges;
@@ -8,6 +9,7 @@ mod table;
 pub(crate) mod threads;
 
 pub use crate::node::NodeAddress;
+pub use holders::{Ask, Hold, Holders};
 pub use node::{NodeLocks, share_on_node};
 pub use nodes::Nodes;
 pub use ranges::ThreadLocks;

@@ -11,12 +11,12 @@ use crate::error::{Error, ErrorClass};
 use crate::node::{Memory, NodeAddress};
 use crate::{Result, group, lanes};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// What the ranks of a node share of one file.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct Slot {
+pub(super) struct Slot {
     /// The shared file pointers.
     pointers: [AtomicI64; POINTERS as usize],
     /// The descriptor that the opener of this node offers: process and number, 0 for none.
@@ -24,6 +24,14 @@ struct Slot {
     /// The file that it leads to.
     device: AtomicU64,
     inode: AtomicU64,
+    /// Ranks that hold writes back, and those of them that hold nothing but what comes last.
+    pub(super) holders: AtomicU32,
+    pub(super) lasts: AtomicU32,
+    /// Ranks that could not store what they hold.
+    pub(super) failed: AtomicU32,
+    /// Ranks that ask for what is held back, and what changes whenever something of this changes.
+    pub(super) asks: AtomicU32,
+    pub(super) changes: AtomicU32,
 }
 
 const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;
@@ -79,7 +87,7 @@ impl NodeTable {
         Some(Offer { address, identity: Identity { device, inode } })
     }
 
-    fn slot(&self, lane: u32) -> &Slot {
+    pub(super) fn slot(&self, lane: u32) -> &Slot {
         let index = (lane % lanes::COUNT) as usize;
         let place = self.0.place(index * size_of::<Slot>(), size_of::<Slot>());
         // SAFETY: inside the mapping, which is page aligned and lives as long as `self`; a slot

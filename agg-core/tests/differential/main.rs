@@ -27,6 +27,11 @@ fn random_programs_on_a_blob_container_do_what_the_oracle_says() {
 }
 
 #[test]
+fn random_programs_do_the_same_if_their_writes_wait_until_somebody_asks() {
+    check(CASES / 2, Store::Asked);
+}
+
+#[test]
 fn random_programs_whose_writes_wait_do_what_the_oracle_says() {
     check(CASES / 2, Store::Deferred);
 }

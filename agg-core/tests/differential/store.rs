@@ -8,6 +8,9 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
     Ordinary,
+    /// One whose writes wait until any rank asks for them.
+    Asked,
+    /// One whose writes wait until the file is synchronised.
     Deferred,
     Container,
 }
@@ -18,6 +21,7 @@ impl Store {
     pub(crate) fn suit(self, program: Program) -> Program {
         match self {
             Store::Ordinary => program,
+            Store::Asked => asked(program),
             Store::Deferred => deferred(program),
             Store::Container => Program { faults: None, ..program },
         }
@@ -26,7 +30,7 @@ impl Store {
     /// Makes the file, with `content`.
     pub(crate) fn write(self, path: &Path, content: &[u8]) -> Result<(), String> {
         match self {
-            Store::Ordinary | Store::Deferred => {
+            Store::Ordinary | Store::Asked | Store::Deferred => {
                 std::fs::write(path, content).map_err(|error| error.to_string())
             }
             Store::Container => fill(path, content).map_err(|error| error.to_string()),
@@ -36,7 +40,7 @@ impl Store {
     /// All bytes of the file.
     pub(crate) fn read(self, path: &Path) -> Result<Vec<u8>, String> {
         match self {
-            Store::Ordinary | Store::Deferred => {
+            Store::Ordinary | Store::Asked | Store::Deferred => {
                 std::fs::read(path).map_err(|error| error.to_string())
             }
             Store::Container => bytes(path).map_err(|error| error.to_string()),
@@ -46,10 +50,21 @@ impl Store {
     /// Removes the file, as far as it is there.
     pub(crate) fn remove(self, path: &Path) {
         match self {
-            Store::Ordinary | Store::Deferred => drop(std::fs::remove_file(path)),
+            Store::Ordinary | Store::Asked | Store::Deferred => drop(std::fs::remove_file(path)),
             Store::Container => drop(blob::remove(path)),
         }
     }
+}
+
+/// The same program with writes that wait and that nobody notices; but a rank with a wrong view is alone with its error.
+fn asked(mut program: Program) -> Program {
+    let room = 1 + program.initial % 300;
+    program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
+    program.hints.push(("aggio_defer_spill".into(), "0".into()));
+    let wrong = |step: &Step| matches!(step, Step::Wrong(_, Mistake::View));
+    program.steps.retain(|step| !wrong(step));
+    program
 }
 
 /// The program with writes that wait. Of overlapping writes of different ranks it is not said which one comes last, unless
@@ -59,6 +74,7 @@ fn deferred(mut program: Program) -> Program {
     program.waits = true;
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_unasked".into(), "true".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
     let spill = if program.initial.is_multiple_of(10) { 2 * room } else { 0 };
     program.hints.push(("aggio_defer_spill".into(), spill.to_string()));

@@ -6,7 +6,7 @@ use crate::driver::fault::arrange;
 const RANKS: usize = 4;
 
 pub(super) fn open_deferring(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
-    let request = OpenRequest::new(name, CREATE, hints(&[("aggio_defer", "enable")]));
+    let request = OpenRequest::new(name, CREATE, hints(&[DEFER, UNASKED]));
     let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
 }
@@ -141,7 +141,7 @@ fn more_than_the_buffer_is_written_by_the_rank_alone() {
     let scratch = Scratch::new();
     let name = scratch.name();
     let buffer = [("aggio_defer_buffer", "100"), ("aggio_defer_spill", "0")];
-    let pairs = [("aggio_defer", "enable"), buffer[0], buffer[1]];
+    let pairs = [DEFER, UNASKED, buffer[0], buffer[1]];
     let totals = ranks(2, move |transport| {
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
         let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");

@@ -1,6 +1,7 @@
 //! Files opened by threads that play ranks.
 
 mod account;
+mod asking;
 mod at_once;
 mod atomic;
 mod data;
@@ -33,6 +34,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 const CREATE: Amode = Amode::RDWR.with(Amode::CREATE);
+
+/// Writes wait; also where nobody can ask for them.
+const DEFER: (&str, &str) = ("aggio_defer", "enable");
+const UNASKED: (&str, &str) = ("aggio_defer_unasked", "true");
 
 /// A file name of its own; the file is deleted in the end.
 pub(super) struct Scratch(PathBuf);

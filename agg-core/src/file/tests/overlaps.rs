@@ -8,7 +8,7 @@ use std::sync::Barrier;
 const RANKS: usize = 4;
 
 fn open(transport: &Arc<ThreadTransport>, name: &str, more: &[(&str, &str)]) -> Rank {
-    let pairs = [&[("aggio_defer", "enable")], more].concat();
+    let pairs = [&[DEFER, UNASKED], more].concat();
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
     let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }

@@ -28,7 +28,7 @@ fn open(transport: &Arc<ThreadTransport>, name: &str, storage: &str) -> Rank {
     let room = [("aggio_defer_buffer", "1200"), ("aggio_defer_spill", storage)];
     // Otherwise any rank that is free stores what all have.
     let each_its_own = ("romio_cb_write", "disable");
-    let pairs = [("aggio_defer", "enable"), each_its_own, room[0], room[1]];
+    let pairs = [DEFER, UNASKED, each_its_own, room[0], room[1]];
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
     let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
@@ -203,7 +203,7 @@ fn a_rank_reads_and_overwrites_what_waits_in_a_file() {
     let name = scratch.name();
     ranks(2, move |transport| {
         let room = [("aggio_defer_buffer", "50"), ("aggio_defer_spill", "1M")];
-        let pairs = [("aggio_defer", "enable"), room[0], room[1]];
+        let pairs = [DEFER, UNASKED, room[0], room[1]];
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
         let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };

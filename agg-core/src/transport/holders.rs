@@ -1,0 +1,136 @@
+//! Which ranks of a node hold writes of a file back, and who asks for them: counters in the memory of the node.
+
+use super::NodeTable;
+use super::table::Slot;
+use crate::{node, task};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The counters of one file, which may be looked at by any thread.
+#[derive(Clone, Debug)]
+pub struct Holders {
+    table: Arc<NodeTable>,
+    lane: u32,
+}
+
+impl Holders {
+    /// Those of the file in `lane`.
+    pub fn new(table: Arc<NodeTable>, lane: u32) -> Self {
+        Self { table, lane }
+    }
+
+    fn slot(&self) -> &Slot {
+        self.table.slot(self.lane)
+    }
+
+    fn change(&self, counter: &AtomicU32, by: i32) {
+        counter.fetch_add(by as u32, Ordering::SeqCst);
+        self.slot().changes.fetch_add(1, Ordering::SeqCst);
+        node::wake(&self.slot().changes);
+    }
+
+    /// This rank holds something back, until the result is dropped.
+    pub fn hold(&self) -> Hold {
+        self.change(&self.slot().holders, 1);
+        Hold { holders: self.clone(), is_last: false, has_failed: false }
+    }
+
+    /// This rank asks for what others hold back, until the result is dropped.
+    pub fn ask(&self) -> Ask {
+        self.change(&self.slot().asks, 1);
+        Ask(self.clone())
+    }
+
+    /// Number of ranks that hold something back.
+    pub fn count(&self) -> u32 {
+        self.slot().holders.load(Ordering::SeqCst)
+    }
+
+    /// Whether a rank could not store what it holds back.
+    pub fn have_failed(&self) -> bool {
+        self.slot().failed.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether a rank asks.
+    pub fn are_asked(&self) -> bool {
+        self.slot().asks.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether all that is held back is what comes last.
+    pub fn hold_the_last_only(&self) -> bool {
+        self.slot().lasts.load(Ordering::SeqCst) >= self.count()
+    }
+
+    /// What differs after every change. Read it before looking for one.
+    pub fn changes(&self) -> u32 {
+        self.slot().changes.load(Ordering::SeqCst)
+    }
+
+    /// To be called by a future that waits for a change since `seen`.
+    pub fn sleep_until_changed(&self, seen: u32) {
+        task::sleep_until_changed(&self.slot().changes, seen);
+    }
+}
+
+/// A rank that holds something back.
+#[derive(Debug)]
+pub struct Hold {
+    holders: Holders,
+    is_last: bool,
+    has_failed: bool,
+}
+
+impl Hold {
+    /// Tells whether it is only what comes last.
+    pub fn set_last(&mut self, is_last: bool) {
+        if std::mem::replace(&mut self.is_last, is_last) != is_last {
+            self.holders.change(&self.holders.slot().lasts, if is_last { 1 } else { -1 });
+        }
+    }
+
+    /// Tells whether it cannot be stored.
+    pub fn set_failed(&mut self, has_failed: bool) {
+        if std::mem::replace(&mut self.has_failed, has_failed) != has_failed {
+            self.holders.change(&self.holders.slot().failed, if has_failed { 1 } else { -1 });
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.set_last(false);
+        self.set_failed(false);
+        self.holders.change(&self.holders.slot().holders, -1);
+    }
+}
+
+/// A rank that asks.
+#[derive(Debug)]
+pub struct Ask(Holders);
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        self.0.change(&self.0.slot().asks, -1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_holds_and_who_asks_is_seen_by_others_until_it_ends() {
+        let table = Arc::new(NodeTable::create().expect("memfd"));
+        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane));
+        let mut hold = one.hold();
+        assert_eq!((other.count(), apart.count(), other.hold_the_last_only()), (1, 0, false));
+        hold.set_last(true);
+        hold.set_failed(true);
+        assert!(other.hold_the_last_only() && other.have_failed() && !other.are_asked());
+        let (ask, seen) = (other.ask(), one.changes());
+        assert!(one.are_asked());
+        drop((ask, hold));
+        assert!(!one.are_asked() && !one.have_failed() && one.count() == 0);
+        assert_ne!(one.changes(), seen);
+    }
+}
