@@ -1,4 +1,4 @@
-"""What a parallel program does with h5py. usage: h5py_job.py write|read FILE"""
+"""What a parallel program does with h5py. usage: h5py_job.py write|read|share FILE"""
 import sys
 import zlib
 
@@ -57,6 +57,32 @@ def read(path):
         print(rank, *told, sep="\n")
 
 
+def share(path):
+    """Ranks write parts of the same filtered chunks, one collective call after the other."""
+    with h5py.File(path, "w", driver="mpio", comm=WORLD) as file:
+        for name, filters in FILTERS.items():
+            of = file.create_dataset(name, (SIZE * ROWS, COLUMNS), "i4", chunks=(SIZE * ROWS, 50), **filters)
+            for step in range(ROWS):
+                with of.collective:
+                    of[step * SIZE + RANK] = numpy.full(COLUMNS, 1 + RANK + 100 * step, "i4")
+                # Columns in part, over what another rank has written just now.
+                with of.collective:
+                    of[step * SIZE + (RANK + 1) % SIZE, 20 * step:20 * step + 7] = numpy.full(7, -RANK, "i4")
+    with h5py.File(path, "r", driver="mpio", comm=WORLD) as file:
+        for name in FILTERS:
+            found = file[name][...]
+            for row in range(SIZE * ROWS):
+                step, rank = row // SIZE, row % SIZE
+                wanted = numpy.full(COLUMNS, 1 + rank + 100 * step)
+                wanted[20 * step:20 * step + 7] = -((rank + SIZE - 1) % SIZE)
+                wrong = int((found[row] != wanted).sum())
+                if wrong:
+                    sys.exit(f"{name}: {wrong} elements of row {row} are wrong")
+
+
+FILTERS = {"shuffle": {"shuffle": True}, "fletcher32": {"fletcher32": True}, "gzip": {"compression": "gzip"},
+           "lzf": {"compression": "lzf", "shuffle": True}}
+
 if not h5py.get_config().mpi:
     sys.exit("this h5py is not parallel")
-{"write": write, "read": read}[sys.argv[1]](sys.argv[2])
+{"write": write, "read": read, "share": share}[sys.argv[1]](sys.argv[2])

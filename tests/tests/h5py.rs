@@ -64,3 +64,12 @@ fn what_h5py_writes_in_parallel_is_byte_for_byte_what_it_writes_natively() {
         assert_eq!(run(&python, "read", &file, Some(variables)).stdout, told, "{variables:?}");
     }
 }
+
+#[test]
+fn ranks_that_write_parts_of_one_filtered_chunk_find_all_of_it() {
+    let (Some(python), Some(_)) = (python(), library()) else { return };
+    let place = Directory::new();
+    for (number, variables) in SERVED[..2].iter().enumerate() {
+        run(&python, "share", &place.path().join(format!("{number}.h5")), Some(variables));
+    }
+}

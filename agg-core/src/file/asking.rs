@@ -62,15 +62,15 @@ impl File {
     }
 
     /// Something waits: a worker looks whether another rank asks for it.
-    pub(super) fn answer_others(self: &Arc<Self>) {
-        let Some(holders) = &self.holders else { return };
+    pub(super) fn answer_others(&self) {
+        let (Some(holders), Some(me)) = (&self.holders, self.me.get()) else { return };
         let starts = self.waiting().is_some_and(|mut waiting| {
             waiting.hold().is_some() && !std::mem::replace(&mut waiting.is_answered, true)
         });
         if !starts {
             return;
         }
-        let running = Running::away(Box::pin(answers(Arc::downgrade(self), holders.clone())));
+        let running = Running::away(Box::pin(answers(me.clone(), holders.clone())));
         if running.is_here()
             && self.drain().is_err()
             && let Some(mut waiting) = self.waiting()
@@ -94,7 +94,9 @@ impl File {
 
     /// Stores what waits if another rank asks for it; whether something waits still.
     fn answer(&self, holders: &Holders) -> bool {
-        if holders.are_asked() {
+        let has_failed =
+            self.waiting().is_some_and(|mut w| w.hold().is_some_and(|hold| hold.has_failed()));
+        if holders.are_asked() && !has_failed {
             let last = self.last_bytes();
             let drained = self.drain_but(last);
             if let Some(mut waiting) = self.waiting() {

@@ -4,7 +4,6 @@
 //! the same, but with a future; here nothing is allocated and nobody waits.
 
 use super::data::{position_of, whole_etypes};
-use super::later::somebody_defers;
 use super::{Amode, Call, Direction, File, Position, State};
 use crate::driver::Outcome;
 use crate::hints::Switch;
@@ -51,7 +50,7 @@ impl File {
             Direction::Write => self.amode.is_writable(),
         } && !self.amode.has(Amode::SEQUENTIAL);
         let alone = !call.is_collective() || self.transport.size() == 1;
-        if !permitted || somebody_defers() || !alone || len == 0 || !memory.is_contiguous() {
+        if !permitted || self.may_be_kept() || !alone || len == 0 || !memory.is_contiguous() {
             return None;
         }
         self.check_open().ok()?;

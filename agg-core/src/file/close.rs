@@ -30,6 +30,7 @@ impl File {
                 let sealing = self.sealing();
                 let local = local.and(self.close_driver());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
+                self.withdraw();
                 if self.offers {
                     // No rank needs the file any more; what there was to say has been said.
                     let _ = self.driver.close();
@@ -91,6 +92,7 @@ impl File {
         let drained = self.drain();
         self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));
+        self.withdraw();
         let closed = drained.and(self.driver.close());
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };

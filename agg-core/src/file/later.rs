@@ -34,7 +34,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What tells files apart: device and number where they can be found out, or the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Name {
+pub(super) enum Name {
     File(u64, u64),
     Path(String),
 }
@@ -61,9 +61,7 @@ pub(super) fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<F
     let mut all = list();
     all.retain(|(_, file)| file.strong_count() > 0);
     COUNT.store(all.len(), Ordering::Release);
-    let is_own = |file: &Weak<File>| own.is_some_and(|own| std::ptr::eq(file.as_ptr(), own));
-    let known = all.iter().find(|(_, file)| is_own(file)).map(|(name, _)| name.clone());
-    let path = known.unwrap_or_else(|| Name::of(path));
+    let path = own.map_or_else(|| Name::of(path), |own| own.name().clone());
     let same = all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade());
     let another = |file: &Arc<File>| {
         own.is_none_or(|own| !std::ptr::eq(own, &**file)) && file.transport.played() == played
@@ -83,6 +81,7 @@ pub(super) fn drain_others(path: &str, played: usize, own: Option<&File>) {
 impl File {
     /// Makes the file known as one that defers.
     pub(super) fn announce(self: &Arc<Self>) {
+        let _ = self.me.set(Arc::downgrade(self));
         if self.waiting.is_some() {
             let spill = self.spill();
             if let Some(mut waiting) = self.waiting() {
@@ -91,11 +90,29 @@ impl File {
         }
         let may_defer = self.state().hints.hints.aggio_defer == Switch::Enable;
         if may_defer || somebody_defers() {
-            let name = Name::of(&self.path);
+            let name = self.name().clone();
             let mut all = list();
             all.push((name, Arc::downgrade(self)));
             COUNT.store(all.len(), Ordering::Release);
         }
+    }
+
+    fn name(&self) -> &Name {
+        self.name.get_or_init(|| Name::of(&self.path))
+    }
+
+    /// Whether writes wait, or may with another handle of this process.
+    pub(super) fn may_be_kept(&self) -> bool {
+        let played = self.transport.played();
+        somebody_defers()
+            && (self.waiting.is_some() || !others(&self.path, played, Some(self)).is_empty())
+    }
+
+    /// The file is closed: nobody need know it any more.
+    pub(super) fn withdraw(&self) {
+        let mut all = list();
+        all.retain(|(_, file)| !std::ptr::eq(file.as_ptr(), self));
+        COUNT.store(all.len(), Ordering::Release);
     }
 
     pub(super) fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {

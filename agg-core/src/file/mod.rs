@@ -59,7 +59,7 @@ use crate::transport::{Holders, SharedLocks, SharedPointer, Transport};
 use crate::view::View;
 use crate::workers::Running;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// An open file, shared by the ranks of its transport.
 ///
@@ -94,6 +94,9 @@ pub struct File {
     waiting: Option<Mutex<waiting::Waiting>>,
     /// Where ranks ask each other for what waits; `None` where none need.
     holders: Option<Holders>,
+    me: OnceLock<Weak<File>>,
+    /// Made when it is first needed.
+    name: OnceLock<later::Name>,
     /// What answers them.
     answering: Mutex<Option<Running<()>>>,
     report: Report,

@@ -178,6 +178,8 @@ impl Opening<'_> {
             looking,
             waiting: defers.then(Mutex::default),
             holders,
+            name: OnceLock::new(),
+            me: OnceLock::new(),
             answering: Mutex::default(),
             report: news.report,
             state: Mutex::new(state),

@@ -218,5 +218,7 @@ impl Drop for Flight<'_> {
             waiting.pending.add_before(std::mem::take(flown));
         }
         waiting.tell(self.file.holders.as_ref());
+        drop(waiting);
+        self.file.answer_others();
     }
 }

@@ -88,6 +88,11 @@ impl Hold {
         }
     }
 
+    /// Whether it could not be stored.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     /// Tells whether it cannot be stored.
     pub fn set_failed(&mut self, has_failed: bool) {
         if std::mem::replace(&mut self.has_failed, has_failed) != has_failed {

@@ -64,6 +64,16 @@ fn asked(mut program: Program) -> Program {
     program.hints.push(("aggio_defer_spill".into(), "0".into()));
     let wrong = |step: &Step| matches!(step, Step::Wrong(_, Mistake::View));
     program.steps.retain(|step| !wrong(step));
+    // Errors would come later, or to another rank.
+    program.faults = None;
+    // Calls that are under way together are those of one rank after the other here.
+    for step in &mut program.steps {
+        if let Step::Data(data) = step
+            && data.mode == Mode::Nonblocking
+        {
+            data.mode = Mode::Blocking;
+        }
+    }
     program
 }
 
