@@ -137,6 +137,7 @@ impl Rank {
                 self.data(file, data, &expected[rank], *turns)
             }
             (Step::Seek(seeks), Told::Seek(legal)) => {
+                self.wait(file.settled()).map_err(|error| error.to_string())?;
                 let result = file.seek(seeks[rank].0, seeks[rank].1);
                 must(result.is_ok() == legal[rank], || format!("seek: {result:?}"))
             }
@@ -148,7 +149,10 @@ impl Rank {
             (Step::Preallocate(size), _) => ok(self.wait(file.preallocate(*size as i64))),
             (Step::SetAtomicity(atomic), _) => ok(self.wait(file.set_atomicity(*atomic))),
             (Step::Sync, _) => ok(self.wait(file.sync())),
-            (Step::Ask(offset), told) => ask(file, rank, *offset, told),
+            (Step::Ask(offset), told) => {
+                self.wait(file.settled()).map_err(|error| error.to_string())?;
+                ask(file, rank, *offset, told)
+            }
             (Step::Wrong(who, mistake), _) => self.mistake(file, *who, *mistake),
             _ => Err("the oracle answered something else".into()),
         }

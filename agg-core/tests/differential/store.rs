@@ -62,18 +62,15 @@ fn asked(mut program: Program) -> Program {
     program.hints.push(("aggio_defer".into(), "enable".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
     program.hints.push(("aggio_defer_spill".into(), "0".into()));
-    let wrong = |step: &Step| matches!(step, Step::Wrong(_, Mistake::View));
+    // Nor do ranks that make different calls find that out.
+    let wrong =
+        |step: &Step| matches!(step, Step::Wrong(_, Mistake::View | Mistake::Kind | Mistake::Call));
     program.steps.retain(|step| !wrong(step));
     // Errors would come later, or to another rank.
     program.faults = None;
-    // Calls that are under way together are those of one rank after the other here.
-    for step in &mut program.steps {
-        if let Step::Data(data) = step
-            && data.mode == Mode::Nonblocking
-        {
-            data.mode = Mode::Blocking;
-        }
-    }
+    // Calls that are under way together are begun by `File::launch` in programs, which does not let them wait.
+    let together = |step: &Step| matches!(step, Step::Data(data) if data.mode == Mode::Nonblocking);
+    program.steps.retain(|step| !together(step));
     program
 }
 
