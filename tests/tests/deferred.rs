@@ -3,6 +3,7 @@
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, compile, factor, installed, library, names_in,
+    repository, required,
 };
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -198,5 +199,28 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
                 assert!(finished.succeeded(), "{what}: {}", finished.report());
             }
         }
+    }
+}
+
+/// The PnetCDF program `SOURCE`, if there is the library, which Debian has for Open MPI; if tests are required, it is there.
+fn pnetcdf(source: &str, place: &Path) -> Option<Program> {
+    let mpi = installed().into_iter().find(|mpi| mpi.name == "openmpi")?;
+    let (input, path) = (repository().join("tests/programs").join(source), place.join("program"));
+    let mut compiler = Command::new(mpi.compiler(&input));
+    let done = compiler.arg("-o").arg(&path).arg(&input).arg("-lpnetcdf").output();
+    let works = done.is_ok_and(|output| output.status.success());
+    assert!(works || !required(), "libpnetcdf-dev is missing (tests/setup.sh check)");
+    works.then_some(Program { path, mpi })
+}
+
+#[test]
+fn a_pnetcdf_program_finds_what_ranks_wrote_together_and_alone_through_two_handles() {
+    let (place, Some(library)) = (Directory::new(), library()) else { return };
+    let Some(program) = pnetcdf("pnetcdf_alone.c", place.path()) else { return };
+    for variables in [&[][..], &[("AGGIO_DEFER", "*")]] {
+        let job = Job::new(&program).ranks(4).argument(place.path().join("data.nc"));
+        let set = |job: Job, (name, value): &(&str, &str)| job.variable(name, value);
+        let finished = variables.iter().fold(job, set).preload(Some(&library)).run();
+        assert!(finished.succeeded(), "{variables:?}: {}", finished.report());
     }
 }
