@@ -148,8 +148,8 @@ fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str
     }
     let plain = path.to_str().expect("text");
     let _plan = arrange(plain, plan).expect("a plan");
-    let pairs =
-        [("aggio_defer", "enable"), ("aggio_format", format), ("romio_cb_write", buffering)];
+    let (enable, unasked) = (("aggio_defer", "enable"), ("aggio_defer_unasked", "true"));
+    let pairs = [enable, unasked, ("aggio_format", format), ("romio_cb_write", buffering)];
     let (found, barrier) = (Mutex::new(vec![]), Barrier::new(RANKS));
     let heard = Mutex::new([0; ATTEMPTS]);
     ranks(|transport| {
@@ -220,7 +220,8 @@ fn a_rank_whose_buffer_is_full_announces_nothing_that_others_hold_back() {
         // Rank 0 has room for one part, the others for all.
         let room = if transport.rank() == 0 { "30000" } else { "100M" };
         let buffer = [("aggio_defer_buffer", room), ("aggio_defer_spill", "0")];
-        let pairs = [("aggio_defer", "enable"), buffer[0], buffer[1]];
+        let unasked = ("aggio_defer_unasked", "true");
+        let pairs = [("aggio_defer", "enable"), unasked, buffer[0], buffer[1]];
         let rank = Rank::open(transport, path.to_str().expect("text"), &pairs);
         if rank.transport.rank() == 0 {
             rank.read_head(head.len());

@@ -220,7 +220,8 @@ fn a_header_that_waits_reaches_the_file_after_the_data_of_all_ranks() {
     for mpi in installed() {
         for append in [false, true] {
             let case = Case::new();
-            let variables = [("AGGIO_DEFER", "*"), ("AGGIO_COSTS", "assumed")];
+            let unasked = ("AGGIO_HINTS", "*:aggio_defer_unasked=true");
+            let variables = [("AGGIO_DEFER", "*"), unasked, ("AGGIO_COSTS", "assumed")];
             let writes = case.run(&mpi, &library, append, &variables).concat();
             let header = case.layout.header;
             let (first, last): (Vec<_>, Vec<_>) =
