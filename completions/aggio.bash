@@ -641,7 +641,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__recover)
-            opts="-h --spool --json --help"
+            opts="-h --spool --changed --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,14 +1,16 @@
-//! What a spool file looks like: a head, then slots, each the dirty pieces of one file and room for their bytes.
+//! What a spool file looks like: a head, then slots, each the dirty pieces of one file and room for
+//! their bytes.
 //!
-//! The file is memory that a process shares with whoever comes after it, on the same machine: numbers
-//! are in the machine's order. Every store leaves it whole: a piece counts when `count` says so.
+//! The file is memory that a process shares with whoever comes after it, on the same machine:
+//! numbers are in the machine's order. Every store leaves it whole: a piece counts when `count`
+//! says so.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first bytes of a spool file.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"aggspool");
 /// The form described here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The smallest pages that there are.
 pub const PAGE: usize = 4096;
 /// Bytes before the first slot.
@@ -21,12 +23,16 @@ pub const PIECES: usize = 500;
 pub const SLOT_HEAD: usize = 20480;
 /// Bytes of data in the slot of a file.
 pub const SLOT_DATA: usize = 256 * 1024;
-/// Bytes of data in the first slot of a container, which become one frame; where that is soon full, the next one is larger.
+/// Bytes of data in the first slot of a container, which become one frame; where that is soon full,
+/// the next one is larger.
 pub const FRAME_DATA: usize = 1024 * 1024;
 /// Bytes of data in the largest slot of a container.
 pub const MOST_FRAME_DATA: usize = 16 * FRAME_DATA;
 /// No slot has more bytes of data.
 pub const MOST_DATA: usize = 1024 * 1024 * 1024;
+
+/// Words of a head that tell which files it may have slots of.
+pub const FILTER: usize = 8;
 
 /// The head of a spool file.
 #[derive(Debug)]
@@ -40,6 +46,12 @@ pub struct Head {
     pub pid: AtomicU32,
     /// When that process started, in clock ticks since boot.
     pub started: AtomicU64,
+    /// Which boot of which machine that was.
+    pub boot: [AtomicU64; 2],
+    /// A number made of the machine's name.
+    pub host: AtomicU64,
+    /// A bit for each inode of which there is or was a slot; others may have the same.
+    pub files: [AtomicU64; FILTER],
 }
 
 /// A run of dirty bytes.
@@ -68,9 +80,17 @@ pub struct SlotHead {
     pub device: AtomicU64,
     /// Inode of the file.
     pub inode: AtomicU64,
-    /// When the file was made, in nanoseconds; 0 if its file system does not say. A number of an inode
-    /// is given again, this is not.
+    /// When the file was made, in nanoseconds; 0 if its file system does not say. A number of an
+    /// inode is given again, this is not.
     pub born: AtomicU64,
+    /// The latest version of the file that is known to come from processes that keep bytes of it; 0
+    /// if none is.
+    pub stamp: AtomicU64,
+    /// Bytes of the file when the owner began to write the pieces to it; later there were no fewer.
+    pub size: AtomicU64,
+    /// Until when, in nanoseconds since 1970, the owner may be writing them to the file; 0 if it is
+    /// not.
+    pub until: AtomicU64,
     /// Length of its name.
     pub path_len: AtomicU64,
     /// Its name, absolute.

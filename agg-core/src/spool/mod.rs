@@ -3,12 +3,16 @@
 //! A process that keeps small writes back keeps them in a mapped file of memory, which outlives it.
 //! Whoever is killed leaves it behind; [`recover()`] puts the bytes where they belong.
 
+mod change;
 pub mod layout;
 mod own;
 mod recover;
+mod version;
 
-pub use own::{Slot, Spool};
-pub use recover::{Recovered, recover};
+pub use change::{Change, Others};
+pub use own::{Slot, Spool, Storing};
+pub use recover::{Recovered, recover, recover_all};
+pub use version::Version;
 
 use std::path::Path;
 
@@ -30,6 +34,26 @@ pub fn started(pid: u32) -> Option<u64> {
     let mut words = text.split(' ');
     let ended = matches!(words.next()?, "Z" | "X");
     words.nth(18)?.parse().ok().filter(|_| !ended)
+}
+
+/// Which boot of which machine this is; zeros where the system does not say.
+fn boot() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
+    [(number >> 64) as u64, number as u64]
+}
+
+/// A number made of this machine's name.
+fn host() -> u64 {
+    // SAFETY: all bits zero are a record, which outlives the call.
+    let names = unsafe {
+        let mut names: libc::utsname = std::mem::zeroed();
+        libc::uname(&raw mut names);
+        names
+    };
+    let mix = |sum: u64, byte: &libc::c_char| (sum ^ *byte as u64).wrapping_mul(0x100_0000_01b3);
+    names.nodename.iter().take_while(|byte| **byte != 0).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// When the file that `fd` is open on was made, in nanoseconds; 0 if its file system does not say.

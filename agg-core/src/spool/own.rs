@@ -1,8 +1,10 @@
 //! The spool file of this process.
 
+use super::change::{self, Change, Others};
 use super::layout::{
     HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
 };
+use super::version::Version;
 use crate::Error;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -20,6 +22,16 @@ pub struct Spool {
     free: Vec<Slot>,
     /// Where the next slot begins.
     end: usize,
+    /// The first page, which says of which files there are slots.
+    head: Option<NonNull<Head>>,
+    others: Others,
+}
+
+/// Bytes of a slot on their way to their file.
+#[derive(Debug)]
+pub struct Storing {
+    slot: Slot,
+    change: Option<Change>,
 }
 
 /// Room for the dirty bytes of one file. A copy is the same room.
@@ -32,8 +44,12 @@ pub struct Slot {
 // SAFETY: the memory is mapped for the life of the process; who uses it when is the owner's affair.
 unsafe impl Send for Slot {}
 
+// SAFETY: as for slots; the head is atomic words.
+unsafe impl Send for Spool {}
+
 impl Spool {
-    /// Makes the spool file of this process in `directory`, its descriptor out of the program's way.
+    /// Makes the spool file of this process in `directory`, its descriptor out of the program's
+    /// way.
     ///
     /// # Errors
     /// If it cannot be made, locked or given room.
@@ -48,7 +64,8 @@ impl Spool {
         let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
         let file = out_of_the_way(file.map_err(failed)?);
         let (slots, free, end) = (Vec::new(), Vec::new(), HEAD);
-        let spool = Self { file, path: path.clone(), slots, free, end };
+        let others = Others::beside(&path);
+        let mut spool = Self { file, path: path.clone(), slots, free, end, head: None, others };
         let made = if super::lock_new(&spool.file) { spool.begin() } else { Err(last()) };
         if let Err(error) = made {
             spool.remove();
@@ -58,18 +75,20 @@ impl Spool {
     }
 
     /// Writes the head; the magic number last.
-    fn begin(&self) -> std::io::Result<()> {
+    fn begin(&mut self) -> std::io::Result<()> {
         let pid = std::process::id();
-        let start = map(&self.file, 0, HEAD)?;
-        // SAFETY: the mapping is as large as a head and lives until it is unmapped below.
-        unsafe {
-            let head = start.cast::<Head>().as_ref();
-            head.version.store(VERSION, Relaxed);
-            head.pid.store(pid, Relaxed);
-            head.started.store(super::started(pid).unwrap_or(0), Relaxed);
-            head.magic.store(MAGIC, Release);
-            libc::munmap(start.as_ptr().cast(), HEAD);
-        }
+        let start = map(&self.file, 0, HEAD)?.cast::<Head>();
+        self.head = Some(start);
+        // SAFETY: the mapping is as large as a head and lives as long as the spool is this
+        // process'.
+        let head = unsafe { start.as_ref() };
+        head.version.store(VERSION, Relaxed);
+        head.pid.store(pid, Relaxed);
+        head.started.store(super::started(pid).unwrap_or(0), Relaxed);
+        let boot = super::boot();
+        head.boot.iter().zip(boot).for_each(|(word, number)| word.store(number, Relaxed));
+        head.host.store(super::host(), Relaxed);
+        head.magic.store(MAGIC, Release);
         Ok(())
     }
 
@@ -78,7 +97,8 @@ impl Spool {
         self.file.as_raw_fd()
     }
 
-    /// Room for `room` bytes, whole pages, of the file `path`, whose device, inode and [birth](super::born) are given.
+    /// Room for `room` bytes, whole pages, of the file `path`, whose device, inode and
+    /// [birth](super::born) are given.
     ///
     /// # Errors
     /// If there is no memory for it, or the name is too long to be kept.
@@ -99,8 +119,42 @@ impl Spool {
                 slot
             }
         };
+        if let Some(head) = self.head {
+            // SAFETY: as at the beginning.
+            change::announce(unsafe { &head.as_ref().files }, identity[1]);
+        }
         slot.begin(path, identity);
         Ok(slot)
+    }
+
+    /// Before the bytes of a slot are written to their file, which `fd` is open on: whoever finds
+    /// them after this process was killed meanwhile knows whose change it was, and so do others who
+    /// keep bytes of that file.
+    pub fn begin_storing(&mut self, slot: Slot, fd: RawFd) -> Storing {
+        let before = Version::known(fd);
+        slot.belong_to(before);
+        slot.head().size.store(before.size, Relaxed);
+        slot.head().until.store(change::deadline(), Release);
+        Storing { slot, change: self.others.begin(slot.identity(), fd) }
+    }
+
+    /// After they were written, if `stored`, or after that failed and they are kept still. They
+    /// count until others know: they show that the change was this process'.
+    pub fn end_storing(&mut self, storing: &Storing, fd: RawFd, stored: bool) {
+        let slot = storing.slot;
+        if let Some(change) = &storing.change {
+            self.others.end(change, fd);
+        }
+        slot.belong_to(Version::known(fd));
+        if stored {
+            slot.head().count.store(0, Release);
+        }
+        slot.head().until.store(0, Release);
+    }
+
+    /// Who else of this user keeps bytes.
+    pub fn others(&mut self) -> &mut Others {
+        &mut self.others
     }
 
     /// Takes back a slot whose bytes are in their file.
@@ -115,11 +169,16 @@ impl Spool {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Forgets the spool and its memory, which are another process' now: also memory keeps the lock.
+    /// Forgets the spool and its memory, which are another process' now: also memory keeps the
+    /// lock.
     ///
     /// # Safety
     /// No slot is used any more.
     pub unsafe fn disown(self) {
+        if let Some(head) = self.head {
+            // SAFETY: the caller's promise.
+            unsafe { libc::munmap(head.as_ptr().cast(), HEAD) };
+        }
         for slot in &self.slots {
             // SAFETY: the caller's promise.
             unsafe { libc::munmap(slot.start.as_ptr().cast(), slot.len()) };
@@ -141,6 +200,8 @@ impl Slot {
         head.device.store(device, Relaxed);
         head.inode.store(inode, Relaxed);
         head.born.store(born, Relaxed);
+        head.stamp.store(0, Relaxed);
+        head.until.store(0, Relaxed);
         head.path_len.store(path.len() as u64, Relaxed);
         // SAFETY: the slot is this process' alone, and the name is shorter than its place.
         unsafe {
@@ -148,6 +209,18 @@ impl Slot {
             std::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
         }
         head.used.store(1, Release);
+    }
+
+    /// Device and inode of its file.
+    fn identity(self) -> [u64; 2] {
+        let head = self.head();
+        [head.device.load(Relaxed), head.inode.load(Relaxed)]
+    }
+
+    /// Says which version of the file its pieces belong to. If somebody changes the file later and
+    /// this process does not live, they are not written to it.
+    pub fn belong_to(&self, version: Version) {
+        self.head().stamp.store(version.stamp(), Release);
     }
 
     /// Bytes of it in the spool file.
@@ -164,7 +237,8 @@ impl Slot {
     /// Its head.
     #[inline]
     pub fn head(&self) -> &'static SlotHead {
-        // SAFETY: slots are mapped for the life of the process, and all fields that change are atomic.
+        // SAFETY: slots are mapped for the life of the process, and all fields that change are
+        // atomic.
         unsafe { self.start.cast::<SlotHead>().as_ref() }
     }
 

@@ -1,9 +1,11 @@
 //! Putting into their files what killed processes left in their spool files.
 
+use super::change::{self, Others, Place};
 use super::layout::{
     HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
 };
-use super::{is_spool, lock, started};
+use super::version::{Version, time_of};
+use super::{boot, host, is_spool, lock, started};
 use crate::blob::{Container, is_container};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::fs::File;
@@ -29,28 +31,63 @@ pub struct Recovered {
 /// Finishes the writes of killed processes of this user: puts every acknowledged byte that is in a
 /// spool file in `directory` and whose owner is dead into its file, and removes the spool file.
 ///
-/// Spool files of living processes are left alone, and so is one in which a write failed.
+/// Spool files of living processes are left alone, and those of other machines. Bytes of a file
+/// that somebody else has changed since stay in theirs, and so do those of which a write failed.
 ///
 /// # Errors
 /// If the directory cannot be listed. What fails in a spool file is told in the list.
 pub fn recover(directory: &Path) -> Result<Vec<Recovered>> {
+    recover_as(directory, How::default())
+}
+
+/// As [`recover()`], for a user who asks for it: also names what other machines have left, and
+/// writes to files that somebody else has changed since if `changed`.
+///
+/// # Errors
+/// The same.
+pub fn recover_all(directory: &Path, changed: bool) -> Result<Vec<Recovered>> {
+    recover_as(directory, How { changed, foreign: true })
+}
+
+/// What is done beyond what every program does.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// Files that changed since are written to.
+    changed: bool,
+    /// Spool files of other machines are named.
+    foreign: bool,
+}
+
+/// Whose a spool file is.
+enum Abandoned {
+    /// Nobody's who lives.
+    Here(File),
+    /// Somebody's on another machine, who may live.
+    Elsewhere,
+}
+
+fn recover_as(directory: &Path, how: How) -> Result<Vec<Recovered>> {
     // SAFETY: asks for a number.
     let uid = unsafe { libc::geteuid() };
     let failed = |error| Error::os("readdir", &error).with_path(&directory.display().to_string());
     let mut done = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if is_spool(&path, uid)
-            && let Some(file) = open_abandoned(&path, uid)
-        {
-            finish(&file, &path, &mut done);
+        match is_spool(&path, uid).then(|| open_abandoned(&path, uid)).flatten() {
+            Some(Abandoned::Here(file)) => finish(&file, &path, how, &mut done),
+            Some(Abandoned::Elsewhere) if how.foreign => {
+                let words = "it is another machine's: `aggio recover` there finishes it";
+                let error = Some(Error::new(ErrorClass::FileInUse, words));
+                done.push(Recovered { spool: path.clone(), path, bytes: 0, error });
+            }
+            _ => {}
         }
     }
     Ok(done)
 }
 
 /// The spool file at `path`, locked, if its owner is dead.
-fn open_abandoned(path: &Path, uid: u32) -> Option<File> {
+fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
     let mut how = File::options();
     how.read(true).write(true);
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
@@ -62,11 +99,24 @@ fn open_abandoned(path: &Path, uid: u32) -> Option<File> {
     let mut head = [0; HEAD];
     if file.read_exact_at(&mut head, 0).is_err() {
         // Its owner died, or is about to write the head.
-        return (facts.len() == 0 && is_old(&facts)).then_some(file);
+        return (facts.len() == 0 && is_old(&facts)).then_some(Abandoned::Here(file));
+    }
+    if word(&head, offset_of!(Head, magic)) != MAGIC {
+        return None;
+    }
+    if word32(&head, offset_of!(Head, version)) != VERSION {
+        // Told where it is read.
+        return Some(Abandoned::Here(file));
+    }
+    let at = offset_of!(Head, boot);
+    if [word(&head, at), word(&head, at + 8)] != boot() {
+        // A lock that nobody has says nothing where locks end at the machine.
+        let same_host = word(&head, offset_of!(Head, host)) == host();
+        return Some(if same_host { Abandoned::Here(file) } else { Abandoned::Elsewhere });
     }
     let pid = word32(&head, offset_of!(Head, pid));
     let alive = started(pid).is_some_and(|at| at == word(&head, offset_of!(Head, started)));
-    (!alive && word(&head, offset_of!(Head, magic)) == MAGIC).then_some(file)
+    (!alive).then_some(Abandoned::Here(file))
 }
 
 /// Whether nobody can be in the middle of making it.
@@ -75,14 +125,15 @@ fn is_old(facts: &std::fs::Metadata) -> bool {
 }
 
 /// Writes what is in the spool file, and removes it if nothing failed.
-fn finish(file: &File, spool: &Path, done: &mut Vec<Recovered>) {
+fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
     let before = done.len();
+    let mut others = Others::beside(spool);
     let mut told = |path: PathBuf, bytes, error: Option<Error>| {
         done.push(Recovered { spool: spool.to_path_buf(), path, bytes, error });
     };
     if let Err(error) = each_slot(file, &mut |head, data| {
         let path = path_of(head);
-        match store(file, head, data, &path) {
+        match store(file, head, data, &path, how, &mut others) {
             Ok(0) => {}
             Ok(bytes) => told(path, bytes, None),
             Err(error) => told(path, 0, Some(error)),
@@ -96,7 +147,7 @@ fn finish(file: &File, spool: &Path, done: &mut Vec<Recovered>) {
 }
 
 /// Calls `with` with the head of every slot in use and the place of its data.
-fn each_slot(file: &File, with: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
+pub(super) fn each_slot(file: &File, with: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
     let mut head = vec![0; SLOT_HEAD];
     let failed = |error| Error::os("read", &error);
     let len = file.metadata().map_err(failed)?.len();
@@ -137,28 +188,100 @@ fn room_of(head: &[u8], data: u64, len: u64) -> Result<u64> {
     Ok(room)
 }
 
-/// Writes the pieces of one slot; how many bytes.
-fn store(spool: &File, head: &[u8], data: u64, path: &Path) -> Result<u64> {
-    let count = word32(head, offset_of!(SlotHead, count)) as usize;
-    if count == 0 {
+/// Writes the pieces of one slot, which has none afterwards; how many bytes.
+fn store(
+    spool: &File,
+    head: &[u8],
+    data: u64,
+    path: &Path,
+    how: How,
+    others: &mut Others,
+) -> Result<u64> {
+    if word32(head, offset_of!(SlotHead, count)) == 0 {
         return Ok(0);
     }
     let named = |error: Error| error.with_path(&path.display().to_string());
     let target = open_target(head, path).map_err(named)?;
+    let pieces = pieces_of(spool, head, data).map_err(named)?;
+    let bytes: u64 = pieces.iter().map(|(_, run)| run.len() as u64).sum();
+    let slot = data - SLOT_HEAD as u64;
+    let set = |field: usize, value: &[u8]| {
+        let written = spool.write_all_at(value, slot + field as u64);
+        written.map_err(|error| named(Error::os("pwrite", &error)))
+    };
+    if let Target::File(file) = &target {
+        let identity = [offset_of!(SlotHead, device), offset_of!(SlotHead, inode)];
+        let identity = identity.map(|at| word(head, at));
+        let own = || Place::new(spool, head, data);
+        if !how.changed && !is_its_version(file, own(), others.places(identity)) {
+            return Err(named(changed(bytes)));
+        }
+        let (fd, number) = (file.as_raw_fd(), u64::to_ne_bytes);
+        let before = Version::known(fd);
+        let change = others.begin_from(own(), identity, fd);
+        set(offset_of!(SlotHead, stamp), &number(before.stamp()))?;
+        set(offset_of!(SlotHead, size), &number(before.size))?;
+        set(offset_of!(SlotHead, until), &number(change::deadline()))?;
+        let written = target.write(&pieces).map_err(named);
+        if let Some(change) = change {
+            others.end(&change, fd);
+        }
+        set(offset_of!(SlotHead, stamp), &number(Version::known(fd).stamp()))?;
+        written?;
+    } else {
+        target.write(&pieces).map_err(named)?;
+    }
+    // What stays of the spool because of other files must not come again.
+    set(offset_of!(SlotHead, count), &0_u32.to_ne_bytes())?;
+    Ok(bytes)
+}
+
+/// The error for bytes of a file that is another one now.
+fn changed(bytes: u64) -> Error {
+    let words = format!(
+        "somebody has changed the file since {bytes} bytes of a killed process were kept back for it; they are not \
+         written (`aggio recover --changed` does it, removing their spool file gives them up)"
+    );
+    Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE)
+}
+
+/// Whether nobody has changed the file since the owner of the bytes knew it, but those who keep
+/// bytes of it.
+fn is_its_version(file: &File, own: Option<Place>, mut places: Vec<Place>) -> bool {
+    let stamp = own.as_ref().map_or(0, Place::stamp);
+    places.extend(own);
+    let since = change::since(&places, file, Version::now(file.as_raw_fd()));
+    stamp != 0 && since.is_some_and(|since| time_of(stamp) >= since)
+}
+
+/// Whether the file has the beginning of a piece of a slot.
+pub(super) fn is_any_stored(file: &File, spool: &File, head: &[u8], data: u64) -> bool {
+    let pieces = pieces_of(spool, head, data).unwrap_or_default();
+    pieces.iter().any(|piece| is_stored(file, piece))
+}
+
+/// Whether the file has the beginning of a piece.
+fn is_stored(file: &File, (offset, run): &(u64, Vec<u8>)) -> bool {
+    let run = &run[..run.len().min(PAGE)];
+    let mut bytes = vec![0; run.len()];
+    file.read_exact_at(&mut bytes, *offset).is_ok() && bytes == run
+}
+
+/// The pieces of a slot: where they belong, and their bytes.
+fn pieces_of(spool: &File, head: &[u8], data: u64) -> Result<Vec<(u64, Vec<u8>)>> {
+    let count = word32(head, offset_of!(SlotHead, count)) as usize;
     let (mut pieces, mut room) = (Vec::new(), word(head, offset_of!(SlotHead, room)));
     for index in 0..count {
-        let (extent, place) = piece(head, index).map_err(named)?;
+        let (extent, place) = piece(head, index)?;
         room = room.checked_sub(extent.len).ok_or_else(|| {
             let text = format!("piece {index} of the spool file: more bytes than there is room");
-            named(Error::new(ErrorClass::Io, text))
+            Error::new(ErrorClass::Io, text)
         })?;
         let mut run = vec![0; extent.len as usize];
-        let read = spool.read_exact_at(&mut run, data + place);
-        read.map_err(|error| named(Error::os("pread", &error)))?;
+        spool.read_exact_at(&mut run, data + place).map_err(|error| Error::os("pread", &error))?;
         pieces.push((extent.offset, run));
     }
-    target.write(&pieces).map_err(named)?;
-    Ok(pieces.iter().map(|(_, run)| run.len() as u64).sum())
+    Ok(pieces)
 }
 
 /// What the bytes of a slot are written to.
@@ -169,7 +292,7 @@ enum Target {
 
 impl Target {
     /// Writes pieces, of which later ones cover earlier ones.
-    fn write(self, pieces: &[(u64, Vec<u8>)]) -> Result<()> {
+    fn write(&self, pieces: &[(u64, Vec<u8>)]) -> Result<()> {
         match self {
             Target::File(file) => {
                 for (offset, run) in pieces {
@@ -192,10 +315,17 @@ impl Target {
 /// The file or container whose bytes they are: of the same name, and the same inode still.
 fn open_target(head: &[u8], path: &Path) -> Result<Target> {
     let is_dir = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
-    let mut how = File::options();
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let kind = if is_dir { libc::O_DIRECTORY } else { 0 };
-    let file = how.read(is_dir).write(!is_dir).custom_flags(flags | kind).open(path);
+    let open = |read: bool| {
+        let mut how = File::options();
+        how.read(read).write(!is_dir).custom_flags(flags | kind).open(path)
+    };
+    // Who may only write cannot look at what is there.
+    let file = open(true).or_else(|error| match error.raw_os_error() {
+        Some(libc::EACCES) if !is_dir => open(false),
+        _ => Err(error),
+    });
     let file = file.map_err(|error| Error::os("open", &error))?;
     let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
     let field = |at| word(head, at);
@@ -236,131 +366,17 @@ fn path_of(head: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(&head[start..start + len]))
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&bytes[at..at + 8]);
     u64::from_ne_bytes(value)
 }
 
-fn word32(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn word32(bytes: &[u8], at: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[at..at + 4]);
     u32::from_ne_bytes(value)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::Spool;
-    use super::super::layout::SLOT_DATA;
-    use super::*;
-
-    /// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
-    fn abandoned() -> (tempfile::TempDir, PathBuf) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file");
-        let file = File::create(&path).unwrap();
-        file.write_all_at(b"..........", 0).unwrap();
-        let facts = file.metadata().unwrap();
-        let mut spool = Spool::create(directory.path()).unwrap();
-        let identity = [facts.dev(), facts.ino(), super::super::born(file.as_raw_fd())];
-        let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
-        // SAFETY: the slot has room for five bytes.
-        unsafe { slot.data().copy_from(b"abcde".as_ptr(), 5) };
-        slot.push(0, 2, 3, 0);
-        slot.push(1, 4, 2, 3);
-        // Nobody else has this number: as if its owner were dead.
-        let name = spool.path().to_path_buf();
-        let pid = offset_of!(Head, pid) as u64;
-        let bytes = File::options().write(true).open(&name).unwrap();
-        bytes.write_all_at(&u32::MAX.to_ne_bytes(), pid).unwrap();
-        drop(bytes);
-        // SAFETY: the slot is used no more.
-        unsafe { spool.disown() };
-        (directory, path)
-    }
-
-    fn damage(directory: &Path, at: usize, with: u64) -> Vec<Recovered> {
-        let spool = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
-        let spool = spool.into_iter().find(|path: &PathBuf| !path.ends_with("file")).unwrap();
-        let file = File::options().write(true).open(spool).unwrap();
-        file.write_all_at(&with.to_ne_bytes(), at as u64).unwrap();
-        drop(file);
-        recovered(directory)
-    }
-
-    /// What is done about an abandoned spool. Another test of this process may be forking: until its child
-    /// is another program, it has the lock of the spool, too.
-    fn recovered(directory: &Path) -> Vec<Recovered> {
-        for _ in 0..1000 {
-            let done = recover(directory).unwrap();
-            if !done.is_empty() {
-                return done;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        Vec::new()
-    }
-
-    #[test]
-    fn of_pieces_that_overlap_the_later_holds_and_the_spool_is_gone() {
-        let (directory, path) = abandoned();
-        let done = recovered(directory.path());
-        assert!(done.len() == 1 && done[0].error.is_none() && done[0].bytes == 5, "{done:?}");
-        assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_living_owner_keeps_its_spool() {
-        let directory = tempfile::tempdir().unwrap();
-        let spool = Spool::create(directory.path()).unwrap();
-        assert!(recover(directory.path()).unwrap().is_empty() && spool.path().exists());
-    }
-
-    #[test]
-    fn a_spool_can_be_made_while_others_look_for_abandoned_ones() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = place.path();
-        let made = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !made.load(std::sync::atomic::Ordering::Relaxed) {
-                        assert!(recover(directory).is_ok_and(|done| done.is_empty()));
-                    }
-                });
-            }
-            for _ in 0..300 {
-                Spool::create(directory).expect("a spool").remove();
-            }
-            made.store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-    }
-
-    #[test]
-    fn damaged_pieces_change_no_file_and_stay() {
-        let pieces = HEAD + offset_of!(SlotHead, pieces);
-        let count = HEAD + offset_of!(SlotHead, count);
-        let damages = [
-            (pieces + offset_of!(Piece, len), u64::MAX),
-            // Alone it would fit.
-            (pieces + offset_of!(Piece, len), SLOT_DATA as u64),
-            (pieces + offset_of!(Piece, place), SLOT_DATA as u64),
-            (pieces + offset_of!(Piece, offset), u64::MAX - 1),
-            (count, 0xffff_ffff),
-            (offset_of!(Head, version), 99),
-            (HEAD + offset_of!(SlotHead, room), 4095),
-            (HEAD + offset_of!(SlotHead, room), u64::MAX),
-            (HEAD + offset_of!(SlotHead, inode), 1),
-            (HEAD + offset_of!(SlotHead, born), 1),
-            (HEAD + offset_of!(SlotHead, path_len), u64::MAX),
-        ];
-        for (at, with) in damages {
-            let (directory, path) = abandoned();
-            let done = damage(directory.path(), at, with);
-            assert!(done.iter().any(|one| one.error.is_some()), "{at}: {done:?}");
-            assert_eq!(std::fs::read(&path).unwrap().len(), 10, "{at}");
-            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "{at}");
-        }
-    }
-}
+mod tests;

@@ -62,7 +62,7 @@ pub unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t 
     let Some((runs, used, total)) = gathered else {
         settle::settle(fd, None);
         // SAFETY: the caller's arguments, passed on.
-        return unsafe { next::writev(fd, vectors, count) };
+        return at_once(fd, || unsafe { next::writev(fd, vectors, count) });
     };
     // SAFETY: the caller's promise about its data.
     unsafe {
@@ -95,10 +95,18 @@ pub unsafe fn pwritev(fd: c_int, vectors: *const iovec, count: c_int, offset: of
         match gather(vectors, count) {
             Some((runs, used, total)) => at_offset(fd, &runs[..used], total, offset, kernel),
             None => match settle::drained(fd) {
-                Ok(()) => kernel(),
+                Ok(()) => at_once(fd, kernel),
                 Err(error) => errno::fail(error),
             },
         }
+    }
+}
+
+/// A write of which nothing is kept back.
+fn at_once(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+    match descriptors::get(fd).and_then(|description| Some((description.file()?, description))) {
+        Some((file, description)) => dirty::at_once(file, description, kernel),
+        None => kernel(),
     }
 }
 
@@ -158,7 +166,7 @@ unsafe fn at_position(
         Verdict::Kept => total as ssize_t,
         Verdict::Failed(error) => errno::fail(error),
         Verdict::Kernel(position) => {
-            let written = kernel(position);
+            let written = dirty::at_once(file, description, || kernel(position));
             if let (Some(position), 1..) = (position, written) {
                 description.set_position(position + written as u64);
             }
@@ -291,7 +299,7 @@ unsafe fn at_offset(
     held.ahead.forget();
     match dirty::drain(file, held) {
         Ok(()) => {
-            let written = kernel();
+            let written = dirty::at_once(file, description, kernel);
             if written > 0 {
                 held.accepted = held.accepted.max(offset as u64);
             }

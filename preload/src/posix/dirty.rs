@@ -6,8 +6,8 @@ use super::state::Inside;
 use super::symbols::next;
 use super::{descriptors, errno, settle, spool, state};
 use agg_core::log::{self, Level};
-use agg_core::spool::Slot;
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
+use agg_core::spool::{Slot, Version};
 use libc::c_int;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -24,11 +24,36 @@ pub fn wanted(file: &'static File, held: &mut Held, description: &Description, l
         return false;
     }
     held.streak += 1;
-    held.streak > STREAK
+    (held.streak > STREAK || others_keep(file))
         && !file.native.load(Relaxed)
         && description.writable.load(Relaxed)
         && !state::ending()
         && (held.slot.is_some() || find_room(file, held, description))
+}
+
+/// Whether other processes keep bytes of the file: then a write is announced by being kept back,
+/// too, so that whoever finds theirs knows whose change it was.
+#[cold]
+fn others_keep(file: &'static File) -> bool {
+    !file.native.load(Relaxed) && spool::others_may_have(file.identity[1].load(Relaxed))
+}
+
+/// A write that the kernel does at once, of which others learn who keep bytes of the file.
+#[inline]
+pub fn at_once(
+    file: &'static File,
+    description: &Description,
+    kernel: impl FnOnce() -> isize,
+) -> isize {
+    if file.native.load(Relaxed) {
+        return kernel();
+    }
+    let identity = [file.identity[0].load(Relaxed), file.identity[1].load(Relaxed)];
+    let fd = description.descriptor.load(Relaxed);
+    let change = spool::begin_change(identity, fd);
+    let written = kernel();
+    spool::end_change(change, fd);
+    written
 }
 
 /// Gets a slot for the file, under the name that it has now.
@@ -83,6 +108,7 @@ pub unsafe fn keep(
     let Some(slot) = held.slot else { return };
     // SAFETY: the caller's promise, and that there is room.
     unsafe { std::ptr::copy_nonoverlapping(data, slot.data().add(held.used), len) };
+    let version = (held.count == 0).then(|| know_version(slot, description));
     if held.count > 0 && offset == held.end {
         held.last += len;
         slot.piece(held.count - 1).len.store(held.last as u64, Release);
@@ -91,12 +117,36 @@ pub unsafe fn keep(
         held.count += 1;
         held.last = len;
     }
+    if let Some(version) = version {
+        still_know_version(slot, description, version);
+    }
     held.ahead.forget();
     held.used += len;
     held.end = offset + len as u64;
     held.writer = Some(description);
     if !file.dirty.load(Relaxed) {
         files::mark(file, held, true);
+    }
+}
+
+/// Says which version of the file the bytes belong to that are kept from now on.
+#[cold]
+fn know_version(slot: Slot, description: &Description) -> Version {
+    let version = Version::known(description.descriptor.load(Relaxed));
+    slot.belong_to(version);
+    version
+}
+
+/// Makes sure of it once they are kept: one who changed the file meanwhile may not have seen them.
+#[cold]
+fn still_know_version(slot: Slot, description: &Description, mut known: Version) {
+    for _ in 0..8 {
+        let version = Version::known(description.descriptor.load(Relaxed));
+        if version == known {
+            break;
+        }
+        slot.belong_to(version);
+        known = version;
     }
 }
 
@@ -111,7 +161,10 @@ pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
     }
     let keep = errno::Keep::new();
     let fd = writer.descriptor.load(Relaxed);
-    let requests = write_pieces(fd, slot, held.count)?;
+    let storing = spool::begin_storing(slot, fd);
+    let requests = write_pieces(fd, slot, held.count);
+    spool::end_storing(storing, fd, requests.is_ok());
+    let requests = requests?;
     if log::enabled(Level::Trace) {
         let (_inside, path) = (Inside::enter(), String::from_utf8_lossy(&held.path));
         let (count, bytes) = (held.count, held.used);

@@ -5,7 +5,7 @@ use super::lock::Lock;
 use super::state::Inside;
 use crate::config;
 use agg_core::log::{self, Level};
-use agg_core::spool::{self, Slot, Spool};
+use agg_core::spool::{self, Change, Others, Slot, Spool, Storing};
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::path::Path;
@@ -14,11 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 struct Own {
     lock: Lock,
     spool: UnsafeCell<Option<Spool>>,
+    /// The spools of other processes, as long as there is no own one.
+    others: UnsafeCell<Option<Others>>,
 }
 // SAFETY: the spool is only touched with the lock.
 unsafe impl Sync for Own {}
 
-static OWN: Own = Own { lock: Lock::new(), spool: UnsafeCell::new(None) };
+static OWN: Own =
+    Own { lock: Lock::new(), spool: UnsafeCell::new(None), others: UnsafeCell::new(None) };
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 
 fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
@@ -27,8 +30,8 @@ fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
     Some(work(unsafe { &mut *OWN.spool.get() }))
 }
 
-/// Room for so many bytes, the first of `rooms` that can be had, of the file that `fd` is open on, of this name, device and
-/// inode; `None`, after a word to the user, if there is none.
+/// Room for so many bytes, the first of `rooms` that can be had, of the file that `fd` is open on,
+/// of this name, device and inode; `None`, after a word to the user, if there is none.
 pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], rooms: &[usize]) -> Option<Slot> {
     let (_inside, _errno) = (Inside::enter(), Keep::new());
     with(|own| {
@@ -55,6 +58,55 @@ fn complain(what: &str) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Relaxed) {
         agg_core::log!(Level::Warn, "small writes are not kept back: {what}");
+    }
+}
+
+/// Before the bytes of a slot are written to their file, which `fd` is open on; `None` in a signal
+/// handler that has interrupted the same of another file.
+pub fn begin_storing(slot: Slot, fd: c_int) -> Option<Storing> {
+    let _inside = Inside::enter();
+    with(|own| own.as_mut().map(|own| own.begin_storing(slot, fd)))?
+}
+
+/// After they were written, if `stored`, or could not be.
+pub fn end_storing(storing: Option<Storing>, fd: c_int, stored: bool) {
+    let (_inside, _errno) = (Inside::enter(), Keep::new());
+    if let Some(storing) = storing {
+        with(|own| own.as_mut().map(|own| own.end_storing(&storing, fd, stored)));
+    }
+}
+
+fn with_others<T>(work: impl FnOnce(&mut Others) -> T) -> Option<T> {
+    let (_inside, _errno) = (Inside::enter(), Keep::new());
+    with(|own| match own {
+        Some(own) => work(own.others()),
+        None => {
+            let directory = || Others::new(Path::new(&config::get().settings.spool));
+            // SAFETY: the lock is held.
+            work(unsafe { &mut *OWN.others.get() }.get_or_insert_with(directory))
+        }
+    })
+}
+
+/// Whether other processes of this user may keep bytes of the file with this inode.
+pub fn others_may_have(inode: u64) -> bool {
+    with_others(|others| others.may_have(inode, false)).unwrap_or(false)
+}
+
+/// Before a write to the file that `fd` is open on, none of whose bytes are kept here; `None` if
+/// others have none of it either.
+pub fn begin_change(identity: [u64; 2], fd: c_int) -> Option<Change> {
+    with_others(
+        |others| {
+            if others.may_have(identity[1], true) { others.begin(identity, fd) } else { None }
+        },
+    )?
+}
+
+/// After that write.
+pub fn end_change(change: Option<Change>, fd: c_int) {
+    if let Some(change) = change {
+        with_others(|others| others.end(&change, fd));
     }
 }
 

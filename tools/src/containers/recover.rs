@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// Where the spool files of killed processes are
     #[arg(long, value_name = "DIRECTORY", env = "AGGIO_SPOOL", default_value = spool::DIRECTORY)]
     spool: PathBuf,
+    /// Write what was kept back also to files that somebody else has changed since
+    #[arg(long)]
+    changed: bool,
     /// What was done as JSON
     #[arg(long)]
     json: bool,
@@ -32,7 +35,7 @@ impl Arguments {
     pub(crate) fn run(&self) -> Answer {
         let mut done = Vec::new();
         let (mut all, mut findings, mut remains) = (Vec::new(), Vec::new(), Vec::new());
-        match spool::recover(&self.spool) {
+        match spool::recover_all(&self.spool, self.changed) {
             Ok(list) => done.extend(list.into_iter().map(of_spool)),
             Err(why) => findings.push(format!("recover: {}", at(&self.spool, why))),
         }

@@ -1,0 +1,265 @@
+//! Changes of files by processes that keep writes back, and what others of them who keep bytes of
+//! the same file learn of it: a change that nobody of them made is somebody else's, and bytes kept
+//! before belong to a file that is gone.
+
+use super::layout::{HEAD, Head, SLOT_HEAD, SlotHead};
+use super::version::{Version, coarse, nanoseconds, now, time_of};
+use super::{is_spool, recover};
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::fd::RawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How long after its announcement a change may be made that its maker does not live to record, in
+/// nanoseconds.
+const GRACE: u64 = 2_000_000_000;
+/// How long after a change the time of a directory may still be that of another change, in
+/// nanoseconds, with room.
+const SETTLED: u64 = 12_000_000;
+
+/// Until when a change that is announced now may be made.
+pub(super) fn deadline() -> u64 {
+    now().saturating_add(GRACE)
+}
+
+/// The other spool files of this user, as far as they are known.
+#[derive(Debug)]
+pub struct Others {
+    directory: PathBuf,
+    own: PathBuf,
+    /// When names last changed in the directory.
+    seen: Option<(i64, i64)>,
+    heads: Vec<(PathBuf, Mapped)>,
+    /// The tick of the clock at the last rough look.
+    looked: u64,
+}
+
+/// The mapped head of a spool file.
+#[derive(Debug)]
+struct Mapped(NonNull<Head>);
+
+// SAFETY: all that is read in it is atomic, and it stays mapped as long as the value lives.
+unsafe impl Send for Mapped {}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), HEAD) };
+    }
+}
+
+impl Mapped {
+    fn new(file: &File) -> Option<Self> {
+        use std::os::fd::AsRawFd;
+        if file.metadata().ok()?.len() < HEAD as u64 {
+            return None;
+        }
+        let (fd, none) = (file.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(none, HEAD, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        NonNull::new(start.cast()).map(Mapped)
+    }
+
+    /// Whether the spool may have a slot of the file; if not, it has none.
+    fn may_have(&self, inode: u64) -> bool {
+        // SAFETY: the mapping is as large as a head.
+        let files = unsafe { &self.0.as_ref().files };
+        let (word, bit) = filter(inode);
+        files[word].load(Relaxed) & bit != 0
+    }
+}
+
+/// Where a head says that there was a slot of the file with this inode.
+pub(super) fn filter(inode: u64) -> (usize, u64) {
+    let mixed = inode.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55;
+    ((mixed / 64) as usize % super::layout::FILTER, 1 << (mixed % 64))
+}
+
+/// A slot with bytes of a file.
+#[derive(Debug)]
+pub(super) struct Place {
+    spool: File,
+    head: Vec<u8>,
+    data: u64,
+}
+
+impl Place {
+    /// The slot whose head is given and whose data begin at `data`.
+    pub(super) fn new(spool: &File, head: &[u8], data: u64) -> Option<Self> {
+        Some(Self { spool: spool.try_clone().ok()?, head: head.to_vec(), data })
+    }
+
+    pub(super) fn stamp(&self) -> u64 {
+        recover::word(&self.head, offset_of!(SlotHead, stamp))
+    }
+
+    fn set_stamp(&self, stamp: u64) {
+        let at = self.data - SLOT_HEAD as u64 + offset_of!(SlotHead, stamp) as u64;
+        // A spool file whose owner has ended meanwhile needs nothing.
+        let _ = self.spool.write_all_at(&stamp.to_ne_bytes(), at);
+    }
+
+    /// Whether the last change of the file, which is `now`, was the owner's, who had begun to write
+    /// its bytes: some of them are there, and nobody has changed the file long after.
+    fn has_made(&self, file: &File, now: Version) -> bool {
+        let field = |at| recover::word(&self.head, at);
+        now.ctime <= field(offset_of!(SlotHead, until))
+            && now.size >= field(offset_of!(SlotHead, size))
+            && recover::is_any_stored(file, &self.spool, &self.head, self.data)
+    }
+}
+
+/// Since when nobody has changed the file but those whose slots are given: the [time](time_of) of
+/// the earliest version that one of them knew who knows the version `now`, or has made it. All who
+/// know a version of that time or a later one may write.
+pub(super) fn since(places: &[Place], file: &File, now: Version) -> Option<u64> {
+    let knows = |place: &&Place| {
+        place.stamp() != 0 && (place.stamp() == now.stamp() || place.has_made(file, now))
+    };
+    places.iter().filter(knows).map(|place| time_of(place.stamp())).min()
+}
+
+/// A change under way of a file of which others keep bytes.
+#[derive(Debug)]
+pub struct Change {
+    identity: [u64; 2],
+    /// The version before.
+    before: u64,
+}
+
+impl Others {
+    /// Those whose spool files are in `directory`.
+    pub fn new(directory: &Path) -> Self {
+        let own = PathBuf::new();
+        Self { directory: directory.to_path_buf(), own, seen: None, heads: Vec::new(), looked: 0 }
+    }
+
+    /// Those beside the spool file `own`.
+    pub(super) fn beside(own: &Path) -> Self {
+        let all = Self::new(own.parent().unwrap_or(Path::new("/")));
+        Self { own: own.to_path_buf(), ..all }
+    }
+
+    /// Looks for new ones, if the directory has changed.
+    fn look(&mut self) {
+        let Ok(facts) = self.directory.metadata() else { return };
+        let seen = Some((facts.mtime(), facts.mtime_nsec()));
+        // Two changes within one tick of the clock have the same time.
+        let settled = now() > nanoseconds(facts.mtime(), facts.mtime_nsec() as u64) + SETTLED;
+        if self.seen == seen {
+            return;
+        }
+        // SAFETY: asks for a number.
+        let uid = unsafe { libc::geteuid() };
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let paths: Vec<_> = paths.filter(|path| is_spool(path, uid) && *path != self.own).collect();
+        self.heads.retain(|(path, _)| paths.contains(path));
+        // One whose owner has not made its head yet is looked at again.
+        let mut all = settled;
+        for path in paths {
+            if !self.heads.iter().any(|(known, _)| *known == path) {
+                match open(&path, uid).and_then(|file| Mapped::new(&file)) {
+                    Some(head) => self.heads.push((path, head)),
+                    None => all = false,
+                }
+            }
+        }
+        self.seen = seen.filter(|_| all);
+    }
+
+    /// Whether one of them may keep bytes of the file with this inode; those that are younger than
+    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick.
+    pub fn may_have(&mut self, inode: u64, roughly: bool) -> bool {
+        let tick = if roughly { coarse() } else { 0 };
+        if !roughly || self.looked != tick {
+            self.looked = tick;
+            self.look();
+        }
+        self.heads.iter().any(|(_, head)| head.may_have(inode))
+    }
+
+    /// The slots of a file in other spool files.
+    pub(super) fn places(&mut self, [device, inode]: [u64; 2]) -> Vec<Place> {
+        if !self.may_have(inode, false) {
+            return Vec::new();
+        }
+        // SAFETY: asks for a number.
+        let uid = unsafe { libc::geteuid() };
+        let mut places = Vec::new();
+        for (path, _) in self.heads.iter().filter(|(_, head)| head.may_have(inode)) {
+            let Some(file) = open(path, uid) else { continue };
+            // What is damaged there is found by whoever recovers it.
+            let _ = recover::each_slot(&file, &mut |head, data| {
+                let field = |at| recover::word(head, at);
+                let is_it = field(offset_of!(SlotHead, device)) == device
+                    && field(offset_of!(SlotHead, inode)) == inode;
+                places.extend(is_it.then(|| Place::new(&file, head, data)).flatten());
+            });
+        }
+        places
+    }
+
+    /// Before the file that `fd` is open on is changed; `None` if nobody else keeps bytes of it.
+    pub fn begin(&mut self, identity: [u64; 2], fd: RawFd) -> Option<Change> {
+        self.begin_from(None, identity, fd)
+    }
+
+    /// The same for whoever finishes what is in the slot `own` of a dead process, which may have
+    /// made the last change.
+    pub(super) fn begin_from(
+        &mut self,
+        own: Option<Place>,
+        identity: [u64; 2],
+        fd: RawFd,
+    ) -> Option<Change> {
+        if !self.may_have(identity[1], false) {
+            return None;
+        }
+        let version = Version::known(fd);
+        let before = version.stamp();
+        let mut places = self.places(identity);
+        places.extend(own);
+        // Some have died, or are at work, between a change of theirs and telling it.
+        if places.iter().any(|place| place.stamp() != 0 && place.stamp() != before)
+            && let Ok(file) = File::open(format!("/proc/self/fd/{fd}"))
+            && let Some(since) = since(&places, &file, version)
+        {
+            tell(&places, since, before);
+        }
+        Some(Change { identity, before })
+    }
+
+    /// After it was changed: who knew the version before, or a later one, knows this one.
+    pub fn end(&mut self, change: &Change, fd: RawFd) {
+        tell(&self.places(change.identity), time_of(change.before), Version::known(fd).stamp());
+    }
+}
+
+/// Tells all who know a version of the time `since` or a later one of the version that came after
+/// it.
+fn tell(places: &[Place], since: u64, stamp: u64) {
+    let concerned = since..=time_of(stamp);
+    let known = |place: &&Place| place.stamp() != 0 && concerned.contains(&time_of(place.stamp()));
+    places.iter().filter(known).for_each(|place| place.set_stamp(stamp));
+}
+
+/// Opens a spool file of this user.
+fn open(path: &Path, uid: u32) -> Option<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    (facts.is_file() && facts.uid() == uid && facts.mode() & 0o077 == 0).then_some(file)
+}
+
+/// Says in the head that there is a slot of the file.
+pub(super) fn announce(files: &[AtomicU64], inode: u64) {
+    let (word, bit) = filter(inode);
+    files[word].fetch_or(bit, Relaxed);
+}

@@ -1,0 +1,299 @@
+//! What is done about spools that were left, and about files that have changed since.
+
+use super::*;
+use crate::spool::Spool;
+use crate::spool::layout::SLOT_DATA;
+
+/// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
+fn abandoned() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let file = File::create(&path).unwrap();
+    file.write_all_at(b"..........", 0).unwrap();
+    let facts = file.metadata().unwrap();
+    let mut spool = Spool::create(directory.path()).unwrap();
+    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+    // SAFETY: the slot has room for five bytes.
+    unsafe { slot.data().copy_from(b"abcde".as_ptr(), 5) };
+    slot.belong_to(Version::known(file.as_raw_fd()));
+    slot.push(0, 2, 3, 0);
+    slot.push(1, 4, 2, 3);
+    die(spool);
+    (directory, path)
+}
+
+/// As if the owner of a spool were dead.
+fn die(spool: Spool) {
+    // Nobody else has this number.
+    let name = spool.path().to_path_buf();
+    let pid = offset_of!(Head, pid) as u64;
+    let bytes = File::options().write(true).open(&name).unwrap();
+    bytes.write_all_at(&u32::MAX.to_ne_bytes(), pid).unwrap();
+    drop(bytes);
+    // SAFETY: its slots are used no more.
+    unsafe { spool.disown() };
+}
+
+fn spool_in(directory: &Path) -> PathBuf {
+    let paths = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    // SAFETY: asks for a number.
+    let uid = unsafe { libc::geteuid() };
+    paths.into_iter().find(|path| is_spool(path, uid)).unwrap()
+}
+
+fn damage(directory: &Path, at: usize, with: u64) -> Vec<Recovered> {
+    set(directory, at, with);
+    recovered(directory)
+}
+
+/// What is done about an abandoned spool. Another test of this process may be forking: until its child
+/// is another program, it has the lock of the spool, too.
+fn recovered(directory: &Path) -> Vec<Recovered> {
+    for _ in 0..1000 {
+        let done = recover(directory).unwrap();
+        if !done.is_empty() {
+            return done;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Vec::new()
+}
+
+#[test]
+fn of_pieces_that_overlap_the_later_holds_and_the_spool_is_gone() {
+    let (directory, path) = abandoned();
+    let done = recovered(directory.path());
+    assert!(done.len() == 1 && done[0].error.is_none() && done[0].bytes == 5, "{done:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+/// As `cp` writes a file anew.
+fn write_anew(path: &Path, bytes: &[u8]) {
+    // Times of files are no finer than some milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn set(directory: &Path, at: usize, with: u64) {
+    let spool = spool_in(directory);
+    let file = File::options().write(true).open(spool).unwrap();
+    file.write_all_at(&with.to_ne_bytes(), at as u64).unwrap();
+}
+
+#[test]
+fn bytes_of_a_file_that_was_written_anew_are_kept_aside_and_told() {
+    for new in [&b"new content"[..], b"anew", b"0123456789"] {
+        let (directory, path) = abandoned();
+        write_anew(&path, new);
+        let done = recovered(directory.path());
+        let error = done[0].error.as_ref().unwrap();
+        assert!(done.len() == 1 && error.errno() == libc::ESTALE, "{done:?}");
+        assert!(error.to_string().contains("--changed"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+        assert!(spool_in(directory.path()).exists());
+        let done = recover_all(directory.path(), true).unwrap();
+        assert!(done.len() == 1 && done[0].error.is_none() && done[0].bytes == 5, "{done:?}");
+        assert_eq!(std::fs::read(&path).unwrap()[2..6], *b"abde");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn an_owner_killed_while_it_wrote_them_is_told_from_one_who_wrote_the_file_anew() {
+    let until = HEAD + offset_of!(SlotHead, until);
+    // The first piece had reached the file.
+    let (directory, path) = abandoned();
+    set(directory.path(), until, change::deadline());
+    let file = File::options().write(true).open(&path).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    file.write_all_at(b"abc", 2).unwrap();
+    let done = recovered(directory.path());
+    assert!(done[0].error.is_none(), "{done:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
+    // None had.
+    let (directory, path) = abandoned();
+    set(directory.path(), until, change::deadline());
+    write_anew(&path, b"..........");
+    assert!(recovered(directory.path())[0].error.is_some());
+    // Long ago.
+    let (directory, path) = abandoned();
+    set(directory.path(), until, 1);
+    write_anew(&path, b"..abc.....");
+    assert!(recovered(directory.path())[0].error.is_some());
+    assert_eq!(std::fs::read(&path).unwrap(), b"..abc.....");
+}
+
+#[test]
+fn what_is_in_its_file_does_not_come_again_though_its_spool_stays() {
+    let (directory, path) = abandoned();
+    let other = directory.path().join("other");
+    let mut spool = Spool::create(directory.path()).unwrap();
+    for path in [&path, &other] {
+        let file = File::options().create(true).append(true).open(path).unwrap();
+        let facts = file.metadata().unwrap();
+        let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+        let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+        slot.belong_to(Version::known(file.as_raw_fd()));
+        slot.push(0, 0, 3, 0);
+    }
+    std::fs::remove_file(&other).unwrap();
+    die(spool);
+    assert_eq!(recovered(directory.path()).len(), 3);
+    write_anew(&path, b"later");
+    let again = recovered(directory.path());
+    assert!(again.len() == 1 && again[0].path == other, "{again:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"later");
+}
+
+#[test]
+fn changes_of_others_who_keep_bytes_of_the_file_are_none_of_strangers() {
+    let (directory, path) = abandoned();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let facts = file.metadata().unwrap();
+    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+    let mut spool = Spool::create(directory.path()).unwrap();
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
+    let store = |text: &[u8], at| {
+        pause();
+        file.write_all_at(text, at).unwrap();
+    };
+    let storing = spool.begin_storing(slot, file.as_raw_fd());
+    store(b"0", 9);
+    spool.end_storing(&storing, file.as_raw_fd(), true);
+    // And again: it dies before it has told of it.
+    // SAFETY: the slot has room for it.
+    unsafe { slot.data().copy_from(b"1".as_ptr(), 1) };
+    slot.push(0, 0, 1, 0);
+    let _ = spool.begin_storing(slot, file.as_raw_fd());
+    store(b"1", 0);
+    die(spool);
+    // One who lives finds that out before it makes a change, and another dead one is not forgotten.
+    let mut living = Spool::create(directory.path()).unwrap();
+    let slot = living.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+    let storing = living.begin_storing(slot, file.as_raw_fd());
+    store(b"2", 1);
+    living.end_storing(&storing, file.as_raw_fd(), true);
+    let done = recovered(directory.path());
+    assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"12abde...0");
+    living.remove();
+}
+
+#[test]
+fn of_two_that_were_killed_one_at_work_both_are_finished_in_any_order() {
+    // Which spool is found first depends on their names, which are random.
+    for _ in 0..8 {
+        let (directory, path) = abandoned();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let facts = file.metadata().unwrap();
+        let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+        let mut spool = Spool::create(directory.path()).unwrap();
+        let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+        // SAFETY: the slot has room for it.
+        unsafe { slot.data().copy_from(b"78".as_ptr(), 2) };
+        slot.push(0, 7, 2, 0);
+        let _ = spool.begin_storing(slot, file.as_raw_fd());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        file.write_all_at(b"78", 7).unwrap();
+        die(spool);
+        let done = recovered(directory.path());
+        assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"..abde.78.");
+    }
+}
+
+#[test]
+fn a_change_of_a_stranger_between_changes_of_others_is_found() {
+    let (directory, path) = abandoned();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let facts = file.metadata().unwrap();
+    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+    write_anew(&path, b"0123456789");
+    let mut spool = Spool::create(directory.path()).unwrap();
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+    let storing = spool.begin_storing(slot, file.as_raw_fd());
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    file.write_all_at(b"x", 9).unwrap();
+    spool.end_storing(&storing, file.as_raw_fd(), true);
+    assert!(recovered(directory.path())[0].error.is_some());
+    assert_eq!(std::fs::read(&path).unwrap(), b"012345678x");
+    spool.remove();
+}
+
+#[test]
+fn a_number_of_another_boot_or_machine_is_no_process_of_this_one() {
+    let (pid, boot, host) = (offset_of!(Head, pid), offset_of!(Head, boot), offset_of!(Head, host));
+    // Its own process lives, and is not meant.
+    let own = u64::from(std::process::id()) << 32 | u64::from(VERSION);
+    let (directory, path) = abandoned();
+    set(directory.path(), pid - 4, own);
+    set(directory.path(), pid + 4, started(std::process::id()).unwrap());
+    assert!(recover(directory.path()).unwrap().is_empty());
+    set(directory.path(), boot, 7);
+    assert!(recovered(directory.path())[0].error.is_none());
+    assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
+    let (directory, path) = abandoned();
+    set(directory.path(), boot, 7);
+    set(directory.path(), host, 7);
+    assert!(recover(directory.path()).unwrap().is_empty());
+    let told = recover_all(directory.path(), false).unwrap();
+    assert!(told[0].error.as_ref().unwrap().to_string().contains("another machine"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"..........");
+}
+
+#[test]
+fn a_living_owner_keeps_its_spool() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Spool::create(directory.path()).unwrap();
+    assert!(recover(directory.path()).unwrap().is_empty() && spool.path().exists());
+}
+
+#[test]
+fn a_spool_can_be_made_while_others_look_for_abandoned_ones() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path();
+    let made = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !made.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert!(recover(directory).is_ok_and(|done| done.is_empty()));
+                }
+            });
+        }
+        for _ in 0..300 {
+            Spool::create(directory).expect("a spool").remove();
+        }
+        made.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn damaged_pieces_change_no_file_and_stay() {
+    let pieces = HEAD + offset_of!(SlotHead, pieces);
+    let count = HEAD + offset_of!(SlotHead, count);
+    let damages = [
+        (pieces + offset_of!(Piece, len), u64::MAX),
+        // Alone it would fit.
+        (pieces + offset_of!(Piece, len), SLOT_DATA as u64),
+        (pieces + offset_of!(Piece, place), SLOT_DATA as u64),
+        (pieces + offset_of!(Piece, offset), u64::MAX - 1),
+        (count, 0xffff_ffff),
+        (offset_of!(Head, version), 99),
+        (HEAD + offset_of!(SlotHead, room), 4095),
+        (HEAD + offset_of!(SlotHead, room), u64::MAX),
+        (HEAD + offset_of!(SlotHead, inode), 1),
+        (HEAD + offset_of!(SlotHead, born), 1),
+        (HEAD + offset_of!(SlotHead, path_len), u64::MAX),
+    ];
+    for (at, with) in damages {
+        let (directory, path) = abandoned();
+        let done = damage(directory.path(), at, with);
+        assert!(done.iter().any(|one| one.error.is_some()), "{at}: {done:?}");
+        assert_eq!(std::fs::read(&path).unwrap().len(), 10, "{at}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "{at}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Which version of a file bytes that were kept back belong to: when anybody else changes the file
+//! afterwards, they belong to one that is gone.
+
+use std::os::fd::RawFd;
+
+/// What tells versions of a file apart. Nobody changes a file without changing one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Bytes of the file.
+    pub size: u64,
+    /// When its bytes changed, in nanoseconds since 1970.
+    pub mtime: u64,
+    /// When anything of it changed.
+    pub ctime: u64,
+}
+
+impl Version {
+    /// That of the file which `fd` is open on, as this machine knows it: no server is asked. Zeros
+    /// if it cannot be had.
+    pub fn known(fd: RawFd) -> Self {
+        Self::of(fd, libc::AT_STATX_DONT_SYNC)
+    }
+
+    /// The same, as it really is.
+    pub(super) fn now(fd: RawFd) -> Self {
+        Self::of(fd, libc::AT_STATX_FORCE_SYNC)
+    }
+
+    fn of(fd: RawFd, sync: libc::c_int) -> Self {
+        // SAFETY: all bits zero are a record.
+        let mut facts: libc::statx = unsafe { std::mem::zeroed() };
+        let wanted = libc::STATX_SIZE | libc::STATX_MTIME | libc::STATX_CTIME;
+        let flags = libc::AT_EMPTY_PATH | sync;
+        // SAFETY: the name is a C string, and the record outlives the call.
+        let done = unsafe { libc::statx(fd, c"".as_ptr(), flags, wanted, &raw mut facts) };
+        if done != 0 {
+            return Self::default();
+        }
+        let time = |time: libc::statx_timestamp| nanoseconds(time.tv_sec, time.tv_nsec.into());
+        let (mtime, ctime) = (time(facts.stx_mtime), time(facts.stx_ctime));
+        Self { size: facts.stx_size, mtime, ctime }
+    }
+
+    /// One number for it, never 0, which one store replaces: when the file changed, to about a
+    /// microsecond, and in the last [`MIXED`] bits what tells versions of that time apart.
+    pub(super) fn stamp(self) -> u64 {
+        let mix = |sum: u64, n: u64| (sum ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        let mixed = [self.size, self.mtime, self.ctime].into_iter().fold(1, mix);
+        let last = (1 << MIXED) - 1;
+        self.ctime & !last | mixed & last | 1
+    }
+}
+
+/// Bits of a stamp that are no time.
+const MIXED: u32 = 10;
+
+/// When the version with this stamp was made: of two, the later one has the larger number.
+pub(super) fn time_of(stamp: u64) -> u64 {
+    stamp >> MIXED
+}
+
+/// As one number.
+pub(super) fn nanoseconds(seconds: i64, rest: u64) -> u64 {
+    (seconds.max(0) as u64).wrapping_mul(1_000_000_000).wrapping_add(rest)
+}
+
+/// The time, by the clock that file systems of this machine use.
+pub(super) fn now() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}
+
+/// The time of the last tick, which costs next to nothing.
+pub(super) fn coarse() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+fn clock(which: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the record outlives the call.
+    unsafe { libc::clock_gettime(which, &raw mut time) };
+    nanoseconds(time.tv_sec, time.tv_nsec as u64)
+}
