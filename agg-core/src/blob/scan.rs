@@ -1,6 +1,6 @@
 //! Walks over the frames of a log, from any frame on to the first that is not intact.
 
-use super::frame::{Frame, HEADER, Kind, Lengths, SHORT};
+use super::frame::{Frame, HEADER, Kind, Lengths, MAGIC, SHORT};
 use super::index::single;
 use super::live::Event;
 use super::run::Run;
@@ -123,9 +123,14 @@ impl<'a> Scan<'a> {
         Ok(frame.is_some_and(|frame| (frame.log, frame.place) == (log, place)))
     }
 
-    /// Whether an intact frame begins here that belongs to another log or to another place.
+    /// Whether bytes begin here that no crash of a writer leaves: an intact frame of another log or of
+    /// another place, or neither the beginning of a frame nor room that was never filled.
     pub(crate) fn is_foreign(&mut self) -> Result<bool> {
         let (log, place) = (self.log, self.place);
+        let begins = self.bytes(MAGIC.len())?;
+        if !MAGIC.starts_with(begins) && begins.iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
         let frame = self.header_here()?;
         Ok(frame.is_some_and(|frame| (frame.log, frame.place) != (log, place)))
     }

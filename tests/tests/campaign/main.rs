@@ -5,6 +5,7 @@
 //! (`make check-long`) kills at every call and runs a thousand races.
 
 mod kills;
+mod mutants;
 mod races;
 #[path = "../killed/sample.rs"]
 #[allow(dead_code)]
