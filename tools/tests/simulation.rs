@@ -115,8 +115,8 @@ fn bad_input_is_named() {
     told(&["--set", "stripe_siez=1M", pattern], &["did you mean stripe_size?"]);
     told(&["--set", "stripe_size", pattern], &["want NAME=VALUE"]);
     told(&["--set", "request_latency=5", pattern], &["request_latency", "ns, us, ms or s"]);
-    told(&["--ranks", "0", pattern], &["--ranks 0"]);
-    told(&["--ranks", "9999999", pattern], &["--ranks 9999999"]);
+    told(&["--ranks", "0", pattern], &["--ranks", "0 is not in 1..="]);
+    told(&["--ranks", "9999999", pattern], &["--ranks", "9999999 is not in 1..="]);
     told(&["--machine", "laptop", "--ranks", "100", pattern], &["laptop: ", "need 13 nodes"]);
     told(
         &["--machine", "lustre,laptop", "--ranks", "100", pattern],
