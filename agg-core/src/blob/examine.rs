@@ -67,7 +67,7 @@ pub(crate) fn examine(
         match scan.step()? {
             Step::Frame(frame) => {
                 (frames, log.end) = (frames + 1, scan.place());
-                crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
+                crc = crate::checksum::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                 if let Some(told) = sealed.filter(|told| told.length == log.end) {
                     log.whole = complete::is_as_sealed(&told, frames, crc);
                 }

@@ -335,9 +335,9 @@ impl Frame {
 
 /// The checksum of header and runs, as if its own field were zero.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
-    let before = crc32c::crc32c(&bytes[..60]);
-    let own = crc32c::crc32c_append(before, &[0; 4]);
-    crc32c::crc32c_append(own, &bytes[64..])
+    let before = crate::checksum::crc32c(&bytes[..60]);
+    let own = crate::checksum::crc32c_append(before, &[0; 4]);
+    crate::checksum::crc32c_append(own, &bytes[64..])
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub(crate) fn sum(file: &File, path: &Path, start: u64, len: u64) -> Result<u32>
     let mut crc = 0;
     each(file, path, (start, len), &mut |bytes| {
         crc = match bytes {
-            Bytes::Stored(_, bytes) => crc32c::crc32c_append(crc, bytes),
+            Bytes::Stored(_, bytes) => crate::checksum::crc32c_append(crc, bytes),
             Bytes::Zeros(count) => with_zeros(crc, count),
         };
         Ok(())
@@ -98,14 +98,14 @@ pub(crate) fn sum(file: &File, path: &Path, start: u64, len: u64) -> Result<u32>
 
 /// The checksum of bytes that have this one and of `count` zeros behind them.
 fn with_zeros(crc: u32, mut count: u64) -> u32 {
-    let (mut crc, mut power, mut length) = (crc, crc32c::crc32c(&[0]), 1_usize);
+    let (mut crc, mut power, mut length) = (crc, crate::checksum::crc32c(&[0]), 1_usize);
     while count > 0 {
         if count & 1 == 1 {
-            crc = crc32c::crc32c_combine(crc, power, length);
+            crc = crate::checksum::crc32c_combine(crc, power, length);
         }
         count >>= 1;
         if count > 0 {
-            power = crc32c::crc32c_combine(power, power, length);
+            power = crate::checksum::crc32c_combine(power, power, length);
             length *= 2;
         }
     }
@@ -120,9 +120,13 @@ mod tests {
     fn zeros_are_summed_up_without_looking_at_them() {
         for count in [0_usize, 1, 2, 3, 7, 64, 1000, 4096, 70_001] {
             let mut bytes = b"some bytes".to_vec();
-            let before = crc32c::crc32c(&bytes);
+            let before = crate::checksum::crc32c(&bytes);
             bytes.resize(bytes.len() + count, 0);
-            assert_eq!(with_zeros(before, count as u64), crc32c::crc32c(&bytes), "{count}");
+            assert_eq!(
+                with_zeros(before, count as u64),
+                crate::checksum::crc32c(&bytes),
+                "{count}"
+            );
         }
     }
 
@@ -137,7 +141,7 @@ mod tests {
         file.read_exact_at(&mut all, 0).unwrap();
         for (start, len) in [(0, 6 << 20), (4, 5 << 20), ((3 << 20) - 1, 5001), (5 << 20, 1 << 20)]
         {
-            let expected = crc32c::crc32c(&all[start..start + len]);
+            let expected = crate::checksum::crc32c(&all[start..start + len]);
             assert_eq!(sum(&file, path, start as u64, len as u64).unwrap(), expected);
         }
         file.set_len(4 << 40).unwrap();

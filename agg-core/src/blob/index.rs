@@ -85,7 +85,7 @@ impl Header {
         numbers.iter().enumerate().for_each(|(i, n)| put(24 + 8 * i, &n.to_le_bytes()));
         self.sums.iter().enumerate().for_each(|(i, sum)| put(72 + 4 * i, &sum.to_le_bytes()));
         put(88, &[u8::from(self.frames)]);
-        let crc = crc32c::crc32c(&bytes[..HEADER - 4]);
+        let crc = crate::checksum::crc32c(&bytes[..HEADER - 4]);
         bytes[HEADER - 4..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
@@ -95,7 +95,7 @@ impl Header {
         if bytes[..8] != MAGIC {
             return Err(damaged("it does not begin as an index"));
         }
-        if crc32c::crc32c(&bytes[..HEADER - 4]) != u32_at(bytes, HEADER - 4) {
+        if crate::checksum::crc32c(&bytes[..HEADER - 4]) != u32_at(bytes, HEADER - 4) {
             return Err(damaged("the checksum of the index's header is wrong"));
         }
         let n = |i: usize| u64_at(bytes, 24 + 8 * i);
@@ -162,7 +162,7 @@ impl Index {
         let section = |from: u64, to: u64, sum: u32| {
             let mut bytes = vec![0; (to - from) as usize];
             file.read_exact_at(&mut bytes, from).map_err(fail)?;
-            let right = crc32c::crc32c(&bytes) == sum;
+            let right = crate::checksum::crc32c(&bytes) == sum;
             right.then_some(bytes).ok_or_else(|| {
                 damaged(format!("the checksum of bytes {from}..{to} of the index is wrong"))
             })
@@ -229,7 +229,7 @@ impl Index {
         self.file
             .read_exact_at(&mut bytes, place)
             .map_err(|error| super::failed("pread", &error, &self.path))?;
-        if crc32c::crc32c(&bytes[..BLOCK - 4]) != u32_at(&bytes, BLOCK - 4) {
+        if crate::checksum::crc32c(&bytes[..BLOCK - 4]) != u32_at(&bytes, BLOCK - 4) {
             return Err(wrong("has a wrong checksum"));
         }
         let count = (self.singles - block * SINGLES as u64).min(SINGLES as u64) as usize;

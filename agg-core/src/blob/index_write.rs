@@ -114,7 +114,7 @@ impl Content {
             runs: self.runs.len() as u64,
             run_bytes: runs.len() as u64,
             singles: self.singles.len() as u64,
-            sums: [&logs, &events, &runs, &fences].map(|section| crc32c::crc32c(section)),
+            sums: [&logs, &events, &runs, &fences].map(|section| crate::checksum::crc32c(section)),
             frames: true,
         };
         (header, [logs, events, runs, fences])
@@ -141,7 +141,7 @@ fn encode_block(pieces: &[Single]) -> [u8; BLOCK] {
             room.copy_from_slice(&number.to_le_bytes());
         }
     }
-    let crc = crc32c::crc32c(&bytes[..BLOCK - 4]);
+    let crc = crate::checksum::crc32c(&bytes[..BLOCK - 4]);
     bytes[BLOCK - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }

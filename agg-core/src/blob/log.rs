@@ -77,7 +77,7 @@ impl Log {
     pub(crate) fn append(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
         let data_crc = self.data_crc || words.kind == Kind::Summary;
         let open = self.opened(dir)?;
-        let sum = |sum: u32, part: &&[u8]| crc32c::crc32c_append(sum, part);
+        let sum = |sum: u32, part: &&[u8]| crate::checksum::crc32c_append(sum, part);
         let frame = Frame {
             kind: words.kind,
             flags: if data_crc { 0 } else { NO_DATA_CRC },

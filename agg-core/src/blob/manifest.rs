@@ -82,7 +82,7 @@ impl Manifest {
         if let Some(IndexLine { name, length, crc }) = &self.index {
             let _ = writeln!(text, "index {name} length {length} crc {crc:08x}");
         }
-        let crc = crc32c::crc32c(text.as_bytes());
+        let crc = crate::checksum::crc32c(text.as_bytes());
         let _ = writeln!(text, "crc32c {crc:08x}");
         text
     }
@@ -161,7 +161,7 @@ fn verified(bytes: &[u8]) -> Result<&str> {
     let start = body.rfind('\n').ok_or_else(cut)? + 1;
     let digits = body[start..].strip_prefix("crc32c ").ok_or_else(cut)?;
     let crc = hex32(digits).ok_or_else(cut)?;
-    let actual = crc32c::crc32c(&bytes[..start]);
+    let actual = crate::checksum::crc32c(&bytes[..start]);
     if crc != actual {
         return Err(damaged(format!("checksum {actual:08x} is not {crc:08x} of the last line")));
     }
@@ -304,7 +304,7 @@ mod tests {
         ] {
             let text = manifest().to_text();
             let body = text[..text.rfind("crc32c").unwrap()].replace(from, to);
-            let crc = crc32c::crc32c(body.as_bytes());
+            let crc = crate::checksum::crc32c(body.as_bytes());
             let error = Manifest::parse(format!("{body}crc32c {crc:08x}\n").as_bytes());
             assert!(error.unwrap_err().to_string().contains("line "), "{to}");
         }

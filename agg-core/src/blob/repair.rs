@@ -127,7 +127,7 @@ fn salvage(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
         let kind = if frame.kind == Kind::Mapped { Kind::Data } else { frame.kind };
         let strips: &[Strip] = &frame.strips;
         // A checksum that is there already also tells whether this very copy is right.
-        if frame.flags & NO_DATA_CRC == 0 && crc32c::crc32c(&data) != frame.data_crc {
+        if frame.flags & NO_DATA_CRC == 0 && crate::checksum::crc32c(&data) != frame.data_crc {
             done.push(format!("{name}: the frame at byte {} has damaged data", frame.place));
             continue;
         }

@@ -49,7 +49,7 @@ impl Summary {
     /// Takes in the next frame, whose header has the checksum `crc`.
     pub(crate) fn add(&mut self, frame: &Frame, crc: u32) {
         self.frames += 1;
-        self.crc = crc32c::crc32c_append(self.crc, &crc.to_le_bytes());
+        self.crc = crate::checksum::crc32c_append(self.crc, &crc.to_le_bytes());
         if self.given_up {
             return;
         }
@@ -133,7 +133,8 @@ fn decode(bytes: &[u8], id: u64, place: u64) -> Option<Told> {
     let lengths = Lengths::of(head).ok()?;
     let frame = Frame::decode(head).ok()?;
     let own = frame.kind == Kind::Summary && frame.log == id && frame.place == place;
-    if !own || lengths.data != data.len() as u64 || frame.data_crc != crc32c::crc32c(data) {
+    if !own || lengths.data != data.len() as u64 || frame.data_crc != crate::checksum::crc32c(data)
+    {
         return None;
     }
     let (runs, trailer) = data.split_last_chunk::<TRAILER>()?;
@@ -143,7 +144,7 @@ fn decode(bytes: &[u8], id: u64, place: u64) -> Option<Told> {
     (newest <= frame.last_seq).then(|| Told {
         runs,
         frames: frames.saturating_add(1),
-        crc: crc32c::crc32c_append(u32_at(trailer, 16), &frame.head_crc.to_le_bytes()),
+        crc: crate::checksum::crc32c_append(u32_at(trailer, 16), &frame.head_crc.to_le_bytes()),
         last_seq: frame.last_seq,
     })
 }
@@ -162,7 +163,7 @@ pub(crate) fn after_zeros(runs: &[u8], count: u64) -> Vec<u8> {
         flags: 0,
         strips: Vec::new(),
         data_len: data.len() as u64,
-        data_crc: crc32c::crc32c(&data),
+        data_crc: crate::checksum::crc32c(&data),
         seq: 0,
         last_seq: FILE_END - 1,
         log: 0,
@@ -315,7 +316,7 @@ mod tests {
         let mut frame = Frame::decode(&bytes[start..start + HEADER]).unwrap();
         let frames = bytes.len() - TRAILER;
         bytes[frames] += 1;
-        frame.data_crc = crc32c::crc32c(&bytes[start + HEADER..]);
+        frame.data_crc = crate::checksum::crc32c(&bytes[start + HEADER..]);
         frame.encode_into(&mut bytes[start..]);
         std::fs::write(&log, &bytes).unwrap();
         let findings = check(&place.path().join("file"), &Check::default()).unwrap();

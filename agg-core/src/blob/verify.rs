@@ -150,7 +150,7 @@ impl Begun {
             if part.place != self.next {
                 continue;
             }
-            self.crc = crc32c::crc32c_append(self.crc, part.into);
+            self.crc = crate::checksum::crc32c_append(self.crc, part.into);
             self.next += part.into.len() as u64;
             if self.next == self.head.data + self.head.data_len {
                 if self.crc != self.head.data_crc {

@@ -173,7 +173,7 @@ impl View {
             match scan.step()? {
                 Step::Frame(frame) => {
                     frames += 1;
-                    crc = crc32c::crc32c_append(crc, &frame.head_crc.to_le_bytes());
+                    crc = crate::checksum::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                     if let Some(told) =
                         told.filter(|_| frame.place < sealed && scan.place() >= sealed)
                         && (scan.place() > sealed || !complete::is_as_sealed(&told, frames, crc))

@@ -90,7 +90,7 @@ impl Part {
     }
 
     fn has(&self, Stretch { start, end, checksum }: Stretch) -> bool {
-        crc32c::crc32c(&self.filled()[start..end]) == checksum
+        crate::checksum::crc32c(&self.filled()[start..end]) == checksum
     }
 
     /// Puts the bytes into another part, which has room for them; whether they are those that were put in.
@@ -147,7 +147,7 @@ impl Part {
                 let mut stretch = last.unwrap_or(Stretch { start: used, end: used, checksum: 0 });
                 let put = || {
                     with(&mut *room);
-                    stretch.checksum = crc32c::crc32c_append(stretch.checksum, room);
+                    stretch.checksum = crate::checksum::crc32c_append(stretch.checksum, room);
                 };
                 if !guarded(range, put) {
                     return false;

@@ -1,0 +1,43 @@
+//! CRC-32C, the checksum of logs, indexes, manifests, and bytes that wait in files.
+
+use crc_fast::{CrcAlgorithm::Crc32Iscsi, Digest, checksum, checksum_combine};
+
+/// The checksum of `bytes`.
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    // The algorithm has 32 bits.
+    checksum(Crc32Iscsi, bytes) as u32
+}
+
+/// The checksum of the bytes that have the checksum `before`, followed by `bytes`.
+pub(crate) fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
+    // The state is the complement of the checksum.
+    let mut digest = Digest::new_with_init_state(Crc32Iscsi, u64::from(!before));
+    digest.update(bytes);
+    digest.finalize() as u32
+}
+
+/// The checksum of bytes with the checksum `before`, followed by `len` bytes with the checksum `after`.
+pub(crate) fn crc32c_combine(before: u32, after: u32, len: usize) -> u32 {
+    checksum_combine(Crc32Iscsi, before.into(), after.into(), len as u64) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_the_standard_and_goes_on_anywhere() {
+        // RFC 3720, appendix B.4.
+        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(b""), 0);
+        let bytes: Vec<u8> = (0..5000_u32).map(|at| (at * 31 + at / 7) as u8).collect();
+        for split in [0, 1, 7, 8, 63, 64, 65, 300, 1024, 4999, 5000] {
+            let (left, right) = bytes.split_at(split);
+            assert_eq!(crc32c_append(crc32c(left), right), crc32c(&bytes), "split at {split}");
+            let combined = crc32c_combine(crc32c(left), crc32c(right), right.len());
+            assert_eq!(combined, crc32c(&bytes), "split at {split}");
+        }
+    }
+}
