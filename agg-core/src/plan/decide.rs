@@ -78,8 +78,9 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
     if all.unordered {
         return say(Method::Independent, Reason::Overlap);
     }
-    if wishes.logs && wishes.writes {
-        // An exchange would join nothing, and its borders would cut elements: no hint asks for that.
+    if wishes.logs && wishes.writes && !wishes.atomic {
+        // An exchange would join nothing, and its borders would cut elements: no hint asks for that. In
+        // atomic mode it makes each call of a rank one access.
         let reason = if all.ranks == 1 { Reason::OneWithData } else { Reason::Logs };
         return say(Method::Independent, reason);
     }
@@ -236,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn writes_to_a_container_go_to_the_logs_of_their_ranks_whatever_hints_and_modes_say() {
+    fn writes_to_a_container_go_to_the_logs_of_their_ranks_whatever_hints_say() {
         let logs = Wishes { logs: true, ..WRITE };
         let parts = in_turn(8, 1_000_000, 1 << 20);
         assert_eq!(decide(&parts, logs).reason, Reason::Logs);
         assert_eq!(decide(&parts, Wishes { writes: false, ..logs }).method, Method::TwoPhase);
         for buffering in [Switch::Enable, Switch::Disable, Switch::Automatic] {
-            for (only_collective, atomic) in [(false, false), (true, false), (true, true)] {
-                let hinted = Wishes { buffering, only_collective, atomic, ..logs };
+            for only_collective in [false, true] {
+                let hinted = Wishes { buffering, only_collective, ..logs };
                 assert_eq!(decide(&parts, hinted).reason, Reason::Logs, "{hinted:?}");
             }
         }

@@ -98,6 +98,13 @@ impl Job {
         let again = again.expect("it starts");
         assert!(again.status.success() && again.stderr.is_empty(), "{what}, again: {again:?}");
         assert!(read_set(&path).as_ref() == Some(&self.wanted.bytes), "{what}, again");
+        // What the killed job had under names that nobody can know beforehand.
+        let recovered = Command::new(aggio_tests::tool().expect("aggio"))
+            .args(["recover", "--spool"])
+            .args([directory.path(), directory.path()])
+            .output()
+            .expect("it starts");
+        assert!(recovered.status.success(), "{what}: {recovered:?}");
         assert_eq!(names_in(directory.path()), ["out.nc.0000", "out.nc.0001"], "{what}, again");
         said.starts_with("ended")
     }
