@@ -126,6 +126,7 @@ impl<'a> Writers<'a> {
     }
 
     fn look(&mut self) -> Result<()> {
+        self.next = self.reader.data_from(self.next)?;
         let window = Extent::new(self.next, WINDOW.min(self.reader.size() - self.next));
         for segment in self.reader.segments(window)? {
             let Some((log, _)) = segment.source else { continue };

@@ -272,6 +272,9 @@ impl Blob {
         }
         let (mut place, mut window) = (start, 1 << 20);
         while place < size {
+            if data {
+                place = self.told(reader.data_from(place))?;
+            }
             let range = Extent::new(place, window.min(size - place));
             for segment in self.told(reader.segments(range))? {
                 if segment.source.is_some() == data && segment.logical.len > 0 {

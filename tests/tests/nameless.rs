@@ -71,7 +71,6 @@ print(os.listdir(directory))
 }
 
 #[test]
-#[ignore = "fails now and then: a child that is executed may find the descriptor of a removed container gone"]
 fn what_a_child_inherits_lives_as_long_as_the_child() {
     let Some(library) = library() else { return };
     same(

@@ -182,6 +182,43 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
 }
 
 #[test]
+fn a_hole_costs_nothing_whatever_its_size() {
+    let place = Place::new();
+    let how = Create { mode: 0o644, exclusive: true, data_crc: true };
+    let with_byte_at = |name: &str, at: u64| {
+        let path = place.path(name);
+        let writer = Container::create(path.as_ref(), &how).unwrap().writer().unwrap();
+        writer.write_at(&[1], 0).unwrap();
+        writer.write_at(&[7], at).unwrap();
+        writer.close().unwrap();
+        path
+    };
+    let far = with_byte_at("far", 1 << 62);
+    for arguments in [&["index", "-n", "--json", &far][..], &["index", "--json", &far]] {
+        let told = &json(&aggio(arguments))["containers"][0];
+        assert_eq!((&told["pieces"], &told["holes"]), (&2.into(), &1.into()), "{told}");
+        assert_eq!(told["bytes_in_holes"], (1_u64 << 62) - 1);
+    }
+    assert_eq!(aggio(&["fsck", &far]).status.code(), Some(0));
+    let (wide, out, again) =
+        (with_byte_at("wide", 1 << 42), place.path("out"), place.path("again"));
+    let merged = aggio(&["merge", "--verify", &wide, &out]);
+    if String::from_utf8_lossy(&merged.stderr).contains("File too large") {
+        return aggio_tests::skip("files of this file system have less than 4 TiB");
+    }
+    assert!(merged.status.success(), "{merged:?}");
+    let file = std::fs::File::open(&out).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), (1 << 42) + 1);
+    let mut byte = [0];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, 1 << 42).unwrap();
+    assert_eq!(byte, [7]);
+    let split = aggio(&["split", "--verify", &out, &again]);
+    assert!(split.status.success(), "{split:?}");
+    let told = &json(&aggio(&["index", "--json", &again]))["containers"][0];
+    assert!(told["bytes_in_holes"].as_u64().unwrap() > (1 << 42) - (64 << 20), "{told}");
+}
+
+#[test]
 fn run_preloads_the_library_once_and_keeps_others() {
     let place = Place::new();
     let library = place.path("libaggio.so");

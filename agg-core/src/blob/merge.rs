@@ -8,7 +8,7 @@ use super::check::{Check, check};
 use super::container::Container;
 use super::read::Reader;
 use super::verify::Verify;
-use super::{damaged, failed};
+use super::{damaged, failed, holes};
 use crate::output::{Output, Source, Unfinished, require_vacant};
 use crate::{Extent, Result};
 use journal::Journal;
@@ -132,7 +132,7 @@ impl<'a> Partial<'a> {
 /// Copies what is not done; returns how many bytes were.
 fn copy(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<u64> {
     let resumed = AtomicU64::new(0);
-    each_window(reader, how, &|window, extent, buffer| {
+    each_window(reader, how, &|at| reader.data_from(at), &|window, extent, buffer| {
         if partial.is_done(window) {
             resumed.fetch_add(extent.len, Ordering::Relaxed);
             return Ok(());
@@ -179,7 +179,12 @@ fn read(reader: &Reader, buffer: &mut [u8], extent: Extent) -> Result<()> {
 /// Compares the copy with the container; a window that differs, as after a crash of the system
 /// while an earlier run was at work, is copied once more.
 fn compare(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<()> {
-    each_window(reader, how, &|_, extent, buffer| {
+    let (file, path, size) = (partial.output.file(), partial.output.path(), reader.size());
+    let in_either = |at| {
+        let copied = holes::next_data(file, path, at)?.unwrap_or(size);
+        Ok(copied.min(reader.data_from(at)?))
+    };
+    each_window(reader, how, &in_either, &|_, extent, buffer| {
         if same(reader, partial, extent, buffer)? {
             return Ok(());
         }

@@ -62,7 +62,7 @@ pub use hold::Hold;
 pub use locks::LOCKS_FROM;
 pub use merge::{Merge, Merged, merge};
 pub(crate) use names::remove_tree;
-pub use names::{is_hidden, is_removed, lift_removed, remove, rename};
+pub use names::{is_hidden, is_kept_copy, is_removed, lift_removed, remove, rename};
 pub use presence::Presence;
 pub use read::{Reader, Segment};
 pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};

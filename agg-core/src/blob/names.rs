@@ -20,6 +20,17 @@ pub fn is_hidden(name: &OsStr) -> bool {
     is_number(rest.strip_prefix(b"merge-").unwrap_or(rest)) || older || is_removed(name)
 }
 
+/// Whether a name is one of those that files and containers have while they are made.
+pub(crate) fn is_unfinished(name: &OsStr) -> bool {
+    let Some(digits) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
+    matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether a name is one of those that merges with `--resume` have for what they can go on with.
+pub fn is_kept_copy(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".aggio-merge-") && is_hidden(name)
+}
+
 /// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
 pub fn is_removed(name: &OsStr) -> bool {
     let name = name.as_bytes();

@@ -142,6 +142,25 @@ impl Reader {
         Ok(found.into_iter().map(segment).collect())
     }
 
+    /// The first byte from `at` on that may be data, or the size of the file if only a hole is left. However long a
+    /// hole is, few steps lead over it.
+    ///
+    /// # Errors
+    ///
+    /// If the index cannot be read.
+    pub fn data_from(&self, at: u64) -> Result<u64> {
+        let view = self.view();
+        let (size, mut place, mut len) = (view.size(), at, 1_u64 << 20);
+        while place < size {
+            let range = Extent::new(place, len.min(size - place));
+            if let Some(first) = view.first_piece(range)? {
+                return Ok(first);
+            }
+            (place, len) = (range.end(), len.saturating_mul(4));
+        }
+        Ok(size)
+    }
+
     /// Copies the bytes of a segment, as [`segments`](Reader::segments) told it, into a file, from `offset` on. Of a
     /// hole nothing is written.
     ///

@@ -46,17 +46,24 @@ pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
     }
 }
 
-/// Whether a directory of this name is one that no user made: a container on its way, or one whose name was removed.
-pub fn is_remain(name: &OsStr) -> bool {
-    names::is_hidden(name) || names::is_removed(name)
+/// Whether what is called so is one that no user made: a container or, if it `is_file`, a file on its way, or a container
+/// whose name was removed. Copies that a merge with `--resume` goes on with are not meant.
+pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
+    if is_file {
+        return names::is_unfinished(name);
+    }
+    (names::is_hidden(name) || names::is_removed(name)) && !names::is_kept_copy(name)
 }
 
-/// Removes the directory `path`, of which [`is_remain`] is true, unless somebody needs it; whether it is gone.
+/// Removes `path`, of which [`is_remain`] is true, unless somebody needs it; whether it is gone.
 ///
 /// # Errors
 ///
 /// If it cannot be looked at or removed, or holds what is no part of a container.
 pub fn clear(path: &Path) -> Result<bool> {
+    if path.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
+        return crate::output::clear_unfinished(path);
+    }
     let dir = Dir::open(path)?;
     if dir.names()?.is_empty() {
         // Whoever has made it just now makes another one.
@@ -114,7 +121,7 @@ mod tests {
         let path = place.path().join(".aggio-0123456789abcdef");
         let how = super::super::Create { mode: 0o644, exclusive: true, data_crc: true };
         let container = super::super::Container::make_hidden(&path, &how).unwrap();
-        assert!(is_remain(path.file_name().unwrap()) && !clear(&path).unwrap());
+        assert!(is_remain(path.file_name().unwrap(), false) && !clear(&path).unwrap());
         drop(container);
         assert!(clear(&path).unwrap() && !path.exists());
         std::fs::create_dir(&path).unwrap();

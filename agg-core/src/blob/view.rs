@@ -344,6 +344,22 @@ impl View {
         self.homes.iter().filter_map(move |home| home.part(range))
     }
 
+    /// The first byte of `range` that some piece has, which may have become a hole since; `None` if no piece has any.
+    pub(crate) fn first_piece(&self, range: Extent) -> Result<Option<u64>> {
+        let mut first = None::<u64>;
+        let mut take = |run: &Run, numbers: Range<u64>| {
+            // The pieces of a run ascend or descend in the file.
+            let start = |k| run.piece(k).intersect(range).offset;
+            let lowest = start(numbers.start).min(start(numbers.end - 1));
+            first = Some(first.map_or(lowest, |first| first.min(lowest)));
+        };
+        if let Some(index) = &self.index {
+            index.in_range(range, &mut take)?;
+        }
+        self.live.in_range(range, &mut take);
+        Ok(first)
+    }
+
     /// Where the bytes of `range` lie.
     pub(crate) fn find(&self, range: Extent, dir: &Dir, files: &Descriptors) -> Result<Vec<Found>> {
         let mut pieces = Vec::new();

@@ -69,6 +69,7 @@ impl<'a> Output<'a> {
         how.read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE);
         match how.open(parent_of(to)) {
             Ok(file) if link_to(&file).symlink_metadata().is_ok() => {
+                lock(&file);
                 Ok(Self { file, to: to.into(), hidden: None, unfinished, kept: false })
             }
             _ => Self::create_hidden(to, mode, unfinished),
@@ -82,6 +83,7 @@ impl<'a> Output<'a> {
         how.read(true).write(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW);
         let make = || how.open(&hidden).map_err(|error| failed("create", &error, to));
         let file = unfinished.add(&hidden, make)?;
+        lock(&file);
         Ok(Self { file, to: to.into(), hidden: Some(hidden), unfinished, kept: false })
     }
 
@@ -146,7 +148,8 @@ impl<'a> Output<'a> {
         let found = self.to.symlink_metadata();
         let found = found.map_err(|error| failed("stat", &error, &self.to))?;
         let own = self.file.metadata().map_err(|error| failed("fstat", &error, &self.to))?;
-        if is_same(&own, &found) {
+        // Another file of this user is what another command has published since.
+        if is_same(&own, &found) || found.is_file() && found.uid() == own.uid() {
             return Ok(());
         }
         let words = "somebody else gave the name to another file meanwhile";
@@ -160,6 +163,37 @@ impl Drop for Output<'_> {
         // After success there is none, after a failure that is the one that counts.
         self.unfinished.forget(hidden, || drop(std::fs::remove_file(hidden)));
     }
+}
+
+/// Locks a file for as long as it is being made, which tells [`clear_unfinished`] that somebody needs it. Without locks
+/// on the file system nobody clears anything there.
+fn lock(file: &File) -> bool {
+    // SAFETY: the descriptor is open.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Removes the file `path`, whose name is one that files have while they are made, unless somebody is making it;
+/// whether it is gone.
+///
+/// # Errors
+/// If it is not an ordinary file, or cannot be opened or removed.
+pub fn clear_unfinished(path: &Path) -> Result<bool> {
+    /// Between its creation and its lock a file is empty.
+    const JUST_MADE: std::time::Duration = std::time::Duration::from_secs(60);
+    let mut how = OpenOptions::new();
+    how.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = how.open(path).map_err(|error| failed("open", &error, path))?;
+    let facts = file.metadata().map_err(|error| failed("fstat", &error, path))?;
+    if !facts.is_file() {
+        return Err(failed("open", &io::Error::from_raw_os_error(libc::EINVAL), path));
+    }
+    let age = facts.modified().ok().and_then(|at| at.elapsed().ok());
+    let is_new = facts.len() == 0 && age.is_none_or(|age| age < JUST_MADE);
+    if is_new || !lock(&file) {
+        return Ok(false);
+    }
+    std::fs::remove_file(path).map_err(|error| failed("unlink", &error, path))?;
+    Ok(true)
 }
 
 /// Whether two descriptions are of one file.

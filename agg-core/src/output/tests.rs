@@ -129,3 +129,23 @@ fn two_do_not_name_the_files_of_a_set_at_the_same_time_and_nobody_waits_for_ever
     drop(first);
     SetTurn::take(&to).unwrap();
 }
+
+#[test]
+fn a_file_that_nobody_makes_any_more_is_cleared_and_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join(fresh_name().unwrap());
+    std::fs::write(&path, "half").unwrap();
+    let maker = File::open(&path).unwrap();
+    assert!(lock(&maker));
+    assert!(!clear_unfinished(&path).unwrap(), "somebody is making it");
+    drop(maker);
+    assert!(clear_unfinished(&path).unwrap() && !path.exists());
+    std::fs::write(&path, "").unwrap();
+    assert!(!clear_unfinished(&path).unwrap(), "its maker may be about to lock it");
+    std::fs::remove_file(&path).unwrap();
+    let other = place.path().join("other");
+    std::fs::write(&other, "of a user").unwrap();
+    std::os::unix::fs::symlink(&other, &path).unwrap();
+    assert!(clear_unfinished(&path).is_err());
+    assert_eq!(std::fs::read(&other).unwrap(), b"of a user");
+}

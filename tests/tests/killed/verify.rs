@@ -78,7 +78,7 @@ pub(crate) fn recovered(folder: &Path, what: &str) {
         assert_eq!(content_of(&path), before, "{what}: {done:?}");
     }
     for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
-        if is_remain(&entry.file_name()) {
+        if is_remain(&entry.file_name(), false) {
             let gone = clear(&entry.path());
             assert!(gone.clone().unwrap_or(false), "{what}: {}: {gone:?}", entry.path().display());
         }

@@ -2,7 +2,9 @@
 
 use super::{at, stored};
 use crate::{Answer, exit, progress};
-use agg_core::blob::{Check, Findings, Problem, Severity, check, is_container, is_remain};
+use agg_core::blob::{
+    Check, Findings, Problem, Severity, check, is_container, is_kept_copy, is_remain,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -33,14 +35,17 @@ type Checked = (PathBuf, Result<Findings, String>);
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) containers: Vec<PathBuf>,
-    /// Directories of containers that no user has named, or whose names were removed.
+    /// What no user has named: files and containers on their way, containers whose names were removed.
     pub(super) remains: Vec<PathBuf>,
+    /// Copies that a merge with `--resume` can go on with.
+    copies: Vec<PathBuf>,
 }
 
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
         let (mut all, mut findings, mut remains) = (Vec::new(), Vec::new(), Vec::new());
+        let mut copies = Vec::new();
         let how =
             Check { data: !self.quick, repair: self.repair || self.salvage, salvage: self.salvage };
         for path in &self.paths {
@@ -52,6 +57,7 @@ impl Arguments {
                         (path, size)
                     }));
                     remains.extend(found.remains);
+                    copies.extend(found.copies);
                 }
             }
         }
@@ -65,7 +71,9 @@ impl Arguments {
         let text = if self.json {
             document(&checked, &remains)
         } else {
-            checked.iter().map(lines).chain(remains.iter().map(|path| remain(path))).collect()
+            let left = remains.iter().map(|path| remain(path));
+            let kept = copies.iter().map(|path| copy(path));
+            checked.iter().map(lines).chain(left).chain(kept).collect()
         };
         Answer { text, findings, status: Some(status) }
     }
@@ -91,10 +99,15 @@ pub(super) fn containers(path: &Path) -> Result<Found, String> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).map_err(|why| at(&folder, why))? {
             let entry = entry.map_err(|why| at(&folder, why))?;
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let path = entry.path();
-                if is_remain(&entry.file_name()) {
+            let Ok(kind) = entry.file_type() else { continue };
+            let (path, name) = (entry.path(), entry.file_name());
+            if kind.is_file() && is_remain(&name, true) {
+                found.remains.push(path);
+            } else if kind.is_dir() {
+                if is_remain(&name, false) {
                     found.remains.push(path);
+                } else if is_kept_copy(&name) {
+                    found.copies.push(path);
                 } else if looks_like_one(&path) {
                     found.containers.push(path);
                 } else {
@@ -105,13 +118,19 @@ pub(super) fn containers(path: &Path) -> Result<Found, String> {
     }
     found.containers.sort();
     found.remains.sort();
+    found.copies.sort();
     Ok(found)
 }
 
-/// What is said of a directory that no user has named.
+/// What is said of something that no user has named.
 fn remain(path: &Path) -> String {
-    let what = "what is left of a container without a name; `aggio recover` removes it";
+    let what = "what is left of a container or a file without a name; `aggio recover` removes it";
     format!("{}: repairable: {what} if nobody has it open\n", path.display())
+}
+
+/// What is said of a copy that `aggio merge --resume` has left on purpose.
+fn copy(path: &Path) -> String {
+    format!("{}: clean: `aggio merge --resume` goes on with it\n", path.display())
 }
 
 /// A directory whose manifest is unreadable, or gone while its logs are there, is what this command is for.

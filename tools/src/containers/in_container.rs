@@ -54,8 +54,20 @@ impl InContainer {
 
     /// What each log has of the file, in its order; a writer is a log by its place among all.
     pub(super) fn owned(&self) -> impl Iterator<Item = Result<Owned>> {
-        let starts = (0..self.reader.size()).step_by(WINDOW as usize);
-        starts.flat_map(|start| match self.owned_from(start) {
+        let (size, mut place) = (self.reader.size(), 0);
+        let windows = std::iter::from_fn(move || {
+            let start = match self.reader.data_from(place) {
+                Ok(start) if start >= size => return None,
+                Ok(start) => start,
+                Err(why) => {
+                    place = size;
+                    return Some(Err(self.told(&why)));
+                }
+            };
+            place = start.saturating_add(WINDOW);
+            Some(self.owned_from(start))
+        });
+        windows.flat_map(|owned| match owned {
             Ok(owned) => owned.into_iter().map(Ok).collect::<Vec<_>>(),
             Err(why) => vec![Err(why)],
         })

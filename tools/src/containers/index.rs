@@ -32,6 +32,8 @@ struct Told {
     pieces: u64,
     holes: u64,
     bytes_in_holes: u64,
+    /// Where the last hole ends.
+    hole_ends: u64,
 }
 
 impl Arguments {
@@ -71,23 +73,35 @@ impl Arguments {
             pieces: 0,
             holes: 0,
             bytes_in_holes: 0,
+            hole_ends: 0,
         };
         let mut place = 0;
         while place < size {
-            let range = Extent::new(place, WINDOW.min(size - place));
+            let data = reader.data_from(place).map_err(told)?;
+            found.add_hole(Extent::between(place, data));
+            let range = Extent::new(data, WINDOW.min(size - data));
             for segment in reader.segments(range).map_err(told)? {
                 match segment.source {
                     Some(_) => found.pieces += 1,
-                    None => {
-                        found.holes += 1;
-                        found.bytes_in_holes += segment.logical.len;
-                    }
+                    None => found.add_hole(segment.logical),
                 }
             }
-            place += range.len;
+            place = range.end();
             tell(place);
         }
         Ok(found)
+    }
+}
+
+impl Told {
+    /// Counts a hole; what follows another one belongs to it.
+    fn add_hole(&mut self, hole: Extent) {
+        if hole.is_empty() {
+            return;
+        }
+        self.holes += u64::from(self.holes == 0 || self.hole_ends != hole.offset);
+        self.bytes_in_holes += hole.len;
+        self.hole_ends = hole.end();
     }
 }
 

@@ -13,11 +13,17 @@ pub(super) const WINDOW: u64 = 8 << 20;
 /// What is done with a window: its number, its bytes, and a buffer that may be used.
 pub(super) type Work<'a> = &'a (dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync);
 
-/// Runs `work` for every window of the file, on several threads; the first error ends all of them.
-pub(super) fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> Result<()> {
+/// Runs `work` for the windows of the file that have data, on several threads; the first error ends all of them.
+/// `next_with_data` tells the first byte from one on that may be data.
+pub(super) fn each_window(
+    reader: &Reader,
+    how: &Merge<'_>,
+    next_with_data: &(dyn Fn(u64) -> Result<u64> + Sync),
+    work: Work<'_>,
+) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if how.threads == 0 { cores } else { how.threads };
-    let (size, next, done) = (reader.size(), AtomicU64::new(0), AtomicU64::new(0));
+    let (size, next) = (reader.size(), AtomicU64::new(0));
     let windows = size.div_ceil(WINDOW);
     let failure = OnceLock::new();
     let run = || {
@@ -28,14 +34,22 @@ pub(super) fn each_window(reader: &Reader, how: &Merge<'_>, work: Work<'_>) -> R
                 return;
             }
             let extent = Extent::new(window * WINDOW, WINDOW).intersect(Extent::new(0, size));
-            if let Err(error) = work(window, extent, &mut buffer) {
+            let worked = next_with_data(extent.offset).and_then(|data| {
+                let holes = data / WINDOW;
+                if holes > window {
+                    // Nobody has to look at windows that are holes.
+                    next.fetch_max(holes, Ordering::Relaxed);
+                    return Ok(());
+                }
+                work(window, extent, &mut buffer)
+            });
+            if let Err(error) = worked {
                 next.store(windows, Ordering::Relaxed);
                 failure.get_or_init(|| error);
                 return;
             }
-            let sum = done.fetch_add(extent.len, Ordering::Relaxed) + extent.len;
             if let Some(progress) = how.progress {
-                progress(sum, size);
+                progress((next.load(Ordering::Relaxed) * WINDOW).min(size), size);
             }
         }
     };

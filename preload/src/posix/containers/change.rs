@@ -4,7 +4,7 @@ use super::super::symbols::next;
 use super::super::{errno, reach};
 use super::held::State;
 use super::table;
-use super::{data, live};
+use super::{data, live, locks};
 use agg_core::Extent;
 use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};
 use std::time::{Duration, SystemTime};
@@ -99,8 +99,12 @@ pub fn synchronise_all(fd: c_int) -> c_int {
 pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     const OF_DESCRIPTORS: [c_ulong; 2] = [0x5451 /* FIOCLEX */, 0x5450];
     match request {
-        // SAFETY: only the descriptor is concerned.
-        _ if OF_DESCRIPTORS.contains(&request) => unsafe { next::ioctl(fd, request, argument) },
+        _ if OF_DESCRIPTORS.contains(&request) => {
+            // SAFETY: only the descriptor is concerned.
+            let done = unsafe { next::ioctl(fd, request, argument) };
+            locks::inherit(fd);
+            done
+        }
         libc::FIONREAD => told(unread(fd).and_then(|bytes| {
             let to = argument as *mut c_int;
             if !reach::writable(to.cast(), size_of::<c_int>()) {
