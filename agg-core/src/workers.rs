@@ -11,7 +11,7 @@ mod running;
 mod together;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use pool::{at_thread_start, dismiss};
 pub use quiet::without_signals;

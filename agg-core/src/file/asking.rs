@@ -6,6 +6,7 @@ use super::waiting::Waiting;
 use super::{Direction, File};
 use crate::error::{Error, ErrorClass, Result};
 use crate::extent::Extent;
+use crate::node::Pulse;
 use crate::pending::Pending;
 use crate::task::{self, BoxFuture};
 use crate::transport::Holders;
@@ -18,7 +19,7 @@ impl File {
     /// size if `None`) or writes.
     ///
     /// # Errors
-    /// `Io` if another rank could not store what comes before.
+    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
     pub(super) async fn ask(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
         if !super::later::somebody_defers() {
             return Ok(());
@@ -41,11 +42,13 @@ impl File {
             return Ok(());
         }
         let _ask = holders.ask();
+        let mut pulse = Pulse::default();
         while holders.count() > own(self) {
             if holders.have_failed() {
                 let text = "another rank could not store what it has written before";
                 return Err(Error::new(ErrorClass::Io, text));
             }
+            self.transport.node().map_or(Ok(()), |node| pulse.look(node))?;
             self.progress();
             task::pause().await;
         }
@@ -55,7 +58,7 @@ impl File {
     /// Lets what other ranks hold back reach the file, before this one alone asks for its size.
     ///
     /// # Errors
-    /// `Io` if another rank could not store what comes before.
+    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
     pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let file = self.clone();
         Box::pin(async move { file.ask(Direction::Read, None).await })
@@ -71,15 +74,18 @@ impl File {
             return;
         }
         let running = Running::away(Box::pin(answers(me.clone(), holders.clone())));
-        if running.is_here()
-            && self.drain().is_err()
-            && let Some(mut waiting) = self.waiting()
-            && let Some(hold) = waiting.hold()
-        {
-            // There is no thread that would answer.
-            hold.set_failed(true);
+        if !running.is_here() {
+            *self.answering() = Some(running);
+            return;
         }
-        *self.answering() = Some(running);
+        // There is no thread that would answer: nothing waits.
+        let drained = self.drain();
+        if let Some(mut waiting) = self.waiting() {
+            waiting.is_answered = false;
+            if let Some(hold) = waiting.hold() {
+                hold.set_failed(drained.is_err());
+            }
+        }
     }
 
     fn answering(&self) -> MutexGuard<'_, Option<Running<()>>> {
@@ -97,19 +103,7 @@ impl File {
         let has_failed =
             self.waiting().is_some_and(|mut w| w.hold().is_some_and(|hold| hold.has_failed()));
         if holders.are_asked() && !has_failed {
-            let last = self.last_bytes();
-            let drained = self.drain_but(last);
-            if let Some(mut waiting) = self.waiting() {
-                waiting.was_asked = true;
-                if let Some(hold) = waiting.hold() {
-                    hold.set_failed(drained.is_err());
-                    hold.set_last(drained.is_ok() && !last.is_empty());
-                }
-            }
-            if drained.is_ok() && !last.is_empty() && holders.hold_the_last_only() {
-                // If it fails it does so again.
-                drop(self.drain());
-            }
+            self.store_for_others(holders);
         }
         self.waiting().is_some_and(|mut waiting| {
             if let Some(hold) = waiting.hold().filter(|_| !holders.are_asked()) {
@@ -118,6 +112,28 @@ impl File {
             waiting.is_answered = waiting.hold().is_some();
             waiting.is_answered
         })
+    }
+
+    /// Stores what waits, but what comes last only when nobody holds anything else back. A failure is told.
+    fn store_for_others(&self, holders: &Holders) {
+        let last = self.last_bytes();
+        let drained = self.drain_but(last);
+        if let Some(mut waiting) = self.waiting() {
+            waiting.was_asked = true;
+            if let Some(hold) = waiting.hold() {
+                hold.set_failed(drained.is_err());
+                hold.set_last(drained.is_ok() && !last.is_empty());
+            }
+        }
+        if drained.is_err() || last.is_empty() || !holders.hold_the_last_only() {
+            return;
+        }
+        let drained = self.drain();
+        if let Some(mut waiting) = self.waiting()
+            && let Some(hold) = waiting.hold()
+        {
+            hold.set_failed(drained.is_err());
+        }
     }
 
     /// What waited on this rank is in the file, but for bytes of `last`. It is not written again: others may write now.

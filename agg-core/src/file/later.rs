@@ -142,6 +142,9 @@ impl File {
                 let (view, moment) = (&request.view, moment.unwrap_or_default());
                 pending.add(view, request.position, stream.memory(), request.len, moment)?;
                 waiting.tell(self.holders.as_ref());
+                if let Some(hold) = waiting.hold() {
+                    hold.set_last(false);
+                }
             }
             Counters::add(&self.counters.deferred, 1);
             Ok(stream.finish(Outcome { bytes: request.len, result: Ok(()) }))
@@ -260,7 +263,7 @@ impl File {
     fn write_all_out(&self, waiting: &Waiting, last: Extent) -> Result<()> {
         let choice = Choice { keep: last, ..Choice::default() };
         // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
-        if let Some(flying) = &waiting.flying {
+        if let Some(flying) = waiting.unwritten_flight() {
             self.write_out(flying, &choice)?;
         }
         self.write_out(&waiting.pending, &choice)
@@ -324,7 +327,7 @@ impl File {
     /// Whether bytes of `extent` wait, or are being written just now.
     fn awaits(&self, extent: Extent) -> bool {
         self.waiting().is_some_and(|waiting| {
-            let flying = waiting.flying.as_ref();
+            let flying = waiting.unwritten_flight();
             waiting.pending.awaits(extent) || flying.is_some_and(|flying| flying.touches(extent))
         })
     }

@@ -91,9 +91,15 @@ impl Drop for Ticket {
 }
 
 impl Waiting {
+    /// What all ranks are writing just now, unless this rank has written its part alone: others may have written some of
+    /// these bytes since, and this rank writes none of them again.
+    pub(super) fn unwritten_flight(&self) -> Option<&Pending> {
+        self.flying.as_deref().filter(|_| !self.flown)
+    }
+
     /// Bytes that are not in the file.
     pub(super) fn bytes(&self) -> u64 {
-        let flying = self.flying.as_ref().map_or(0, |flying| flying.unsaved_bytes());
+        let flying = self.unwritten_flight().map_or(0, Pending::unsaved_bytes);
         self.pending.unsaved_bytes() + flying
     }
 
@@ -107,7 +113,7 @@ impl Waiting {
     /// Tells the other ranks whether something waits.
     pub(super) fn tell(&mut self, holders: Option<&Holders>) {
         let Some(holders) = holders else { return };
-        let flies = self.flying.is_some() && !self.flown;
+        let flies = self.unwritten_flight().is_some();
         match (self.pending.is_empty() && !flies, &self.hold) {
             (true, _) => self.hold = None,
             (false, None) => self.hold = Some(holders.hold()),

@@ -12,6 +12,24 @@ use std::time::{Duration, Instant};
 /// How often who waits looks whether all others live.
 const PULSE: Duration = Duration::from_secs(1);
 
+/// Looks now and then whether the processes of a node live, for somebody who waits for one of them.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse(Option<Instant>);
+
+impl Pulse {
+    /// Looks if it is time to.
+    ///
+    /// # Errors
+    /// `Other` if the process of a member has ended.
+    pub(crate) fn look(&mut self, node: &Node) -> Result<()> {
+        if self.0.get_or_insert_with(Instant::now).elapsed() < PULSE {
+            return Ok(());
+        }
+        self.0 = Some(Instant::now());
+        node.all_live()
+    }
+}
+
 /// A place for one operation that all ranks of the node take part in.
 ///
 /// Every member must claim it, and then drop it when it has ended: only when all have dropped it
@@ -72,17 +90,14 @@ impl Node {
         events: &AtomicU32,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Result<T> {
-        let mut looked: Option<Instant> = None;
+        let mut pulse = Pulse::default();
         std::future::poll_fn(move |_| {
             let seen = events.load(Ordering::SeqCst);
             if let Some(value) = ready() {
                 return Poll::Ready(Ok(value));
             }
-            if looked.get_or_insert_with(Instant::now).elapsed() >= PULSE {
-                looked = Some(Instant::now());
-                if let Err(error) = self.all_live() {
-                    return Poll::Ready(Err(error));
-                }
+            if let Err(error) = pulse.look(self) {
+                return Poll::Ready(Err(error));
             }
             match self.has_others() {
                 true => task::sleep_among_nodes(events, seen),

@@ -1,7 +1,7 @@
 //! An operation under way.
 
 use super::pool::{self, Job, Turn};
-use crate::task::place::{Poller, Wish, poll_as};
+use crate::task::place::{Poller, Wish, on_worker, poll_as};
 use crate::task::{self, BoxFuture};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,11 +63,11 @@ impl<T: Send + 'static> Running<T> {
     }
 
     /// The operation's value, once, when it has ended. Lets it proceed as far as it can without
-    /// waiting if it needs a thread of the program and no other is at it.
+    /// waiting if it needs a thread of the program, this is one, and no other is at it.
     pub fn poll(&self) -> Option<T> {
         match self.0.place.load(Ordering::Acquire) {
             ENDED => self.0.work().value.take(),
-            HERE => self.poll_here(),
+            HERE if !on_worker() => self.poll_here(),
             _ => None,
         }
     }

@@ -1,9 +1,15 @@
 use super::*;
 use crate::task::place::{anywhere, on_caller, settle};
 use crate::task::{on_worker, pause, yield_now};
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Instant;
+
+thread_local! {
+    /// Operations that this thread begins find no worker, as where no thread can be made.
+    pub(crate) static THREADLESS: Cell<bool> = const { Cell::new(false) };
+}
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -53,6 +59,18 @@ fn what_needs_the_programs_threads_comes_back_to_them() {
     assert!(in_time(|| running.is_here()));
     assert!(!running.is_settled());
     assert_eq!(value(&running), (true, false, std::thread::current().id()));
+}
+
+#[test]
+fn a_worker_that_passes_by_leaves_it_to_the_programs_threads() {
+    let polled = Arc::new(AtomicBool::new(false));
+    let flag = polled.clone();
+    let running = Running::here(Box::pin(async move { flag.store(true, Ordering::Release) }));
+    let passing = running.clone();
+    let passed = Running::away(Box::pin(async move { (on_worker(), passing.poll()) }));
+    assert_eq!(value(&passed), (true, None));
+    assert!(!polled.load(Ordering::Acquire), "a worker has polled it");
+    assert_eq!(running.poll(), Some(()));
 }
 
 #[test]

@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::driver::fault::arrange;
+use crate::format::Recognised;
+use crate::format::tests::{head_of, recognise};
+use crate::transport::Holders;
+use crate::workers::Running;
+use crate::workers::tests::THREADLESS;
 use std::sync::Barrier;
 
 const RANKS: usize = 3;
@@ -178,4 +183,134 @@ fn what_finds_no_room_makes_all_write_together() {
     });
     assert!(totals.iter().all(|totals| (totals.deferred, totals.flushes) == (10, 4)), "{totals:?}");
     assert_eq!(scratch.bytes(), parts(1).repeat(10));
+}
+
+/// Begins to read `buffer`, and comes back when what waits on this rank is on its way to the file.
+fn launch_read_all(rank: &Rank, buffer: &mut [u8]) -> Running<Outcome> {
+    let running = rank.file.launch(Call {
+        operation: "MPI_File_iread_at_all",
+        direction: Direction::Read,
+        position: Position::Explicit(0),
+        collective: true,
+        memory: Ok(bytes(buffer)),
+    });
+    let flies = || rank.file.waiting().is_some_and(|waiting| waiting.flying.is_some());
+    while !flies() {
+        assert!(running.poll().is_none());
+    }
+    running
+}
+
+fn end(running: &Running<Outcome>) -> Outcome {
+    loop {
+        match running.poll() {
+            Some(outcome) => return outcome,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_others_in_a_flush_does_not_write_over_what_they_wrote_since() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let barrier = Arc::new(Barrier::new(2));
+    ranks(2, move |transport| {
+        let rank = open_with(&transport, &name, &[DEFER]);
+        write_parts(&rank, 0, 1);
+        let mut buffer = [0; 20];
+        let first = (rank.number == 0).then(|| launch_read_all(&rank, &mut buffer));
+        barrier.wait();
+        if rank.number == 1 {
+            rank.write(Position::Explicit(0), &[9; 10]);
+        }
+        barrier.wait();
+        if rank.number == 0 {
+            assert_eq!(rank.read(Position::Explicit(0), 10).0, [9; 10], "alone");
+        }
+        barrier.wait();
+        let running = first.unwrap_or_else(|| launch_read_all(&rank, &mut buffer));
+        assert_eq!(moved(end(&running)), 20);
+        assert_eq!(buffer, [[9; 10], [2; 10]].concat()[..], "together");
+        close(&rank).unwrap();
+    });
+    assert_eq!(scratch.bytes(), [[9; 10], [2; 10]].concat());
+}
+
+#[test]
+fn a_rank_that_asks_for_a_header_that_cannot_be_stored_hears_of_it() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,rank=0,nth=1,errno=EIO").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let barrier = Arc::new(Barrier::new(2));
+    let head = head_of(16, 10);
+    let wanted = [&head[..], &[7; 10]].concat();
+    ranks(2, move |transport| {
+        let rank = open_with(&transport, &name, &[DEFER]);
+        let Recognised::Map(map) = recognise(&head) else { panic!("a header") };
+        rank.file.state().map = Some(map);
+        let part = [&head[..], &[7; 10]][rank.number];
+        rank.write_all(Position::Explicit(16 * rank.number as i64), part);
+        barrier.wait();
+        if rank.number == 1 {
+            let (_, outcome) = rank.read(Position::Explicit(0), 26);
+            assert_eq!(class(outcome.result), ErrorClass::Io);
+        }
+        barrier.wait();
+        rank.wait(rank.file.sync()).unwrap();
+        close(&rank).unwrap();
+    });
+    assert_eq!(scratch.bytes(), wanted);
+}
+
+#[test]
+fn without_threads_that_could_answer_nothing_waits() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,rank=0,nth=2,errno=ENOSPC").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let barrier = Arc::new(Barrier::new(2));
+    ranks(2, move |transport| {
+        THREADLESS.set(true);
+        let rank = open_with(&transport, &name, &[DEFER]);
+        for (call, is_stored) in [true, false, true].into_iter().enumerate() {
+            rank.write_all(
+                Position::Explicit(20 * call as i64 + 10 * rank.number as i64),
+                &[5; 10],
+            );
+            barrier.wait();
+            if rank.number == 1 {
+                let (bytes, outcome) = rank.read(Position::Explicit(0), 20 * (call + 1));
+                let found = outcome.result.map(|()| bytes == vec![5; 20 * (call + 1)]);
+                let found = found.map_err(|error| error.class());
+                assert_eq!(found, if is_stored { Ok(true) } else { Err(ErrorClass::Io) }, "{call}");
+            }
+            barrier.wait();
+        }
+        close(&rank).unwrap();
+    });
+    assert_eq!(scratch.bytes(), [5; 60]);
+}
+
+#[test]
+fn a_rank_that_asks_one_whose_process_has_ended_does_not_wait() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let barrier = Arc::new(Barrier::new(2));
+    ranks(2, move |transport| {
+        let rank = open_with(&transport, &name, &[DEFER]);
+        write_parts(&rank, 0, 1);
+        // What was held back when the process ended is held back for ever.
+        let hold = rank.file.holders.as_ref().filter(|_| rank.number == 0).map(Holders::hold);
+        if rank.number == 0 {
+            transport.node().expect("memory of the node").pretend_to_have_ended();
+        }
+        barrier.wait();
+        if rank.number == 1 {
+            let (_, outcome) = rank.read(Position::Explicit(0), 10);
+            assert_eq!(failed(outcome).class(), ErrorClass::Other);
+        }
+        barrier.wait();
+        drop(hold);
+        rank.file.abandon().unwrap();
+    });
 }
