@@ -4,22 +4,15 @@ use crate::files::seek_in_data;
 use crate::held;
 use crate::view::TTL;
 use agg_core::Extent;
-use agg_core::blob::{Attributes, Container, MANIFEST, Permissions, Reader, Verify, Writer};
+use agg_core::blob::{Attributes, Container, Hold, MANIFEST, Permissions, Reader, Verify, Writer};
 use agg_core::log::Level;
 use parking_lot::{Mutex, RwLock};
 use rustix::fs::AtFlags;
-use std::ffi::OsString;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// Where a container lies whose name was removed while it was open.
-pub(crate) struct Removed {
-    pub(crate) directory: Arc<OwnedFd>,
-    pub(crate) name: OsString,
-}
 
 /// An open container.
 pub(crate) struct Blob {
@@ -34,6 +27,8 @@ pub(crate) struct Blob {
     changes: AtomicU64,
     /// Mode and owner, and which manifest told them.
     permissions: Mutex<Option<(Version, Permissions)>>,
+    /// Keeps its parts, whoever removes its name, here or in another process.
+    hold: Option<Hold>,
     /// The container's path may go through this descriptor.
     _home: Option<Arc<OwnedFd>>,
 }
@@ -49,7 +44,6 @@ struct Version {
 struct Uses {
     opens: usize,
     writers: usize,
-    removed: Option<Removed>,
 }
 
 /// The error of the system in an error of a container, which is told where it is more than a refusal.
@@ -91,6 +85,7 @@ impl Blob {
         home: Option<Arc<OwnedFd>>,
         verify: Verify,
     ) -> Result<Self> {
+        let hold = container.hold().map_err(|why| error(&fd, &why))?;
         let reader = container.reader().and_then(|reader| reader.verifying(verify));
         let reader = reader.map_err(|why| error(&fd, &why))?;
         Ok(Blob {
@@ -102,6 +97,7 @@ impl Blob {
             looked: Mutex::new((Instant::now(), 0)),
             changes: AtomicU64::new(0),
             permissions: Mutex::default(),
+            hold,
             _home: home,
         })
     }
@@ -139,7 +135,7 @@ impl Blob {
 
     /// Names that lead to it: none once it was removed.
     pub(crate) fn links(&self) -> u32 {
-        u32::from(self.uses.lock().removed.is_none())
+        u32::from(self.container.removed().is_none())
     }
 
     pub(crate) fn container(&self) -> &Container {
@@ -235,21 +231,6 @@ impl Blob {
         Ok(value)
     }
 
-    /// The name goes away; whether the container must stay until it is closed.
-    pub(crate) fn remove_later(&self, place: Removed) -> Option<Removed> {
-        let mut uses = self.uses.lock();
-        if uses.opens == 0 {
-            return Some(place);
-        }
-        uses.removed = Some(place);
-        None
-    }
-
-    /// What is to be removed now that nobody has it open.
-    pub(crate) fn take_removed(&self) -> Option<Removed> {
-        self.uses.lock().removed.take()
-    }
-
     /// Whether nobody has it open.
     pub(crate) fn is_unused(&self) -> bool {
         self.uses.lock().opens == 0
@@ -286,5 +267,15 @@ impl Blob {
         }
         // The end of the file counts as a hole.
         if data { Err(rustix::io::Errno::NXIO.into()) } else { Ok(size) }
+    }
+}
+
+impl Drop for Blob {
+    /// Whoever has it open last, here or in another process, removes what has lost its name.
+    fn drop(&mut self) {
+        let Some(hold) = self.hold.take() else { return };
+        if let Err(why) = self.container.release(hold) {
+            agg_core::log!(Level::Error, "{}: not removed: {why}", self.name());
+        }
     }
 }

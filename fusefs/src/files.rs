@@ -129,7 +129,6 @@ impl View {
             // The error of opening is the one that counts; nothing was written.
             let _ = blob.end(false);
             self.let_go_of_blob(id, blob);
-            self.remove_if_last(blob);
         }
         begun
     }
@@ -174,7 +173,6 @@ impl View {
                 }
                 if unused {
                     self.let_go_of_blob(*id, blob);
-                    self.remove_if_last(blob);
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use crate::change::Change;
 use crate::handles::Open;
-use crate::names::{Caller, NewNode, Place};
+use crate::making::NewNode;
+use crate::names::{Caller, Place};
 use crate::tree::ROOT;
 use crate::view::View;
 use fuser::*;

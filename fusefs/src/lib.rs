@@ -3,7 +3,7 @@
 //! ```text
 //! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      what is under a name
 //!                                      files.rs, passthrough.rs   open, read, write, close
-//!                                      names.rs, change.rs, xattr.rs
+//!                                      making.rs, names.rs, change.rs, xattr.rs
 //!             tree.rs: the files that the kernel knows    blob.rs: an open container -> agg_core::blob
 //!             sets.rs: sets of netCDF files -> aggio_formats
 //! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
@@ -23,6 +23,7 @@ mod files;
 mod filesystem;
 mod handles;
 mod held;
+mod making;
 pub mod mounts;
 mod names;
 mod passthrough;

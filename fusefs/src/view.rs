@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::blob::{self, Blob};
 use crate::handles::{Handles, Open};
+use crate::names::Place;
 use crate::passthrough::Passthrough;
 use crate::sets;
 use crate::sets::{OpenSet, OpenSets};
@@ -133,15 +134,20 @@ impl View {
 
     /// Finds a file by name; the kernel knows it from now on.
     pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
-        let directory = self.tree.get(parent)?;
-        let seen = self.see(&directory.fd, name)?;
+        let seen = self.see(&self.tree.get(parent)?.fd, name)?;
+        self.entry_of(Place { parent, name }, &seen)
+    }
+
+    /// The same of a file that was found, whatever has its name by now.
+    pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
+        let Place { parent, name } = place;
         if seen.kind == Kind::Plain {
-            let id = self.tree.remember(parent, name, &seen, self.tree.wanted(&seen.stat));
+            let id = self.tree.remember(parent, name, seen, self.tree.wanted(&seen.stat));
             return Ok(Shown::plain(&seen.stat, id));
         }
         if seen.kind == Kind::Set {
-            let set = self.sets.get(&seen.fd, &directory.fd, name)?;
-            let id = self.tree.remember(parent, name, &seen, Self::wanted_by_set(&seen.stat));
+            let set = self.sets.get(&seen.fd, &self.tree.get(parent)?.fd, name)?;
+            let id = self.tree.remember(parent, name, seen, Self::wanted_by_set(&seen.stat));
             return Ok(Shown::set(&set, id));
         }
         let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
@@ -149,7 +155,7 @@ impl View {
             Some(blob) => blob.attributes()?,
             None => blob::attributes(&seen.fd)?,
         };
-        let id = self.tree.remember(parent, name, &seen, found.inode >> 2 | 1 << 62);
+        let id = self.tree.remember(parent, name, seen, found.inode >> 2 | 1 << 62);
         Ok(Shown::container(&found, 1, id))
     }
 

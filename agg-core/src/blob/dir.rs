@@ -82,6 +82,18 @@ fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<F
     }
 }
 
+/// What the file system knows about `name` itself, without following a symlink.
+fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
+    // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: the name ends with a zero byte and the buffer is a `stat`.
+    match unsafe { libc::fstatat(dir.as_raw_fd(), name.as_ptr(), &mut stat, flags) } {
+        0 => Ok(stat),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 impl Dir {
     /// Opens the directory `path`; a symlink is not followed.
     pub(crate) fn open(path: &Path) -> Result<Self> {
@@ -222,19 +234,11 @@ impl Dir {
 
     /// What the file system knows about a part itself, without following a symlink.
     pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
-        let c = c_name(name)?;
-        // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        let flags = libc::AT_SYMLINK_NOFOLLOW;
-        // SAFETY: the name ends with a zero byte and the buffer is a `stat`.
-        if unsafe { libc::fstatat(self.fd(), c.as_ptr(), &mut stat, flags) } == 0 {
-            return Ok(Some(stat));
+        match stat_at(&self.file, &c_name(name)?) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(failed("stat", &error, &self.path_of(name))),
         }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() == Some(libc::ENOENT) {
-            return Ok(None);
-        }
-        Err(failed("stat", &error, &self.path_of(name)))
     }
 
     /// Gives a part another name, replacing what had it.
@@ -249,26 +253,34 @@ impl Dir {
 
     /// Removes a part; there may be none.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        match self.unlink(name, 0) {
+            Err(error) if error.errno() == libc::ENOENT => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The same of a file of any kind, also of an empty directory.
+    pub(crate) fn remove_any(&self, name: &str) -> Result<()> {
+        match self.remove(name) {
+            Err(error) if error.errno() == libc::EISDIR => self.unlink(name, libc::AT_REMOVEDIR),
+            done => done,
+        }
+    }
+
+    fn unlink(&self, name: &str, flags: libc::c_int) -> Result<()> {
         let c = c_name(name)?;
         // SAFETY: the name ends with a zero byte.
-        if unsafe { libc::unlinkat(self.fd(), c.as_ptr(), 0) } == 0 {
+        if unsafe { libc::unlinkat(self.fd(), c.as_ptr(), flags) } == 0 {
             return Ok(());
         }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() == Some(libc::ENOENT) {
-            return Ok(());
-        }
-        Err(failed("unlink", &error, &self.path_of(name)))
+        Err(failed("unlink", &io::Error::last_os_error(), &self.path_of(name)))
     }
 
     /// The names of all entries, sorted; names that are not UTF-8 cannot be parts and are left out.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        // The open directory itself, whatever has its path meanwhile.
-        let path = format!("/proc/self/fd/{}", self.fd());
         let fail = |error: io::Error| failed("readdir", &error, &self.path);
         let mut names = Vec::new();
-        let list = std::fs::read_dir(&path).or_else(|_| std::fs::read_dir(&self.path));
-        for entry in list.map_err(fail)? {
+        for entry in std::fs::read_dir(self.inside()).map_err(fail)? {
             let name = entry.map_err(fail)?.file_name();
             names.extend(OsStr::to_str(&name).map(str::to_owned));
         }
@@ -279,6 +291,39 @@ impl Dir {
     /// The ids of all logs, ascending.
     pub(crate) fn logs(&self) -> Result<Vec<u64>> {
         Ok(self.names()?.iter().filter_map(|name| log_id(name)).collect())
+    }
+
+    /// The open directory itself as a path, whatever has its own path meanwhile.
+    pub(crate) fn inside(&self) -> PathBuf {
+        let inside = PathBuf::from(format!("/proc/self/fd/{}", self.fd()));
+        if inside.exists() { inside } else { self.path.clone() }
+    }
+
+    /// The directory above and the name there, if a name leads to it still.
+    fn place(&self) -> Option<(File, CString)> {
+        let now = std::fs::read_link(format!("/proc/self/fd/{}", self.fd())).ok()?;
+        let name = CString::new(now.file_name()?.as_bytes()).ok()?;
+        let above = open_at(self.fd(), c"..", libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
+        let own = self.file.metadata().ok()?;
+        let found = stat_at(&above, &name).ok()?;
+        ((found.st_dev, found.st_ino) == (own.dev(), own.ino())).then_some((above, name))
+    }
+
+    /// Removes the directory itself, which is empty, under whatever name it has now. Another one of
+    /// the name stays.
+    pub(crate) fn remove_self(&self) -> Result<()> {
+        let Some((above, name)) = self.place() else { return Ok(()) };
+        // SAFETY: the name ends with a zero byte.
+        if unsafe { libc::unlinkat(above.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if self.has_name() { Err(failed("rmdir", &error, &self.path)) } else { Ok(()) }
+    }
+
+    /// Whether it can be reached by a name still.
+    pub(crate) fn has_name(&self) -> bool {
+        self.place().is_some()
     }
 
     /// Makes names durable.

@@ -18,7 +18,7 @@ pub struct Hold {
 }
 
 /// Whether somebody needs the parts of a container.
-pub(crate) enum Need {
+enum Need {
     /// Nobody, and nobody can as long as this lives.
     None(Option<Order>),
     /// Somebody has it open, or is removing it.
@@ -48,11 +48,11 @@ impl Container {
     /// If it cannot be removed.
     pub fn release(&self, hold: Hold) -> Result<()> {
         drop(hold);
-        let Some(path) = self.removed() else { return Ok(()) };
-        match Dir::open(&path) {
-            Ok(dir) if is_same(&dir, &self.shared.dir) => names::discard(&path).map(drop),
-            _ => Ok(()),
+        let dir = &self.shared.dir;
+        if self.removed().is_none() || !dir.has_name() {
+            return Ok(());
         }
+        unless_needed(dir, || names::remove_open(dir)).map(drop)
     }
 }
 
@@ -73,6 +73,8 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
             // A container is one without the file, too, but not if it is being removed.
             return if dir.stat(super::dir::MANIFEST)?.is_some() { Ok(None) } else { Err(error) };
         }
+        // Who may only write cannot say it.
+        Err(error) if matches!(error.errno(), libc::EACCES | libc::EPERM) => return Ok(None),
         other => other?,
     };
     let order = Order::of(file, dir.path_of(ORDER));
@@ -85,7 +87,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
 }
 
 /// Whether anybody needs the parts of `dir`.
-pub(crate) fn need(dir: &Dir) -> Result<Need> {
+fn need(dir: &Dir) -> Result<Need> {
     let (file, writable) = match dir.part(ORDER, true) {
         Ok(file) => (file, true),
         // It is the first part that a container has and the last that goes.
@@ -101,6 +103,14 @@ pub(crate) fn need(dir: &Dir) -> Result<Need> {
     })
 }
 
+/// Removes the parts of `dir` by `remove` unless somebody needs them; whether they are gone.
+pub(crate) fn unless_needed(dir: &Dir, remove: impl FnOnce() -> Result<()>) -> Result<bool> {
+    match need(dir)? {
+        Need::Some => Ok(false),
+        Need::None(_until_it_is_gone) => remove().map(|()| true),
+    }
+}
+
 fn gone(dir: &Dir) -> Error {
     super::failed("open", &std::io::Error::from_raw_os_error(libc::ENOENT), dir.path())
 }
@@ -108,12 +118,6 @@ fn gone(dir: &Dir) -> Error {
 /// Where an open directory is now.
 fn path_now(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
-}
-
-fn is_same(one: &Dir, other: &Dir) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let number = |dir: &Dir| dir.file().metadata().map(|facts| (facts.dev(), facts.ino())).ok();
-    number(one).is_some_and(|number_of| number(other) == Some(number_of))
 }
 
 #[cfg(test)]

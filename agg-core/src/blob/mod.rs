@@ -67,7 +67,7 @@ pub use presence::Presence;
 pub use read::{Reader, Segment};
 pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};
 pub use recover::{Recovered, recover};
-pub use remains::{clear, is_remain};
+pub use remains::{STAGED, clear, is_remain};
 pub use split::{Split, split};
 pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
 pub use verify::Verify;

@@ -1,7 +1,7 @@
 //! Containers by their names: removing and renaming them as files are.
 
 use super::dir::{Dir, ORDER, random};
-use super::hold::{self, Need};
+use super::hold;
 use super::{damaged, failed, is_container};
 use crate::Result;
 use crate::output::{self, exchange, parent_of, rename_new};
@@ -42,11 +42,7 @@ pub fn is_removed(name: &OsStr) -> bool {
 /// The part `order` goes last: as long as it is there, who looks for remains can ask it who needs them.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let dir = Dir::open(path)?;
-    let names = dir.names()?;
-    for name in names.iter().filter(|name| *name != ORDER) {
-        dir.remove(name)?;
-    }
-    dir.remove(ORDER)?;
+    empty(&dir)?;
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
     match std::fs::remove_dir(path) {
         // Somebody else has removed it, and may have given its name to another one.
@@ -55,13 +51,23 @@ pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     }
 }
 
+/// The same of one that is open, under whatever name it has now, without a path to it.
+pub(crate) fn remove_open(dir: &Dir) -> Result<()> {
+    empty(dir)?;
+    dir.remove_self()
+}
+
+fn empty(dir: &Dir) -> Result<()> {
+    let names = dir.names()?;
+    for name in names.iter().filter(|name| *name != ORDER) {
+        dir.remove(name)?;
+    }
+    dir.remove(ORDER)
+}
+
 /// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who closes it removes it.
 pub(crate) fn discard(hidden: &Path) -> Result<bool> {
-    let dir = Dir::open(hidden)?;
-    match hold::need(&dir)? {
-        Need::Some => Ok(false),
-        Need::None(_until_it_is_gone) => remove_tree(hidden).map(|()| true),
-    }
+    hold::unless_needed(&Dir::open(hidden)?, || remove_tree(hidden))
 }
 
 /// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
@@ -71,9 +77,10 @@ pub(crate) fn discard(hidden: &Path) -> Result<bool> {
 ///
 /// If it cannot be read, or one cannot be moved.
 pub fn lift_removed(directory: &Path) -> Result<bool> {
+    let dir = Dir::open(directory)?;
     let fail = |error| failed("readdir", &error, directory);
     let mut removed = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(fail)? {
+    for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         if !is_removed(&entry.file_name()) {
             return Ok(false);

@@ -2,13 +2,17 @@
 //! no name of the user's yet, or have none any more.
 
 use super::dir::{Dir, log_id};
-use super::hold::{self, Need};
+use super::hold;
 use super::manifest::Manifest;
 use super::names;
 use super::{failed, is_container};
 use crate::Result;
 use std::ffi::OsStr;
 use std::path::Path;
+
+/// The name of a file alone in a hidden directory, in which nobody else can exchange it, until it gets the name that
+/// it is to have.
+pub const STAGED: &str = "staged";
 
 /// What a name in a container tells of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +69,11 @@ pub fn clear(path: &Path) -> Result<bool> {
         return crate::output::clear_unfinished(path);
     }
     let dir = Dir::open(path)?;
-    if dir.names()?.is_empty() {
+    let names = dir.names()?;
+    if names == [STAGED] {
+        dir.remove_any(STAGED)?;
+    }
+    if names.is_empty() || names == [STAGED] {
         // Whoever has made it just now makes another one.
         return std::fs::remove_dir(path).map(|()| true).map_err(|e| failed("rmdir", &e, path));
     }
@@ -73,10 +81,7 @@ pub fn clear(path: &Path) -> Result<bool> {
         let words = "it has the name of what a killed process leaves, and holds something else";
         return Err(super::damaged(words).with_path(&path.display().to_string()));
     }
-    match hold::need(&dir)? {
-        Need::Some => Ok(false),
-        Need::None(_until_it_is_gone) => names::remove_tree(path).map(|()| true),
-    }
+    hold::unless_needed(&dir, || names::remove_tree(path))
 }
 
 fn has_only_parts(dir: &Dir) -> Result<bool> {
@@ -129,5 +134,27 @@ mod tests {
         assert!(clear(&path).is_err() && path.join("thesis.tex").exists());
         std::fs::remove_file(path.join("thesis.tex")).unwrap();
         assert!(clear(&path).unwrap());
+    }
+
+    #[test]
+    fn what_was_staged_and_got_no_name_is_removed_and_with_something_beside_it_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(".aggio-0123456789abcdef");
+        let makes: [fn(&Path); 3] = [
+            |staged| std::fs::create_dir(staged).unwrap(),
+            |staged| std::fs::write(staged, b"").unwrap(),
+            |staged| std::os::unix::fs::symlink("/etc/passwd", staged).unwrap(),
+        ];
+        for make in makes {
+            std::fs::create_dir(&path).unwrap();
+            make(&path.join(STAGED));
+            assert!(clear(&path).unwrap() && !path.exists());
+        }
+        std::fs::create_dir_all(path.join(STAGED)).unwrap();
+        std::fs::write(path.join("mine"), b"").unwrap();
+        assert!(clear(&path).is_err() && path.join(STAGED).exists());
+        std::fs::remove_file(path.join("mine")).unwrap();
+        std::fs::write(path.join(STAGED).join("mine"), b"").unwrap();
+        assert!(clear(&path).is_err() && path.join(STAGED).join("mine").exists());
     }
 }

@@ -14,7 +14,8 @@ mod unfinished;
 mod vacancy;
 
 pub use fresh::{fresh_beside, fresh_name};
-pub(crate) use rename::{exchange, rename_new};
+pub(crate) use rename::exchange;
+pub use rename::rename_new;
 pub use rights::{Source, kept_mode};
 pub use set_turn::SetTurn;
 pub use unfinished::Unfinished;

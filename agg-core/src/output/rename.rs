@@ -22,7 +22,10 @@ fn is_refused(error: &io::Error) -> bool {
 }
 
 /// Gives `from` the name `to`, which nobody has.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> Result<()> {
+///
+/// # Errors
+/// `EEXIST` if something has the name; what the system says.
+pub fn rename_new(from: &Path, to: &Path) -> Result<()> {
     match rename_with(from, to, libc::RENAME_NOREPLACE) {
         Ok(()) => Ok(()),
         Err(error) if is_refused(&error) => rename_plainly(from, to),

@@ -1,0 +1,261 @@
+//! Making files. A new file is known by its descriptor before anybody else can reach it: what gets an owner and
+//! permission bits is never what has its name by then.
+
+use crate::blob::{self, Blob};
+use crate::files::Opened;
+use crate::held;
+use crate::names::{Caller, Place, child, refused};
+use crate::tree::{Kind, Seen, open_name};
+use crate::view::{NewFiles, Shown, View, is_directory};
+use agg_core::blob::{Container, Create, STAGED};
+use agg_core::output::{fresh_name, rename_new};
+use fuser::BackingId;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Result;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bits that a new file may have before its owner is known: a set-id bit would be the rights of
+/// the user who serves the mount.
+const UNOWNED: u32 = 0o700;
+/// Times that something is tried whose directory somebody removes who looks for remains.
+const ATTEMPTS: usize = 8;
+
+/// What a file is to be that is made without being opened.
+#[derive(Clone, Copy)]
+pub(crate) struct NewNode {
+    /// Kind and permission bits.
+    pub(crate) mode: u32,
+    /// The number of a device.
+    pub(crate) device: u32,
+}
+
+/// A hidden directory of this process in the one where a file is to be: no call tells the descriptor of a directory, a
+/// link or a device that it makes, and here nobody else can exchange the name before it is opened.
+struct Staging<'a> {
+    directory: &'a OwnedFd,
+    name: String,
+    own: OwnedFd,
+}
+
+impl<'a> Staging<'a> {
+    fn in_directory(directory: &'a OwnedFd) -> Result<Self> {
+        let name = fresh_name().map_err(|_| refused(Errno::IO))?;
+        rustix::fs::mkdirat(directory, &*name, Mode::RWXU)?;
+        let own = open_name(directory, OsStr::new(&name))?;
+        if !is_private(&own)? {
+            // Somebody else has exchanged the name: the directory is his.
+            return Err(refused(Errno::PERM));
+        }
+        Ok(Staging { directory, name, own })
+    }
+
+    /// Makes the file and gives it its name; the descriptor is the only thing that is believed of it.
+    fn make(
+        &self,
+        name: &OsStr,
+        act: &dyn Fn(&OwnedFd, &OsStr) -> rustix::io::Result<()>,
+    ) -> Result<OwnedFd> {
+        let staged = OsStr::new(STAGED);
+        act(&self.own, staged)?;
+        let file = open_name(&self.own, staged)?;
+        let errno = |why: agg_core::Error| std::io::Error::from_raw_os_error(why.errno());
+        rename_new(&child(&self.own, staged), &child(self.directory, name)).map_err(errno)?;
+        Ok(file)
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
+            // After success nothing is there; after a failure that is the one that counts.
+            let _ = rustix::fs::unlinkat(&self.own, STAGED, flags);
+        }
+        // What stays is removed by `aggio recover`.
+        let _ = rustix::fs::unlinkat(self.directory, &*self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+/// Whether a directory is one that this process has made, and in which nobody else can make anything.
+fn is_private(directory: &OwnedFd) -> Result<bool> {
+    let own = rustix::fs::fstat(directory)?;
+    if !is_directory(&own) || own.st_mode & 0o077 != 0 {
+        return Ok(false);
+    }
+    if own.st_uid == rustix::process::geteuid().as_raw() {
+        return Ok(true);
+    }
+    // A server may give what this process makes to another user, the directory and files in it alike.
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let probe = rustix::fs::openat(directory, STAGED, flags | OFlags::NOFOLLOW, Mode::RUSR)?;
+    let made = rustix::fs::fstat(&probe)?;
+    rustix::fs::unlinkat(directory, STAGED, AtFlags::empty())?;
+    Ok(own.st_uid == made.st_uid)
+}
+
+/// A new file that is not a container, as it is found by name.
+fn seen(fd: OwnedFd) -> Result<Seen> {
+    let stat = rustix::fs::fstat(&fd)?;
+    Ok(Seen { fd: Arc::new(fd), stat, kind: Kind::Plain, first: None })
+}
+
+/// To whom a new file in `directory` is given where this process may make files for others: owner and group.
+fn heir(directory: &OwnedFd, maker: Caller) -> Result<Option<(Uid, Option<Gid>)>> {
+    let me = rustix::process::geteuid();
+    if !me.is_root() || maker.uid == me.as_raw() {
+        return Ok(None);
+    }
+    let keeps_group = rustix::fs::fstat(directory)?.st_mode & 0o2000 != 0;
+    Ok(Some((Uid::from_raw(maker.uid), (!keeps_group).then(|| Gid::from_raw(maker.gid)))))
+}
+
+/// Gives a new file its owner and then, as that takes set-id bits away, its permission bits; a directory keeps the
+/// set-group-id bit that it has inherited.
+fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Caller) -> Result<()> {
+    if let Some((owner, group)) = heir(directory, maker)? {
+        rustix::fs::chownat(file, "", Some(owner), group, AtFlags::EMPTY_PATH)?;
+    }
+    let Some(bits) = bits else { return Ok(()) };
+    let stat = rustix::fs::fstat(file)?;
+    let inherited = if is_directory(&stat) { stat.st_mode & 0o2000 } else { 0 };
+    let mode = Mode::from_raw_mode(bits & 0o7777 | inherited);
+    Ok(rustix::fs::chmod(held::path(file), mode)?)
+}
+
+impl View {
+    /// Makes a file and opens it.
+    pub(crate) fn create(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+        maker: Caller,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<(Shown, Opened)> {
+        let directory = self.directory_of(place)?;
+        if self.options.new_files == NewFiles::Container {
+            let (container, found) = self.make_container(&directory, place, mode, maker)?;
+            let known = self.tree.get(found.id())?;
+            let blob = Blob::made(known.fd, (container, directory), self.options.verify)?;
+            let opened = self.open_made(found.id(), blob, flags)?;
+            return Ok((found, opened));
+        }
+        // Who makes a file may write it, whatever mode it gets. The flags decide again above us.
+        let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
+        let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
+        let bits = Mode::from_raw_mode(mode & UNOWNED);
+        let file = rustix::fs::openat(&*directory, place.name, how, bits)?;
+        complete(&directory, &file, Some(mode), maker)?;
+        let path = OFlags::PATH | OFlags::CLOEXEC;
+        let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
+        let found = self.entry_of(place, &named)?;
+        let opened = self.open_plain(found.id(), File::from(file), register)?;
+        Ok((found, opened))
+    }
+
+    fn make_container(
+        &self,
+        directory: &OwnedFd,
+        place: Place<'_>,
+        mode: u32,
+        maker: Caller,
+    ) -> Result<(Container, Shown)> {
+        let how = Create { mode: mode & UNOWNED, exclusive: true, data_crc: true };
+        let told = |why: agg_core::Error| blob::error(directory, &why);
+        let container = Container::create(&child(directory, place.name), &how).map_err(told)?;
+        if let Some((owner, group)) = heir(directory, maker)? {
+            let group = group.map(Gid::as_raw);
+            container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
+        }
+        container.set_mode(mode & 0o7777).map_err(told)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(container.directory(), ".", flags, Mode::empty())?;
+        let named = Seen { kind: Kind::Container, ..seen(own)? };
+        Ok((container, self.entry_of(place, &named)?))
+    }
+
+    /// Makes what no call makes and opens at once.
+    fn make_staged(
+        &self,
+        place: Place<'_>,
+        bits: Option<u32>,
+        maker: Caller,
+        act: &dyn Fn(&OwnedFd, &OsStr) -> rustix::io::Result<()>,
+    ) -> Result<Shown> {
+        let directory = self.directory_of(place)?;
+        let make = || Staging::in_directory(&directory)?.make(place.name, act);
+        let gone = |made: &Result<OwnedFd>| {
+            made.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::NotFound)
+        };
+        let mut made = make();
+        for _ in 1..ATTEMPTS {
+            if !gone(&made) {
+                break;
+            }
+            made = make();
+        }
+        let made = made?;
+        complete(&directory, &made, bits, maker)?;
+        self.entry_of(place, &seen(made)?)
+    }
+
+    /// Makes a file without opening it. Devices are for root alone, which the kernel has checked
+    /// already, and where the backing file system and the rights of this process allow them.
+    pub(crate) fn make_node(
+        &self,
+        place: Place<'_>,
+        node: NewNode,
+        maker: Caller,
+    ) -> Result<Shown> {
+        use rustix::fs::FileType;
+        let kind = FileType::from_raw_mode(node.mode);
+        let device = match kind {
+            FileType::RegularFile if self.options.new_files == NewFiles::Container => {
+                let directory = self.directory_of(place)?;
+                return self.make_container(&directory, place, node.mode, maker).map(|made| made.1);
+            }
+            FileType::RegularFile | FileType::Fifo | FileType::Socket => 0,
+            FileType::CharacterDevice | FileType::BlockDevice if maker.uid == 0 => {
+                device(node.device)
+            }
+            _ => return Err(refused(Errno::PERM)),
+        };
+        let bits = Mode::from_raw_mode(node.mode & UNOWNED);
+        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::mknodat(at, name, kind, bits, device);
+        self.make_staged(place, Some(node.mode), maker, &make)
+    }
+
+    pub(crate) fn make_directory(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        maker: Caller,
+    ) -> Result<Shown> {
+        let bits = Mode::from_raw_mode(mode & UNOWNED);
+        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::mkdirat(at, name, bits);
+        self.make_staged(place, Some(mode), maker, &make)
+    }
+
+    pub(crate) fn make_symlink(
+        &self,
+        place: Place<'_>,
+        target: &Path,
+        maker: Caller,
+    ) -> Result<Shown> {
+        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::symlinkat(target, at, name);
+        self.make_staged(place, None, maker, &make)
+    }
+}
+
+/// The number of a device as the C library has it; the kernel tells it in 32 bits.
+fn device(told: u32) -> rustix::fs::Dev {
+    rustix::fs::makedev(told >> 8 & 0xfff, told & 0xff | told >> 12 & 0xf_ff00)
+}
+
+#[cfg(test)]
+#[path = "making_tests.rs"]
+mod tests;
