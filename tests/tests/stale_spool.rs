@@ -1,9 +1,15 @@
 //! Bytes of a killed program never come over what somebody else has written to the file since.
 
+use agg_core::spool::layout::{HEAD, SLOT_HEAD, SlotHead};
 use aggio_tests::{Directory, compile_plain, kill_when_written, library, records, skip};
+use std::ffi::OsStr;
+use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// What `programs/scattered_writer.c` has written at its end.
+const SCATTERED: &[u8; 32] = b"....\0\0\0\0\0\0aa\0\0\0\0\0\0\0\0bb\0\0\0\0\0\0\0\0cc";
 
 /// A file that a killed program has not finished writing, and what it kept back.
 struct Stale {
@@ -20,6 +26,41 @@ impl Stale {
         let mut writer = it.served(&compile_plain("ends_of_writers.c", &[]));
         kill_when_written(writer.arg(it.file()), count);
         Some(it)
+    }
+
+    /// A program that writes scattered records has been killed at its call `number`; and what the
+    /// killer says.
+    fn scattered(number: u64) -> Option<(Self, String)> {
+        let it = Self { directory: Directory::new(), library: library()?, mode: "close" };
+        std::fs::create_dir(it.spool()).expect("a directory");
+        let mut command = plain(Path::new(env!("CARGO_BIN_EXE_aggio-test-kill")));
+        // `env`, so that the killer itself runs without the library.
+        command.args([number.to_string().as_str(), "/usr/bin/env"]);
+        let served = it.served(&compile_plain("scattered_writer.c", &[]));
+        for (name, value) in served.get_envs() {
+            if let Some(value) = value {
+                command.arg([name, value].join(OsStr::new("=")));
+            }
+        }
+        let said = command.arg(served.get_program()).arg(it.file()).output().expect("it starts");
+        assert!(said.status.success(), "{said:?}");
+        Some((it, String::from_utf8_lossy(&said.stdout).into_owned()))
+    }
+
+    /// How many pieces the program has written if it was killed while it wrote them: how many it
+    /// has recorded, and how many are in the file.
+    fn progress(&self) -> Option<(u32, u32)> {
+        let spool = std::fs::read_dir(self.spool()).expect("a directory").next()?;
+        let bytes = std::fs::read(spool.expect("an entry").path()).expect("a spool");
+        let slot = bytes.get(HEAD..HEAD + SLOT_HEAD)?;
+        let word = |at: usize| u32::from_ne_bytes(slot[at..at + 4].try_into().expect("4 bytes"));
+        let until = offset_of!(SlotHead, until);
+        if word(until) == 0 && word(until + 4) == 0 || word(offset_of!(SlotHead, count)) != 3 {
+            return None;
+        }
+        let there = std::fs::read(self.file()).expect("a file");
+        let held = [10, 20, 30].into_iter().filter(|at| there.get(*at).is_some_and(|it| *it != 0));
+        Some((word(offset_of!(SlotHead, stored)), held.count() as u32))
     }
 
     fn file(&self) -> PathBuf {
@@ -115,7 +156,11 @@ fn recovery_keeps_aside_what_a_killed_program_had_for_a_file_that_was_copied_ove
         // Who asks for it gets it.
         let Some(said) = recover(&stale, &["--changed"]) else { return };
         assert_eq!(said.status.code(), Some(0), "{said:?}");
-        assert_eq!(std::fs::read(stale.file()).expect("a file")[16..1600], records(100)[16..]);
+        // All but its first record was kept back.
+        let mut both = new;
+        both.resize(both.len().max(1600), 0);
+        both[16..1600].copy_from_slice(&records(100)[16..]);
+        assert!(std::fs::read(stale.file()).expect("a file") == both, "{said:?}");
         assert_eq!(std::fs::read_dir(stale.spool()).expect("a directory").count(), 0);
     }
 }
@@ -126,4 +171,30 @@ fn recovery_finishes_a_file_that_nobody_has_changed() {
     let Some(said) = recover(&stale, &[]) else { return };
     assert_eq!(said.status.code(), Some(0), "{said:?}");
     assert_eq!(std::fs::read(stale.file()).expect("a file"), records(100));
+}
+
+#[test]
+fn a_program_killed_while_it_writes_what_it_kept_is_known_by_all_that_it_has_recorded() {
+    let Some((_, said)) = Stale::scattered(u64::MAX) else { return };
+    let calls = said.split(' ').find_map(|word| word.parse::<u64>().ok()).expect("a number");
+    let mut seen = [false; 4];
+    for number in (1..=calls).rev().take(60) {
+        let Some((stale, what)) = Stale::scattered(number) else { return };
+        let Some((recorded, there)) = stale.progress() else { continue };
+        assert!(recorded <= there && there <= recorded + 1, "{what}: {recorded} of {there}");
+        seen[recorded as usize] = true;
+        // Every other time the file is copied over, as long as it is and with the first record.
+        if number % 2 == 0 && recorded > 1 {
+            let mut new = std::fs::read(stale.file()).expect("a file");
+            new[12..].fill(b'n');
+            stale.copy(&new);
+            let Some(said) = recover(&stale, &[]) else { return };
+            stale.kept_aside(&new, &[said.stdout, said.stderr].concat());
+        } else {
+            let Some(said) = recover(&stale, &[]) else { return };
+            assert_eq!(said.status.code(), Some(0), "{what}: {said:?}");
+            assert_eq!(std::fs::read(stale.file()).expect("a file"), SCATTERED, "{what}");
+        }
+    }
+    assert_eq!(seen, [true; 4], "it was killed after each of its records");
 }

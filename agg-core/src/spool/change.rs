@@ -99,30 +99,49 @@ impl Place {
         recover::word(&self.head, offset_of!(SlotHead, stamp))
     }
 
-    fn set_stamp(&self, stamp: u64) {
+    fn set_version(&self, version: Version) {
         let at = self.data - SLOT_HEAD as u64 + offset_of!(SlotHead, stamp) as u64;
+        let fields = [version.stamp().to_ne_bytes(), version.size.to_ne_bytes()];
         // A spool file whose owner has ended meanwhile needs nothing.
-        let _ = self.spool.write_all_at(&stamp.to_ne_bytes(), at);
+        let _ = self.spool.write_all_at(fields.as_flattened(), at);
     }
 
-    /// Whether the last change of the file, which is `now`, was the owner's, who had begun to write
-    /// its bytes: some of them are there, and nobody has changed the file long after.
-    fn has_made(&self, file: &File, now: Version) -> bool {
+    /// How long the file is, at least, if its owner was at work on the version `now`, which it does
+    /// not know: nobody has changed the file long after the owner began; it holds the first of the
+    /// bytes that the owner was writing, in the order in which they are written, and at least those
+    /// that were recorded as written; they are not zeros alone, which a hole has, too, or they have
+    /// made the file longer.
+    fn reached(&self, file: &File, now: Version) -> Option<u64> {
         let field = |at| recover::word(&self.head, at);
-        now.ctime <= field(offset_of!(SlotHead, until))
-            && now.size >= field(offset_of!(SlotHead, size))
-            && recover::is_any_stored(file, &self.spool, &self.head, self.data)
+        let before = field(offset_of!(SlotHead, size));
+        if now.ctime > field(offset_of!(SlotHead, until)) || now.size < before {
+            return None;
+        }
+        let stored = recover::stored(file, &self.spool, &self.head, self.data)?;
+        (stored.nonzero || stored.end > before).then_some(before.max(stored.end))
     }
 }
 
+const _: () = assert!(offset_of!(SlotHead, size) == offset_of!(SlotHead, stamp) + 8);
+
 /// Since when nobody has changed the file but those whose slots are given: the [time](time_of) of
-/// the earliest version that one of them knew who knows the version `now`, or has made it. All who
-/// know a version of that time or a later one may write.
+/// the earliest version that one of them knew who knows the version `now`, or was at work on it and
+/// has [written](Place::reached) to the file; if none knows it, one of these must have made it as
+/// long as it is. All who know a version of that time or a later one may write.
 pub(super) fn since(places: &[Place], file: &File, now: Version) -> Option<u64> {
-    let knows = |place: &&Place| {
-        place.stamp() != 0 && (place.stamp() == now.stamp() || place.has_made(file, now))
-    };
-    places.iter().filter(knows).map(|place| time_of(place.stamp())).min()
+    let (mut since, mut at_work, mut longest) = (None, None, 0);
+    let earlier = |known: Option<u64>, stamp| Some(known.unwrap_or(u64::MAX).min(time_of(stamp)));
+    for place in places.iter().filter(|place| place.stamp() != 0) {
+        if place.stamp() == now.stamp() {
+            since = earlier(since, place.stamp());
+        } else if let Some(reached) = place.reached(file, now) {
+            at_work = earlier(at_work, place.stamp());
+            longest = longest.max(reached);
+        }
+    }
+    // One who is at work may have made it longer than `now` says.
+    let is_explained = since.is_some() || now.size <= longest;
+    [since, at_work.filter(|_| is_explained)].into_iter().flatten().min()
 }
 
 /// A change under way of a file of which others keep bytes.
@@ -231,23 +250,28 @@ impl Others {
             && let Ok(file) = File::open(format!("/proc/self/fd/{fd}"))
             && let Some(since) = since(&places, &file, version)
         {
-            tell(&places, since, before);
+            tell(&places, since, version);
         }
         Some(Change { identity, before })
     }
 
     /// After it was changed: who knew the version before, or a later one, knows this one.
     pub fn end(&mut self, change: &Change, fd: RawFd) {
-        tell(&self.places(change.identity), time_of(change.before), Version::known(fd).stamp());
+        self.end_at(change, Version::known(fd));
+    }
+
+    /// The same of a change that made this version.
+    pub(super) fn end_at(&mut self, change: &Change, version: Version) {
+        tell(&self.places(change.identity), time_of(change.before), version);
     }
 }
 
 /// Tells all who know a version of the time `since` or a later one of the version that came after
 /// it.
-fn tell(places: &[Place], since: u64, stamp: u64) {
-    let concerned = since..=time_of(stamp);
+fn tell(places: &[Place], since: u64, version: Version) {
+    let concerned = since..=time_of(version.stamp());
     let known = |place: &&Place| place.stamp() != 0 && concerned.contains(&time_of(place.stamp()));
-    places.iter().filter(known).for_each(|place| place.set_stamp(stamp));
+    places.iter().filter(known).for_each(|place| place.set_version(version));
 }
 
 /// Opens a spool file of this user.

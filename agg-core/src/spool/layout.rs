@@ -86,7 +86,8 @@ pub struct SlotHead {
     /// The latest version of the file that is known to come from processes that keep bytes of it; 0
     /// if none is.
     pub stamp: AtomicU64,
-    /// Bytes of the file when the owner began to write the pieces to it; later there were no fewer.
+    /// Bytes of the file when the owner began to write the pieces to it, or after a later change by
+    /// another process that keeps bytes of it.
     pub size: AtomicU64,
     /// Until when, in nanoseconds since 1970, the owner may be writing them to the file; 0 if it is
     /// not.
@@ -97,6 +98,9 @@ pub struct SlotHead {
     pub path: [u8; PATH],
     /// The pieces; of two that overlap, the later holds.
     pub pieces: [Piece; PIECES],
+    /// How many pieces the owner has written to the file since `until` was set, in the
+    /// [order](super::stored::sort) of writing; 0 if it does not record that.
+    pub stored: AtomicU32,
 }
 
 const _: () = assert!(size_of::<SlotHead>() <= SLOT_HEAD && size_of::<Head>() <= HEAD);

@@ -7,6 +7,7 @@ mod change;
 pub mod layout;
 mod own;
 mod recover;
+pub mod stored;
 mod version;
 
 pub use change::{Change, Others};

@@ -134,6 +134,7 @@ impl Spool {
         let before = Version::known(fd);
         slot.belong_to(before);
         slot.head().size.store(before.size, Relaxed);
+        slot.head().stored.store(0, Relaxed);
         slot.head().until.store(change::deadline(), Release);
         Storing { slot, change: self.others.begin(slot.identity(), fd) }
     }
@@ -143,7 +144,10 @@ impl Spool {
     pub fn end_storing(&mut self, storing: &Storing, fd: RawFd, stored: bool) {
         let slot = storing.slot;
         if let Some(change) = &storing.change {
-            self.others.end(change, fd);
+            let version = Version::known(fd);
+            // Who is killed before it knows the version itself has made the file this long.
+            slot.head().size.store(version.size, Release);
+            self.others.end_at(change, version);
         }
         slot.belong_to(Version::known(fd));
         if stored {
@@ -202,6 +206,7 @@ impl Slot {
         head.born.store(born, Relaxed);
         head.stamp.store(0, Relaxed);
         head.until.store(0, Relaxed);
+        head.stored.store(0, Relaxed);
         head.path_len.store(path.len() as u64, Relaxed);
         // SAFETY: the slot is this process' alone, and the name is shorter than its place.
         unsafe {

@@ -4,6 +4,7 @@ use super::change::{self, Others, Place};
 use super::layout::{
     HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
 };
+use super::stored::{self, Stored};
 use super::version::{Version, time_of};
 use super::{boot, host, is_spool, lock, started};
 use crate::blob::{Container, is_container};
@@ -221,15 +222,20 @@ fn store(
         let change = others.begin_from(own(), identity, fd);
         set(offset_of!(SlotHead, stamp), &number(before.stamp()))?;
         set(offset_of!(SlotHead, size), &number(before.size))?;
+        set(offset_of!(SlotHead, stored), &0_u32.to_ne_bytes())?;
         set(offset_of!(SlotHead, until), &number(change::deadline()))?;
-        let written = target.write(&pieces).map_err(named);
+        let mut record = |done: u32| set(offset_of!(SlotHead, stored), &done.to_ne_bytes());
+        let written = write_to_file(file, &pieces, &mut record).map_err(named);
         if let Some(change) = change {
-            others.end(&change, fd);
+            let version = Version::known(fd);
+            set(offset_of!(SlotHead, size), &number(version.size))?;
+            others.end_at(&change, version);
         }
         set(offset_of!(SlotHead, stamp), &number(Version::known(fd).stamp()))?;
         written?;
-    } else {
-        target.write(&pieces).map_err(named)?;
+    }
+    if let Target::Container(container) = &target {
+        write_to_container(container, &pieces).map_err(named)?;
     }
     // What stays of the spool because of other files must not come again.
     set(offset_of!(SlotHead, count), &0_u32.to_ne_bytes())?;
@@ -254,20 +260,13 @@ fn is_its_version(file: &File, own: Option<Place>, mut places: Vec<Place>) -> bo
     stamp != 0 && since.is_some_and(|since| time_of(stamp) >= since)
 }
 
-/// Whether the file has the beginning of a piece of a slot.
-pub(super) fn is_any_stored(file: &File, spool: &File, head: &[u8], data: u64) -> bool {
-    let pieces = pieces_of(spool, head, data).unwrap_or_default();
-    pieces.iter().any(|piece| is_stored(file, piece))
+/// What the file holds of the pieces of a slot whose owner was killed while it wrote them.
+pub(super) fn stored(file: &File, spool: &File, head: &[u8], data: u64) -> Option<Stored> {
+    let pieces = pieces_of(spool, head, data).ok()?;
+    Stored::of(file, &pieces, word32(head, offset_of!(SlotHead, stored)) as usize)
 }
 
-/// Whether the file has the beginning of a piece.
-fn is_stored(file: &File, (offset, run): &(u64, Vec<u8>)) -> bool {
-    let run = &run[..run.len().min(PAGE)];
-    let mut bytes = vec![0; run.len()];
-    file.read_exact_at(&mut bytes, *offset).is_ok() && bytes == run
-}
-
-/// The pieces of a slot: where they belong, and their bytes.
+/// The pieces of a slot in the order in which they are written: where they belong, and their bytes.
 fn pieces_of(spool: &File, head: &[u8], data: u64) -> Result<Vec<(u64, Vec<u8>)>> {
     let count = word32(head, offset_of!(SlotHead, count)) as usize;
     let (mut pieces, mut room) = (Vec::new(), word(head, offset_of!(SlotHead, room)));
@@ -281,7 +280,7 @@ fn pieces_of(spool: &File, head: &[u8], data: u64) -> Result<Vec<(u64, Vec<u8>)>
         spool.read_exact_at(&mut run, data + place).map_err(|error| Error::os("pread", &error))?;
         pieces.push((extent.offset, run));
     }
-    Ok(pieces)
+    Ok(stored::sorted(pieces))
 }
 
 /// What the bytes of a slot are written to.
@@ -290,26 +289,27 @@ enum Target {
     Container(Container),
 }
 
-impl Target {
-    /// Writes pieces, of which later ones cover earlier ones.
-    fn write(&self, pieces: &[(u64, Vec<u8>)]) -> Result<()> {
-        match self {
-            Target::File(file) => {
-                for (offset, run) in pieces {
-                    let extent = Extent::new(*offset, run.len() as u64);
-                    let written = file.write_all_at(run, *offset);
-                    written.map_err(|error| Error::os("pwrite", &error).with_extent(extent))?;
-                }
-                Ok(())
-            }
-            Target::Container(container) => {
-                let writer = container.writer()?;
-                let pieces: Vec<_> = pieces.iter().map(|(at, run)| (*at, &run[..])).collect();
-                writer.write_pieces(&pieces)?;
-                writer.close()
-            }
-        }
+/// Writes pieces, of which later ones cover earlier ones, and records how many are written.
+fn write_to_file(
+    file: &File,
+    pieces: &[(u64, Vec<u8>)],
+    record: &mut dyn FnMut(u32) -> Result<()>,
+) -> Result<()> {
+    for ((offset, run), done) in pieces.iter().zip(1..) {
+        let extent = Extent::new(*offset, run.len() as u64);
+        let written = file.write_all_at(run, *offset);
+        written.map_err(|error| Error::os("pwrite", &error).with_extent(extent))?;
+        record(done)?;
     }
+    Ok(())
+}
+
+/// Writes the same as one frame.
+fn write_to_container(container: &Container, pieces: &[(u64, Vec<u8>)]) -> Result<()> {
+    let writer = container.writer()?;
+    let pieces: Vec<_> = pieces.iter().map(|(at, run)| (*at, &run[..])).collect();
+    writer.write_pieces(&pieces)?;
+    writer.close()
 }
 
 /// The file or container whose bytes they are: of the same name, and the same inode still.

@@ -7,7 +7,7 @@ use super::symbols::next;
 use super::{descriptors, errno, settle, spool, state};
 use agg_core::log::{self, Level};
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
-use agg_core::spool::{Slot, Version};
+use agg_core::spool::{Slot, Version, stored};
 use libc::c_int;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -219,15 +219,10 @@ fn write_pieces(fd: c_int, slot: Slot, count: usize) -> Result<usize, c_int> {
     for (index, place) in order.iter_mut().enumerate() {
         *place = index as u16;
     }
-    order.sort_unstable_by_key(|index| piece(slot, usize::from(*index)).0);
-    let overlap = order.windows(2).any(|two| {
-        let [a, b] = [piece(slot, usize::from(two[0])), piece(slot, usize::from(two[1]))];
-        a.0 + a.1 as u64 > b.0
+    stored::sort(order, |index| {
+        let (offset, len, _) = piece(slot, usize::from(index));
+        (offset, len as u64)
     });
-    if overlap {
-        // Of two that overlap, the later holds.
-        order.sort_unstable();
-    }
     let mut requests = 0;
     let mut from = 0;
     while from < count {
@@ -240,6 +235,7 @@ fn write_pieces(fd: c_int, slot: Slot, count: usize) -> Result<usize, c_int> {
             to += 1;
         }
         write_run(fd, slot, &order[from..to])?;
+        slot.head().stored.store(to as u32, Release);
         requests += 1;
         from = to;
     }

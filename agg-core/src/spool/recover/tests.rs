@@ -10,10 +10,8 @@ fn abandoned() -> (tempfile::TempDir, PathBuf) {
     let path = directory.path().join("file");
     let file = File::create(&path).unwrap();
     file.write_all_at(b"..........", 0).unwrap();
-    let facts = file.metadata().unwrap();
     let mut spool = Spool::create(directory.path()).unwrap();
-    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
-    let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity_of(&file), SLOT_DATA).unwrap();
     // SAFETY: the slot has room for five bytes.
     unsafe { slot.data().copy_from(b"abcde".as_ptr(), 5) };
     slot.belong_to(Version::known(file.as_raw_fd()));
@@ -21,6 +19,11 @@ fn abandoned() -> (tempfile::TempDir, PathBuf) {
     slot.push(1, 4, 2, 3);
     die(spool);
     (directory, path)
+}
+
+fn identity_of(file: &File) -> [u64; 3] {
+    let facts = file.metadata().unwrap();
+    [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())]
 }
 
 /// As if the owner of a spool were dead.
@@ -100,29 +103,130 @@ fn bytes_of_a_file_that_was_written_anew_are_kept_aside_and_told() {
     }
 }
 
+/// As [`abandoned`], by an owner that was writing the pieces to the file of `size` bytes and had
+/// recorded that `done` were written.
+fn interrupted(size: u64, done: u64) -> (tempfile::TempDir, PathBuf) {
+    let (directory, path) = abandoned();
+    let field = |field, with| set(directory.path(), HEAD + field, with);
+    field(offset_of!(SlotHead, size), size);
+    field(offset_of!(SlotHead, stored), done);
+    field(offset_of!(SlotHead, until), change::deadline());
+    (directory, path)
+}
+
 #[test]
-fn an_owner_killed_while_it_wrote_them_is_told_from_one_who_wrote_the_file_anew() {
-    let until = HEAD + offset_of!(SlotHead, until);
-    // The first piece had reached the file.
-    let (directory, path) = abandoned();
-    set(directory.path(), until, change::deadline());
-    let file = File::options().write(true).open(&path).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(20));
-    file.write_all_at(b"abc", 2).unwrap();
-    let done = recovered(directory.path());
-    assert!(done[0].error.is_none(), "{done:?}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"..abde....");
-    // None had.
-    let (directory, path) = abandoned();
-    set(directory.path(), until, change::deadline());
-    write_anew(&path, b"..........");
-    assert!(recovered(directory.path())[0].error.is_some());
+fn an_owner_killed_while_it_wrote_them_has_made_the_last_change() {
+    // The first piece had reached the file; both had; the first byte of all made it longer.
+    let cases = [
+        (10, 0, &b"..abc....."[..]),
+        (10, 1, b"..abc....."),
+        (10, 2, b"..abde...."),
+        (0, 1, b"..abc"),
+        (0, 2, b"..abde"),
+    ];
+    for (size, done, there) in cases {
+        let (directory, path) = interrupted(size, done);
+        write_anew(&path, there);
+        let done = recovered(directory.path());
+        assert!(done[0].error.is_none(), "{done:?}");
+        assert_eq!(std::fs::read(&path).unwrap()[2..6], *b"abde");
+    }
+}
+
+#[test]
+fn a_file_written_anew_though_its_owner_was_killed_while_it_wrote_is_another() {
+    let cases = [
+        // No piece is there, a later one alone is, or half of one.
+        (10, 0, &b".........."[..]),
+        (10, 0, b"....de...."),
+        (10, 0, b"..ab......"),
+        // What was recorded as written is missing.
+        (10, 1, b".........."),
+        (10, 2, b"..abc....."),
+        // The pieces do not make it as long, or it is shorter than before.
+        (10, 0, b"..abc......."),
+        (0, 1, b"..abc....."),
+        (10, 1, b"..abc"),
+    ];
+    for (size, done, new) in cases {
+        let (directory, path) = interrupted(size, done);
+        write_anew(&path, new);
+        let done = recovered(directory.path());
+        assert_eq!(done[0].error.as_ref().map(Error::errno), Some(libc::ESTALE), "{done:?}");
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+    }
     // Long ago.
-    let (directory, path) = abandoned();
-    set(directory.path(), until, 1);
+    let (directory, path) = interrupted(10, 1);
+    set(directory.path(), HEAD + offset_of!(SlotHead, until), 1);
     write_anew(&path, b"..abc.....");
     assert!(recovered(directory.path())[0].error.is_some());
     assert_eq!(std::fs::read(&path).unwrap(), b"..abc.....");
+}
+
+#[test]
+fn zeros_are_the_owners_if_they_made_the_file_longer() {
+    for (size, is_its) in [(5, true), (10, false)] {
+        let (directory, path) = interrupted(size, 0);
+        let pieces = (HEAD + offset_of!(SlotHead, pieces)) as u64;
+        let spool = File::options().write(true).open(spool_in(directory.path())).unwrap();
+        // A piece of zeros before the others, which were not written.
+        spool.write_all_at(&[0; 3], (HEAD + SLOT_HEAD) as u64).unwrap();
+        spool.write_all_at(&7_u64.to_ne_bytes(), pieces).unwrap();
+        let second = pieces + size_of::<Piece>() as u64;
+        spool.write_all_at(&12_u64.to_ne_bytes(), second).unwrap();
+        write_anew(&path, &[b"1234567", &[0; 3][..]].concat());
+        let done = recovered(directory.path());
+        assert_eq!(done[0].error.is_none(), is_its, "{done:?}");
+        let longer = std::fs::read(&path).unwrap() == b"1234567\0\0\0\0\0de";
+        assert_eq!(longer, is_its);
+    }
+}
+
+#[test]
+fn an_owner_at_work_that_makes_the_file_longer_meanwhile_is_known() {
+    let (directory, path) = interrupted(0, 0);
+    write_anew(&path, b"..abc");
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let version = Version::known(file.as_raw_fd());
+    file.write_all_at(b"de", 4).unwrap();
+    let facts = file.metadata().unwrap();
+    let places = Others::new(directory.path()).places([facts.dev(), facts.ino()]);
+    assert_eq!(places.len(), 1);
+    assert!(change::since(&places, &file, version).is_some());
+}
+
+#[test]
+fn an_owner_killed_when_it_had_told_another_of_its_version_is_known() {
+    // Both were at work, the other has made the file longer, and the first has told it of that.
+    let (directory, path) = interrupted(10, 1);
+    write_anew(&path, b"..abde....zz");
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let mut spool = Spool::create(directory.path()).unwrap();
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity_of(&file), SLOT_DATA).unwrap();
+    // SAFETY: the slot has room for it.
+    unsafe { slot.data().copy_from(b"zz".as_ptr(), 2) };
+    slot.push(0, 10, 2, 0);
+    slot.belong_to(Version::known(file.as_raw_fd()));
+    die(spool);
+    let done = recovered(directory.path());
+    assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"..abde....zz");
+}
+
+#[test]
+fn others_are_told_how_long_a_change_has_made_the_file() {
+    let (directory, path) = abandoned();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let facts = file.metadata().unwrap();
+    let mut others = Others::new(directory.path());
+    let change = others.begin([facts.dev(), facts.ino()], file.as_raw_fd()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    file.write_all_at(b"longer", 10).unwrap();
+    others.end(&change, file.as_raw_fd());
+    let spool = std::fs::read(spool_in(directory.path())).unwrap();
+    let field = |at| word(&spool, HEAD + at);
+    assert_eq!(field(offset_of!(SlotHead, size)), 16);
+    assert_eq!(field(offset_of!(SlotHead, stamp)), Version::known(file.as_raw_fd()).stamp());
 }
 
 #[test]
@@ -132,8 +236,7 @@ fn what_is_in_its_file_does_not_come_again_though_its_spool_stays() {
     let mut spool = Spool::create(directory.path()).unwrap();
     for path in [&path, &other] {
         let file = File::options().create(true).append(true).open(path).unwrap();
-        let facts = file.metadata().unwrap();
-        let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+        let identity = identity_of(&file);
         let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
         slot.belong_to(Version::known(file.as_raw_fd()));
         slot.push(0, 0, 3, 0);
@@ -151,8 +254,7 @@ fn what_is_in_its_file_does_not_come_again_though_its_spool_stays() {
 fn changes_of_others_who_keep_bytes_of_the_file_are_none_of_strangers() {
     let (directory, path) = abandoned();
     let file = File::options().read(true).write(true).open(&path).unwrap();
-    let facts = file.metadata().unwrap();
-    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+    let identity = identity_of(&file);
     let mut spool = Spool::create(directory.path()).unwrap();
     let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
     let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
@@ -161,8 +263,12 @@ fn changes_of_others_who_keep_bytes_of_the_file_are_none_of_strangers() {
         file.write_all_at(text, at).unwrap();
     };
     let storing = spool.begin_storing(slot, file.as_raw_fd());
+    assert_eq!(slot.head().size.load(std::sync::atomic::Ordering::Relaxed), 10);
+    store(b"..", 10);
     store(b"0", 9);
     spool.end_storing(&storing, file.as_raw_fd(), true);
+    // It has told the other of its version, and could have been killed before it knew it itself.
+    assert_eq!(slot.head().size.load(std::sync::atomic::Ordering::Relaxed), 12);
     // And again: it dies before it has told of it.
     // SAFETY: the slot has room for it.
     unsafe { slot.data().copy_from(b"1".as_ptr(), 1) };
@@ -178,7 +284,7 @@ fn changes_of_others_who_keep_bytes_of_the_file_are_none_of_strangers() {
     living.end_storing(&storing, file.as_raw_fd(), true);
     let done = recovered(directory.path());
     assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"12abde...0");
+    assert_eq!(std::fs::read(&path).unwrap(), b"12abde...0..");
     living.remove();
 }
 
@@ -188,8 +294,7 @@ fn of_two_that_were_killed_one_at_work_both_are_finished_in_any_order() {
     for _ in 0..8 {
         let (directory, path) = abandoned();
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        let facts = file.metadata().unwrap();
-        let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+        let identity = identity_of(&file);
         let mut spool = Spool::create(directory.path()).unwrap();
         let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
         // SAFETY: the slot has room for it.
@@ -209,8 +314,7 @@ fn of_two_that_were_killed_one_at_work_both_are_finished_in_any_order() {
 fn a_change_of_a_stranger_between_changes_of_others_is_found() {
     let (directory, path) = abandoned();
     let file = File::options().read(true).write(true).open(&path).unwrap();
-    let facts = file.metadata().unwrap();
-    let identity = [facts.dev(), facts.ino(), crate::spool::born(file.as_raw_fd())];
+    let identity = identity_of(&file);
     write_anew(&path, b"0123456789");
     let mut spool = Spool::create(directory.path()).unwrap();
     let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
