@@ -34,6 +34,15 @@ impl Extent {
         self.len == 0
     }
 
+    /// The shortest range that holds both.
+    pub fn hull(self, other: Extent) -> Extent {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => Extent::between(self.offset.min(other.offset), self.end().max(other.end())),
+        }
+    }
+
     /// The bytes that both ranges hold.
     pub fn intersect(self, other: Extent) -> Extent {
         Extent::between(self.offset.max(other.offset), self.end().min(other.end()))

@@ -71,6 +71,15 @@ pub fn tell_no_sets() {
     }
 }
 
+/// Before the job is ended by force: what waits reaches the files, or somebody hears that it does not.
+pub fn rescue_all() {
+    for file in handles::all() {
+        if let Err(error) = file.engine.rescue() {
+            log::write(Level::Error, format_args!("{error}"));
+        }
+    }
+}
+
 /// At the end of a process that has not ended MPI: tells what was done with the files that are open.
 pub fn report_all() {
     for file in handles::all() {

@@ -8,7 +8,7 @@ use crate::abi::Abi;
 use crate::entry::{FileHandle, Handle, Opaque};
 use crate::handles::{self, Found};
 use crate::symbols::forward;
-use crate::{cxx, errors, fortran, mpi, room, transport};
+use crate::{close, cxx, errors, fortran, mpi, room, transport};
 use agg_core::log;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
@@ -356,6 +356,7 @@ fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) 
 /// Ends the job: the processes of `only`, or all that are connected.
 fn abort(abi: &Abi, only: Option<usize>, comm: usize, code: c_int, text: &str) {
     log::report(format_args!("{text}; the error handler ends the job"));
+    close::rescue_all();
     let mut world: c_int = 0;
     // SAFETY: both functions may be called at any time; the communicator is the file's, or the
     // world, which exists once MPI_Init was called (not in a program that has sessions only).

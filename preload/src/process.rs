@@ -131,11 +131,12 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
     unsafe { forward::MPI_Session_finalize(session) }
 }
 
-/// `MPI_Abort`. What was written is in the operating system's hands already.
+/// `MPI_Abort`. What was written is in the operating system's hands already, or comes there now.
 ///
 /// # Safety
 /// As MPI demands.
 pub unsafe fn abort(_: &Abi, comm: usize, code: c_int) -> c_int {
+    close::rescue_all();
     close::report_all();
     close::tell_no_sets();
     // SAFETY: the caller's arguments, passed on.

@@ -42,7 +42,7 @@ pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
     }
     // From here on the library's own collective calls block.
     blocking::before_collective(abi);
-    let watch = first::Watch::begin(size);
+    let watch = first::Watch::begin(rank, size);
     let made = progress::wait(MpiTransport::build(abi, comm, rank, size))?;
     drop(watch);
     progress::wait(cache::keep(comm, &made))?;

@@ -32,8 +32,9 @@ pub fn tell_after_mpi() {
         return;
     }
     let [blobs, _] = config.settings.unused();
-    config.sources.unused().for_each(|(variable, pattern)| tell(variable, pattern));
-    blobs.into_iter().for_each(|pattern| tell("AGGIO_BLOB", pattern));
+    let of_rank = |variable: &str, pattern: &Pattern| tell(variable, pattern, "rank 0");
+    config.sources.unused().for_each(|(variable, pattern)| of_rank(variable, pattern));
+    blobs.into_iter().for_each(|pattern| of_rank("AGGIO_BLOB", pattern));
 }
 
 /// When a process ends for which there are rules. One that only reads, that has started others, or that was itself started
@@ -44,13 +45,13 @@ pub fn tell_at_exit() {
     }
     let [blobs, posix] = config::get().settings.unused();
     if !TOLD_BY_MPI.load(Relaxed) {
-        blobs.into_iter().for_each(|pattern| tell("AGGIO_BLOB", pattern));
+        blobs.into_iter().for_each(|pattern| tell("AGGIO_BLOB", pattern, "this program"));
     }
-    posix.into_iter().for_each(|pattern| tell("AGGIO_POSIX", pattern));
+    posix.into_iter().for_each(|pattern| tell("AGGIO_POSIX", pattern, "this program"));
 }
 
-fn tell(variable: &str, pattern: &Pattern) {
-    let text = format!("{variable}: {:?} matched no file that this program opened", pattern.text());
+fn tell(variable: &str, pattern: &Pattern, who: &str) {
+    let text = format!("{variable}: {:?} matched no file that {who} opened", pattern.text());
     log::once(Level::Warn, &text);
 }
 

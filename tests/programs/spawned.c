@@ -1,4 +1,8 @@
-/* A child that was started without the preloaded library opens a file together with its parent. Usage: spawned FILE */
+/* A child that was started without the preloaded library opens a file together with its parents: all ranks of the job, or
+ * the last one alone.
+ *
+ * usage: spawned FILE [last]
+ */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -11,8 +15,16 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     MPI_Comm_get_parent(&parent);
     if (parent == MPI_COMM_NULL) {
+        MPI_Comm parents = argc > 2 ? MPI_COMM_SELF : MPI_COMM_WORLD;
+        int rank, size;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        if (argc > 2 && rank + 1 < size) {
+            MPI_Finalize();
+            return 0;
+        }
         char *arguments[] = {"-u", "LD_PRELOAD", argv[0], argv[1], NULL};
-        MPI_Comm_spawn("/usr/bin/env", arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn("/usr/bin/env", arguments, 1, MPI_INFO_NULL, 0, parents, &inter, MPI_ERRCODES_IGNORE);
         MPI_Intercomm_merge(inter, 0, &all);
     } else {
         MPI_Intercomm_merge(parent, 1, &all);

@@ -200,6 +200,23 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
     }
 }
 
+#[test]
+fn what_waits_on_any_rank_is_in_the_file_when_a_rank_ends_the_job_by_force() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        for way in ["abort", "fatal"] {
+            let data = Directory::new();
+            let path = data.path().join("data");
+            let job = Job::new(&compile("aborts.c", &mpi)).ranks(3).argument(&path).argument(way);
+            let finished = job.variable("AGGIO_DEFER", "*").preload(Some(&library)).run();
+            let what = format!("{}, {way}: {}", mpi.name, finished.report());
+            assert!(finished.status.is_some_and(|status| !status.success()), "{what}");
+            let wanted = [1, 2, 3].map(|byte| [byte; 100]).concat();
+            assert!(std::fs::read(&path).is_ok_and(|bytes| bytes == wanted), "{what}");
+        }
+    }
+}
+
 /// The PnetCDF program `SOURCE`, if there is the library, which Debian has for Open MPI; if tests are required, it is there.
 fn pnetcdf(source: &str, place: &Path) -> Option<Program> {
     let mpi = installed().into_iter().find(|mpi| mpi.name == "openmpi")?;

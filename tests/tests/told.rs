@@ -74,7 +74,7 @@ fn a_pattern_that_matched_no_file_is_told_once_a_job() {
         ];
         let finished = job(&mpi, &library, &rules);
         for line in [
-            "AGGIO_DEFER: \"*.none\" matched no file",
+            "AGGIO_DEFER: \"*.none\" matched no file that rank 0 opened",
             "AGGIO_BLOB: \"*.nope\" matched no file",
             "AGGIO_HINTS: \"*.nil\" matched no file",
         ] {

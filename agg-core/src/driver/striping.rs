@@ -144,10 +144,12 @@ pub(super) fn create(
     };
     match os::open(path, flags | libc::O_CREAT | libc::O_EXCL | DELAYED, permissions) {
         Ok(fd) => {
-            let laid = system.lay_out(fd, &request);
-            let name = || facts::name_of(kind);
-            let told = laid.map_err(|error| format!("{} refuses the request: {error}", name()));
-            Ok((fd, told.map_or_else(Striped::Refused, |()| Striped::Set)))
+            let Err(error) = system.lay_out(fd, &request) else { return Ok((fd, Striped::Set)) };
+            let why = format!("{} refuses the request: {error}", facts::name_of(kind));
+            // A file whose layout was delayed takes no data through this descriptor; another one gives it the usual one.
+            let opened = os::reopen(fd, flags & !(libc::O_CREAT | libc::O_EXCL));
+            os::close(fd)?;
+            Ok((opened?, Striped::Refused(why)))
         }
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) && flags & libc::O_EXCL == 0 => {
             refused("the file was there before".into())
@@ -260,6 +262,12 @@ mod tests {
             matches!(&why, Striped::Refused(why) if why.starts_with("lustre refuses the request: ")),
             "{why:?}"
         );
+        let name = CString::new(scratch.file("h")).unwrap();
+        let (fd, _) = create(&name, CREATES | libc::O_EXCL, 0o600, WISH, &system).unwrap();
+        // SAFETY: no memory is involved.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        assert_eq!(flags & libc::O_ASYNC, 0, "through a descriptor without a delay");
+        os::close(fd).unwrap();
         let system = Told::of(0xEF53, None);
         let why = created(&scratch.file("g"), CREATES, WISH, &system).unwrap();
         let words = "programs cannot choose the stripes of a file on ext4";

@@ -13,6 +13,10 @@ use crate::transport::Holders;
 use crate::workers::Running;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// How long a job that ends by force waits for what ranks hold back.
+const SOON: Duration = Duration::from_secs(5);
 
 impl File {
     /// Lets what other ranks hold back of this file reach it, before this rank alone reads `span` (all of the file and its
@@ -62,6 +66,22 @@ impl File {
     pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let file = self.clone();
         Box::pin(async move { file.ask(Direction::Read, None).await })
+    }
+
+    /// Asks the workers of all ranks, of this one too, to store what waits, for a while.
+    ///
+    /// # Errors
+    /// `Io` if something waits still.
+    pub(super) fn hurry(&self, holders: &Holders) -> Result<()> {
+        let (_ask, since) = (holders.ask(), Instant::now());
+        while holders.count() > 0 && !holders.have_failed() && since.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if holders.count() == 0 {
+            return Ok(());
+        }
+        let text = "what ranks have written and could not store in time is lost";
+        Err(Error::new(ErrorClass::Io, text))
     }
 
     /// Something waits: a worker looks whether another rank asks for it.

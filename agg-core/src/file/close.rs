@@ -19,7 +19,7 @@ impl File {
         Box::pin(async move {
             let closed = async {
                 let local = self.end_active_split().await;
-                let flushed = self.flush(flush).await.map_err(|error| self.lose(error));
+                let flushed = self.flush(flush).await.map_err(|error| self.save_or_lose(error));
                 self.stop_answering();
                 let local = local.and(flushed);
                 if self.closed.swap(true, Ordering::AcqRel) {
@@ -97,6 +97,28 @@ impl File {
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
+    }
+
+    /// Stores what waits on this rank and, as far as they do so soon, on others, because the job ends by force.
+    ///
+    /// # Errors
+    /// What the system says, or `Io` if other ranks may still hold something back: it is lost.
+    pub fn rescue(&self) -> Result<()> {
+        let held = self.waiting().map_or(0, |waiting| waiting.bytes());
+        let others = self.holders.as_ref().filter(|holders| holders.count() > 0);
+        if self.closed.load(Ordering::Acquire) || (held == 0 && others.is_none()) {
+            return Ok(());
+        }
+        let stored = self.drain_but(self.last_bytes());
+        let stored = match &self.holders {
+            Some(_) => others.map_or(Ok(()), |holders| self.hurry(holders)).and(stored),
+            None if self.transport.size() == 1 => stored.and_then(|()| self.drain()),
+            None => stored.and_then(|()| {
+                let text = "what other ranks hold back, and what announces it, is lost";
+                Err(Error::new(ErrorClass::Io, text))
+            }),
+        };
+        stored.map_err(|error| self.context(error, "MPI_Abort"))
     }
 
     /// Deletes the file called `path` (which may have a driver prefix).

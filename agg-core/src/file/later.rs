@@ -337,6 +337,16 @@ impl File {
         self.awaits(extent) || self.waiting().is_some_and(|waiting| waiting.pending.touches(extent))
     }
 
+    /// The file is closed and not all ranks could write together, because of `error`: this one stores what it may store
+    /// alone, and gives up what is left.
+    pub(super) fn save_or_lose(&self, error: Error) -> Error {
+        if self.holders.is_some() {
+            // What is left is told.
+            drop(self.drain_but(self.last_bytes()));
+        }
+        self.lose(error)
+    }
+
     /// Gives up what waits, because the file is closed: `error` says why it is not stored.
     pub(super) fn lose(&self, error: Error) -> Error {
         let Some(mut waiting) = self.waiting() else { return error };

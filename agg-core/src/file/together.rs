@@ -79,21 +79,12 @@ impl Stand {
     /// What all ranks tell together.
     fn and(self, other: Self) -> Self {
         Self {
-            writes: hull(self.writes, other.writes),
-            holds: hull(self.holds, other.holds),
+            writes: self.writes.hull(other.writes),
+            holds: self.holds.hull(other.holds),
             is_pressed: self.is_pressed || other.is_pressed,
             has_no_room: self.has_no_room || other.has_no_room,
             was_asked: self.was_asked || other.was_asked,
         }
-    }
-}
-
-/// The shortest range that has both in it.
-fn hull(one: Extent, other: Extent) -> Extent {
-    match (one.is_empty(), other.is_empty()) {
-        (true, _) => other,
-        (_, true) => one,
-        _ => Extent::between(one.offset.min(other.offset), one.end().max(other.end())),
     }
 }
 
@@ -123,7 +114,7 @@ impl File {
             return self.collective(Direction::Write, flushed.and(request), tags).await;
         }
         if let Some(mut waiting) = self.waiting() {
-            waiting.hull = hull(waiting.hull, all.writes);
+            waiting.hull = waiting.hull.hull(all.writes);
         }
         let kept = self.keep(request, true);
         self.answer_others();

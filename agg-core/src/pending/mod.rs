@@ -118,7 +118,7 @@ impl Pending {
             goes_on = true;
             self.bytes += extent.len;
         }
-        self.hull = hull(self.hull, view.span(position, len));
+        self.hull = self.hull.hull(view.span(position, len));
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Pending {
         self.bytes += newer.bytes;
         self.spilled += newer.spilled;
         self.pieces += newer.pieces;
-        self.hull = hull(self.hull, newer.hull);
+        self.hull = self.hull.hull(newer.hull);
     }
 
     /// Puts older writes before these.
@@ -252,15 +252,6 @@ impl Pending {
             runs.extend(left.map(cut).map(Run::one));
         }
         runs
-    }
-}
-
-/// The smallest range that holds both.
-fn hull(one: Extent, other: Extent) -> Extent {
-    match (one.is_empty(), other.is_empty()) {
-        (true, _) => other,
-        (_, true) => one,
-        _ => Extent::between(one.offset.min(other.offset), one.end().max(other.end())),
     }
 }
 

@@ -9,9 +9,10 @@ use agg_core::driver::{Outcome, fault};
 use agg_core::file::{Amode, Call, Displacement, File, OpenRequest, Position, SplitKind};
 use agg_core::hints::{Hints, Sources};
 use agg_core::memory::Memory;
-use agg_core::task::{block_on, join_all};
+use agg_core::task::{BoxFuture, block_on, join_all, pause};
 use agg_core::transport::{ThreadTransport, Transport};
 use agg_core::view::{Representation, View};
+use agg_core::workers::Running;
 use agg_core::{Error, ErrorClass};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -185,7 +186,7 @@ impl Rank {
             match step.mode {
                 Mode::Blocking => self.blocking(file, calls),
                 Mode::Nonblocking => {
-                    let running = calls.into_iter().map(|call| file.start(call)).collect();
+                    let running = calls.into_iter().map(|call| ended(file.launch(call))).collect();
                     self.wait(join_all(running))
                 }
                 Mode::Split => calls.into_iter().map(|call| self.split(file, call)).collect(),
@@ -293,6 +294,18 @@ impl Rank {
         drop(bytes);
         outcome
     }
+}
+
+/// The outcome of a call that does not block, as programs ask for it again and again.
+fn ended(running: Running<Outcome>) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        loop {
+            if let Some(outcome) = running.poll() {
+                return outcome;
+            }
+            pause().await;
+        }
+    })
 }
 
 fn must(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {

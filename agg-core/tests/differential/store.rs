@@ -66,11 +66,6 @@ fn asked(mut program: Program) -> Program {
     let wrong =
         |step: &Step| matches!(step, Step::Wrong(_, Mistake::View | Mistake::Kind | Mistake::Call));
     program.steps.retain(|step| !wrong(step));
-    // Errors would come later, or to another rank.
-    program.faults = None;
-    // Calls that are under way together are begun by `File::launch` in programs, which does not let them wait.
-    let together = |step: &Step| matches!(step, Step::Data(data) if data.mode == Mode::Nonblocking);
-    program.steps.retain(|step| !together(step));
     program
 }
 

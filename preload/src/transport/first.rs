@@ -20,10 +20,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches a call of `size` processes. The thread does nothing but wait; where there can be
-    /// none, nobody watches.
-    pub(super) fn begin(size: usize) -> Self {
+    /// Watches a call of `size` processes, of which this one is number `rank`. The first of them speaks, which may be the
+    /// one that does not come, and the first of the world, which may not be among them; the others have no thread. That
+    /// does nothing but wait; where there can be none, nobody watches.
+    pub(super) fn begin(rank: usize, size: usize) -> Self {
         let (end, ended) = channel();
+        if rank != 0 && !log::enabled(Level::Warn) {
+            return Self { end: None, thread: None };
+        }
         let watch = move || {
             if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 tell(size);
@@ -46,7 +50,7 @@ impl Drop for Watch {
 
 fn tell(size: usize) {
     let seconds = PATIENCE.as_secs();
-    log::once(
+    log::once_on_any_rank(
         Level::Warn,
         &format!(
             "MPI_File_open: not all {size} processes of the communicator have come to this call \

@@ -314,3 +314,53 @@ fn a_rank_that_asks_one_whose_process_has_ended_does_not_wait() {
         rank.file.abandon().unwrap();
     });
 }
+
+#[test]
+fn before_a_job_ends_by_force_all_that_waits_is_stored_but_for_what_fails_which_is_told() {
+    for fails in [false, true] {
+        let scratch = Scratch::new();
+        let plan = "op=write,rank=1,nth=1,times=100,errno=EIO";
+        let _plan = fails.then(|| arrange(&scratch.name(), plan).expect("a plan"));
+        let name = format!("testfs:{}", scratch.name());
+        let barrier = Arc::new(Barrier::new(RANKS));
+        ranks(RANKS, move |transport| {
+            let rank = open_with(&transport, &name, &[DEFER]);
+            assert_eq!(rank.file.rescue(), Ok(()), "nothing waits");
+            write_parts(&rank, 0, 1);
+            barrier.wait();
+            if rank.number == 0 {
+                let told = rank.file.rescue().map_err(|error| error.class());
+                assert_eq!(told, if fails { Err(ErrorClass::Io) } else { Ok(()) });
+            }
+            barrier.wait();
+        });
+        let found = scratch.bytes();
+        let wanted = [[1; 10], [if fails { 0 } else { 2 }; 10], [3; 10]].concat();
+        assert_eq!(found, wanted, "{fails}");
+    }
+}
+
+#[test]
+fn a_rank_that_cannot_ask_tells_what_a_job_that_ends_by_force_loses() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(2, move |transport| {
+        let rank = open_with(&transport, &name, &[DEFER, UNASKED]);
+        write_parts(&rank, 0, 1);
+        assert_eq!(class(rank.file.rescue()), ErrorClass::Io);
+    });
+    assert_eq!(scratch.bytes(), [[1; 10], [2; 10]].concat());
+}
+
+#[test]
+fn ranks_that_could_not_write_together_before_they_close_write_alone() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=write,nth=1,errno=EIO").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    ranks(RANKS, move |transport| {
+        let rank = open_with(&transport, &name, &[DEFER]);
+        write_parts(&rank, 0, 1);
+        assert_eq!(class(close(&rank)), ErrorClass::Io);
+    });
+    assert_eq!(scratch.bytes(), parts(1));
+}
