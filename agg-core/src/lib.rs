@@ -33,6 +33,8 @@ pub mod output;
 pub mod pattern;
 pub mod pending;
 pub mod plan;
+#[cfg(test)]
+mod refused;
 pub mod report;
 pub mod rules;
 pub mod settings;

@@ -139,6 +139,27 @@ print(os.listdir(directory))
 }
 
 #[test]
+fn what_a_user_calls_like_a_removed_file_is_shown_and_kept() {
+    let Some(library) = library() else { return };
+    same(
+        "
+outer = directory + '/outer'
+inner = outer + '/.aggio-gone-mine'
+os.makedirs(inner)
+for target in (None, 'nowhere'):
+    if target:
+        os.symlink(target, inner + '/thesis')
+    print(os.listdir(outer))
+    try:
+        os.rmdir(outer)
+    except OSError as error:
+        print(error.errno, os.listdir(inner))
+",
+        &library,
+    );
+}
+
+#[test]
 fn a_killed_writer_whose_child_lives_on_writes_no_more() {
     let Some(library) = library() else { return };
     let directory = Directory::new();

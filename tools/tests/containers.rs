@@ -155,6 +155,9 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
         std::fs::create_dir(place.path(name)).unwrap();
     }
     std::fs::write(place.path(".aggio-removed-1-0/00000000000000aa.log"), "").unwrap();
+    let aside = place.path(".aggio-aside-00112233445566778899aabbccddeeff");
+    std::fs::create_dir(&aside).unwrap();
+    std::fs::write(format!("{aside}/given"), "mine").unwrap();
     // What a user calls so is his.
     std::fs::create_dir(place.path("kept")).unwrap();
     std::fs::create_dir(place.path("kept/.aggio-gone-mine")).unwrap();
@@ -162,15 +165,25 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
     let found = aggio(&["fsck", &place.path("")]);
     let told = String::from_utf8_lossy(&found.stdout);
     assert_eq!(found.status.code(), Some(1), "{told}");
-    for name in
-        ["00000000000000aa.log", ".aggio-manifest.0", "index.77", ".aggio-0", "-gone-", "-removed-"]
-    {
+    for name in [
+        "00000000000000aa.log",
+        ".aggio-manifest.0",
+        "index.77",
+        ".aggio-0",
+        "-gone-",
+        "-removed-",
+        "gives it its own again",
+    ] {
         assert!(told.contains(name), "{name}: {told}");
     }
     let done = aggio(&["recover", "--spool", &place.path(""), &place.path("")]);
     let error = String::from_utf8_lossy(&done.stderr);
     assert!(error.contains(".aggio-gone-mine") && error.contains("something else"), "{error}");
     assert_eq!(std::fs::read(place.path("kept/.aggio-gone-mine/thesis")).unwrap(), b"mine");
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(said.contains(&format!("{}: has its name again", place.path("given"))), "{said}");
+    assert_eq!(std::fs::read(place.path("given")).unwrap(), b"mine");
+    std::fs::remove_file(place.path("given")).unwrap();
     std::fs::remove_dir_all(place.path("kept")).unwrap();
     let again = aggio(&["recover", "--spool", &place.path(""), &place.path("")]);
     assert!(again.status.success() && again.stdout.is_empty(), "{again:?}");

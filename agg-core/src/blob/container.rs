@@ -16,6 +16,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+/// How often a directory is made that others remove before there is anything in it.
+const TRIES: u32 = 16;
+
 /// How a container is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
@@ -178,14 +181,8 @@ impl Container {
 
 /// Makes the directory under another name, fills it, and gives it its name in one step.
 fn make(path: &Path, how: &Create) -> Result<Container> {
-    let (temporary, (dir, _until_it_has_its_name)) = loop {
-        let temporary = fresh_beside(path)?;
-        match private(&temporary, path, how) {
-            // Somebody who looked for remains has removed the empty directory.
-            Err(error) if error.errno() == libc::ENOENT && parent_of(path).exists() => {}
-            made => break (temporary, made?),
-        }
-    };
+    let temporary = fresh_beside(path)?;
+    let (dir, _until_it_has_its_name) = private(&temporary, path, how)?;
     if let Err(error) = rename_new(&temporary, path) {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&temporary);
@@ -197,6 +194,17 @@ fn make(path: &Path, how: &Create) -> Result<Container> {
 /// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it before
 /// it is filled.
 fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Option<Hold>)> {
+    let mut tries = 0;
+    loop {
+        match private_once(hidden, shown, how) {
+            // Somebody who looked for remains has removed the empty directory; or there can be none.
+            Err(error) if error.errno() == libc::ENOENT && tries < TRIES => tries += 1,
+            made => return made,
+        }
+    }
+}
+
+fn private_once(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Option<Hold>)> {
     let made = DirBuilder::new().mode(0o700).create(hidden);
     made.map_err(|error| failed("mkdir", &error, shown))?;
     let filled = Dir::open(hidden).and_then(|dir| fill(&dir, how).map(|hold| (dir, hold)));
@@ -225,4 +233,23 @@ fn fill(dir: &Dir, how: &Create) -> Result<Option<Hold>> {
 /// The permissions that a file made with `mode` gets here; the umask cannot be asked for.
 fn granted(dir: &Dir, mode: u32) -> Result<u32> {
     Ok(dir.probe(mode)?.permissions().mode() & 0o7777)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_directory_that_was_removed_gets_no_container() {
+        let place = tempfile::tempdir().unwrap();
+        let removed = place.path().join("removed");
+        std::fs::create_dir(&removed).unwrap();
+        let open = std::fs::File::open(&removed).unwrap();
+        std::fs::remove_dir(&removed).unwrap();
+        let path = format!("/proc/self/fd/{}/c", open.as_raw_fd());
+        let how = Create { mode: 0o644, exclusive: false, data_crc: true };
+        let error = Container::create(Path::new(&path), &how).unwrap_err();
+        assert_eq!(error.errno(), libc::ENOENT);
+    }
 }

@@ -5,7 +5,8 @@ use super::container::Container;
 use super::dir::{Dir, ORDER};
 use super::names;
 use super::order::Order;
-use crate::{Error, Result};
+use crate::log::Level;
+use crate::{Error, Result, log};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -18,11 +19,13 @@ pub struct Hold {
 }
 
 /// Whether somebody needs the parts of a container.
-enum Need {
+pub(crate) enum Need {
     /// Nobody, and nobody can as long as this lives.
     None(Option<Order>),
     /// Somebody has it open, or is removing it.
     Some,
+    /// Nobody can know: its locks failed so.
+    Unknown(Error),
 }
 
 impl Container {
@@ -87,7 +90,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
 }
 
 /// Whether anybody needs the parts of `dir`.
-fn need(dir: &Dir) -> Result<Need> {
+pub(crate) fn need(dir: &Dir) -> Result<Need> {
     let (file, writable) = match dir.part(ORDER, true) {
         Ok(file) => (file, true),
         // It is the first part that a container has and the last that goes.
@@ -99,15 +102,21 @@ fn need(dir: &Dir) -> Result<Need> {
     Ok(match free {
         Ok(false) => Need::Some,
         Ok(true) => Need::None(Some(order)),
-        Err(_) => Need::None(None),
+        Err(error) => Need::Unknown(error),
     })
 }
 
-/// Removes the parts of `dir` by `remove` unless somebody needs them; whether they are gone.
+/// Removes the parts of `dir` by `remove` unless somebody needs them, or nobody can know; whether they are gone.
 pub(crate) fn unless_needed(dir: &Dir, remove: impl FnOnce() -> Result<()>) -> Result<bool> {
     match need(dir)? {
         Need::Some => Ok(false),
         Need::None(_until_it_is_gone) => remove().map(|()| true),
+        Need::Unknown(error) => {
+            let path = path_now(dir.file()).unwrap_or_else(|| dir.path().into());
+            let path = path.display();
+            log!(Level::Warn, "{path} stays: whether somebody needs it, nobody knows: {error}");
+            Ok(false)
+        }
     }
 }
 

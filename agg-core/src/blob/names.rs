@@ -2,9 +2,10 @@
 
 use super::dir::{Dir, ORDER, random};
 use super::hold;
+use super::remains::{Cleared, clear, is_nameless};
 use super::{damaged, failed, is_container};
 use crate::Result;
-use crate::output::{self, exchange, parent_of, rename_new};
+use crate::output::{self, exchange, is_aside, parent_of, rename_new};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,17 +14,20 @@ use std::path::{Path, PathBuf};
 /// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
 pub fn is_hidden(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
-    let is_number =
-        |digits: &[u8]| matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit);
     // Copies that go on, see `merge`, and what older versions left.
     let older = rest.starts_with(b"unfolding-");
-    is_number(rest.strip_prefix(b"merge-").unwrap_or(rest)) || older || is_removed(name)
+    let is_copy = is_number(rest.strip_prefix(b"merge-").unwrap_or(rest));
+    is_copy || older || is_removed(name) || is_aside(name)
+}
+
+/// Whether it is a random number of ours.
+fn is_number(digits: &[u8]) -> bool {
+    matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether a name is one of those that files and containers have while they are made.
 pub(crate) fn is_unfinished(name: &OsStr) -> bool {
-    let Some(digits) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
-    matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit)
+    name.as_bytes().strip_prefix(b".aggio-").is_some_and(is_number)
 }
 
 /// Whether a name is one of those that merges with `--resume` have for what they can go on with.
@@ -32,10 +36,15 @@ pub fn is_kept_copy(name: &OsStr) -> bool {
 }
 
 /// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
-pub fn is_removed(name: &OsStr) -> bool {
+pub(crate) fn is_removed(name: &OsStr) -> bool {
     let name = name.as_bytes();
     // Older programs called them by the number of a process.
     name.starts_with(b".aggio-gone-") || name.starts_with(b".aggio-removed-")
+}
+
+/// Whether no user can have thought of such a name of a removed container.
+pub(crate) fn is_random_of_removed(name: &OsStr) -> bool {
+    name.as_bytes().strip_prefix(b".aggio-gone-").is_some_and(is_number)
 }
 
 /// Removes a container's directory: all files in it, and no directory below it. Several may do so at the same time.
@@ -70,8 +79,18 @@ pub(crate) fn discard(hidden: &Path) -> Result<bool> {
     hold::unless_needed(&Dir::open(hidden)?, || remove_tree(hidden))
 }
 
+/// Removes `dir`, which had the name `path` and which nobody needs, unless it has got another name meanwhile: whoever
+/// was making it may have finished it. Whether it is gone.
+pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
+    match hide(dir, path) {
+        Ok(hidden) => remove_tree(&hidden).map(|()| true),
+        Err(error) if matches!(error.errno(), libc::ENOENT | libc::EBUSY) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
-/// one above; whether there was nothing else in it.
+/// one above; whether there was nothing else in it. What only has such a name is a user's.
 ///
 /// # Errors
 ///
@@ -81,14 +100,15 @@ pub fn lift_removed(directory: &Path) -> Result<bool> {
     let fail = |error| failed("readdir", &error, directory);
     let mut removed = Vec::new();
     for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        if !is_removed(&entry.file_name()) {
+        let path = entry.map_err(fail)?.path();
+        if !is_nameless(&path) {
             return Ok(false);
         }
-        removed.push(entry.path());
+        removed.push(path);
     }
     for path in &removed {
-        if !discard(path).unwrap_or(false) {
+        // What cannot be cleared, and what came into it meanwhile, goes on above.
+        if !matches!(clear(path), Ok(Cleared::Removed)) {
             rename_new(path, &removed_beside(directory)?)?;
         }
     }
@@ -112,11 +132,16 @@ pub fn remove(path: &Path) -> Result<()> {
     if !is_container(path) {
         return Err(damaged("it is not a container").with_path(&path.display().to_string()));
     }
+    discard(&hide(&dir, path)?).map(drop)
+}
+
+/// Takes its name away from `dir`; the hidden one that it has from then on.
+fn hide(dir: &Dir, path: &Path) -> Result<PathBuf> {
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
     let hidden = removed_beside(path)?;
     rename_new(path, &hidden)?;
     if is_same(&hidden, &own) {
-        return discard(&hidden).map(drop);
+        return Ok(hidden);
     }
     // Something else had got the name meanwhile.
     rename_new(&hidden, path)?;
@@ -158,6 +183,34 @@ fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
 mod tests {
     use super::*;
     use crate::output::fresh_beside;
+
+    #[test]
+    fn directories_of_users_are_not_lifted_and_nothing_in_them_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (directory, path) = (place.path().join("d"), place.path().join("d/c"));
+        let mine = directory.join(".aggio-gone-mine");
+        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        std::fs::create_dir_all(&mine).unwrap();
+        assert!(!lift_removed(&directory).unwrap(), "an empty one");
+        for name in ["thesis", "index.html"] {
+            std::fs::write(mine.join(name), "mine").unwrap();
+            assert!(!lift_removed(&directory).unwrap());
+            assert_eq!(std::fs::read(mine.join(name)).unwrap(), b"mine");
+            std::fs::remove_file(mine.join(name)).unwrap();
+        }
+        // Beside it a container that somebody has open, and one that nobody has.
+        let container = crate::blob::Container::create(&path, &how).unwrap();
+        let hold = container.hold().unwrap().unwrap();
+        remove(&path).unwrap();
+        drop(crate::blob::Container::create(&directory.join(".aggio-gone-c"), &how).unwrap());
+        assert!(!lift_removed(&directory).unwrap() && container.removed().unwrap().exists());
+        std::fs::remove_dir(&mine).unwrap();
+        assert!(lift_removed(&directory).unwrap());
+        std::fs::remove_dir(&directory).unwrap();
+        assert_eq!(container.removed().unwrap().parent(), Some(place.path()));
+        container.release(hold).unwrap();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn names_that_last_a_moment_are_hidden_and_names_of_files_are_not() {

@@ -79,7 +79,9 @@ impl Turn {
 /// If the set cannot be read, or the container not be stored.
 pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, _turn: &Turn) -> Result<()> {
     let hidden = fresh_beside(path)?;
-    let made = fill(&hidden, file, how).and_then(|()| rename_new(&hidden, path));
+    // Until it has its name, the container says that somebody needs it.
+    let made = fill(&hidden, file, how)
+        .and_then(|container| rename_new(&hidden, path).map(|()| drop(container)));
     if made.is_err() {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&hidden);
@@ -87,7 +89,7 @@ pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, _turn: &Turn) 
     made.or_else(|error| if error.errno() == libc::EEXIST { Ok(()) } else { Err(error) })
 }
 
-fn fill(hidden: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<()> {
+fn fill(hidden: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<Container> {
     let container = Container::make_hidden(hidden, &Create { mode: 0o600, ..*how })?;
     let size = file.size();
     let (writers, window) = (BTreeMap::new(), Vec::new());
@@ -95,7 +97,8 @@ fn fill(hidden: &Path, file: &dyn ReadOnlyFile, how: &Create) -> Result<()> {
     file.owned(&mut |extent, writer| copy.add(extent.intersect(Extent::new(0, size)), writer))?;
     copy.flush()?;
     copy.finish(size)?;
-    container.set_mode(how.mode)
+    container.set_mode(how.mode)?;
+    Ok(container)
 }
 
 /// A copy under way.
@@ -162,5 +165,37 @@ impl Copy<'_> {
             writer.sync()?;
             writer.close()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::{Cleared, clear, is_container};
+
+    #[derive(Debug)]
+    struct Zeros;
+
+    impl ReadOnlyFile for Zeros {
+        fn size(&self) -> u64 {
+            100
+        }
+
+        fn read_at(&self, buffer: &mut [u8], _: u64) -> Result<usize> {
+            buffer.fill(0);
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn until_it_has_its_name_the_container_is_needed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("c");
+        let hidden = fresh_beside(&path).unwrap();
+        let how = Create { mode: 0o644, exclusive: true, data_crc: true };
+        let container = fill(&hidden, &Zeros, &how).unwrap();
+        assert_eq!(clear(&hidden).unwrap(), Cleared::Needed);
+        rename_new(&hidden, &path).unwrap();
+        assert!(is_container(&path) && container.reader().unwrap().size() == 100);
     }
 }

@@ -5,6 +5,7 @@
 //! it has a name of 128 random bits, made with `O_EXCL`, which [`Unfinished`] removes when the
 //! process is asked to end.
 
+mod aside;
 pub(crate) mod digest;
 mod fresh;
 mod rename;
@@ -13,6 +14,7 @@ mod set_turn;
 mod unfinished;
 mod vacancy;
 
+pub use aside::{Aside, is_aside, put_back};
 pub use fresh::{fresh_beside, fresh_name};
 pub(crate) use rename::exchange;
 pub use rename::rename_new;
@@ -169,8 +171,15 @@ impl Drop for Output<'_> {
 /// Locks a file for as long as it is being made, which tells [`clear_unfinished`] that somebody needs it. Without locks
 /// on the file system nobody clears anything there.
 fn lock(file: &File) -> bool {
+    try_lock(file).is_ok()
+}
+
+fn try_lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Removes the file `path`, whose name is one that files have while they are made, unless somebody is making it;

@@ -4,9 +4,8 @@
 //! last ([`Set::link`]), and then lose the old ones, the first file first ([`Set::unlink`]).
 
 use super::{Layout, Set, blob_name, is_blob};
-use crate::EIO;
 use crate::files::Folder;
-use agg_core::output::fresh_name;
+use agg_core::output::Aside;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::MetadataExt;
@@ -65,8 +64,10 @@ impl Set {
         if self.layout != Layout::Blobs {
             return Err(Error::from_raw_os_error(EROFS));
         }
-        let steps = (0..self.count).map(|number| self.step(to, name, number));
-        let steps = steps.collect::<Result<Vec<Step>>>()?;
+        let made = Aside::make(&to.path.join(name));
+        let aside = made.map_err(|why| Error::from_raw_os_error(why.errno()))?;
+        let steps: Vec<Step> =
+            (0..self.count).map(|number| self.step(&aside, to, name, number)).collect();
         for (number, step) in steps.iter().enumerate() {
             if step.new.symlink_metadata().is_ok() && !is_blob(to, &blob_name(name, number)) {
                 return Err(Error::from_raw_os_error(EEXIST));
@@ -85,11 +86,10 @@ impl Set {
         self.remove_further(to, name)
     }
 
-    fn step(&self, to: &Folder, name: &str, number: usize) -> Result<Step> {
+    fn step(&self, aside: &Aside, to: &Folder, name: &str, number: usize) -> Step {
         let new = blob_name(name, number);
         let old = self.folder.path.join(blob_name(&self.name, number));
-        let aside = fresh_name().map_err(|_| Error::from_raw_os_error(EIO))?;
-        Ok(Step { old, aside: to.path.join(aside), new: to.path.join(new) })
+        Step { old, aside: aside.path_of(&new), new: to.path.join(new) }
     }
 
     /// Removes files of an older set that had more of them, the last one first.

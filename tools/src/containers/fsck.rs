@@ -5,6 +5,7 @@ use crate::{Answer, exit, progress};
 use agg_core::blob::{
     Check, Findings, Problem, Severity, check, is_container, is_kept_copy, is_remain,
 };
+use agg_core::output::is_aside;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -124,7 +125,10 @@ pub(super) fn containers(path: &Path) -> Result<Found, String> {
 
 /// What is said of something that no user has named.
 fn remain(path: &Path) -> String {
-    let what = "what is left of a container or a file without a name; `aggio recover` removes it";
+    let what = match path.file_name().is_some_and(is_aside) {
+        true => "what is left while names changed; `aggio recover` gives it its own again",
+        false => "what is left of a container or a file without a name; `aggio recover` removes it",
+    };
     format!("{}: repairable: {what} if nobody has it open\n", path.display())
 }
 

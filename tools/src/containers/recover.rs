@@ -2,7 +2,7 @@
 
 use super::{at, fsck, stored};
 use crate::{Answer, progress};
-use agg_core::blob::{self, Recovered};
+use agg_core::blob::{self, Cleared, Recovered};
 use agg_core::spool;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Arguments {
         }
         let finished = progress::each("sealing", all, |path, _| finish(&path));
         done.extend(finished.into_iter().flatten());
-        done.extend(remains.iter().map(|path| clear(path)));
+        done.extend(remains.iter().flat_map(|path| clear(path)));
         for one in done.iter().filter_map(|one| one.error.as_ref()) {
             findings.push(format!("recover: {one}"));
         }
@@ -85,12 +85,14 @@ fn finish(path: &Path) -> Vec<Done> {
     }
 }
 
-/// Removes what a killed process left of a container without a name.
-fn clear(path: &Path) -> Done {
-    let told = |what: &str, error| Done { path: path.into(), what: what.into(), error };
+/// Removes what a killed process left without a name, or gives it its own again.
+fn clear(path: &Path) -> Vec<Done> {
+    let told = |what: &str, error| vec![Done { path: path.into(), what: what.into(), error }];
+    let back = |path| Done { path, what: "has its name again".into(), error: None };
     match blob::clear(path) {
-        Ok(true) => told("removed", None),
-        Ok(false) => told("left alone: somebody has it open", None),
+        Ok(Cleared::Removed) => told("removed", None),
+        Ok(Cleared::PutBack(paths)) => paths.into_iter().map(back).collect(),
+        Ok(Cleared::Needed) => told("left alone: somebody has it open", None),
         Err(why) => told("not removed", Some(at(path, why))),
     }
 }

@@ -10,7 +10,7 @@ use agg_core::{Error, ErrorClass};
 use libc::{c_int, c_void, dirent64};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// After `readdir`: whether the entry is to be shown, and not a container that has lost its name; says of one that is a
 /// container that it is a regular file.
@@ -26,12 +26,12 @@ pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) -> bool {
     if kind != libc::DT_DIR || matches!(name.to_bytes(), b"." | b"..") {
         return true;
     }
-    if blob::is_removed(OsStr::from_bytes(name.to_bytes())) {
-        return false;
-    }
     let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
     // SAFETY: the program's stream of a directory.
     let fd = unsafe { libc::dirfd(directory.cast()) };
+    if name.to_bytes().starts_with(b".aggio-") && is_nameless(fd, name) {
+        return false;
+    }
     if is_inside(fd, name) {
         // SAFETY: the caller's promise.
         unsafe { (*entry).d_type = libc::DT_REG };
@@ -45,9 +45,18 @@ fn is_inside(fd: c_int, name: &CStr) -> bool {
     let path = [name.to_bytes(), b"/", blob::MANIFEST.as_bytes(), b"\0"].concat();
     // SAFETY: the path ends with a zero byte.
     let there = unsafe { libc::faccessat(fd, path.as_ptr().cast(), libc::F_OK, 0) } == 0;
-    let place = || std::fs::read_link(format!("/proc/self/fd/{fd}"));
-    there
-        && place().is_ok_and(|place| is_container(&place.join(OsStr::from_bytes(name.to_bytes()))))
+    there && path_in(fd, name).is_some_and(|path| is_container(&path))
+}
+
+/// Whether it is a container that has lost its name.
+fn is_nameless(fd: c_int, name: &CStr) -> bool {
+    path_in(fd, name).is_some_and(|path| blob::is_nameless(&path))
+}
+
+/// The path of `name` in the directory `fd`.
+fn path_in(fd: c_int, name: &CStr) -> Option<PathBuf> {
+    let place = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+    Some(place.join(OsStr::from_bytes(name.to_bytes())))
 }
 
 /// Whether a call that wants a directory must fail, for there is a container; `errno` says so then.
