@@ -137,14 +137,19 @@ impl Log {
         };
         let end = open.end + frame.len();
         let path = dir.path_of(&log_name(open.id));
-        let stored = (open.file.set_len(end))
-            .map_err(|error| failed("ftruncate", &error, &path))
-            .and_then(|()| fill(&open.file, place))
+        // As long as its bytes are not there it says that it ends behind the log, as a frame does that is being written.
+        let unfinished = Frame { data_len: frame.data_len + page, ..frame.clone() };
+        let begin = |frame: &Frame| {
+            let written = open.file.write_all_at(&frame.encode(), open.end);
+            written.map_err(|error| failed("pwrite", &error, &path))
+        };
+        let stored = begin(&unfinished)
             .and_then(|()| {
-                let head = frame.encode();
-                let written = open.file.write_all_at(&head, open.end);
-                written.map_err(|error| failed("pwrite", &error, &path))
-            });
+                let grown = open.file.set_len(end);
+                grown.map_err(|error| failed("ftruncate", &error, &path))
+            })
+            .and_then(|()| fill(&open.file, place))
+            .and_then(|()| begin(&frame));
         if let Err(error) = stored {
             self.take_back();
             return Err(error);
@@ -216,14 +221,15 @@ impl Open {
 }
 
 /// Says that the log has a living writer, which only this description can know: a log's end is its writer's.
-fn keep(file: &File) {
+pub(crate) fn keep(file: &File) {
     // Where there are no locks, those of `order` say whether anybody writes.
     let _ = locked(file, libc::F_OFD_SETLK);
 }
 
-/// Whether the writer of a log has ended, or nobody can know.
+/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock cannot be asked for,
+/// nobody knows.
 pub(crate) fn is_abandoned(file: &File) -> bool {
-    locked(file, libc::F_OFD_GETLK).is_none_or(|kind| kind == libc::F_UNLCK)
+    locked(file, libc::F_OFD_GETLK).is_some_and(|kind| kind == libc::F_UNLCK)
 }
 
 /// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this file.

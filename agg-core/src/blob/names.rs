@@ -36,7 +36,7 @@ pub fn is_kept_copy(name: &OsStr) -> bool {
 }
 
 /// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
-pub(crate) fn is_removed(name: &OsStr) -> bool {
+pub fn is_removed(name: &OsStr) -> bool {
     let name = name.as_bytes();
     // Older programs called them by the number of a process.
     name.starts_with(b".aggio-gone-") || name.starts_with(b".aggio-removed-")

@@ -4,7 +4,6 @@
 use super::container::Container;
 use super::dir::{Dir, log_name};
 use super::failed;
-use super::frame::{Frame, HEADER, Lengths, MAGIC};
 use super::log;
 use super::manifest::{Manifest, part_mode};
 use super::order::Order;
@@ -12,9 +11,8 @@ use super::remains::{Remain, kind};
 use super::scan::{Scan, Step, detail};
 use super::seal::seal;
 use super::search;
+use super::torn::{Tail, Torn};
 use crate::{Error, Result};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// What was done about a container.
@@ -51,10 +49,14 @@ pub fn recover(path: &Path) -> Result<Recovered> {
 fn finish(dir: &Dir, order: &Order, is_alone: bool) -> Result<Recovered> {
     let _turn = order.manifest_turn()?;
     let mut done = Recovered { is_used: !is_alone, ..Recovered::default() };
-    if is_alone {
-        for id in dir.logs()? {
-            done.done.extend(cut(dir, id)?);
+    for id in if is_alone { dir.logs()? } else { Vec::new() } {
+        match cut(dir, id)? {
+            Cut::Nothing => {}
+            Cut::Done(words) => done.done.push(words),
+            Cut::Used => done.is_used = true,
         }
+    }
+    if !done.is_used {
         let before = Manifest::load(dir)?.generation;
         if seal(dir)?.generation != before {
             done.done.push("sealed".into());
@@ -92,11 +94,22 @@ fn is_torn_copy(dir: &Dir, name: &str, (id, place): (u64, u64)) -> Result<bool> 
     let file = dir.part(name, false)?;
     let path = dir.path_of(name);
     let len = file.metadata().map_err(|error| failed("fstat", &error, &path))?.len();
-    is_torn(&Tail { file: &file, path: &path, start: 0, len, log: id, place })
+    let tail = Tail { file: &file, path: &path, start: 0, len, log: id, place };
+    Ok(tail.kind()?.is_some())
 }
 
-/// Cuts off what the killed writer of a log had begun; what was done.
-fn cut(dir: &Dir, id: u64) -> Result<Option<String>> {
+/// What became of the end of a log.
+enum Cut {
+    /// It is a frame's.
+    Nothing,
+    /// It was cut off; in words.
+    Done(String),
+    /// Somebody may be writing it.
+    Used,
+}
+
+/// Cuts off what the killed writer of a log had begun.
+fn cut(dir: &Dir, id: u64) -> Result<Cut> {
     let name = log_name(id);
     let path = dir.path_of(&name);
     let file = dir.part(&name, true)?;
@@ -104,68 +117,34 @@ fn cut(dir: &Dir, id: u64) -> Result<Option<String>> {
     let why = loop {
         match scan.step()? {
             Step::Frame(_) => {}
-            Step::End => return Ok(None),
+            Step::End => return Ok(Cut::Nothing),
             Step::Broken(why) => break why,
         }
     };
+    if !log::is_abandoned(&file) {
+        return Ok(Cut::Used);
+    }
     let (end, len) = (scan.place(), scan.length() - scan.place());
     let tail = Tail { file: &file, path: &path, start: end, len, log: id, place: end };
     let sealed = Manifest::load(dir)?.log(id).map_or(0, |log| log.length);
-    if end < sealed || !is_torn(&tail)? || !search::all(&file, &path, &mut scan)?.is_empty() {
-        return Err(unclear(&why, &path));
-    }
-    if !log::is_abandoned(&file) {
-        return Ok(None);
-    }
+    let torn = if end < sealed { None } else { tail.kind()? };
+    let what = match torn {
+        Some(what) if search::all(&file, &path, &mut scan)?.is_empty() => what,
+        _ => return Err(unclear(&why, &path)),
+    };
     file.set_len(end).map_err(|error| failed("ftruncate", &error, &path))?;
     file.sync_all().map_err(|error| failed("fsync", &error, &path))?;
-    Ok(Some(format!("{name}: {len} bytes of an unfinished frame cut off at byte {end}")))
+    let what = match what {
+        Torn::Frame => "bytes of an unfinished frame",
+        Torn::Room => "zeros that nobody filled",
+    };
+    Ok(Cut::Done(format!("{name}: {len} {what} cut off at byte {end}")))
 }
 
 fn unclear(why: &Error, path: &Path) -> Error {
     let words = "a killed writer leaves no such end; `aggio fsck --repair` cuts it off and keeps \
                  the bytes, `--salvage` takes intact frames behind it";
     super::damaged(format!("{}; {words}", detail(why))).with_path(&path.display().to_string())
-}
-
-/// Bytes of a log behind its last intact frame, or a copy of them.
-struct Tail<'a> {
-    file: &'a File,
-    path: &'a Path,
-    /// Where they begin in the file, and how many they are.
-    start: u64,
-    len: u64,
-    /// The log, and where they begin in it.
-    log: u64,
-    place: u64,
-}
-
-/// Whether they are the beginning of a frame that its writer did not live to finish: it was never acknowledged. Bytes of
-/// whole frames that were changed are none.
-fn is_torn(tail: &Tail<'_>) -> Result<bool> {
-    let read = |bytes: &mut [u8]| {
-        let read = tail.file.read_exact_at(bytes, tail.start);
-        read.map_err(|error| failed("pread", &error, tail.path))
-    };
-    let mut head = [0; HEADER];
-    let have = tail.len.min(HEADER as u64) as usize;
-    read(&mut head[..have])?;
-    if head.iter().all(|byte| *byte == 0) {
-        // The header of pages that are to be mapped is written last.
-        return Ok(true);
-    }
-    if have < HEADER {
-        return Ok(MAGIC.starts_with(&head[..have.min(MAGIC.len())]));
-    }
-    let Ok(lengths) = Lengths::of(&head) else { return Ok(false) };
-    if lengths.head > tail.len {
-        return Ok(true);
-    }
-    let mut whole = vec![0; lengths.head as usize];
-    read(&mut whole)?;
-    let Ok(frame) = Frame::decode(&whole) else { return Ok(false) };
-    let is_own = (frame.log, frame.place) == (tail.log, tail.place);
-    Ok(is_own && lengths.head.checked_add(lengths.data).is_none_or(|len| len > tail.len))
 }
 
 #[cfg(test)]
@@ -234,6 +213,135 @@ mod tests {
             assert!(error.contains(".log"), "{at}: {error}");
             assert_eq!(std::fs::read(&log).unwrap(), changed, "{at}");
         }
+    }
+
+    #[test]
+    fn a_whole_frame_that_was_changed_in_any_way_is_not_cut_off() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, log) = killed(place.path());
+        let whole = std::fs::read(&log).unwrap();
+        let second = super::super::frame::SHORT + 5;
+        let unchanged = |changed: &[u8], what: &str| {
+            std::fs::write(&log, changed).unwrap();
+            let error = recover(&path).expect_err(what).to_string();
+            assert!(error.contains(".log"), "{what}: {error}");
+            assert!(std::fs::read(&log).unwrap() == changed, "{what}");
+        };
+        for bit in 0..super::super::frame::SHORT * 8 {
+            let mut changed = whole.clone();
+            changed[second + bit / 8] ^= 1 << (bit % 8);
+            unchanged(&changed, &format!("bit {bit}"));
+            // The end of the next frame, too, that a killed writer had begun.
+            changed.extend(&whole[..40]);
+            unchanged(&changed, &format!("bit {bit}, and another frame"));
+        }
+        for zeros in [super::super::frame::HEADER, super::super::frame::SHORT] {
+            let mut changed = whole.clone();
+            changed[second..second + zeros].fill(0);
+            unchanged(&changed, &format!("{zeros} zeros"));
+        }
+        for runs in [0_u32, 2, 3, 5, 1 << 20, u32::MAX] {
+            let mut changed = whole.clone();
+            changed[second + 8..second + 12].copy_from_slice(&runs.to_le_bytes());
+            unchanged(&changed, &format!("{runs} runs"));
+        }
+        // Of many runs, which are not as many as the header says.
+        std::fs::write(&log, &whole).unwrap();
+        let writer = Container::open(&path).unwrap().writer().unwrap();
+        let pieces: Vec<(u64, &[u8])> = (1..8_u64).map(|at| (at * at * 100, &b"x"[..])).collect();
+        writer.write_pieces(&pieces).unwrap();
+        let log = path.join(log_name(writer.log_id().unwrap()));
+        writer.abandon();
+        let many = std::fs::read(&log).unwrap();
+        for bit in 0..32 {
+            let mut changed = many.clone();
+            changed[8 + bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&log, &changed).unwrap();
+            recover(&path).expect_err("a changed number of runs");
+            assert!(std::fs::read(&log).unwrap() == changed, "bit {bit}");
+        }
+        // Its beginnings are what a killed writer leaves.
+        for len in (1..many.len()).rev() {
+            std::fs::write(&log, &many[..len]).unwrap();
+            let done = recover(&path).unwrap().done;
+            assert!(done[0].contains("of an unfinished frame"), "{len}: {done:?}");
+            let manifest = Manifest::new(0o644, true).unwrap();
+            manifest.store(&Dir::open(&path).unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn room_that_a_crash_of_the_system_left_goes_and_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, log) = killed(place.path());
+        let whole = std::fs::read(&log).unwrap();
+        for zeros in [1, 63, 64, 5000, 3 << 20] {
+            let file = std::fs::File::options().write(true).open(&log).unwrap();
+            file.set_len(whole.len() as u64 + zeros).unwrap();
+            let done = recover(&path).unwrap().done;
+            assert!(done[0].contains(&format!("{zeros} zeros that nobody filled")), "{done:?}");
+            assert_eq!(std::fs::read(&log).unwrap(), whole);
+            assert_eq!(bytes(&path), b"firstsecond");
+        }
+    }
+
+    #[test]
+    fn pages_that_a_killed_writer_was_filling_are_cut_off() {
+        use super::super::log::Log;
+        let place = tempfile::tempdir().unwrap();
+        let (path, log) = killed(place.path());
+        let dir = Dir::open(&path).unwrap();
+        std::fs::remove_file(&log).unwrap();
+        let id = super::super::dir::log_id(log.file_name().unwrap().to_str().unwrap()).unwrap();
+        let mut new = Log::new(true);
+        new.call(id);
+        let mut states = Vec::new();
+        let pages = (crate::Extent::new(0, 5000), 1, 4096);
+        let placed = new.append_pages(&dir, pages, |file, place| {
+            states.push(std::fs::read(&log).unwrap());
+            std::os::unix::fs::FileExt::write_all_at(file, &[7; 5000], place).unwrap();
+            states.push(std::fs::read(&log).unwrap());
+            Ok(())
+        });
+        placed.unwrap();
+        let whole = std::fs::read(&log).unwrap();
+        drop(new);
+        for state in states {
+            std::fs::write(&log, &state).unwrap();
+            assert_eq!(Container::open(&path).unwrap().reader().unwrap().size(), 0);
+            let done = recover(&path).unwrap().done;
+            assert!(done[0].contains("of an unfinished frame"), "{done:?}");
+            assert!(is_clean(&path));
+        }
+        // The same bytes when it was complete, and then lost its first page.
+        for zeros in [64, 96, 4096] {
+            let mut changed = whole.clone();
+            changed[..zeros].fill(0);
+            std::fs::write(&log, &changed).unwrap();
+            recover(&path).expect_err("a frame that was acknowledged");
+            assert!(std::fs::read(&log).unwrap() == changed);
+        }
+    }
+
+    #[test]
+    fn a_torn_end_whose_writer_has_a_living_child_is_used_and_nothing_is_sealed() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, log) = killed(place.path());
+        let whole = std::fs::read(&log).unwrap();
+        for changed in [&whole[..whole.len() - 1], &[&whole[..], &[0; 64], b"x"].concat()] {
+            std::fs::write(&log, changed).unwrap();
+            let child = std::fs::File::options().write(true).open(&log).unwrap();
+            log::keep(&child);
+            let recovered = recover(&path).unwrap();
+            assert_eq!(recovered, Recovered { done: Vec::new(), is_used: true });
+            assert_eq!(std::fs::read(&log).unwrap(), changed);
+            drop(child);
+        }
+        std::fs::write(&log, &whole[..whole.len() - 1]).unwrap();
+        let locks = crate::refused::Refusal::of_locks(libc::ENOLCK);
+        let file = std::fs::File::open(&log).unwrap();
+        assert!(!crate::refused::refusing(&locks, || log::is_abandoned(&file)));
+        assert_eq!(recover(&path).unwrap().done.len(), 2);
     }
 
     #[test]

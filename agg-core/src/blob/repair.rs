@@ -10,7 +10,7 @@ use super::log::{Log, Words};
 use super::manifest::{Manifest, SealedLog};
 use super::order::Order;
 use super::remains::{Remain, kind};
-use super::seal::seal;
+use super::seal::seal_anew;
 use super::{complete, failed};
 use crate::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
@@ -79,15 +79,12 @@ fn rebuild(
     };
     let lost: Vec<_> = manifest.logs.iter().filter(lost).copied().collect();
     let damaged = !lost.is_empty() || !logs.iter().all(Examined::is_sound);
-    // What a damaged log had when it was sealed stays known until its loss is accepted.
-    let known = if how.salvage { Vec::new() } else { lost.clone() };
-    let plain = Manifest { logs: known, index: None, ..manifest };
-    plain.store(dir)?;
-    if how.salvage {
-        done.extend(lost.iter().map(accepted));
-    }
     if how.salvage || !damaged {
-        seal(dir)?;
+        done.extend(lost.iter().map(accepted));
+        seal_anew(dir, Manifest { logs: Vec::new(), index: None, ..manifest })?;
+    } else {
+        // What the logs had when they were sealed stays known until the loss is accepted.
+        Manifest { index: None, ..manifest }.store(dir)?;
     }
     done.push("manifest and index: made anew from the logs".into());
     Ok(())

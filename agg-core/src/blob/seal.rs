@@ -77,6 +77,15 @@ pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     if told {
         return Ok(view.manifest);
     }
+    store(dir, &view)
+}
+
+/// The same for all that the logs have now, whatever they had before; of the manifest all else stays.
+pub(crate) fn seal_anew(dir: &Dir, manifest: Manifest) -> Result<Manifest> {
+    store(dir, &View::scanned(manifest, dir, &Descriptors::new())?)
+}
+
+fn store(dir: &Dir, view: &View) -> Result<Manifest> {
     let old = view.manifest.index.clone();
     let mut manifest = view.manifest.clone();
     manifest.generation += 1;

@@ -118,6 +118,23 @@ fn a_log_that_comes_back_as_it_was_makes_the_container_whole_again() {
 }
 
 #[test]
+fn a_repair_forgets_nothing_of_logs_that_are_not_damaged() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let bytes = sealed(&path, 3);
+    let [log, other] = &logs(&path)[..] else { panic!("two logs") };
+    let kept = std::fs::read(log).unwrap();
+    cut(log, 196);
+    assert_eq!(check(&path, &REPAIR).unwrap().exit_code(), 4);
+    std::fs::write(log, &kept).unwrap();
+    assert_eq!(content(&path).unwrap(), bytes);
+    cut(other, 196);
+    let error = content(&path).unwrap_err().to_string();
+    assert!(error.contains(&*other.to_string_lossy()), "{error}");
+    assert_eq!(check(&path, &DATA).unwrap().exit_code(), 4);
+}
+
+#[test]
 fn a_lost_manifest_does_not_hide_a_log_that_was_lost_as_well() {
     for (frames, (what, damage)) in [1, 3].into_iter().flat_map(|n| DAMAGES.map(|one| (n, one))) {
         // Without an index only frames that are in a wrong place tell of themselves.
