@@ -78,6 +78,23 @@ impl Findings {
         }
     }
 
+    /// Refuses what is damaged.
+    ///
+    /// # Errors
+    ///
+    /// `EIO` that names the worst of what was found in the container `path`.
+    pub(crate) fn demand_undamaged(&self, path: &Path) -> Result<()> {
+        let Some(worst) = self.problems.iter().max_by_key(|problem| problem.severity) else {
+            return Ok(());
+        };
+        if worst.severity < Severity::Damaged {
+            return Ok(());
+        }
+        let place = worst.place.map_or(String::new(), |place| format!(" at byte {place}"));
+        let words = format!("{}{place}: {}", worst.part, worst.words);
+        Err(super::damaged(words).with_path(&path.display().to_string()))
+    }
+
     pub(crate) fn add(
         &mut self,
         severity: Severity,

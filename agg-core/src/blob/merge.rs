@@ -70,16 +70,7 @@ pub fn merge(from: &Path, to: &Path, how: &Merge<'_>) -> Result<Merged> {
 }
 
 fn refuse_damage(from: &Path) -> Result<()> {
-    let findings = check(from, &Check { data: true, ..Check::default() })?;
-    let Some(worst) = findings.problems.iter().max_by_key(|problem| problem.severity) else {
-        return Ok(());
-    };
-    if findings.exit_code() < 4 {
-        return Ok(());
-    }
-    let place = worst.place.map_or(String::new(), |place| format!(" at byte {place}"));
-    let words = format!("{}{place}: {}", worst.part, worst.words);
-    Err(damaged(words).with_path(&from.display().to_string()))
+    check(from, &Check { data: true, ..Check::default() })?.demand_undamaged(from)
 }
 
 /// The unfinished copy, and which windows of it are done.

@@ -3,9 +3,11 @@
 //! The files are made inside of the container, which stays what it is until all of them are complete; then they get
 //! their names beside it, and it is removed.
 
+use super::check::Findings;
 use super::container::Container;
 use super::dir::Dir;
-use super::manifest::part_mode;
+use super::examine::examine;
+use super::manifest::{Manifest, part_mode};
 use super::order::Order;
 use super::read::Reader;
 use super::{failed, names};
@@ -153,7 +155,7 @@ impl Recast {
     ///
     /// # Errors
     ///
-    /// If somebody writes the container still, it cannot be read, or the file cannot be stored.
+    /// If somebody writes the container still, it is damaged or cannot be read, or the file cannot be stored.
     pub fn write(&self, part: usize) -> Result<Part> {
         let recaster = recaster()?;
         let container = Container::open(&self.path)?;
@@ -162,6 +164,7 @@ impl Recast {
             return Err(self.busy());
         }
         let dir = &container.shared.dir;
+        self.verify(part, dir)?;
         let name = unfinished(part);
         let mode = container.attributes()?.mode;
         dir.remove(&name)?;
@@ -179,6 +182,24 @@ impl Recast {
             Ok(Some(why)) => Ok(Part::Unsuited(why)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Compares logs with their checksums, those of the ranks whose bytes the file has: nobody can do that any more when
+    /// the container is gone.
+    fn verify(&self, part: usize, dir: &Dir) -> Result<()> {
+        let mut findings = Findings::default();
+        for (number, log) in Manifest::load(dir)?.logs.iter().enumerate() {
+            if self.part_of(log.id).unwrap_or(number % self.groups.len()) == part {
+                examine(dir, log.id, Some(*log), true, false, &mut findings)?;
+            }
+        }
+        findings.demand_undamaged(dir.path())
+    }
+
+    /// The file that has the bytes of the rank which wrote the log, if one of them did.
+    fn part_of(&self, log: u64) -> Option<usize> {
+        let rank = self.logs.iter().position(|own| *own == log)? as u32;
+        self.groups.iter().position(|group| group.contains(&rank))
     }
 
     /// Removes what [`write`](Recast::write) has made.

@@ -36,6 +36,9 @@ pub(super) struct Journal {
     file: File,
     /// Windows that are copied and may not be durable.
     waiting: Mutex<Vec<u64>>,
+    /// The first failure to make windows durable: the kernel tells it once, and nobody knows which ones it means. Whoever
+    /// makes windows durable holds it locked.
+    lost: Mutex<Option<Error>>,
 }
 
 /// What a copy is of and for.
@@ -96,9 +99,18 @@ fn is_private(facts: &Metadata) -> bool {
 
 /// A part of a directory that nobody else may enter, if it is of this user and nowhere else.
 fn own_part(dir: &Dir, name: &str) -> Option<File> {
-    let file = dir.part(name, true).ok()?;
-    let facts = file.metadata().ok()?;
-    (is_own(&facts) && facts.nlink() == 1).then_some(file)
+    dir.part(name, true).ok().filter(is_only_own)
+}
+
+/// Whether a file is of this user, and has one name.
+fn is_only_own(file: &File) -> bool {
+    file.metadata().is_ok_and(|facts| is_own(&facts) && facts.nlink() == 1)
+}
+
+/// The journal, once nobody else is at it; whoever was may have finished and removed it.
+fn locked(file: File) -> Option<File> {
+    lock(&file).ok()?;
+    is_only_own(&file).then_some(file)
 }
 
 /// Takes the lock that says that somebody is at it, unless somebody is.
@@ -115,9 +127,7 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     if !is_private(&dir.file().metadata().ok()?) {
         return None;
     }
-    let file = own_part(&dir, JOURNAL)?;
-    // Somebody who is at it holds the lock.
-    lock(&file).ok()?;
+    let file = locked(dir.part(JOURNAL, true).ok()?)?;
     let mut head = [0; HEAD];
     file.read_exact_at(&mut head, 0).ok()?;
     let text = std::str::from_utf8(&head).ok()?;
@@ -132,9 +142,10 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     // Whoever put anything else there may need it.
     let is_plain = dir.names().ok()?.iter().all(|name| name == DATA || name == JOURNAL);
     Some(match whole {
-        Some(data) if text == wanted => {
-            Found::Same(Journal { dir, file, waiting: Mutex::default() }, data)
-        }
+        Some(data) if text == wanted => Found::Same(
+            Journal { dir, file, waiting: Mutex::default(), lost: Mutex::default() },
+            data,
+        ),
         _ if is_plain => Found::Other(dir),
         _ => Found::Foreign,
     })
@@ -204,7 +215,7 @@ impl Journal {
         debug_assert_eq!(head.len(), HEAD);
         file.write_all_at(head.as_bytes(), 0).map_err(fail)?;
         let hidden = dir.path_of(DATA);
-        Ok((Self { dir, file, waiting: Mutex::default() }, data, hidden))
+        Ok((Self { dir, file, waiting: Mutex::default(), lost: Mutex::default() }, data, hidden))
     }
 
     pub(super) fn is_done(&self, window: u64) -> bool {
@@ -223,14 +234,22 @@ impl Journal {
         if is_due { self.settle(data) } else { Ok(()) }
     }
 
-    /// Makes windows that are copied durable, and says so.
+    /// Makes windows that are copied durable, and says so; one thread at a time, and none after a failure.
     pub(super) fn settle(&self, data: &File) -> Result<()> {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = &*lost {
+            return Err(error.clone());
+        }
         let windows = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *waiting)
         };
         let path = || self.dir.path_of(JOURNAL);
-        data.sync_data().map_err(|error| failed("fdatasync", &error, &path()))?;
+        data.sync_data().map_err(|error| {
+            let error = failed("fdatasync", &error, &path());
+            *lost = Some(error.clone());
+            error
+        })?;
         windows.into_iter().try_for_each(|window| {
             let noted = self.file.write_all_at(b"x", HEAD as u64 + window);
             noted.map_err(|error| failed("pwrite", &error, &path()))
@@ -240,5 +259,49 @@ impl Journal {
     /// Removes it, when the copy has its name.
     pub(super) fn remove(self) -> Result<()> {
         remove(&self.dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::tests::how;
+    use crate::refused::{Refusal, refusing};
+
+    /// The journal of a copy that was begun, and the copy.
+    fn begun(place: &Path) -> (Journal, File) {
+        let container = Container::create(&place.join("c"), &how()).unwrap();
+        let writer = container.writer().unwrap();
+        writer.write_at(&[7; 100], 0).unwrap();
+        writer.close().unwrap();
+        let reader = container.reader().unwrap();
+        let (journal, data, _) = Journal::open(&container, &reader, &place.join("to")).unwrap();
+        (journal, data)
+    }
+
+    #[test]
+    fn after_a_failure_to_make_windows_durable_none_counts_as_done() {
+        let place = tempfile::tempdir().unwrap();
+        let (journal, data) = begun(place.path());
+        journal.set_done(1, &data).unwrap();
+        journal.settle(&data).unwrap();
+        journal.set_done(2, &data).unwrap();
+        let fails = [Refusal::of(libc::SYS_fdatasync, libc::EIO)];
+        let error = refusing(&fails, || journal.settle(&data).unwrap_err());
+        assert_eq!(error.errno(), libc::EIO);
+        // The kernel tells a failure once: from then on it says that all is well.
+        journal.set_done(3, &data).unwrap();
+        assert_eq!(journal.settle(&data).unwrap_err().errno(), libc::EIO);
+        assert_eq!([1, 2, 3].map(|window| journal.is_done(window)), [true, false, false]);
+    }
+
+    #[test]
+    fn a_journal_that_was_removed_before_its_lock_was_free_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let (journal, _) = begun(place.path());
+        let other = journal.dir.part(JOURNAL, true).unwrap();
+        assert!(locked(other.try_clone().unwrap()).is_none(), "somebody is at it");
+        journal.remove().unwrap();
+        assert!(locked(other).is_none(), "it was removed meanwhile");
     }
 }
