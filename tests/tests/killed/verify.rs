@@ -1,7 +1,7 @@
 //! What must be there after a kill.
 
 use crate::writers::Records;
-use agg_core::blob::{Check, Container, check, clear, is_container, is_remain, recover};
+use agg_core::blob::{Check, Cleared, Container, check, clear, is_container, is_remain, recover};
 use std::path::Path;
 
 /// The records that were acknowledged, as (process, record).
@@ -80,7 +80,7 @@ pub(crate) fn recovered(folder: &Path, what: &str) {
     for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
         if is_remain(&entry.file_name(), false) {
             let gone = clear(&entry.path());
-            assert!(gone.clone().unwrap_or(false), "{what}: {}: {gone:?}", entry.path().display());
+            assert!(gone == Ok(Cleared::Removed), "{what}: {}: {gone:?}", entry.path().display());
         }
     }
     let hidden = |name: &String| name.starts_with('.');
