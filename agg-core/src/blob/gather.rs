@@ -3,7 +3,7 @@
 
 use super::descriptors::Descriptors;
 use super::dir::Dir;
-use super::frame::SHORT;
+use super::frame::{HEADER, RUN, SHORT};
 use super::read::{read_failed, too_short};
 use crate::Result;
 use std::fs::File;
@@ -12,8 +12,8 @@ use std::os::fd::AsRawFd;
 
 /// Bytes between two parts that are rather read than skipped.
 const GAP: usize = 1024;
-/// Parts and gaps of one request.
-const PARTS: usize = 512;
+/// Parts of one request, each of at most four vectors: a gap, a header, its runs, and the bytes.
+const PARTS: usize = 170;
 
 /// Bytes of a log and where they go.
 #[derive(Debug)]
@@ -23,21 +23,28 @@ pub(crate) struct Wanted<'a> {
     pub(crate) into: &'a mut [u8],
     /// Where the frame begins that has them; `NO_FRAME` if that is not known.
     pub(crate) frame: u64,
-    /// Whether a short header lies right before them and is read, too.
+    /// Whether the beginning of the frame's header is read with them.
     pub(crate) with_head: bool,
     pub(crate) head: [u8; SHORT],
 }
 
 impl<'a> Wanted<'a> {
-    /// Bytes from `place` on of a frame; with its header if `verify` is set and it lies right before them.
+    /// Bytes from `place` on of a frame; with the beginning of its header if `verify` is set, these
+    /// may be the first bytes of its data, and the header is short enough to be read with them.
     pub(crate) fn new(
         (id, place): (u64, u64),
         into: &'a mut [u8],
         frame: u64,
         verify: bool,
     ) -> Self {
-        let with_head = verify && frame.checked_add(SHORT as u64) == Some(place);
+        let header = place.saturating_sub(frame);
+        let with_head = verify && may_be_header(header) && header <= (SHORT + GAP) as u64;
         Self { id, place, into, frame, with_head, head: [0; SHORT] }
+    }
+
+    /// Whether these may be the first bytes of the data of their frame.
+    pub(crate) fn may_be_first(&self) -> bool {
+        may_be_header(self.place.saturating_sub(self.frame))
     }
 
     /// The first byte that is read.
@@ -46,16 +53,26 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Whether a header may have so many bytes.
+fn may_be_header(bytes: u64) -> bool {
+    bytes >= SHORT as u64 && (bytes - HEADER as u64).is_multiple_of(RUN as u64)
+}
+
 /// Reads all of them, and sorts them by log and place.
 pub(crate) fn read(dir: &Dir, files: &Descriptors, wanted: &mut [Wanted<'_>]) -> Result<()> {
     wanted.sort_unstable_by_key(|part| (part.id, part.place));
+    for at in 1..wanted.len() {
+        // One that is not the first of its frame has no header before it.
+        let [before, part] = [&wanted[at - 1], &wanted[at]];
+        wanted[at].with_head &= (before.id, before.frame) != (part.id, part.frame);
+    }
     let together = |a: &Wanted<'_>, b: &Wanted<'_>| {
         let end = a.place + a.into.len() as u64;
         a.id == b.id && b.start() >= end && b.start() - end <= GAP as u64
     };
     for group in wanted.chunk_by_mut(together) {
         let file = files.get(dir, group[0].id)?;
-        for some in group.chunks_mut(PARTS / 3) {
+        for some in group.chunks_mut(PARTS) {
             read_group(dir, &file, some)?;
         }
     }
@@ -76,6 +93,10 @@ fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
         if part.with_head {
             let iov_base = part.head.as_mut_ptr().cast();
             vectors.push(libc::iovec { iov_base, iov_len: SHORT });
+            let runs = (part.place - part.frame) as usize - SHORT;
+            if runs > 0 {
+                vectors.push(libc::iovec { iov_base: unused.as_mut_ptr().cast(), iov_len: runs });
+            }
         }
         let (iov_base, iov_len) = (part.into.as_mut_ptr().cast(), part.into.len());
         vectors.push(libc::iovec { iov_base, iov_len });

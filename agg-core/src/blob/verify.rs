@@ -104,6 +104,8 @@ impl Verifier {
             };
             let mut begun = match begun {
                 Some(begun) => begun,
+                // It would cost a request, and the checksum needs all bytes from the first on.
+                None if !always && !parts[0].may_be_first() => continue,
                 None => Begun::new(logs.first(&parts[0])?, name.1),
             };
             let right = !begun.head.has_crc
@@ -143,7 +145,7 @@ impl Begun {
 
     /// Goes on with the checksum by these parts of the frame; whether they ended it, and it is right.
     fn follow(&mut self, logs: &Logs<'_>, parts: &mut [Wanted<'_>]) -> Result<bool> {
-        for part in parts {
+        for part in parts.iter() {
             if part.place == self.head.data {
                 (self.next, self.crc) = (part.place, 0);
             }
@@ -156,7 +158,7 @@ impl Begun {
                 if self.crc != self.head.data_crc {
                     // Others may have changed the caller's memory meanwhile: what is stored decides.
                     logs.look_at_all(part.id, &self.head)?;
-                    logs.read(part)?;
+                    parts.iter_mut().try_for_each(|part| logs.read(part))?;
                 }
                 return Ok(true);
             }

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::{PIECE, at, pour, sets};
 use crate::{Answer, progress};
-use agg_core::blob::{Container, Verify, is_container};
+use agg_core::blob::{Container, Reader, Verify, is_container};
 use aggio_formats::Logical;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -107,13 +107,18 @@ fn set_at(path: &Path, flags: sets::Flags) -> Result<Option<Logical>, String> {
     if is_container(path) { Ok(None) } else { sets::open(path, flags) }
 }
 
+/// A reader of a container that returns bytes only after it found the checksums of their frames
+/// right.
+pub(super) fn verifying(path: &Path) -> Result<Reader, String> {
+    let reader = Container::open(path).and_then(|container| container.reader());
+    reader.and_then(|reader| reader.verifying(Verify::Always)).map_err(|why| at(path, why))
+}
+
 /// How the bytes of a path are read.
 pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, String> {
     let name = path.to_path_buf();
     if is_container(path) {
-        let reader = Container::open(path).and_then(|container| container.reader());
-        let reader = reader.and_then(|reader| reader.verifying(Verify::Always));
-        let reader = reader.map_err(|why| at(path, why))?;
+        let reader = verifying(path)?;
         return Ok(Box::new(move |buffer, place| {
             reader.read_at(buffer, place).map_err(|why| at(&name, why))
         }));

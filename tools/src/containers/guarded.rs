@@ -5,8 +5,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Does something that makes files. A signal that asks the process to end removes what is unfinished
-/// first; a file that would be longer than files may be is an error of the write.
+/// Does something that makes files. A signal that asks the process to end removes what is
+/// unfinished first, unless the process ignores it, as `nohup` has it; a file that would be longer
+/// than files may be is an error of the write.
 ///
 /// # Errors
 /// What `act` returns; if signals cannot be caught.
@@ -14,7 +15,11 @@ pub(super) fn guarded<T>(act: impl FnOnce(&Unfinished) -> Result<T, String>) -> 
     let unfinished = Arc::new(Unfinished::new());
     let told = |why: std::io::Error| format!("signals: {why}");
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map_err(told)?;
-    let caught = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]);
+    let ignored = ignored();
+    let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter();
+    let caught = signal_hook::iterator::Signals::new(
+        wanted.filter(|signal| ignored & (1 << (signal - 1)) == 0),
+    );
     let mut signals = caught.map_err(told)?;
     let handle = signals.handle();
     let of_thread = Arc::clone(&unfinished);
@@ -32,4 +37,12 @@ pub(super) fn guarded<T>(act: impl FnOnce(&Unfinished) -> Result<T, String>) -> 
     // It has nothing to say.
     let _ = thread.join();
     done
+}
+
+/// The signals that the process ignores, the first in the lowest bit; none where the system does
+/// not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -1,7 +1,6 @@
 //! A container or a set, written to something that takes bytes one after the other.
 
-use super::{PIECE, at, pour};
-use agg_core::blob::Container;
+use super::{PIECE, at, cat, pour};
 use aggio_formats::Logical;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -17,14 +16,15 @@ fn put(to: &mut File, name: &Path, bytes: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Writes the container `from`.
+/// Writes the container `from`. No byte of a frame is written before its checksum was found right:
+/// nobody takes back what is written.
 pub(super) fn container(
     from: &Path,
     (to, name): (&mut File, &Path),
     progress: &Progress<'_>,
 ) -> Result<(), String> {
     let told = |why: agg_core::Error| at(from, why);
-    let reader = Container::open(from).and_then(|container| container.reader()).map_err(told)?;
+    let reader = cat::verifying(from)?;
     let (mut place, mut buffer) = (0, vec![0; PIECE]);
     while place < reader.size() {
         let count = reader.read_at(&mut buffer, place).map_err(told)?;

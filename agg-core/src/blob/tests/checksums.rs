@@ -1,6 +1,10 @@
 //! Changed bits in the data of frames: found when the frames are read, and never told as if they were right.
 
+use super::super::descriptors::Descriptors;
 use super::super::dir::{Dir, log_name};
+use super::super::gather::{self, Wanted};
+use super::super::verify::Verifier;
+use super::super::view::View;
 use super::super::*;
 use super::how;
 use crate::{Extent, Result};
@@ -168,5 +172,74 @@ fn a_container_of_an_older_version_is_checked_as_well() {
             }
         }
         std::fs::write(&log, &whole).unwrap();
+    }
+}
+
+/// A container as the functions see it that read parts of its logs.
+struct Opened {
+    dir: Dir,
+    files: Descriptors,
+    view: View,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Self {
+        let (dir, files) = (Dir::open(path).unwrap(), Descriptors::new());
+        let view = View::load(&dir, &files).unwrap();
+        Self { dir, files, view }
+    }
+
+    /// What is read for the bytes of the file from `offset` on, and has been.
+    fn read<'a>(&self, bytes: &'a mut [u8], offset: u64) -> Vec<Wanted<'a>> {
+        let range = Extent::new(offset, bytes.len() as u64);
+        let (mut wanted, mut rest) = (Vec::new(), bytes);
+        for found in self.view.find(range, &self.dir, &self.files).unwrap() {
+            let (part, others) = rest.split_at_mut(found.extent.len as usize);
+            rest = others;
+            let (number, place) = found.source.unwrap();
+            let id = self.view.logs[number as usize].id;
+            wanted.push(Wanted::new((id, place), part, found.frame, true));
+        }
+        gather::read(&self.dir, &self.files, &mut wanted).unwrap();
+        wanted
+    }
+}
+
+#[test]
+fn frames_that_are_not_to_be_read_as_a_whole_are_checked_without_a_request() {
+    for way in 0..6 {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        let model = written(&path, way);
+        // Bytes within a frame, and all.
+        for (offset, len) in [(101, 50), (SIZE / 2 + 101, 50), (0, SIZE)] {
+            let opened = Opened::new(&path);
+            let mut bytes = vec![0; len];
+            let mut wanted = opened.read(&mut bytes, offset as u64);
+            opened.files.forget_all();
+            let (log, away) = (log_of(&path), place.path().join("away"));
+            std::fs::rename(&log, &away).unwrap();
+            let (dir, files) = (&opened.dir, &opened.files);
+            Verifier::default().check(dir, files, &mut wanted, false).unwrap();
+            std::fs::rename(&away, &log).unwrap();
+            assert!(bytes == model[offset..offset + len], "{way}");
+        }
+    }
+}
+
+#[test]
+fn if_others_change_the_callers_memory_all_parts_of_the_frame_are_read_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    // Its frame has pieces in another order.
+    let model = written(&path, 2);
+    for always in [false, true] {
+        let opened = Opened::new(&path);
+        let mut bytes = vec![0; SIZE];
+        let mut wanted = opened.read(&mut bytes, 0);
+        assert!(wanted.len() > 1);
+        wanted.iter_mut().for_each(|part| part.into[7] ^= 1);
+        Verifier::default().check(&opened.dir, &opened.files, &mut wanted, always).unwrap();
+        assert!(bytes == model);
     }
 }
