@@ -304,7 +304,11 @@ fn of_two_that_were_killed_one_at_work_both_are_finished_in_any_order() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         file.write_all_at(b"78", 7).unwrap();
         die(spool);
-        let done = recovered(directory.path());
+        let mut done = recovered(directory.path());
+        if done.len() < 2 {
+            // Processes that other tests have forked hold copies of the lock of the other one for a while.
+            done.extend(recovered(directory.path()));
+        }
         assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
         assert_eq!(std::fs::read(&path).unwrap(), b"..abde.78.");
     }
