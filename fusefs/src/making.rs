@@ -1,5 +1,5 @@
-//! Making files. A new file is known by its descriptor before anybody else can reach it: what gets an owner and
-//! permission bits is never what has its name by then.
+//! Making files. A new file is known by its descriptor before anybody else can reach it: what gets
+//! an owner and permission bits is never what has its name by then.
 
 use crate::blob::{self, Blob};
 use crate::files::Opened;
@@ -34,8 +34,9 @@ pub(crate) struct NewNode {
     pub(crate) device: u32,
 }
 
-/// A hidden directory of this process in the one where a file is to be: no call tells the descriptor of a directory, a
-/// link or a device that it makes, and here nobody else can exchange the name before it is opened.
+/// A hidden directory of this process in the one where a file is to be: no call tells the
+/// descriptor of a directory, a link or a device that it makes, and here nobody else can exchange
+/// the name before it is opened.
 struct Staging<'a> {
     directory: &'a OwnedFd,
     name: String,
@@ -54,7 +55,8 @@ impl<'a> Staging<'a> {
         Ok(Staging { directory, name, own })
     }
 
-    /// Makes the file and gives it its name; the descriptor is the only thing that is believed of it.
+    /// Makes the file and gives it its name; the descriptor is the only thing that is believed of
+    /// it.
     fn make(
         &self,
         name: &OsStr,
@@ -80,7 +82,8 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Whether a directory is one that this process has made, and in which nobody else can make anything.
+/// Whether a directory is one that this process has made, and in which nobody else can make
+/// anything.
 fn is_private(directory: &OwnedFd) -> Result<bool> {
     let own = rustix::fs::fstat(directory)?;
     if !is_directory(&own) || own.st_mode & 0o077 != 0 {
@@ -89,7 +92,8 @@ fn is_private(directory: &OwnedFd) -> Result<bool> {
     if own.st_uid == rustix::process::geteuid().as_raw() {
         return Ok(true);
     }
-    // A server may give what this process makes to another user, the directory and files in it alike.
+    // A server may give what this process makes to another user, the directory and files in it
+    // alike.
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let probe = rustix::fs::openat(directory, STAGED, flags | OFlags::NOFOLLOW, Mode::RUSR)?;
     let made = rustix::fs::fstat(&probe)?;
@@ -103,7 +107,8 @@ fn seen(fd: OwnedFd) -> Result<Seen> {
     Ok(Seen { fd: Arc::new(fd), stat, kind: Kind::Plain, first: None })
 }
 
-/// To whom a new file in `directory` is given where this process may make files for others: owner and group.
+/// To whom a new file in `directory` is given where this process may make files for others: owner
+/// and group.
 fn heir(directory: &OwnedFd, maker: Caller) -> Result<Option<(Uid, Option<Gid>)>> {
     let me = rustix::process::geteuid();
     if !me.is_root() || maker.uid == me.as_raw() {
@@ -113,8 +118,8 @@ fn heir(directory: &OwnedFd, maker: Caller) -> Result<Option<(Uid, Option<Gid>)>
     Ok(Some((Uid::from_raw(maker.uid), (!keeps_group).then(|| Gid::from_raw(maker.gid)))))
 }
 
-/// Gives a new file its owner and then, as that takes set-id bits away, its permission bits; a directory keeps the
-/// set-group-id bit that it has inherited.
+/// Gives a new file its owner and then, as that takes set-id bits away, its permission bits; a
+/// directory keeps the set-group-id bit that it has inherited.
 fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Caller) -> Result<()> {
     if let Some((owner, group)) = heir(directory, maker)? {
         rustix::fs::chownat(file, "", Some(owner), group, AtFlags::EMPTY_PATH)?;

@@ -83,7 +83,8 @@ impl View {
         Ok(rustix::fs::unlinkat(&*directory, place.name, AtFlags::empty())?)
     }
 
-    /// Takes the name away at once; the data go when nobody has it open any more, here or in another process.
+    /// Takes the name away at once; the data go when nobody has it open any more, here or in
+    /// another process.
     fn remove_container(&self, directory: &OwnedFd, name: &OsStr) -> Result<()> {
         self.tree.pin(directory, name);
         agg_core::blob::remove(&child(directory, name)).map_err(|why| blob::error(directory, &why))
@@ -160,8 +161,8 @@ fn refuse_set(seen: &Seen) -> Result<()> {
     if seen.kind == Kind::Set { Err(refused(rustix::io::Errno::PERM)) } else { Ok(()) }
 }
 
-/// Lets `act` do what needs the directory `name` to be empty: containers in it that have only lost their names, because
-/// somebody has them open, go on beside it.
+/// Lets `act` do what needs the directory `name` to be empty: containers in it that have only lost
+/// their names, because somebody has them open, go on beside it.
 fn emptied(
     directory: &OwnedFd,
     name: &OsStr,

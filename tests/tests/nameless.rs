@@ -160,6 +160,221 @@ for target in (None, 'nowhere'):
 }
 
 #[test]
+fn locks_that_last_until_the_end_of_the_process_leave_nothing() {
+    let Some(library) = library() else { return };
+    same(
+        "
+import fcntl
+make(name)
+fd = os.open(name, os.O_RDWR)
+fcntl.flock(fd, fcntl.LOCK_EX)
+other('os.unlink(sys.argv[1])')
+make(name)
+again = os.open(name, os.O_RDWR)
+fcntl.lockf(again, fcntl.LOCK_EX)
+os.unlink(name)
+print(os.pread(fd, 9, 0), os.pread(again, 9, 0), flush=True)
+",
+        &library,
+    );
+}
+
+#[test]
+fn locks_are_inherited_by_whatever_name_and_whoever_renames_the_file() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+import fcntl
+os.mkdir(directory + '/real')
+os.mkdir(directory + '/elsewhere')
+os.symlink('real', directory + '/link')
+os.chdir(directory + '/link')
+names = directory + '/link/file', 'file', '../link/file', directory + '/real/./file'
+text = '''import fcntl, os, sys; fd = int(sys.argv[1])
+fcntl.flock(fd, fcntl.LOCK_UN); print(os.pread(fd, 9, 0), flush=True)'''
+locks = 'import fcntl; fcntl.flock(os.open(sys.argv[2], os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)'
+def taken(path):
+    words = [sys.executable, '-c', 'import os, sys\\n' + locks, name, path]
+    return subprocess.run(words, stderr=subprocess.DEVNULL).returncode
+for path in names:
+    for moves in False, True:
+        now = directory + '/real/file'
+        make(now)
+        fd = os.open(path, os.O_RDWR)
+        os.set_inheritable(fd, True)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        print(taken(now), flush=True)
+        if moves:
+            now = directory + '/elsewhere/new'
+            other('os.rename(sys.argv[2], sys.argv[3])', directory + '/real/file', now)
+            again = os.open('/proc/self/fd/%d' % fd, os.O_RDONLY)
+            print(os.read(again, 9), flush=True)
+            os.close(again)
+        child = subprocess.run([sys.executable, '-c', text, str(fd)], close_fds=False)
+        print(child.returncode, taken(now), flush=True)
+        os.close(fd)
+        os.unlink(now)
+print(os.listdir(directory + '/real'), os.listdir(directory + '/elsewhere'))
+os.chdir('/')
+",
+        &library,
+    );
+    assert!(said.starts_with("1\nb'bytes'\n0 0\n1\nb'bytes'\nb'bytes'\n0 0\n"), "{said}");
+}
+
+#[test]
+fn a_program_that_is_open_runs_whoever_renames_its_file() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+make(name, b'#!/bin/sh\\necho runs\\n')
+os.chmod(name, 0o755)
+fd = os.open(name, os.O_RDONLY)
+os.set_inheritable(fd, True)
+other('os.rename(sys.argv[1], sys.argv[1] + \"2\")')
+if os.fork() == 0:
+    os.execve(fd, ['program'], os.environ)
+os.wait()
+os.close(fd)
+",
+        &library,
+    );
+    assert_eq!(said, "runs\n");
+}
+
+#[test]
+fn what_a_spawned_child_has_as_a_standard_stream_lives_as_long_as_the_child() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+text = '''import os, sys; sys.stdin.read(); os.write(1, b'child')
+print(os.pread(1, 99, 0), os.fstat(1).st_nlink, file=sys.stderr)'''
+words = directory + '/words'
+def begin(how, fd, reading, told):
+    arguments = [sys.executable, '-c', text]
+    if how == 'spawn':
+        pairs = (reading, 0), (fd, 1), (told, 2)
+        moves = [(os.POSIX_SPAWN_DUP2, *pair) for pair in pairs]
+        return os.posix_spawn(sys.executable, arguments, os.environ, file_actions=moves)
+    streams = dict(stdin=reading, stdout=fd, stderr=told)
+    return subprocess.Popen(arguments, close_fds=how == 'closing', **streams).pid
+for how in 'spawn', 'closing', 'leaving':
+    make(name)
+    fd = os.open(name, os.O_RDWR | os.O_APPEND)
+    os.unlink(name)
+    reading, writing = os.pipe()
+    told, tells = os.pipe()
+    child = begin(how, fd, reading, tells)
+    os.close(fd)
+    for end in reading, writing, tells: os.close(end)
+    status = os.waitpid(child, 0)[1]
+    print(how, status, os.read(told, 999), os.listdir(directory), flush=True)
+    os.close(told)
+",
+        &library,
+    );
+    assert!(said.contains("spawn 0 b\"b'byteschild' 0"), "{said}");
+}
+
+#[test]
+fn close_on_exec_of_a_range_leaves_the_locks_of_what_is_inherited() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+import ctypes, fcntl
+make(name)
+fd = os.open(name, os.O_RDWR)
+os.dup2(fd, 0)
+fcntl.flock(0, fcntl.LOCK_EX)
+print(ctypes.CDLL(None).close_range(3, ctypes.c_uint(0xffffffff), 4), flush=True)
+text = 'import fcntl; fcntl.flock(0, fcntl.LOCK_UN)'
+if os.fork() == 0:
+    os.execv(sys.executable, [sys.executable, '-c', text])
+os.wait()
+lock = 'fcntl.flock(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)'
+print(other('import fcntl; ' + lock))
+",
+        &library,
+    );
+    assert_eq!(said, "0\n0\n");
+}
+
+#[test]
+fn what_a_child_closes_it_does_not_keep() {
+    let Some(library) = library() else { return };
+    same(
+        "
+import fcntl
+make(name)
+fd = os.open(name, os.O_RDWR)
+os.set_inheritable(fd, True)
+fcntl.flock(fd, fcntl.LOCK_EX)
+words = [sys.executable, '-c', 'import sys; sys.stdin.read()']
+child = subprocess.Popen(words, stdin=subprocess.PIPE, close_fds=True)
+os.close(fd)
+lock = 'fcntl.flock(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)'
+print(other('import fcntl; ' + lock))
+child.stdin.close()
+child.wait()
+",
+        &library,
+    );
+}
+
+#[test]
+fn the_next_program_of_a_process_lets_go_what_only_the_one_before_had_open() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+make(name)
+fd = os.open(name, os.O_RDWR)
+os.unlink(name)
+try:
+    os.execv('/nonexistent', ['x'])
+except FileNotFoundError:
+    print(os.pread(fd, 9, 0), flush=True)
+print(subprocess.run([sys.executable, '-c', 'pass']).returncode, os.pread(fd, 9, 0), flush=True)
+if os.fork() == 0:
+    os.execv(sys.executable, [sys.executable, '-c', 'print(1)'])
+os.wait()
+print(os.pread(fd, 9, 0), flush=True)
+text = 'import os, sys; print(os.listdir(sys.argv[1]))'
+os.execv(sys.executable, [sys.executable, '-c', text, directory])
+",
+        &library,
+    );
+    assert_eq!(said, "b'bytes'\n0 b'bytes'\n1\nb'bytes'\n[]\n");
+}
+
+#[test]
+fn a_file_that_somebody_is_removing_is_not_there() {
+    let Some(library) = library() else { return };
+    let directory = Directory::new();
+    let file = directory.path().join("file");
+    let how = agg_core::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+    drop(agg_core::blob::Container::create(&file, &how).expect("it is made"));
+    // Who removes the parts holds this lock.
+    let program = "
+import fcntl, os, struct, subprocess, sys
+order = os.open(sys.argv[1] + '/order', os.O_RDWR)
+fcntl.fcntl(order, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 40, 1, 0))
+text = 'import os, sys; os.open(sys.argv[1], os.O_RDWR)'
+for _ in range(2):
+    words = [sys.executable, '-c', text, sys.argv[1]]
+    served = dict(os.environ, LD_PRELOAD=sys.argv[2])
+    done = subprocess.run(words, stderr=subprocess.PIPE, env=served)
+    print(done.returncode, b'FileNotFoundError' in done.stderr)
+    os.close(order) if _ == 0 else None
+";
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", program]).arg(&file).arg(library);
+    command.env("AGGIO_BLOB", format!("{}/**", directory.path().display()));
+    let output = command.output().expect("python starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "1 True\n0 False\n", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_killed_writer_whose_child_lives_on_writes_no_more() {
     let Some(library) = library() else { return };
     let directory = Directory::new();

@@ -1,5 +1,6 @@
-//! Containers that are open through a mount while their names go, here or in another process: as with ordinary files the
-//! name goes at once, and the file lives until the last close, wherever that is.
+//! Containers that are open through a mount while their names go, here or in another process: as
+//! with ordinary files the name goes at once, and the file lives until the last close, wherever
+//! that is.
 
 mod mounted;
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct Hold {
     /// Has the lock.
-    _order: Order,
+    order: Order,
 }
 
 /// Whether somebody needs the parts of a container.
@@ -40,8 +40,13 @@ impl Container {
 
     /// Where the container is since somebody removed its name, if its name is one that removed containers have.
     pub fn removed(&self) -> Option<PathBuf> {
-        let path = path_now(self.shared.dir.file())?;
+        let path = self.path_now()?;
         names::is_removed(path.file_name()?).then_some(path)
+    }
+
+    /// Where the container is, whoever has renamed it.
+    pub fn path_now(&self) -> Option<PathBuf> {
+        path_now(self.shared.dir.file())
     }
 
     /// Ends a hold on it. Whoever is the last removes what has lost its name.
@@ -60,6 +65,16 @@ impl Container {
 }
 
 impl Hold {
+    /// Whether the next program in this process inherits it, which then is to
+    /// [end](super::end_inherited) it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn set_inherited(&self, is: bool) -> Result<()> {
+        self.order.set_inherited(is)
+    }
+
     /// The same on a file that is open on the part `order` already; best effort, for one who has a hold.
     pub(crate) fn extend_to(file: File, path: PathBuf) -> File {
         let order = Order::of(file, path);
@@ -82,7 +97,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
     };
     let order = Order::of(file, dir.path_of(ORDER));
     match order.need_parts() {
-        Ok(true) if order.has_name() => Ok(Some(Hold { _order: order })),
+        Ok(true) if order.has_name() => Ok(Some(Hold { order })),
         Ok(_) => Err(gone(dir)),
         // A file system without locks, where nobody can know.
         Err(_) => Ok(None),

@@ -27,7 +27,18 @@ impl Container {
         self.order_file(make).map(extend)
     }
 
-    fn order_file(&self, make: bool) -> Result<File> {
+    /// Device and inode of that file; `None` where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be looked at.
+    pub fn lock_identity(&self) -> Result<Option<(u64, u64)>> {
+        let found = self.shared.dir.stat(ORDER)?;
+        Ok(found.map(|stat| (stat.st_dev, stat.st_ino)))
+    }
+
+    /// The same file, which does not keep the parts.
+    pub(crate) fn order_file(&self, make: bool) -> Result<File> {
         let dir = &self.shared.dir;
         match dir.part(ORDER, true) {
             Err(error) if make && error.errno() == libc::ENOENT => {

@@ -89,6 +89,20 @@ pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
     }
 }
 
+/// Ends a hold that this process has inherited, which is a descriptor that `close` closes, on the
+/// container `path`; whoever is the last removes what has lost its name.
+///
+/// # Errors
+///
+/// If it cannot be removed.
+pub fn end_inherited(path: &Path, close: impl FnOnce()) -> Result<()> {
+    close();
+    match path.file_name() {
+        Some(name) if is_removed(name) && is_container(path) => discard(path).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
 /// one above; whether there was nothing else in it. What only has such a name is a user's.
 ///

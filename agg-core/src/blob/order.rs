@@ -308,6 +308,16 @@ impl Order {
         self.is_locked(Byte::Parts)
     }
 
+    /// Whether the descriptor stays open when another program begins in this process.
+    pub(crate) fn set_inherited(&self, is: bool) -> Result<()> {
+        let flags = if is { 0 } else { libc::FD_CLOEXEC };
+        // SAFETY: plain numbers.
+        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFD, flags) } == 0 {
+            return Ok(());
+        }
+        Err(self.fail("fcntl(F_SETFD)", &io::Error::last_os_error()))
+    }
+
     /// Whether any name leads to the file still.
     pub(crate) fn has_name(&self) -> bool {
         use std::os::unix::fs::MetadataExt;

@@ -10,8 +10,8 @@ use crate::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The name of a file alone in a hidden directory, in which nobody else can exchange it, until it gets the name that
-/// it is to have.
+/// The name of a file alone in a hidden directory, in which nobody else can exchange it, until it
+/// gets the name that it is to have.
 pub const STAGED: &str = "staged";
 
 /// What a name in a container tells of the file.

@@ -13,6 +13,7 @@ use crate::settings::blobs::BlobRule;
 use crate::transport::LockGuard;
 use crate::view::View;
 use std::io::{self, IoSlice};
+use std::os::fd::IntoRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -289,10 +290,8 @@ impl Driver for BlobFile {
         let descriptor = match self.locks.get() {
             Some(descriptor) => descriptor,
             None => {
-                let made =
-                    os::open_named(&Path::new(&self.how.path).join(blob::ORDER), libc::O_RDWR)
-                        .map_err(|error| Error::os("open", &error))?;
-                self.locks.get_or_init(|| Arc::new(Descriptor::new(made)))
+                let made = self.container.order_file(false)?;
+                self.locks.get_or_init(|| Arc::new(Descriptor::new(made.into_raw_fd())))
             }
         };
         locks::try_lock(descriptor, extent, exclusive)

@@ -43,11 +43,6 @@ pub(super) fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawF
     })
 }
 
-/// Opens the file that is there under `path`.
-pub(super) fn open_named(path: &Path, flags: i32) -> io::Result<RawFd> {
-    open(&CString::new(path.as_os_str().as_bytes())?, flags | libc::O_CLOEXEC, 0)
-}
-
 /// Whether the process' effective user may access `path` so (`R_OK`, `W_OK`).
 pub(super) fn may_access(path: &Path, mode: i32) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;

@@ -331,3 +331,26 @@ fn facts_name_the_file_system() {
     assert!(facts.block_size >= 512, "{facts:?}");
     assert!(!facts.file_system.is_empty() && !facts.file_system.starts_with("0x"), "{facts:?}");
 }
+
+#[test]
+fn a_container_that_has_no_name_any_more_is_locked_and_leaves_nothing() {
+    let scratch = Scratch::new();
+    let path = scratch.file("f");
+    let create = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+    drop(crate::blob::Container::create(path.as_ref(), &create).unwrap());
+    let drivers = [opened(&path), opened(&path)];
+    delete(&path, 0).unwrap();
+    assert!(!std::path::Path::new(&path).exists());
+    let lock = |driver: usize| drivers[driver].try_lock(Extent::new(0, 9), true).unwrap();
+    let held = lock(0);
+    assert!(held.is_some() && lock(1).is_none());
+    drop(held);
+    assert!(lock(1).is_some());
+    for driver in &drivers {
+        assert_eq!(driver.pwrite(b"bytes", 0).unwrap(), 5);
+        driver.close().unwrap();
+    }
+    let place = std::path::Path::new(&path).parent().unwrap();
+    let left = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.file_name());
+    assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
+}

@@ -211,8 +211,13 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     const CLOEXEC: c_int = 4;
     // SAFETY: plain numbers.
     let kernel = |first, last| unsafe { next::close_range(first, last, flags) };
-    if first > last || flags & CLOEXEC != 0 {
+    if first > last {
         return kernel(first, last);
+    }
+    if flags & CLOEXEC != 0 {
+        let done = kernel(first, last);
+        containers::inherit_all();
+        return done;
     }
     forget_range(first, last);
     let mut kept = containers::own_among(first, last);

@@ -5,7 +5,7 @@ use super::reason::Reason;
 use super::symbols::next;
 use super::{containers, descriptors, report, settle, spool, state};
 use crate::unused;
-use libc::c_int;
+use libc::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The list of files is held across `fork`.
@@ -23,6 +23,7 @@ pub extern "C" fn before_fork() {
         return;
     }
     unused::note_child();
+    containers::keep_holds();
     containers::store_kept(|_| true);
     let Some(registry) = files::hold_registry() else { return };
     HOLDING.store(true, Relaxed);
@@ -88,6 +89,7 @@ pub fn bare_fork() -> libc::pid_t {
 pub extern "C" fn before_vfork() {
     if state::active() && !state::is_guest() {
         unused::note_child();
+        containers::keep_holds();
         state::own_table();
         settle::each(|file, held| settle::make_native(file, held, Reason::Vfork));
     }
@@ -100,6 +102,7 @@ pub fn before_program(reason: Reason) {
         return;
     }
     unused::note_child();
+    containers::keep_holds();
     settle::all();
     for fd in descriptors::all() {
         // SAFETY: plain numbers.
@@ -119,6 +122,24 @@ pub extern "C" fn before_exec() {
             spool::remove();
         }
     }
+}
+
+/// `posix_spawn_file_actions_adddup2`: what keeps a container goes with its descriptor.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn add_duplicate(actions: *mut c_void, fd: c_int, new: c_int) -> c_int {
+    if state::active()
+        && let Some(kept) = containers::to_inherit(fd)
+    {
+        // SAFETY: the caller's promise; of a descriptor and itself it takes close-on-exec away.
+        let added = unsafe { next::posix_spawn_file_actions_adddup2(actions, kept, kept) };
+        if added != 0 {
+            return added;
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
 }
 
 /// At the end of the process: all bytes are in the kernel, and nothing is kept back any more.

@@ -697,7 +697,7 @@ table! {
     any [posix_spawn_file_actions_adddup2] (actions: Any, fd: c_int, new: c_int) -> c_int
         = {
             settle::demote(fd, Reason::Spawn);
-            next::posix_spawn_file_actions_adddup2(actions, fd, new)
+            process::add_duplicate(actions, fd, new)
         };
     any [system] (command: *const c_char) -> c_int
         = { process::before_program(Reason::Spawn); next::system(command) };

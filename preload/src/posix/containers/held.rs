@@ -1,11 +1,14 @@
 //! What an open container or set has: its readers and its log, which are only touched with the lock.
 
-use super::areas;
 use super::kept::Kept;
 use super::set::OpenSet;
 use super::table::Open;
+use super::{areas, number, placeholder};
 use agg_core::blob::{Attributes, Container, Hold, Presence, Reader, Writer};
+use libc::c_int;
 use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 /// What a descriptor stands for.
 pub(super) enum Held {
@@ -13,16 +16,40 @@ pub(super) enum Held {
     Set(Box<OpenSet>),
 }
 
-impl From<Container> for Held {
-    fn from(container: Container) -> Self {
-        Held::Container(container)
+/// What was found to be opened.
+pub(super) struct Found {
+    pub(super) held: Held,
+    /// Keeps the parts of a container, whoever removes its name.
+    pub(super) hold: Option<Hold>,
+    /// Device and inode by which it is known.
+    pub(super) identity: (u64, u64),
+}
+
+impl Found {
+    /// A container.
+    ///
+    /// # Errors
+    /// `ENOENT` if somebody is removing it, and where descriptors are short.
+    pub(super) fn container(container: Container) -> Result<Self, c_int> {
+        let hold = match container.hold() {
+            Ok(hold) => hold,
+            Err(error) if is_final(number(&error)) => return Err(number(&error)),
+            // What is damaged there can be read all the same.
+            Err(_) => None,
+        };
+        let identity = placeholder::identity(container.directory().as_raw_fd());
+        let identity = identity.ok_or(libc::EIO)?;
+        Ok(Found { held: Held::Container(container), hold, identity })
+    }
+
+    /// A set of this identity.
+    pub(super) fn set(set: OpenSet, identity: (u64, u64)) -> Self {
+        Found { held: Held::Set(Box::new(set)), hold: None, identity }
     }
 }
 
-impl From<OpenSet> for Held {
-    fn from(set: OpenSet) -> Self {
-        Held::Set(Box::new(set))
-    }
+fn is_final(error: c_int) -> bool {
+    matches!(error, libc::ENOENT | libc::EMFILE | libc::ENFILE | libc::ENOMEM)
 }
 
 /// Where bytes are read.
@@ -148,6 +175,32 @@ impl State {
                     .with_errno(libc::ENOLCK))
             }
         }
+    }
+
+    /// Device and inode of the file that carries the locks of a container; `None` if there is none.
+    pub(super) fn lock_identity(&mut self) -> agg_core::Result<Option<(u64, u64)>> {
+        match open(&mut self.held)? {
+            Held::Container(container) => container.lock_identity(),
+            Held::Set(_) => Ok(None),
+        }
+    }
+
+    /// Where a container is now; `None` if that cannot be told.
+    pub(super) fn path_now(&mut self) -> agg_core::Result<Option<PathBuf>> {
+        match open(&mut self.held)? {
+            Held::Container(container) => Ok(container.path_now()),
+            Held::Set(_) => Ok(None),
+        }
+    }
+
+    /// Whether the next program in this process is to end the hold on what has no name, as nobody
+    /// else may.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn pass_hold_on(&mut self, does: bool) -> agg_core::Result<()> {
+        let does = does && self.is_nameless();
+        self.hold.as_ref().map_or(Ok(()), |hold| hold.set_inherited(does))
     }
 
     /// Whether it is a set.

@@ -10,11 +10,12 @@ use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::table::{self, Open};
 use super::{data, kept, placeholder};
-use agg_core::blob::LOCKS_FROM;
+use agg_core::blob::{self, LOCKS_FROM};
+use agg_core::log::Level;
 use libc::{c_int, off64_t};
 use std::cell::UnsafeCell;
 use std::os::fd::IntoRawFd;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// The descriptors with the locks of this process, by the identity of the container.
 struct Own {
@@ -60,20 +61,25 @@ fn of_description(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
             if known >= 0 {
                 return Ok(known);
             }
-            let made = lock_file(open, make)?;
-            // A program that inherits both finds them by this.
-            let _inside = Inside::enter();
-            let is_set = open.locked(|_, state| Ok(state.is_set()))?;
-            if let (Some(mark), false) = (placeholder::inode(fd), is_set) {
-                // SAFETY: plain numbers.
-                unsafe { next::lseek64(made, mark, libc::SEEK_SET) };
-            }
+            let made = marked(fd, open, make)?;
             open.locks.store(made, Release);
-            drop(_inside);
             pass_on(open, made);
             Ok(made)
         }),
     }
+}
+
+/// A new descriptor for the locks of the open file that `fd` stands for. A program that inherits
+/// both finds them by the position.
+fn marked(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
+    let made = lock_file(open, make)?;
+    let _inside = Inside::enter();
+    let is_set = open.locked(|_, state| Ok(state.is_set()))?;
+    if let (Some(mark), false) = (placeholder::inode(fd), is_set) {
+        // SAFETY: plain numbers.
+        unsafe { next::lseek64(made, mark, libc::SEEK_SET) };
+    }
+    Ok(made)
 }
 
 /// For a descriptor that other programs inherit: their locks are to be this program's, too, so what holds them is made
@@ -94,6 +100,9 @@ pub(super) fn inherit(fd: c_int) {
         prepare(fd);
     }
     let Some(open) = table::get(fd) else { return };
+    if state::is_guest() {
+        return lend(fd, fd);
+    }
     let locks = open.locks.load(Acquire);
     if locks >= 0 {
         pass_on(open, locks);
@@ -116,14 +125,70 @@ fn pass_on(open: &Open, locks: c_int) {
 /// Takes over the locks of an open file that this program inherited, if there are some among `descriptors`.
 pub(super) fn attach(fd: c_int, open: &Open, descriptors: &[c_int]) {
     let Some(mark) = placeholder::inode(fd) else { return };
-    let name = open.path.join("order");
+    let Ok(Some(own)) = open.locked(|_, state| state.lock_identity()) else { return };
     let first = placeholder::aside();
     for other in descriptors.iter().filter(|other| **other >= first) {
-        let link = std::fs::read_link(format!("/proc/self/fd/{other}"));
         // SAFETY: plain numbers.
         let position = || unsafe { next::lseek64(*other, 0, libc::SEEK_CUR) };
-        if link.is_ok_and(|link| link == name) && position() == mark {
+        if placeholder::identity(*other) == Some(own) && position() == mark {
             open.locks.store(*other, Release);
+        }
+    }
+}
+
+/// Ends what keeps a container without a name, and that this program has inherited without having
+/// the container open: the program before it in this process was the last that could. Those of
+/// `unknown` containers, which are open all the same, stay.
+pub(super) fn end_unclaimed(descriptors: &[c_int], unknown: &[(u64, u64)]) {
+    let first = placeholder::aside();
+    for fd in descriptors.iter().copied().filter(|fd| *fd >= first) {
+        let Ok(link) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { continue };
+        let Some(directory) = link.parent().filter(|_| link.ends_with("order")) else { continue };
+        let is_claimed = || table::all().any(|(_, open)| open.locks.load(Acquire) == fd);
+        let is_removed = directory.file_name().is_some_and(blob::is_removed);
+        if !is_removed || is_claimed() || unknown.contains(&table::identity_of(directory)) {
+            continue;
+        }
+        let close = || {
+            // SAFETY: the descriptor is nobody else's.
+            unsafe { next::close(fd) };
+        };
+        if let Err(error) = blob::end_inherited(directory, close) {
+            agg_core::log!(Level::Error, "{}: not removed: {error}", directory.display());
+        }
+    }
+}
+
+/// In a child that shares the memory of this program: what inherits its descriptor `new` of a
+/// container inherits what holds the locks and the parts, too. The table is the parent's; only
+/// descriptors of the child change.
+pub(super) fn lend(fd: c_int, new: c_int) {
+    let _errno = errno::Keep::new();
+    // SAFETY: plain numbers.
+    let is_inherited = |fd| unsafe { next::fcntl(fd, libc::F_GETFD, 0) } == 0;
+    let Some(open) = table::get(fd).filter(|_| is_inherited(new)) else { return };
+    let known = open.locks.load(Acquire);
+    let locks = if known >= 0 { Ok(known) } else { marked(new, open, false) };
+    if let Ok(locks) = locks {
+        // SAFETY: plain numbers.
+        unsafe { next::fcntl(locks, libc::F_SETFD, 0) };
+    }
+}
+
+/// For a descriptor that a child will get by another number: the descriptor that it is to inherit
+/// besides.
+pub fn to_inherit(fd: c_int) -> Option<c_int> {
+    prepare(fd);
+    let locks = table::get(fd)?.locks.load(Acquire);
+    (locks >= 0).then_some(locks)
+}
+
+/// After close-on-exec of many descriptors changed.
+pub fn inherit_all() {
+    for (_, open) in table::all() {
+        let locks = open.locks.load(Acquire);
+        if locks >= 0 {
+            pass_on(open, locks);
         }
     }
 }
@@ -147,12 +212,32 @@ pub(super) fn closed(open: &Open, last: bool) {
         Ok(())
     });
     if last {
-        let locks = open.locks.swap(-1, Release);
-        if locks >= 0 {
-            // SAFETY: the descriptor is ours.
-            unsafe { next::close(locks) };
-        }
+        let_go(open);
     }
+}
+
+/// The locks of an open file end, as far as it is this process that holds them, and with them what
+/// they keep of it.
+fn let_go(open: &Open) {
+    let locks = open.locks.swap(-1, AcqRel);
+    if locks >= 0 {
+        // SAFETY: the descriptor is ours.
+        unsafe { next::close(locks) };
+    }
+}
+
+/// At the end of the process, before it lets its containers go: their locks keep them.
+pub(super) fn at_exit(opens: impl Iterator<Item = &'static Open>) {
+    let _errno = errno::Keep::new();
+    // What a signal handler that ends the process has interrupted ends with the process.
+    let _ = own(|files| {
+        for (_, file) in files.drain(..) {
+            // SAFETY: the descriptor is ours.
+            unsafe { next::close(file) };
+        }
+        Ok(())
+    });
+    opens.for_each(let_go);
 }
 
 /// In a child after `fork`: locks of the parent's process are not the child's.

@@ -55,7 +55,7 @@ pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kept::store_kept;
 pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
-pub use locks::{flock, lockf};
+pub use locks::{flock, inherit_all, lockf, to_inherit};
 pub use mapping::map;
 pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, remove_directory, statx, truncate, unlink,
@@ -63,7 +63,8 @@ pub use names::{
 };
 pub use numbers::system_call;
 pub use open::{
-    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, open, settle_all,
+    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, keep_holds, open,
+    settle_all,
 };
 pub use own::{aside, is_own, own_among, room};
 pub use programs::{Instead, instead, instead_in_path, instead_of};

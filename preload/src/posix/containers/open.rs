@@ -3,10 +3,10 @@
 use super::super::state::{self, Inside};
 use super::super::symbols::next;
 use super::super::{errno, reach, spool};
-use super::held::{Held, State};
+use super::held::{Found, Held, State};
 use super::names::is_of_a_directory;
 use super::table::{self, Open};
-use super::{areas, kept, live, locks, number, placeholder, set, standard};
+use super::{areas, kept, live, locks, number, own, placeholder, set, standard};
 use crate::config;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Container, Create, Layout, is_container};
@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The flag of `O_TMPFILE` alone, with which a directory is meant.
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
@@ -75,8 +76,9 @@ fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
     take(found, path, flags & !NEW)
 }
 
-/// Where the container of a placeholder is, if it is known: under the name that it had, or under another one in the
-/// same directory since somebody renamed or removed it.
+/// Where the container of a placeholder is, if it is known: under the name that it had; where a
+/// descriptor of this process leads, since somebody renamed or removed it; or under another name in
+/// the same directory.
 fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
     let is_it = |path: &PathBuf| table::identity_of(path) == meaning.identity;
     let is_set = || {
@@ -86,28 +88,37 @@ fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
     if is_it(&meaning.path) || is_set() {
         return Some(meaning.path.clone());
     }
+    if let Some(path) = own::place_of(meaning.identity) {
+        return Some(path);
+    }
     let others = meaning.path.parent()?.read_dir().ok()?.flatten();
     let numbered = others.filter(|other| other.ino() == meaning.identity.1);
     numbered.map(|other| other.path()).find(is_it)
 }
 
-/// What was opened, and device and inode by which it is known.
-type Found = (Held, (u64, u64));
+/// Times that a container is looked for that somebody is removing.
+const ATTEMPTS: usize = 64;
 
 /// The container or set that is meant.
 fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Found, c_int>> {
     match set::find(path) {
         Err(error) if flags & libc::O_CREAT != 0 && is_forbidden(&error) => {}
         Err(error) => return Some(Err(number(&error))),
-        Ok(Some(named)) => return Some(open_set(named, path, flags)),
+        Ok(Some(named)) => return Some(open_set(named, flags)),
         Ok(None) => {}
     }
-    let found = find_container(path, flags, mode)?;
-    Some(found.map(|container| (container.into(), table::identity_of(path))))
+    for _ in 0..ATTEMPTS {
+        match find_container(path, flags, mode)?.and_then(Found::container) {
+            // Somebody is removing it: as if that had been before.
+            Err(libc::ENOENT) => {}
+            found => return Some(found),
+        }
+    }
+    Some(Err(libc::ENOENT))
 }
 
 /// Opens a set for reading, or what becomes of it when it is changed.
-fn open_set(named: set::Named, path: &Path, flags: c_int) -> Result<Found, c_int> {
+fn open_set(named: set::Named, flags: c_int) -> Result<Found, c_int> {
     const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
     if flags & NEW == NEW {
         return Err(libc::EEXIST);
@@ -115,11 +126,10 @@ fn open_set(named: set::Named, path: &Path, flags: c_int) -> Result<Found, c_int
     if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
         let container =
             named.change(flags & libc::O_TRUNC == 0).and_then(|it| Container::open(&it));
-        let container = container.map_err(|error| number(&error))?;
-        return Ok((container.into(), table::identity_of(path)));
+        return Found::container(container.map_err(|error| number(&error))?);
     }
     let identity = named.identity();
-    named.open().map(|set| (set.into(), identity)).map_err(|error| number(&error))
+    named.open().map(|set| Found::set(set, identity)).map_err(|error| number(&error))
 }
 
 fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_int>> {
@@ -166,17 +176,17 @@ fn is_hidden(place: &Path) -> bool {
 }
 
 /// Gives an opened container or set a descriptor.
-fn take((held, identity): Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
     let access = flags & libc::O_ACCMODE;
     let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
-    if let Held::Container(container) = &held
+    if let Held::Container(container) = &found.held
         && !container.was_made_here()
     {
         may(&path, wants | if flags & libc::O_TRUNC != 0 { libc::W_OK } else { 0 })?;
     }
     let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
     let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-    let fd = placeholder::make(&path, identity, kept).map_err(os)?;
+    let fd = placeholder::make(&path, found.identity, kept).map_err(os)?;
     agg_core::log!(Level::Debug, "{}: opened, a container or a set", path.display());
     // SAFETY: the number was opened just now.
     let undo = || unsafe { next::close(fd) };
@@ -184,7 +194,7 @@ fn take((held, identity): Found, path: PathBuf, flags: c_int) -> Result<c_int, c
         undo();
         return Err(libc::EMFILE);
     }
-    table::add(fd, held, (path, identity), kept & !libc::O_CLOEXEC);
+    table::add(fd, found, path, kept & !libc::O_CLOEXEC);
     if flags & libc::O_CLOEXEC == 0 {
         locks::prepare(fd);
     }
@@ -224,6 +234,7 @@ pub fn attach() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let numbers = numbers.collect::<Vec<c_int>>();
+    let mut unknown = Vec::new();
     for fd in numbers.iter().copied() {
         let Some(meaning) = placeholder::meaning(fd) else { continue };
         let same = |other: &(c_int, &Open)| placeholder::inode(other.0) == placeholder::inode(fd);
@@ -233,16 +244,19 @@ pub fn attach() {
             continue;
         }
         // Where the container is gone, calls fail on the placeholder.
-        let Some(path) = now_at(&meaning) else { continue };
-        if let Some(Ok((held, identity))) = find(&path, meaning.flags & libc::O_ACCMODE, 0) {
-            let flags = meaning.flags;
-            table::add(fd, held, (path, identity), flags);
-            if let Some(open) = table::get(fd) {
-                locks::attach(fd, open, &numbers);
-            }
-            standard::after_change(fd);
+        let found = now_at(&meaning)
+            .and_then(|path| Some((find(&path, meaning.flags & libc::O_ACCMODE, 0)?.ok()?, path)));
+        let Some((found, path)) = found else {
+            unknown.push(meaning.identity);
+            continue;
+        };
+        table::add(fd, found, path, meaning.flags);
+        if let Some(open) = table::get(fd) {
+            locks::attach(fd, open, &numbers);
         }
+        standard::after_change(fd);
     }
+    locks::end_unclaimed(&numbers, &unknown);
 }
 
 /// `close`.
@@ -289,7 +303,9 @@ pub fn forget_range(first: u32, last: u32) {
 
 /// Remembers that `new` shares the description of `fd`, which it was duplicated from.
 pub fn duplicate(fd: c_int, new: c_int) -> c_int {
-    if new >= 0 && new != fd && !state::is_guest() {
+    if state::is_guest() {
+        locks::lend(fd, new);
+    } else if new >= 0 && new != fd {
         // As `dup2` of the kernel, which does not tell what closing the old one came to.
         let _ = forget(new);
         table::set(new, table::get(fd));
@@ -330,13 +346,27 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
 
 /// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not whose pages are mapped,
 /// for only the kernel can end that.
+/// What has no name is let go by the next program.
 pub fn settle_all() {
     if !state::is_guest() {
         let is_mapped = |open: &Open| areas::has_live(open);
         let ended = |open: &Open, state: &mut State| {
-            if is_mapped(open) { state.store_kept() } else { state.end() }
+            let passed = state.pass_hold_on(true);
+            let ended = if is_mapped(open) { state.store_kept() } else { state.end() };
+            ended.and(passed)
         };
+        PASSES.store(true, Relaxed);
         each(opens(), ended);
+    }
+}
+
+/// Whether holds were passed on to a program that perhaps did not start.
+static PASSES: AtomicBool = AtomicBool::new(false);
+
+/// Before a child begins: this program is not ended by another one, so its holds stay its own.
+pub fn keep_holds() {
+    if PASSES.swap(false, Relaxed) && !state::is_guest() {
+        each(opens(), |_, state| state.pass_hold_on(false));
     }
 }
 
@@ -363,6 +393,7 @@ pub fn at_exit() {
     if !state::is_guest() && opens().next().is_some() {
         standard::flush();
         each(opens(), |_, state| state.end());
+        locks::at_exit(opens());
         each(opens(), |_, state| state.release());
     }
 }

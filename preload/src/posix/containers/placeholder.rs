@@ -137,11 +137,16 @@ fn parse(text: &[u8]) -> Option<Meaning> {
 
 /// A number that no other open placeholder has.
 pub(super) fn inode(fd: c_int) -> Option<libc::off64_t> {
+    identity(fd).map(|(_, inode)| inode.cast_signed())
+}
+
+/// Device and inode of what the kernel has open as `fd`.
+pub(super) fn identity(fd: c_int) -> Option<(u64, u64)> {
     // SAFETY: all bits zero are a record; it outlives the call.
     unsafe {
         let mut facts: libc::stat64 = std::mem::zeroed();
         let known = next::fstat64(fd, (&raw mut facts).cast()) == 0;
-        known.then(|| facts.st_ino.cast_signed())
+        known.then_some((facts.st_dev, facts.st_ino))
     }
 }
 

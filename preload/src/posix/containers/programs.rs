@@ -144,8 +144,14 @@ fn is_program(path: &Path) -> bool {
 pub fn instead_of(fd: c_int) -> Option<Result<Instead, c_int>> {
     let open = table::get(fd)?;
     let _inside = Inside::enter();
-    let name = CString::new(open.path.as_os_str().as_bytes()).ok()?;
-    Some(of(&open.path, name, 0))
+    // Whoever has renamed it, or removed its name.
+    let now = match open.locked(|_, state| state.path_now()) {
+        Ok(now) => now,
+        Err(error) => return Some(Err(error)),
+    };
+    let path = now.as_deref().unwrap_or(&open.path);
+    let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+    Some(of(path, name, 0))
 }
 
 /// `name` is what the program called the container.

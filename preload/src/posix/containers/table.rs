@@ -2,7 +2,7 @@
 
 use super::super::lock::Lock;
 use super::super::state::Inside;
-use super::held::{Held, State};
+use super::held::{Found, Held, State};
 use super::kept::{self, Kept};
 use super::number;
 use super::placeholder::STATUS;
@@ -68,7 +68,8 @@ pub(super) fn get(fd: c_int) -> Option<&'static Open> {
 }
 
 /// Says that `fd` belongs to a new description.
-pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64)), flags: c_int) {
+pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
+    let Found { held, hold, identity } = found;
     let mode = mode_of(&path);
     let waiting: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let presence = match (&held, path.to_str()) {
@@ -77,11 +78,6 @@ pub(super) fn add(fd: c_int, held: Held, (path, identity): (PathBuf, (u64, u64))
             container.stay().ok().flatten()
         }
         _ => None,
-    };
-    let hold = match &held {
-        // One that is just being removed cannot be had: as if it had been removed later.
-        Held::Container(container) => container.hold().ok().flatten(),
-        Held::Set(_) => None,
     };
     let state = State::new(held, (presence, hold), Kept::new(mode, waiting));
     let open = Box::leak(Box::new(Open {
