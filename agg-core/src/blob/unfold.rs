@@ -78,10 +78,20 @@ impl Turn {
 ///
 /// If the set cannot be read, or the container not be stored.
 pub fn unfold(path: &Path, file: &dyn ReadOnlyFile, how: &Create, _turn: &Turn) -> Result<()> {
+    unfold_and(path, file, how, rename_new)
+}
+
+/// The same, with the function that gives the container its name.
+fn unfold_and(
+    path: &Path,
+    file: &dyn ReadOnlyFile,
+    how: &Create,
+    rename: impl FnOnce(&Path, &Path) -> Result<()>,
+) -> Result<()> {
     let hidden = fresh_beside(path)?;
     // Until it has its name, the container says that somebody needs it.
     let made = fill(&hidden, file, how)
-        .and_then(|container| rename_new(&hidden, path).map(|()| drop(container)));
+        .and_then(|container| rename(&hidden, path).map(|()| drop(container)));
     if made.is_err() {
         // The error of the attempt is what counts.
         let _ = names::remove_tree(&hidden);
@@ -191,11 +201,13 @@ mod tests {
     fn until_it_has_its_name_the_container_is_needed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("c");
-        let hidden = fresh_beside(&path).unwrap();
         let how = Create { mode: 0o644, exclusive: true, data_crc: true };
-        let container = fill(&hidden, &Zeros, &how).unwrap();
-        assert_eq!(clear(&hidden).unwrap(), Cleared::Needed);
-        rename_new(&hidden, &path).unwrap();
-        assert!(is_container(&path) && container.reader().unwrap().size() == 100);
+        let made = unfold_and(&path, &Zeros, &how, |hidden, path| {
+            assert_eq!(clear(hidden).unwrap(), Cleared::Needed);
+            rename_new(hidden, path)
+        });
+        made.unwrap();
+        let size = Container::open(&path).unwrap().reader().unwrap().size();
+        assert!(is_container(&path) && size == 100);
     }
 }
