@@ -39,7 +39,7 @@ pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
 pub use program::{Program, compile, compile_plain, compile_shim, compile_with};
-pub use skip::skip;
+pub use skip::{postpone, skip};
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};
 pub use tool::tool;

@@ -19,6 +19,10 @@ static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 #[track_caller]
 pub fn skip(why: &str) {
     assert!(!required(), "skipped, and AGGIO_TESTS=require: {why}");
+    note(why);
+}
+
+fn note(why: &str) {
     let test = std::thread::current().name().unwrap_or("a thread").to_owned();
     say(&format!("skipped: {test}: {why}"));
     let mut skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -27,6 +31,13 @@ pub fn skip(why: &str) {
         unsafe { libc::atexit(tell) };
     }
     skipped.push((test, why.to_owned()));
+}
+
+/// The same of a test that takes so long that it is run in `make check-long` only: there is no
+/// failure if tests are required to run.
+pub fn postpone(why: &str) {
+    assert!(crate::factor() == 1, "postponed in make check-long: {why}");
+    note(why);
 }
 
 /// At the end of the process.

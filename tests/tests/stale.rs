@@ -1,7 +1,7 @@
 //! Caches of clients: what one host has read it reads anew after another has changed it.
 
 use aggio_tests::hosts::{Cluster, Plan};
-use aggio_tests::{Job, Mpi, compile, factor, installed, library};
+use aggio_tests::{Job, Mpi, compile, factor, installed, library, postpone};
 use std::path::{Path, PathBuf};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
@@ -10,7 +10,7 @@ const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 fn two_hosts() -> Option<(Cluster, PathBuf, PathBuf)> {
     let library = library()?;
     if factor() == 1 {
-        eprintln!("skipped: GlusterFS is tried by make check-long (AGGIO_TEST_FACTOR above 1)");
+        postpone("GlusterFS is tried by make check-long (AGGIO_TEST_FACTOR above 1)");
         return None;
     }
     let cluster = Plan::new(2, 2).start_if_possible(Path::new(AGENT))?;

@@ -48,7 +48,7 @@ pub struct Head {
     pub started: AtomicU64,
     /// Which boot of which machine that was.
     pub boot: [AtomicU64; 2],
-    /// A number made of the machine's name.
+    /// A number made of the machine's name and identity.
     pub host: AtomicU64,
     /// A bit for each inode of which there is or was a slot; others may have the same.
     pub files: [AtomicU64; FILTER],

@@ -45,7 +45,11 @@ fn boot() -> [u64; 2] {
     [(number >> 64) as u64, number as u64]
 }
 
-/// A number made of this machine's name.
+/// Files of which one has a number of the machine that no other has.
+const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+
+/// A number made of this machine's name, and of the [number](MACHINE) that tells machines of one
+/// name apart, if it has one.
 fn host() -> u64 {
     // SAFETY: all bits zero are a record, which outlives the call.
     let names = unsafe {
@@ -53,8 +57,15 @@ fn host() -> u64 {
         libc::uname(&raw mut names);
         names
     };
-    let mix = |sum: u64, byte: &libc::c_char| (sum ^ *byte as u64).wrapping_mul(0x100_0000_01b3);
-    names.nodename.iter().take_while(|byte| **byte != 0).fold(0xcbf2_9ce4_8422_2325, mix)
+    let name = names.nodename.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
+    let machine = MACHINE.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
+    host_of(&name.collect::<Vec<_>>(), machine.trim_ascii())
+}
+
+fn host_of(name: &[u8], machine: &[u8]) -> u64 {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    // No name has a zero byte.
+    [name, machine].join(&0).iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// When the file that `fd` is open on was made, in nanoseconds; 0 if its file system does not say.
@@ -105,6 +116,17 @@ fn is_spool(path: &Path, uid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_of_one_name_are_told_apart() {
+        let hosts = [host_of(b"node", b"01"), host_of(b"node", b"02"), host_of(b"node0", b"1")];
+        assert!(hosts[0] != hosts[1] && hosts[0] != hosts[2] && hosts[1] != hosts[2]);
+        assert_eq!(host(), host());
+        let known = MACHINE.iter().find_map(|path| std::fs::read(path).ok());
+        let name = std::fs::read("/proc/sys/kernel/hostname").unwrap();
+        let wanted = host_of(name.trim_ascii(), known.unwrap_or_default().trim_ascii());
+        assert_eq!(host(), wanted);
+    }
 
     #[test]
     fn a_killed_process_that_its_parent_has_not_looked_for_is_dead() {

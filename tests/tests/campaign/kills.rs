@@ -22,7 +22,7 @@ fn first(scene: &Scene) -> u64 {
     calls.unwrap_or_else(|| panic!("no number of calls: {said}")).saturating_sub(10)
 }
 
-/// Every call where there is time, else a different tenth of them for each command.
+/// Every call where there is time, else one of seventeen.
 fn step() -> usize {
     if factor() > 1 { 1 } else { 17 }
 }

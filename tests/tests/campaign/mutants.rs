@@ -70,7 +70,9 @@ fn copy(from: &Path, to: &Path) {
 fn mutate(path: &Path, random: &mut Random) -> String {
     let parts = parts(path);
     let part = &parts[random.below(parts.len())];
-    let other = &parts[random.below(parts.len())];
+    // Another one: nothing is exchanged with itself.
+    let others: Vec<_> = parts.iter().filter(|other| *other != part).collect();
+    let other = others[random.below(others.len())];
     let bytes = fs::read(part).unwrap();
     let at = random.below(bytes.len());
     let open = || fs::File::options().write(true).open(part).unwrap();
