@@ -10,6 +10,7 @@
 //!
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
 
+pub mod allocate;
 pub mod blob;
 mod checksum;
 pub mod complaint;

@@ -46,6 +46,7 @@ mod posix;
 mod process;
 mod progress;
 mod requests;
+mod reserve;
 mod resolve;
 mod room;
 mod sets;

@@ -1,7 +1,8 @@
 //! Jobs to which the system grants little, and what docs/limits.md says.
 
 use aggio_tests::{
-    Directory, Family, Finished, Job, Mpi, Program, compile, installed, library, repository,
+    Directory, Family, Finished, Job, Mpi, Program, compile, compile_shim, installed, library,
+    repository,
 };
 use std::ffi::OsStr;
 use std::path::Path;
@@ -34,6 +35,21 @@ fn an_open_file_takes_one_descriptor() {
 #[test]
 fn a_limit_of_file_sizes_does_not_count_what_ranks_share() {
     succeeds_short_of("sizes");
+}
+
+#[test]
+fn without_memory_calls_end_alike_and_the_process_lives() {
+    let Some(library) = library() else { return };
+    let shim = compile_shim("allocations_shim.c");
+    let preloaded = [library.as_os_str(), shim.as_os_str()].join(OsStr::new(":"));
+    for mpi in installed() {
+        let directory = Directory::new();
+        let job = Job::new(&compile("no_memory.c", &mpi)).ranks(3);
+        let job = job.variable("LD_PRELOAD", &preloaded).argument(directory.path().join("file"));
+        let finished = job.limit(Duration::from_secs(60)).run();
+        let good = finished.succeeded() && finished.stdout.lines().any(|line| line == "ok");
+        assert!(good, "{}: {}", mpi.name, finished.report());
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use request::Request;
 
 use crate::Extent;
 use crate::driver::{Driver, Facts, Outcome};
-use crate::error::{Error, ErrorClass, Result};
+use crate::error::Result;
 use crate::format::Map;
 use crate::group;
 use crate::hints::{Hints, Switch};
@@ -221,17 +221,4 @@ async fn hear<'a>(
 
 async fn agree(scene: Scene<'_>, tags: &TagBlock, local: Result<()>) -> Result<()> {
     group::agree(scene.transport, tags.tag(step::AGREE), local).await
-}
-
-/// No memory for a buffer.
-fn no_memory(bytes: usize) -> Error {
-    Error::new(ErrorClass::NoMem, format!("no memory for a window of {bytes} bytes"))
-}
-
-/// A zeroed buffer.
-fn buffer(bytes: usize) -> Result<Vec<u8>> {
-    let mut probe: Vec<u8> = Vec::new();
-    probe.try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
-    drop(probe);
-    Ok(vec![0; bytes])
 }

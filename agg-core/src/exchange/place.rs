@@ -2,6 +2,7 @@
 
 use super::coverage::Coverage;
 use super::share::Part;
+use crate::Result;
 use crate::datatype::Rows;
 use crate::view::View;
 
@@ -59,8 +60,11 @@ pub(super) fn mark(view: &View, part: Part, coverage: &mut Coverage) {
 }
 
 /// The first `len` bytes of `part`, from their places in `window`.
-pub(super) fn pack(view: &View, part: Part, len: usize, window: &[u8]) -> Vec<u8> {
-    let mut packed = vec![0; len];
+///
+/// # Errors
+/// `NoMem` if there is no memory for them.
+pub(super) fn pack(view: &View, part: Part, len: usize, window: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = crate::allocate::zeros(len)?;
     let mut rest = &mut packed[..];
     for rows in view.rows(part.position, len as u64) {
         let (start, stride) = within(rows, part.window.offset);
@@ -82,7 +86,7 @@ pub(super) fn pack(view: &View, part: Part, len: usize, window: &[u8]) -> Vec<u8
             }
         }
     }
-    packed
+    Ok(packed)
 }
 
 fn pack_fixed<const N: usize>(window: &[u8], target: &mut [u8], start: usize, stride: usize) {

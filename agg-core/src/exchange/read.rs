@@ -4,7 +4,8 @@ use super::coverage::Coverage;
 use super::flight::Flight;
 use super::headers::{self, Peer};
 use super::share::{Part, Share};
-use super::{Call, agree, buffer, no_memory, place, step};
+use super::{Call, agree, place, step};
+use crate::allocate::{no_memory, zeros};
 use crate::driver::Outcome;
 use crate::error::Result;
 use crate::report::Counters;
@@ -123,18 +124,26 @@ async fn aggregate(call: &Call<'_>) -> (Arrived, Result<()>) {
             let peer = &peers[place];
             let valid = source.valid(peer, part);
             if peer.rank == call.rank() {
-                let packed = place::pack(&peer.view, part, valid, &source.bytes);
-                call.request.memory.scatter(part.position - call.request.position, &packed);
-                own.got += valid as u64;
+                match place::pack(&peer.view, part, valid, &source.bytes) {
+                    Ok(packed) => {
+                        let at = part.position - call.request.position;
+                        call.request.memory.scatter(at, &packed);
+                        own.got += valid as u64;
+                    }
+                    Err(error) => result = result.and(Err(error)),
+                }
                 continue;
             }
             while !flight.has_room(peer.rank, part.len) {
                 let sent = flight.next().await.unwrap_or(Ok(()));
                 result = result.and(sent);
             }
-            let message = place::pack(&peer.view, part, valid, &source.bytes);
+            // The rank waits for a message, if only for an empty one.
+            let packed = place::pack(&peer.view, part, valid, &source.bytes);
+            let (message, packed) = packed.map_or_else(|e| (Vec::new(), Err(e)), |it| (it, Ok(())));
+            result = result.and(packed);
             Counters::add(&call.scene.counters.messages, 1);
-            Counters::add(&call.scene.counters.message_bytes, valid as u64);
+            Counters::add(&call.scene.counters.message_bytes, message.len() as u64);
             let sent = call.scene.transport.send(peer.rank, call.tag(step::DATA), message);
             flight.add(peer.rank, part.len, sent);
         }
@@ -160,7 +169,7 @@ struct Source<'a, 'b> {
 impl<'a, 'b> Source<'a, 'b> {
     fn new(call: &'b Call<'a>, most: usize) -> Self {
         let coverage = Coverage::new(most);
-        let (bytes, end, result) = match buffer(most) {
+        let (bytes, end, result) = match zeros(most) {
             Ok(bytes) if coverage.is_some() => (bytes, u64::MAX, Ok(())),
             _ => (Vec::new(), 0, Err(no_memory(most))),
         };

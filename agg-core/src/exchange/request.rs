@@ -22,15 +22,18 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Data bytes in a row, from `position` of the view on, in one piece.
-    pub(super) fn packed(&self, position: u64, len: usize) -> Cow<'_, [u8]> {
+    ///
+    /// # Errors
+    /// `NoMem` if there is no memory for a copy.
+    pub(super) fn packed(&self, position: u64, len: usize) -> Result<Cow<'_, [u8]>> {
         let start = position - self.position;
         if let Some(all) = self.memory.as_slice() {
             let start = start as usize;
-            return Cow::Borrowed(&all[start..start + len]);
+            return Ok(Cow::Borrowed(&all[start..start + len]));
         }
-        let mut bytes = vec![0; len];
+        let mut bytes = crate::allocate::zeros(len)?;
         self.memory.gather(start, &mut bytes);
-        Cow::Owned(bytes)
+        Ok(Cow::Owned(bytes))
     }
 
     /// Data bytes; a view that shows no byte takes none.

@@ -4,7 +4,8 @@ use super::coverage::Coverage;
 use super::flight::Flight;
 use super::headers::{self, Peer};
 use super::share::{Part, Share};
-use super::{Call, agree, buffer, no_memory, place, step};
+use super::{Call, agree, place, step};
+use crate::allocate::{no_memory, zeros};
 use crate::driver::Outcome;
 use crate::error::{Error, ErrorClass, Result};
 use crate::group;
@@ -41,22 +42,23 @@ async fn send(call: &Call<'_>) -> Result<()> {
             shares.push((domain, share));
         }
     }
-    let mut flight = Flight::new(call.budget());
+    let (mut flight, mut result) = (Flight::new(call.budget()), Ok(()));
     // All domains' first windows, then all second ones, ...: the order that `Flight` demands.
     while let Some(Reverse((_, place))) = queue.pop() {
         let (domain, share) = &mut shares[place];
         let to = call.scene.aggregators[*domain];
         let Some(part) = share.take(view) else { continue };
         while !flight.has_room(to, part.len) {
-            flight.next().await.unwrap_or(Ok(()))?;
+            let sent = flight.next().await.unwrap_or(Ok(()));
+            result = result.and(sent);
         }
         flight.add(to, part.len, start(call, to, part));
         queue.extend(share.next_window(view).map(|window| Reverse((window, place))));
     }
     while let Some(sent) = flight.next().await {
-        sent?;
+        result = result.and(sent);
     }
-    Ok(())
+    result
 }
 
 fn share_of(call: &Call<'_>, domain: usize) -> Share {
@@ -64,12 +66,17 @@ fn share_of(call: &Call<'_>, domain: usize) -> Share {
     Share::new(request.view, request.position, request.len(), call.windows(domain))
 }
 
-/// Packs one part and starts to send it.
+/// Packs one part and starts to send it. Without memory for it an empty message goes out: the
+/// aggregator waits for one.
 fn start(call: &Call<'_>, to: usize, part: Part) -> BoxFuture<'static, Result<()>> {
-    let bytes = call.request.packed(part.position, part.len).into_owned();
+    let (bytes, packed) = match call.request.packed(part.position, part.len) {
+        Ok(bytes) => (bytes.into_owned(), Ok(())),
+        Err(error) => (Vec::new(), Err(error)),
+    };
     Counters::add(&call.scene.counters.messages, 1);
-    Counters::add(&call.scene.counters.message_bytes, part.len as u64);
-    call.scene.transport.send(to, call.tag(step::DATA), bytes)
+    Counters::add(&call.scene.counters.message_bytes, bytes.len() as u64);
+    let sent = call.scene.transport.send(to, call.tag(step::DATA), bytes);
+    Box::pin(async move { sent.await.and(packed) })
 }
 
 /// One part that an aggregator waits for: from itself, or in a message.
@@ -134,7 +141,7 @@ struct Assembly<'a, 'b> {
 
 impl<'a, 'b> Assembly<'a, 'b> {
     fn new(call: &'b Call<'a>, most: usize) -> Self {
-        let (bytes, coverage) = (buffer(most), Coverage::new(most));
+        let (bytes, coverage) = (zeros(most), Coverage::new(most));
         let mut new =
             Self { call, window: None, bytes: vec![], coverage, stored: ALL, result: Ok(()) };
         match bytes {
@@ -166,9 +173,16 @@ impl<'a, 'b> Assembly<'a, 'b> {
     async fn add(&mut self, peer: &Peer<'_>, expected: Expected) {
         let Expected { part, message, .. } = expected;
         let packed = match message {
-            None => self.call.request.packed(part.position, part.len),
+            None => match self.call.request.packed(part.position, part.len) {
+                Ok(bytes) => bytes,
+                Err(error) => return self.fail(part.window.offset, error),
+            },
             Some(message) => match message.await {
                 Ok(bytes) if bytes.len() == part.len => Cow::Owned(bytes),
+                Ok(bytes) if bytes.is_empty() => {
+                    let error = no_memory(part.len).with_rank(peer.rank);
+                    return self.fail(part.window.offset, error);
+                }
                 Ok(bytes) => {
                     let detail = format!("{} bytes came, expected {}", bytes.len(), part.len);
                     let error = Error::new(ErrorClass::Intern, detail).with_rank(peer.rank);

@@ -4,6 +4,7 @@
 //! request's size, encoded before a write and decoded after a read.
 
 use super::Direction;
+use crate::allocate;
 use crate::datatype::Datatype;
 use crate::datatype::external32::{decode_external, encode_external, native_bytes};
 use crate::driver::Outcome;
@@ -85,10 +86,5 @@ impl Stream {
 
 /// A buffer of zeros, or an error if there is no memory for it.
 fn zeros(len: u64) -> Result<Vec<u8>> {
-    let no_memory = || Error::new(ErrorClass::NoMem, format!("no memory for {len} bytes"));
-    let len = usize::try_from(len).map_err(|_| no_memory())?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| no_memory())?;
-    bytes.resize(len, 0);
-    Ok(bytes)
+    allocate::zeros(usize::try_from(len).unwrap_or(usize::MAX))
 }

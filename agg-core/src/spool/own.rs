@@ -11,7 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+/// How often the version of a file is looked at that others change all the time.
+const TRIES: usize = 8;
 
 /// A spool file of this process; it has a name until it is removed.
 #[derive(Debug)]
@@ -131,8 +134,7 @@ impl Spool {
     /// them after this process was killed meanwhile knows whose change it was, and so do others who
     /// keep bytes of that file.
     pub fn begin_storing(&mut self, slot: Slot, fd: RawFd) -> Storing {
-        let before = Version::known(fd);
-        slot.belong_to(before);
+        let before = slot.belong_to_file(fd);
         slot.head().size.store(before.size, Relaxed);
         slot.head().stored.store(0, Relaxed);
         slot.head().until.store(change::deadline(), Release);
@@ -149,7 +151,7 @@ impl Spool {
             slot.head().size.store(version.size, Release);
             self.others.end_at(change, version);
         }
-        slot.belong_to(Version::known(fd));
+        slot.belong_to_file(fd);
         if stored {
             slot.head().count.store(0, Release);
         }
@@ -226,6 +228,24 @@ impl Slot {
     /// this process does not live, they are not written to it.
     pub fn belong_to(&self, version: Version) {
         self.head().stamp.store(version.stamp(), Release);
+    }
+
+    /// Says that its pieces belong to the file, which `fd` is open on, as it is now, and returns
+    /// which version that is. Another process that changes the file at the same time tells this slot
+    /// of the change, and what was known before must not replace what it told.
+    fn belong_to_file(self, fd: RawFd) -> Version {
+        let mut version = Version::known(fd);
+        for _ in 0..TRIES {
+            self.belong_to(version);
+            // Who changes the file after this look sees the stamp and tells of it.
+            std::sync::atomic::fence(SeqCst);
+            let now = Version::known(fd);
+            if now == version {
+                break;
+            }
+            version = now;
+        }
+        version
     }
 
     /// Bytes of it in the spool file.

@@ -1,7 +1,34 @@
 //! Threads that the program's signals do not reach.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{ErrorKind, Result};
+
+/// Bytes that must be there before a thread is made. The standard library takes what describes one
+/// from the system, whatever the allocator of the library is, and ends the process without it.
+const DESCRIBED: usize = 4096;
+
+/// Whether a thread can be described.
+pub(super) fn has_memory() -> bool {
+    let layout = Layout::new::<[u8; DESCRIBED]>();
+    // SAFETY: the layout has a size; the memory goes back to where it came from.
+    unsafe {
+        // Compilers remove allocations that nobody uses.
+        let memory = std::hint::black_box(System.alloc(layout));
+        if !memory.is_null() {
+            System.dealloc(memory, layout);
+        }
+        !memory.is_null()
+    }
+}
+
 /// Calls `spawn` with all signals blocked, so that the thread it makes blocks them for good.
-pub fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+///
+/// # Errors
+/// Those of `spawn`, and `OutOfMemory`.
+pub fn without_signals<T>(spawn: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !has_memory() {
+        return Err(ErrorKind::OutOfMemory.into());
+    }
     // SAFETY: the sets are initialized before use and outlive the calls; the mask is that of this
     // thread, which gets its own back.
     unsafe {

@@ -1,5 +1,6 @@
 //! A crew that lives as long as one call: the caller's thread and helpers beside it.
 
+use super::quiet::has_memory;
 use super::without_signals;
 
 /// Runs `work` on this thread and on at most `threads - 1` others, and returns when all have ended.
@@ -9,6 +10,9 @@ use super::without_signals;
 /// `stack` is the number of bytes of a helper's stack, if it is not to be the usual one.
 pub fn together(threads: usize, name: &str, stack: Option<usize>, work: impl Fn() + Sync) {
     let work = &work;
+    if threads < 2 || !has_memory() {
+        return work();
+    }
     std::thread::scope(|scope| {
         for _ in 1..threads {
             let mut thread = std::thread::Builder::new().name(name.into());

@@ -3,6 +3,7 @@
 use crate::abi::Abi;
 use crate::entry::Opaque;
 use crate::mpi;
+use agg_core::allocate;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
 
@@ -147,8 +148,16 @@ pub(super) fn envelope(abi: &Abi, handle: usize) -> Result<Envelope> {
     })
 }
 
+/// Bytes that one of the values takes, about, while a tree is made of them.
+const PER_VALUE: usize = 128;
+
 /// Asks for the values that `envelope` announced.
+///
+/// # Errors
+/// `NoMem` if there is no memory for them and what is made of them.
 pub(super) fn contents(abi: &Abi, handle: usize, envelope: Envelope) -> Result<Contents> {
+    let values = envelope.integers + envelope.addresses + envelope.counts + envelope.datatypes;
+    allocate::require(values.saturating_mul(PER_VALUE))?;
     let mut integers: Vec<c_int> = vec![0; envelope.integers];
     let mut addresses = vec![0i64; envelope.addresses];
     let mut counts = vec![0i64; envelope.counts];

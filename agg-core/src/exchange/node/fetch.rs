@@ -9,10 +9,11 @@
 //! before or not.
 
 use super::super::coverage::Coverage;
-use super::super::{no_memory, step};
+use super::super::step;
 use super::Passage;
 use super::mail::Mail;
 use super::wire::{self, Head, Opened};
+use crate::allocate::no_memory;
 use crate::error::{Error, ErrorClass, Result};
 use crate::task::BoxFuture;
 use std::ops::Range;

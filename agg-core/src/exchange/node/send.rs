@@ -14,10 +14,11 @@
 //! still exchange all messages, with nothing in them, so that other nodes come to the end of the call.
 
 use super::super::coverage::Coverage;
-use super::super::{no_memory, step};
+use super::super::step;
 use super::Passage;
 use super::mail::Mail;
 use super::wire::{self, Head, Opened};
+use crate::allocate::no_memory;
 use crate::error::{Error, ErrorClass, Result};
 use crate::report::Counters;
 use crate::task::BoxFuture;

@@ -1,9 +1,10 @@
 //! Writing: each rank puts its pieces into the windows; who has nothing to put stores full ones.
 
 use super::super::coverage::Coverage;
-use super::super::{no_memory, step};
+use super::super::step;
 use super::Passage;
 use super::{lost, send};
+use crate::allocate::no_memory;
 use crate::copy;
 use crate::driver::Outcome;
 use crate::error::{Error, Result};
