@@ -35,6 +35,7 @@ mod errhandler;
 mod errors;
 mod fortran;
 mod handles;
+mod hdf5;
 mod info;
 mod keyval;
 mod manage;

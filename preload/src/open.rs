@@ -5,11 +5,11 @@ use crate::entry::{FileHandle, Handle};
 use crate::handles::{self, OpenFile};
 use crate::symbols::forward;
 use crate::view::Types;
-use crate::{amode, config, errhandler, errors, info, mpi, progress, transport};
+use crate::{amode, config, errhandler, errors, hdf5, info, mpi, progress, transport};
 use agg_core::complaint::Complaints;
 use agg_core::driver::path_of;
 use agg_core::file::{File, OpenRequest};
-use agg_core::hints::Hints;
+use agg_core::hints::{Hints, Switch};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass, Result, pattern, settings};
 use libc::{c_char, c_int};
@@ -113,8 +113,11 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
     let mut complaints = Complaints::default();
     let pairs = info::pairs(abi, info)?;
     let absolute = pattern::absolute(path_of(path), settings::working_directory);
-    let hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
+    let mut hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
     complaints.report(config.settings.strict)?;
+    if hints.aggio_defer == Switch::Enable && hdf5::is_calling() {
+        hints.note("aggio_defer", "disable");
+    }
     Ok(hints)
 }
 

@@ -66,6 +66,20 @@ fn what_h5py_writes_in_parallel_is_byte_for_byte_what_it_writes_natively() {
 }
 
 #[test]
+fn what_hdf5_writes_does_not_wait() {
+    let (Some(python), Some(_)) = (python(), library()) else { return };
+    let place = Directory::new();
+    let variables = [("AGGIO_DEFER", "*"), ("AGGIO_REPORT", "json")];
+    for what in ["write", "share"] {
+        let finished = run(&python, what, &place.path().join(what), Some(&variables));
+        let reports: Vec<&str> =
+            finished.stderr.lines().filter(|line| line.contains("\"deferred\":")).collect();
+        let waited = reports.iter().find(|line| !line.contains("\"deferred\":0,"));
+        assert!(!reports.is_empty() && waited.is_none(), "{what}: {}", finished.report());
+    }
+}
+
+#[test]
 fn ranks_that_write_parts_of_one_filtered_chunk_find_all_of_it() {
     let (Some(python), Some(_)) = (python(), library()) else { return };
     let place = Directory::new();

@@ -131,6 +131,15 @@ except OSError as error:
     print(error.errno)
 os.unlink(inner + '2')
 print(other('os.rmdir(os.path.dirname(sys.argv[1]) + \"/temporary\")'), os.pread(fd, 9, 0))
+for one in ('/temporary', '/other'):
+    os.mkdir(directory + one)
+make(inner)
+second = os.open(inner, os.O_RDWR)
+os.unlink(inner)
+os.rename(directory + '/other', directory + '/temporary')
+print(os.pread(second, 9, 0), sorted(os.listdir(directory)))
+os.close(second)
+os.rmdir(directory + '/temporary')
 os.close(fd)
 print(os.listdir(directory))
 ",

@@ -500,7 +500,7 @@ table! {
             settle::before_rename();
             match containers::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
                 Some(result) => result,
-                None => next::rename(from, to),
+                None => containers::without_directory(libc::AT_FDCWD, to, || next::rename(from, to)),
             }
         };
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
@@ -508,7 +508,7 @@ table! {
             settle::before_rename();
             match containers::rename(at, from, there, to, 0) {
                 Some(result) => result,
-                None => next::renameat(at, from, there, to),
+                None => containers::without_directory(there, to, || next::renameat(at, from, there, to)),
             }
         };
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
@@ -516,7 +516,8 @@ table! {
             settle::before_rename();
             match containers::rename(at, from, there, to, flags) {
                 Some(result) => result,
-                None => next::renameat2(at, from, there, to, flags),
+                None if flags != 0 => next::renameat2(at, from, there, to, flags),
+                None => containers::without_directory(there, to, || next::renameat2(at, from, there, to, 0)),
             }
         };
     any [unlink] (path: Path) -> c_int = {
@@ -532,14 +533,14 @@ table! {
             match containers::unlink(at, path, flags) {
                 Some(result) => result,
                 None if flags & libc::AT_REMOVEDIR == 0 => next::unlinkat(at, path, flags),
-                None => containers::remove_directory(at, path, || next::unlinkat(at, path, flags)),
+                None => containers::without_directory(at, path, || next::unlinkat(at, path, flags)),
             }
         };
     any [remove] (path: Path) -> c_int = {
             settle::before_rename();
             match containers::remove(path) {
                 Some(result) => result,
-                None => containers::remove_directory(libc::AT_FDCWD, path, || next::remove(path)),
+                None => containers::without_directory(libc::AT_FDCWD, path, || next::remove(path)),
             }
         };
     path [link] (from: Path, to: Path) -> c_int = {}
@@ -608,7 +609,7 @@ table! {
             settle::before_rename();
             match containers::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
                 Some(result) => result,
-                None => containers::remove_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
+                None => containers::without_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
             }
         };
     any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };

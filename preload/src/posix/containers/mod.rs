@@ -58,8 +58,8 @@ pub use live::{forget_copies, msync, protect, remap};
 pub use locks::{flock, inherit_all, lockf, to_inherit};
 pub use mapping::map;
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, remove_directory, statx, truncate, unlink,
-    utime, utimensat, utimes,
+    chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
+    utimes, without_directory,
 };
 pub use numbers::system_call;
 pub use open::{

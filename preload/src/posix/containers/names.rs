@@ -243,9 +243,9 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel remove a directory, in which there may be containers that have lost their names only: as if they were
+/// Lets the kernel remove or replace a directory, in which there may be containers that have lost their names only: as if they were
 /// not there, they go on above it.
-pub fn remove_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
+pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
     let done = kernel();
     let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
     if done == 0 || !is_filled() || !state::has_containers() || Inside::is() || state::is_guest() {
