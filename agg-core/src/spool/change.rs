@@ -20,6 +20,9 @@ const GRACE: u64 = 2_000_000_000;
 /// nanoseconds, with room.
 const SETTLED: u64 = 12_000_000;
 
+/// How many looks of a process at the spools of others are not rough.
+const CAREFUL: u32 = 64;
+
 /// Until when a change that is announced now may be made.
 pub(super) fn deadline() -> u64 {
     now().saturating_add(GRACE)
@@ -35,6 +38,8 @@ pub struct Others {
     heads: Vec<(PathBuf, Mapped)>,
     /// The tick of the clock at the last rough look.
     looked: u64,
+    /// How many more looks are not rough.
+    careful: u32,
 }
 
 /// The mapped head of a spool file.
@@ -156,7 +161,8 @@ impl Others {
     /// Those whose spool files are in `directory`.
     pub fn new(directory: &Path) -> Self {
         let own = PathBuf::new();
-        Self { directory: directory.to_path_buf(), own, seen: None, heads: Vec::new(), looked: 0 }
+        let (heads, looked, careful) = (Vec::new(), 0, CAREFUL);
+        Self { directory: directory.to_path_buf(), own, seen: None, heads, looked, careful }
     }
 
     /// Those beside the spool file `own`.
@@ -194,8 +200,11 @@ impl Others {
     }
 
     /// Whether one of them may keep bytes of the file with this inode; those that are younger than
-    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick.
+    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick, but for
+    /// the first times: processes that begin together are young together.
     pub fn may_have(&mut self, inode: u64, roughly: bool) -> bool {
+        let roughly = roughly && self.careful == 0;
+        self.careful = self.careful.saturating_sub(1);
         let tick = if roughly { coarse() } else { 0 };
         if !roughly || self.looked != tick {
             self.looked = tick;
@@ -227,7 +236,17 @@ impl Others {
 
     /// Before the file that `fd` is open on is changed; `None` if nobody else keeps bytes of it.
     pub fn begin(&mut self, identity: [u64; 2], fd: RawFd) -> Option<Change> {
-        self.begin_from(None, identity, fd)
+        self.begin_at(identity, fd, Version::known(fd))
+    }
+
+    /// The same for whoever knows this version of the file, so that others do not know a later one.
+    pub(super) fn begin_at(
+        &mut self,
+        identity: [u64; 2],
+        fd: RawFd,
+        version: Version,
+    ) -> Option<Change> {
+        self.begin_from(None, identity, fd, version)
     }
 
     /// The same for whoever finishes what is in the slot `own` of a dead process, which may have
@@ -237,11 +256,11 @@ impl Others {
         own: Option<Place>,
         identity: [u64; 2],
         fd: RawFd,
+        version: Version,
     ) -> Option<Change> {
         if !self.may_have(identity[1], false) {
             return None;
         }
-        let version = Version::known(fd);
         let before = version.stamp();
         let mut places = self.places(identity);
         places.extend(own);
@@ -258,6 +277,14 @@ impl Others {
     /// After it was changed: who knew the version before, or a later one, knows this one.
     pub fn end(&mut self, change: &Change, fd: RawFd) {
         self.end_at(change, Version::known(fd));
+    }
+
+    /// After a change before which nobody else kept bytes of the file: who does now has begun
+    /// meanwhile, and may know the version before it only.
+    pub fn end_unannounced(&mut self, identity: [u64; 2], fd: RawFd, roughly: bool) {
+        if self.may_have(identity[1], roughly) {
+            tell(&self.places(identity), 0, Version::known(fd));
+        }
     }
 
     /// The same of a change that made this version.

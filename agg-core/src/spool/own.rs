@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 
 /// How often the version of a file is looked at that others change all the time.
 const TRIES: usize = 8;
@@ -135,10 +136,9 @@ impl Spool {
     /// keep bytes of that file.
     pub fn begin_storing(&mut self, slot: Slot, fd: RawFd) -> Storing {
         let before = slot.belong_to_file(fd);
-        slot.head().size.store(before.size, Relaxed);
         slot.head().stored.store(0, Relaxed);
         slot.head().until.store(change::deadline(), Release);
-        Storing { slot, change: self.others.begin(slot.identity(), fd) }
+        Storing { slot, change: self.others.begin_at(slot.identity(), fd, before) }
     }
 
     /// After they were written, if `stored`, or after that failed and they are kept still. They
@@ -150,6 +150,8 @@ impl Spool {
             // Who is killed before it knows the version itself has made the file this long.
             slot.head().size.store(version.size, Release);
             self.others.end_at(change, version);
+        } else {
+            self.others.end_unannounced(slot.identity(), fd, false);
         }
         slot.belong_to_file(fd);
         if stored {
@@ -232,19 +234,22 @@ impl Slot {
 
     /// Says that its pieces belong to the file, which `fd` is open on, as it is now, and returns
     /// which version that is. Another process that changes the file at the same time tells this slot
-    /// of the change, and what was known before must not replace what it told.
-    fn belong_to_file(self, fd: RawFd) -> Version {
-        let mut version = Version::known(fd);
+    /// of the change: what it told is not replaced by what was known before.
+    pub fn belong_to_file(&self, fd: RawFd) -> Version {
+        let head = self.head();
         for _ in 0..TRIES {
-            self.belong_to(version);
-            // Who changes the file after this look sees the stamp and tells of it.
-            std::sync::atomic::fence(SeqCst);
-            let now = Version::known(fd);
-            if now == version {
-                break;
+            let known = head.stamp.load(Acquire);
+            let version = Version::known(fd);
+            head.size.store(version.size, Release);
+            let told = head.stamp.compare_exchange(known, version.stamp(), AcqRel, Relaxed);
+            // Who changes the file after the next look tells this slot after it.
+            fence(SeqCst);
+            if told.is_ok() && Version::known(fd) == version {
+                return version;
             }
-            version = now;
         }
+        let version = Version::known(fd);
+        self.belong_to(version);
         version
     }
 

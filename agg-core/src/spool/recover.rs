@@ -215,11 +215,16 @@ fn store(
         let identity = identity.map(|at| word(head, at));
         let own = || Place::new(spool, head, data);
         if !how.changed && !is_its_version(file, own(), others.places(identity)) {
-            return Err(named(changed(bytes)));
+            if !Stored::of(file, &pieces, 0).is_some_and(|stored| stored.all) {
+                return Err(named(changed(bytes)));
+            }
+            // Whoever has written them: there is nothing to do.
+            set(offset_of!(SlotHead, count), &0_u32.to_ne_bytes())?;
+            return Ok(0);
         }
         let (fd, number) = (file.as_raw_fd(), u64::to_ne_bytes);
         let before = Version::known(fd);
-        let change = others.begin_from(own(), identity, fd);
+        let change = others.begin_from(own(), identity, fd, before);
         set(offset_of!(SlotHead, stamp), &number(before.stamp()))?;
         set(offset_of!(SlotHead, size), &number(before.size))?;
         set(offset_of!(SlotHead, stored), &0_u32.to_ne_bytes())?;

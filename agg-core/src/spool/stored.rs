@@ -38,6 +38,8 @@ pub(super) struct Stored {
     pub(super) end: u64,
     /// Whether one of the bytes is not zero. A hole has zeros, too.
     pub(super) nonzero: bool,
+    /// Whether the file has all bytes of all pieces: to write them would change nothing.
+    pub(super) all: bool,
 }
 
 impl Stored {
@@ -45,7 +47,7 @@ impl Stored {
     /// `done` were recorded as written. `None` unless the file holds a prefix of them that is not
     /// empty and has all recorded ones.
     pub(super) fn of(file: &File, pieces: &[(u64, Vec<u8>)], done: usize) -> Option<Self> {
-        let mut stored = Self { end: 0, nonzero: false };
+        let mut stored = Self { end: 0, nonzero: false, all: true };
         for (index, (offset, run)) in pieces.iter().enumerate() {
             let len = held(file, *offset, run, &pieces[index + 1..]);
             if len < run.len() && index < done {
@@ -56,6 +58,7 @@ impl Stored {
                 stored.nonzero |= run[..len].iter().any(|byte| *byte != 0);
             }
             if len < run.len() {
+                stored.all = false;
                 break;
             }
         }
@@ -147,8 +150,8 @@ mod tests {
     fn zeros_are_told_from_other_bytes() {
         let zeros = [(0, vec![0; 8]), (8, b"x".to_vec())];
         let of = |bytes: &[u8]| Stored::of(&file(bytes), &zeros, 1).unwrap();
-        assert_eq!(of(&[0; 16]), Stored { end: 8, nonzero: false });
-        assert_eq!(of(b"\0\0\0\0\0\0\0\0x"), Stored { end: 9, nonzero: true });
+        assert_eq!(of(&[0; 16]), Stored { end: 8, nonzero: false, all: false });
+        assert_eq!(of(b"\0\0\0\0\0\0\0\0x"), Stored { end: 9, nonzero: true, all: true });
     }
 
     #[test]
@@ -156,7 +159,7 @@ mod tests {
         let run = [(100, vec![7; 3 * PAGE])];
         let mut bytes = vec![0; 4 * PAGE];
         bytes[100..2 * PAGE].fill(7);
-        let two_pages = Stored { end: 2 * PAGE as u64, nonzero: true };
+        let two_pages = Stored { end: 2 * PAGE as u64, nonzero: true, all: false };
         assert_eq!(Stored::of(&file(&bytes), &run, 0), Some(two_pages));
         // Not a whole page.
         bytes[PAGE - 1..].fill(0);

@@ -7,7 +7,7 @@ use super::symbols::next;
 use super::{descriptors, errno, settle, spool, state};
 use agg_core::log::{self, Level};
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
-use agg_core::spool::{Slot, Version, stored};
+use agg_core::spool::{Slot, stored};
 use libc::c_int;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -52,7 +52,7 @@ pub fn at_once(
     let fd = description.descriptor.load(Relaxed);
     let change = spool::begin_change(identity, fd);
     let written = kernel();
-    spool::end_change(change, fd);
+    spool::end_change(change, identity, fd);
     written
 }
 
@@ -108,7 +108,9 @@ pub unsafe fn keep(
     let Some(slot) = held.slot else { return };
     // SAFETY: the caller's promise, and that there is room.
     unsafe { std::ptr::copy_nonoverlapping(data, slot.data().add(held.used), len) };
-    let version = (held.count == 0).then(|| know_version(slot, description));
+    if held.count == 0 {
+        know_version(slot, description);
+    }
     if held.count > 0 && offset == held.end {
         held.last += len;
         slot.piece(held.count - 1).len.store(held.last as u64, Release);
@@ -116,9 +118,6 @@ pub unsafe fn keep(
         slot.push(held.count, offset, len, held.used);
         held.count += 1;
         held.last = len;
-    }
-    if let Some(version) = version {
-        still_know_version(slot, description, version);
     }
     held.ahead.forget();
     held.used += len;
@@ -129,25 +128,11 @@ pub unsafe fn keep(
     }
 }
 
-/// Says which version of the file the bytes belong to that are kept from now on.
+/// Says which version of the file the bytes belong to that are kept from now on. Others tell a slot
+/// of their changes whether it has bytes or not.
 #[cold]
-fn know_version(slot: Slot, description: &Description) -> Version {
-    let version = Version::known(description.descriptor.load(Relaxed));
-    slot.belong_to(version);
-    version
-}
-
-/// Makes sure of it once they are kept: one who changed the file meanwhile may not have seen them.
-#[cold]
-fn still_know_version(slot: Slot, description: &Description, mut known: Version) {
-    for _ in 0..8 {
-        let version = Version::known(description.descriptor.load(Relaxed));
-        if version == known {
-            break;
-        }
-        slot.belong_to(version);
-        known = version;
-    }
+fn know_version(slot: Slot, description: &Description) {
+    slot.belong_to_file(description.descriptor.load(Relaxed));
 }
 
 /// Writes everything that is kept into the kernel.

@@ -104,10 +104,11 @@ pub fn begin_change(identity: [u64; 2], fd: c_int) -> Option<Change> {
 }
 
 /// After that write.
-pub fn end_change(change: Option<Change>, fd: c_int) {
-    if let Some(change) = change {
-        with_others(|others| others.end(&change, fd));
-    }
+pub fn end_change(change: Option<Change>, identity: [u64; 2], fd: c_int) {
+    with_others(|others| match change {
+        Some(change) => others.end(&change, fd),
+        None => others.end_unannounced(identity, fd, true),
+    });
 }
 
 /// Gives back a slot whose bytes are in their file.

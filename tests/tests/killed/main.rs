@@ -70,6 +70,8 @@ fn at_calls(writers: &Writers, records: Records, all: bool, step: usize) {
         let mend = [Mend::Nobody, Mend::Repair, Mend::Recover][(number % 3) as usize];
         if kill(writers, records, Kill { number, all }, mend) {
             assert!(number > 100, "the job makes more calls than {number}");
+            let aside = verify::ASIDE.get();
+            assert!(aside * 100 <= number, "{aside} times of {number} bytes were kept aside");
             return;
         }
     }

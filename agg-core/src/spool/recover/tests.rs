@@ -214,6 +214,39 @@ fn an_owner_killed_when_it_had_told_another_of_its_version_is_known() {
 }
 
 #[test]
+fn what_others_tell_while_an_owner_begins_is_not_forgotten() {
+    let (directory, path) = abandoned();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let version = || Version::known(file.as_raw_fd());
+    let mut spool = Spool::create(directory.path()).unwrap();
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity_of(&file), SLOT_DATA).unwrap();
+    slot.push(0, 0, 1, 0);
+    let old = version();
+    write_anew(&path, b"0123456789 longer");
+    // The other told of it before the owner said which version it knew, and is gone.
+    slot.belong_to(old);
+    assert_eq!(slot.belong_to_file(file.as_raw_fd()), version());
+    let head = slot.head();
+    assert_eq!(head.stamp.load(std::sync::atomic::Ordering::Relaxed), version().stamp());
+    assert_eq!(head.size.load(std::sync::atomic::Ordering::Relaxed), version().size);
+    spool.remove();
+}
+
+#[test]
+fn a_file_that_has_all_bytes_is_not_written_whoever_has_changed_it() {
+    let (directory, path) = abandoned();
+    write_anew(&path, b"..abde and more");
+    // Another test of this process may have the lock of the spool for a moment.
+    let gone = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let done = recover(directory.path()).unwrap();
+        assert!(done.iter().all(|one| one.error.is_none()), "{done:?}");
+        std::fs::read_dir(directory.path()).unwrap().count() == 1
+    });
+    assert!(gone && std::fs::read(&path).unwrap() == b"..abde and more");
+}
+
+#[test]
 fn others_are_told_how_long_a_change_has_made_the_file() {
     let (directory, path) = abandoned();
     let file = File::options().read(true).write(true).open(&path).unwrap();
