@@ -326,6 +326,16 @@ fn a_fifo_that_is_named_as_input_makes_nobody_wait() {
 
 fn start(arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aggio"));
+    // Signals that are ignored at the start stay ignored: the tests may run under `nohup`.
+    let listen = || {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            // SAFETY: sets the default in the child.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure calls what signal handlers may call.
+    unsafe { command.pre_exec(listen) };
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
