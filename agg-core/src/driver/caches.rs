@@ -13,8 +13,12 @@ use std::os::fd::RawFd;
 /// Where the device is one with a driver of its own (a disk), no system call is made: the file
 /// system is of this computer, or its locks keep caches coherent.
 pub fn may_be_stale(fd: RawFd, device: u64) -> bool {
+    has_no_disk(device) && facts::magic(fd).is_some_and(facts::may_be_stale)
+}
+
+/// Whether the device number belongs to no disk: a file server, or memory.
+pub(super) fn has_no_disk(device: u64) -> bool {
     libc::major(device) == 0
-        && os::fstatfs(fd).is_ok_and(|known| facts::may_be_stale(known.f_type as u32))
 }
 
 /// Drops what this computer keeps of the file behind `fd`, if it may be older than the file.

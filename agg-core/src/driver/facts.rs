@@ -64,9 +64,14 @@ pub(super) fn may_be_stale(magic: u32) -> bool {
     known(magic).is_none_or(|(_, _, kept)| *kept == Stale)
 }
 
-/// Asks the system; what it refuses to tell keeps its neutral value.
-pub(super) fn of_descriptor(fd: RawFd) -> Facts {
-    let magic = os::fstatfs(fd).map(|facts| facts.f_type as u32).unwrap_or(0);
+/// The type of the file system of the file behind `fd`; `None` if the system refuses to tell.
+pub(super) fn magic(fd: RawFd) -> Option<u32> {
+    os::fstatfs(fd).ok().map(|facts| facts.f_type as u32)
+}
+
+/// Asks the system; what it refuses to tell keeps its neutral value. `magic` is the type of the
+/// file system, 0 if it is not known.
+pub(super) fn of_descriptor(fd: RawFd, magic: u32) -> Facts {
     let block_size = os::fstat(fd).map_or(1, |stat| u64::try_from(stat.st_blksize).unwrap_or(1));
     let (unit, factor) = if magic == LUSTRE { lustre_layout(fd) } else { (0, 0) };
     Facts {

@@ -19,6 +19,8 @@ struct PosixFile {
     descriptor: Arc<Descriptor>,
     direct: Option<Direct>,
     facts: OnceLock<Facts>,
+    /// The type of the file system, where it was asked for when the file was opened.
+    magic: Option<u32>,
     meter: Arc<Meter>,
     mappable: Mappable,
     /// Whether this computer may keep pages that are older than the file.
@@ -116,15 +118,21 @@ pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
     os::unlink(&name).map_err(|error| Error::os("unlink", &error).with_path(path))
 }
 
+/// Asks the system for the facts; the type of the file system only if it is not known.
+fn look(descriptor: &Descriptor, magic: Option<u32>) -> Facts {
+    let fd = descriptor.get().unwrap_or(-1);
+    facts::of_descriptor(fd, magic.or_else(|| facts::magic(fd)).unwrap_or(0))
+}
+
 impl PosixFile {
     /// An open file on `device`; `access` is what its descriptor allows.
     fn new(how: &OpenHow, descriptor: Descriptor, access: i32, device: u64) -> Self {
         let wants_direct = how.direct_read || how.direct_write;
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
-        let may_be_stale = access != libc::O_WRONLY
-            && descriptor.get().is_ok_and(|fd| caches::may_be_stale(fd, device));
-        let name = || facts::of_descriptor(descriptor.get().unwrap_or(-1)).file_system;
+        let may_cache = access != libc::O_WRONLY && caches::has_no_disk(device);
+        let magic = descriptor.get().ok().filter(|_| may_cache).and_then(facts::magic);
+        let name = || look(&descriptor, magic).file_system;
         let file = Self {
             meter: Meter::of(device, direct.is_some(), name),
             descriptor: Arc::new(descriptor),
@@ -134,7 +142,8 @@ impl PosixFile {
                 true => Mappable { loads: false, stores: false },
                 false => Mappable::with(access),
             },
-            may_be_stale,
+            may_be_stale: magic.is_some_and(facts::may_be_stale),
+            magic,
             striped: Striped::default(),
         };
         file.renew();
@@ -143,7 +152,7 @@ impl PosixFile {
 
     /// Asks the system for the facts.
     fn look(&self) -> Facts {
-        facts::of_descriptor(self.descriptor.get().unwrap_or(-1))
+        look(&self.descriptor, self.magic)
     }
 
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {

@@ -61,9 +61,11 @@ impl File {
         later::drain_others(&request.path, transport.played(), None);
         let tags = transport.lanes().opening().next();
         Box::pin(async move {
-            for other in later::others(&request.path, transport.played(), None) {
-                // Its error is told by the handle of the rank that has it.
-                drop(other.ask(Direction::Write, None).await);
+            if later::somebody_defers() {
+                for other in later::others(&request.path, transport.played(), None) {
+                    // Its error is told by the handle of the rank that has it.
+                    drop(other.ask(Direction::Write, None).await);
+                }
             }
             tags.ready().await;
             let opened = open_on_all(&transport, &tags, &request).await;
