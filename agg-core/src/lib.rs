@@ -12,6 +12,7 @@
 
 pub mod allocate;
 pub mod blob;
+pub mod caches;
 mod checksum;
 pub mod complaint;
 mod copy;
@@ -21,6 +22,7 @@ pub mod error;
 pub mod exchange;
 pub mod extent;
 pub mod file;
+pub mod file_systems;
 pub mod format;
 pub mod group;
 pub mod hints;
@@ -30,6 +32,7 @@ pub mod log;
 pub mod meeting;
 pub mod memory;
 pub mod node;
+pub mod os;
 pub mod output;
 pub mod pattern;
 pub mod pending;

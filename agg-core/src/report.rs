@@ -1,11 +1,12 @@
 //! What happened to one file: requests in, requests out, bytes, seconds.
 
 mod decided;
+mod reason;
 
 pub use decided::{Decided, Tally};
+pub use reason::{Note, Reason, Way};
 
 use crate::log;
-use crate::settings::Report;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -171,6 +172,18 @@ pub enum Of {
     Rank(usize),
 }
 
+/// What is told about a file when it is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Report {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A line for people.
+    Line,
+    /// A line of JSON.
+    Json,
+}
+
 /// The version of the object that `AGGIO_REPORT=json` writes.
 pub const VERSION: u32 = 2;
 
@@ -329,7 +342,6 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Note, Reason, Way};
 
     fn totals() -> Totals {
         let counters = Counters::default();

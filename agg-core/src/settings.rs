@@ -4,6 +4,7 @@ use crate::complaint::Complaints;
 use crate::hints::yes_or_no;
 use crate::log::Level;
 use crate::pattern::{self, Pattern};
+pub use crate::report::Report;
 use crate::rules::{Mode, Rule};
 use crate::spelling;
 
@@ -13,6 +14,9 @@ pub mod sets;
 
 use blobs::BlobRule;
 use sets::SetRule;
+
+/// The directory of what is written and not yet in its file, if no other one is named.
+pub const SPOOL: &str = "/dev/shm";
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,18 +53,6 @@ pub struct Settings {
     pub display_hints: bool,
 }
 
-/// What is told about a file when it is closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Report {
-    /// Nothing.
-    #[default]
-    Off,
-    /// A line for people.
-    Line,
-    /// A line of JSON.
-    Json,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -75,7 +67,7 @@ impl Default for Settings {
             pnetcdf_hints: true,
             posix: Vec::new(),
             sets: SetRule::default(),
-            spool: crate::spool::DIRECTORY.into(),
+            spool: SPOOL.into(),
             report: Report::Off,
             strict: false,
             display_hints: false,
@@ -263,13 +255,12 @@ impl Settings {
         ]
     }
 
-    /// Puts the settings for messages and measuring in force, and reports `complaints`.
+    /// Puts the settings for messages in force, and reports `complaints`.
     ///
     /// # Errors
     /// With `AGGIO_STRICT=1`, the first complaint.
     pub fn apply(&self, complaints: &Complaints) -> crate::Result<()> {
         crate::log::configure(self.log_level, self.log_all, &self.log_file);
-        crate::driver::meter::set_measuring(self.measures);
         complaints.report(self.strict)
     }
 }

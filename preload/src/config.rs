@@ -42,6 +42,7 @@ fn read() -> Config {
         log::set_rank(rank);
     }
     let config = if settings.on {
+        agg_core::driver::meter::set_measuring(settings.measures);
         agg_core::driver::blob::configure(&settings.blobs);
         agg_core::format::register(aggio_formats::FORMATS);
         agg_core::blob::know(&aggio_formats::E3sm);

@@ -1,7 +1,7 @@
 //! A container's directory: every part is opened relative to it, by plain names, through no symlink.
 
 use super::{aside, damaged, failed};
-use crate::driver::caches;
+use crate::caches;
 use crate::{Error, ErrorClass, Result};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, Metadata};

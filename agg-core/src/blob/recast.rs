@@ -14,46 +14,13 @@ use super::{failed, names};
 use crate::log;
 use crate::log::Level;
 use crate::output::parent_of;
+pub use crate::settings::blobs::Layout;
 use crate::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-
-/// What stands for a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Layout {
-    /// A container.
-    #[default]
-    Container = 0,
-    /// Blobs of E3SM-IO in PnetCDF's layout.
-    E3sm = 1,
-    /// Blobs of E3SM-IO in HDF5 files.
-    E3smHdf5 = 2,
-}
-
-impl Layout {
-    /// The layout of this number.
-    pub fn from_number(number: u64) -> Self {
-        match number {
-            1 => Layout::E3sm,
-            2 => Layout::E3smHdf5,
-            _ => Layout::Container,
-        }
-    }
-
-    /// The command that makes it of the container `path` later, or a file if it is none.
-    pub fn command(self, path: &str) -> String {
-        let option = match self {
-            Layout::Container => "",
-            Layout::E3sm => " --to e3sm",
-            Layout::E3smHdf5 => " --to hdf5-blob",
-        };
-        format!("aggio merge{option} {path} NEW_NAME")
-    }
-}
 
 /// What a rank's container shall become, and the rank's own part in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::gather::Wanted;
 use super::holes;
 use super::read::read_failed;
 use super::resolve::NO_FRAME;
+pub use crate::hints::Verify;
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
@@ -18,33 +19,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const REMEMBERED: u64 = 4096;
 /// Frames that are remembered at most; then it begins anew.
 const MOST: usize = 1 << 16;
-
-/// Whether bytes that are read are compared with the checksums of their frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verify {
-    /// Each frame, before the first of its bytes are told: those that are read in part are read as a whole once.
-    Always,
-    /// Frames that a read covers as a whole, or reads one after another do: then the last of them fails.
-    #[default]
-    Whole,
-    /// None.
-    Never,
-}
-
-impl Verify {
-    /// The words for them, the default first.
-    pub const WORDS: &'static [&'static str] = &["whole", "always", "never"];
-
-    /// What a word means.
-    pub fn of(word: &str) -> Option<Self> {
-        match word {
-            "always" => Some(Verify::Always),
-            "whole" => Some(Verify::Whole),
-            "never" => Some(Verify::Never),
-            _ => None,
-        }
-    }
-}
 
 /// What was read and found right.
 #[derive(Debug, Default)]

@@ -6,13 +6,11 @@
 use super::meter::Gauge;
 use super::{Driver, Outcome};
 use crate::log::Level;
+pub use crate::os::MAX_TRANSFER;
 use crate::report::Counters;
 use crate::{Error, ErrorClass, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::AtomicU64;
-
-/// Most bytes that Linux moves in one call (`MAX_RW_COUNT`).
-pub const MAX_TRANSFER: usize = 0x7fff_f000;
 
 /// Refuses ranges that do not fit into the signed offsets of the system (`ErrorClass::Arg`).
 pub fn check_range(offset: u64, len: u64) -> Result<()> {

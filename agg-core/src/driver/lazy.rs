@@ -6,7 +6,6 @@
 //! next operation tries again.
 
 use super::meter::Meter;
-use super::passing::Offer;
 use super::{Driver, Facts, OpenHow, Outcome, table};
 use crate::blob::Sealing;
 use crate::error::{Error, Result};
@@ -14,6 +13,7 @@ use crate::independent::Strategy;
 use crate::memory::Memory;
 use crate::report::Counters;
 use crate::transport::LockGuard;
+use crate::transport::Offer;
 use crate::view::View;
 use crate::{ErrorClass, Extent};
 use std::io::{self, IoSlice, IoSliceMut};

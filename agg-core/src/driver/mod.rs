@@ -1,7 +1,6 @@
 //! Storage: the table of functions that every kind of file system supplies.
 
 pub mod blob;
-pub mod caches;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
@@ -17,8 +16,6 @@ mod lazy;
 pub(crate) mod locks;
 mod mapped;
 pub(crate) mod nameless;
-mod os;
-mod passing;
 mod posix;
 mod striping;
 
@@ -34,16 +31,18 @@ use crate::blob::{Sealing, Verify};
 use crate::error::{Error, Result};
 use crate::independent::{self, Strategy};
 use crate::memory::Memory;
+use crate::os;
 use crate::report::Counters;
 use crate::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 
+pub use crate::caches;
+pub use crate::transport::{Identity, Offer};
 pub use lazy::LazyDriver;
-pub use passing::{Identity, Offer};
 pub use striping::{Striped, Striping};
 
 /// The name of the file system whose files have stripes that a program can choose.
-pub const STRIPED: &str = facts::LUSTRE_NAME;
+pub const STRIPED: &str = crate::file_systems::LUSTRE_NAME;
 pub use table::{absolute, delete, is_in_sight, may_defer, open, open_or_less, path_of};
 
 /// How to open one file on one rank.

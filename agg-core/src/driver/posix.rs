@@ -3,9 +3,9 @@
 use super::descriptor::Descriptor;
 use super::direct::Direct;
 use super::meter::Meter;
-use super::passing::{Identity, Offer, Taken};
 use super::{Driver, Facts, OpenHow, Striped, caches, facts, generic, locks, mapped, os, striping};
 use crate::transport::LockGuard;
+use crate::transport::{Identity, Offer, Taken};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};

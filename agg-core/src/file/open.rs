@@ -150,7 +150,7 @@ impl Opening<'_> {
         let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
         let Found { start, facts } = opened.found;
         let looking = format::is_wanted(&hints.hints, self.transport.size()).then(Looking::default);
-        let map = hints.hints.aggio_format.map();
+        let map = crate::format::map_of(hints.hints.aggio_format);
         let state = State {
             view: Arc::new(View::bytes()),
             individual: start,

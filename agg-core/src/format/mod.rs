@@ -8,10 +8,9 @@
 //! table.rs    the plugins of this process, declared by whoever links them
 //! head.rs     the first bytes of a file, as far as they are known
 //! watch.rs    what a rank sees of a file's head, and what all ranks know of it
-//! chosen.rs   the hint that names a format        records.rs   files of records of one size
+//! records.rs  files of records of one size
 //! ```
 
-mod chosen;
 mod head;
 mod records;
 mod table;
@@ -20,7 +19,7 @@ mod watch;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use chosen::Chosen;
+pub use crate::hints::Chosen;
 pub use records::Records;
 pub use table::{any, recognise, register};
 pub(crate) use watch::{Watch, combine};
@@ -75,6 +74,14 @@ pub trait Map: Debug + Send + Sync {
 
     /// Whether the map may be another one when `changed` bytes of the header have changed.
     fn depends_on(&self, changed: Extent) -> bool;
+}
+
+/// The map of every file of the format that a hint names, if its first bytes need not be known.
+pub(crate) fn map_of(chosen: Chosen) -> Option<Arc<dyn Map>> {
+    match chosen {
+        Chosen::Records(records) => Some(Arc::new(records)),
+        _ => None,
+    }
 }
 
 /// A range of a file that is one thing.

@@ -30,7 +30,7 @@ macro_rules! field_type {
         String
     };
     (Format) => {
-        crate::format::Chosen
+        super::Chosen
     };
 }
 

@@ -1,6 +1,6 @@
 //! The types that a hint's value may have: how each is read from text and shown as text.
 
-use crate::format::Chosen;
+use super::Chosen;
 
 /// Whether an optimisation is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

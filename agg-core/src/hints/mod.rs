@@ -3,16 +3,20 @@
 //! The table in `table.rs` is the only declaration of each hint. From it come the struct
 //! [`Hints`], its parser, what `MPI_File_get_info` tells ([`Hints::in_force`]) and the documents.
 
+mod chosen;
 mod declare;
 mod foreign;
 mod kind;
 mod resolve;
 mod sources;
 mod table;
+mod verify;
 
+pub use chosen::{Chosen, Records};
 pub use foreign::Foreign;
 pub use kind::{Kind, Switch};
 pub(crate) use kind::{bytes as size, yes_or_no};
 pub use resolve::{InForce, Origin};
 pub use sources::{Entry, Rule, Sources};
 pub use table::{Declaration, Effect, Family, Hints, Traits};
+pub use verify::Verify;

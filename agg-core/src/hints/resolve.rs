@@ -1,9 +1,9 @@
 //! Which value of a hint is in force, and where it comes from.
 
+use super::Verify;
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
-use crate::blob::Verify;
 use crate::complaint::Complaints;
 use crate::spelling;
 

@@ -1,10 +1,10 @@
 //! The table of hints: the only declaration of each.
 
+use super::Chosen;
+use super::Verify;
 use super::declare::{field_type, hints, key};
 use super::kind::{Field, Kind, Switch};
 use super::resolve::Origin;
-use crate::blob::Verify;
-use crate::format::Chosen;
 
 /// What the table says about one hint.
 #[derive(Clone, Copy, Debug)]

@@ -10,16 +10,15 @@ mod decide;
 mod domains;
 pub mod figures;
 pub mod passage;
-mod reason;
 mod sequence;
 mod total;
 mod window;
 
+pub use crate::report::{Note, Reason, Way};
 pub use borders::Guide;
 pub use crowd::Crowd;
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
-pub use reason::{Note, Reason, Way};
 pub use sequence::Sequence;
 pub use total::Total;
 pub use window::window_size;

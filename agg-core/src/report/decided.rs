@@ -1,7 +1,7 @@
 //! How often each decision was taken, by its reason.
 
+use super::{Note, Reason, Way};
 use crate::log::Level;
-use crate::plan::{Note, Reason, Way};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const REASONS: usize = Reason::ALL.len();

@@ -1,11 +1,44 @@
 //! `AGGIO_BLOB`: which new files become blob containers, and how.
 
-use crate::blob::Layout;
 use crate::pattern::{self, Pattern};
 use crate::rules::Mode;
 
 /// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
 const SHARED_MEMORY: &str = "-shm";
+
+/// What stands for a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Layout {
+    /// A container.
+    #[default]
+    Container = 0,
+    /// Blobs of E3SM-IO in PnetCDF's layout.
+    E3sm = 1,
+    /// Blobs of E3SM-IO in HDF5 files.
+    E3smHdf5 = 2,
+}
+
+impl Layout {
+    /// The layout of this number.
+    pub fn from_number(number: u64) -> Self {
+        match number {
+            1 => Layout::E3sm,
+            2 => Layout::E3smHdf5,
+            _ => Layout::Container,
+        }
+    }
+
+    /// The command that makes it of the container `path` later, or a file if it is none.
+    pub fn command(self, path: &str) -> String {
+        let option = match self {
+            Layout::Container => "",
+            Layout::E3sm => " --to e3sm",
+            Layout::E3smHdf5 => " --to hdf5-blob",
+        };
+        format!("aggio merge{option} {path} NEW_NAME")
+    }
+}
 
 /// One rule of the list; the first that matches a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

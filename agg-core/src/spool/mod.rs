@@ -17,8 +17,7 @@ pub use version::Version;
 
 use std::path::Path;
 
-/// Where spool files are if `AGGIO_SPOOL` does not say otherwise.
-pub const DIRECTORY: &str = "/dev/shm";
+pub use crate::settings::SPOOL as DIRECTORY;
 
 /// The beginning of the names of all spool files of user `uid`.
 pub fn prefix(uid: u32) -> String {

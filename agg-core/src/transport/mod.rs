@@ -3,6 +3,8 @@
 mod holders;
 mod node;
 mod nodes;
+mod own_lock;
+mod passing;
 mod ranges;
 mod single;
 mod table;
@@ -12,6 +14,8 @@ pub use crate::node::NodeAddress;
 pub use holders::{Ask, Hold, Holders};
 pub use node::{NodeLocks, share_on_node};
 pub use nodes::Nodes;
+pub use own_lock::try_lock_alone;
+pub use passing::{Identity, Offer, Taken};
 pub use ranges::ThreadLocks;
 pub use single::SingleTransport;
 pub use table::{NodeTable, TablePointer, share_table, share_table_of_node};

@@ -5,8 +5,7 @@
 //! them when a process dies. Each lock has an open file description of its own, so threads of one
 //! process exclude each other too and releasing one lock never cuts another that overlaps it.
 
-use super::{LockGuard, SharedLocks, Transport};
-use crate::driver::locks::try_lock_alone;
+use super::{LockGuard, SharedLocks, Transport, try_lock_alone};
 use crate::error::{Error, ErrorClass};
 use crate::node::{MemoryFile, NodeAddress, open_descriptor};
 use crate::{Extent, Result, group};

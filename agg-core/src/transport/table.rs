@@ -5,8 +5,7 @@
 //! costs no memory and no message of its own, and a rank that is the first to need something of
 //! another finds it here without asking.
 
-use super::{POINTERS, SharedPointer, Transport};
-use crate::driver::{Identity, Offer};
+use super::{Identity, Offer, POINTERS, SharedPointer, Transport};
 use crate::error::{Error, ErrorClass};
 use crate::node::{Memory, NodeAddress};
 use crate::{Result, group, lanes};

@@ -97,7 +97,7 @@ async fn call_next(
         Way::Write => own_data(case, rank),
     };
     let memory = part.memory(&mut buffer[MARGIN..][..part.room()]);
-    let map = case.hints.aggio_format.map();
+    let map = crate::format::map_of(case.hints.aggio_format);
     let scene = Scene {
         logs: false,
         transport,

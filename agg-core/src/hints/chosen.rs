@@ -1,9 +1,44 @@
 //! The hint that says which format a file has.
 
-use super::{Map, Records};
-use crate::hints::size;
+use super::size;
 use std::fmt;
-use std::sync::Arc;
+
+/// Files cannot be larger.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// Records of one size from a byte of the file on. Each is a slab of one variable, whose elements are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records {
+    record: u64,
+    header: u64,
+}
+
+impl Records {
+    /// Records of `record` bytes behind a header of `header` bytes; `None` if no file has a single one.
+    pub fn new(record: u64, header: u64) -> Option<Self> {
+        let fits = header.checked_add(record).is_some_and(|end| end <= LARGEST);
+        (record > 0 && fits).then_some(Self { record, header })
+    }
+
+    /// Bytes of a record; not zero.
+    #[inline]
+    pub fn record(&self) -> u64 {
+        self.record
+    }
+
+    /// Bytes before the first record.
+    #[inline]
+    pub fn header(&self) -> u64 {
+        self.header
+    }
+}
+
+impl fmt::Display for Records {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "records:{}", self.record)?;
+        if self.header > 0 { write!(to, ":{}", self.header) } else { Ok(()) }
+    }
+}
 
 /// Which format a file has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,14 +70,6 @@ impl Chosen {
             _ => return None,
         };
         words.next().is_none().then_some(chosen)
-    }
-
-    /// The map of every file of the format, if its first bytes need not be known.
-    pub(crate) fn map(self) -> Option<Arc<dyn Map>> {
-        match self {
-            Self::Records(records) => Some(Arc::new(records)),
-            _ => None,
-        }
     }
 }
 

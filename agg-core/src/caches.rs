@@ -5,7 +5,7 @@
 //! opens or synchronises a file drops what is kept of it, size and pages, and the next reads ask the
 //! server. What was written here and is not on its way yet stays.
 
-use super::{facts, os};
+use crate::{file_systems, os};
 use std::os::fd::RawFd;
 
 /// Whether what is kept of the file behind `fd`, which lies on `device`, may be older than the file.
@@ -13,11 +13,11 @@ use std::os::fd::RawFd;
 /// Where the device is one with a driver of its own (a disk), no system call is made: the file
 /// system is of this computer, or its locks keep caches coherent.
 pub fn may_be_stale(fd: RawFd, device: u64) -> bool {
-    has_no_disk(device) && facts::magic(fd).is_some_and(facts::may_be_stale)
+    has_no_disk(device) && file_systems::magic(fd).is_some_and(file_systems::may_be_stale)
 }
 
 /// Whether the device number belongs to no disk: a file server, or memory.
-pub(super) fn has_no_disk(device: u64) -> bool {
+pub fn has_no_disk(device: u64) -> bool {
     libc::major(device) == 0
 }
 
@@ -31,7 +31,7 @@ pub fn renew(fd: RawFd, device: u64) {
 
 /// Drops what this computer keeps of the file behind `fd`, but what was written here and has not
 /// been passed on.
-pub(crate) fn forget(fd: RawFd) {
+pub fn forget(fd: RawFd) {
     // The size first: the kernel drops pages of its own accord if it sees another one.
     let _ = os::ask_size(fd);
     let _ = os::drop_pages(fd);

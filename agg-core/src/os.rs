@@ -1,6 +1,7 @@
 //! System calls on raw descriptors: one safe function each, one attempt each unless said otherwise.
+//!
+//! Errors are what the system says, with its number.
 
-use super::generic::MAX_TRANSFER;
 use crate::Extent;
 use std::ffi::{CStr, CString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -8,8 +9,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// Most bytes that Linux moves in one call (`MAX_RW_COUNT`).
+pub const MAX_TRANSFER: usize = 0x7fff_f000;
+
 /// Most buffers that one vectored call accepts (`IOV_MAX` of Linux).
-pub(crate) const MAX_VECTORS: usize = 1024;
+pub const MAX_VECTORS: usize = 1024;
 
 fn checked(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
@@ -34,7 +38,8 @@ fn signed(offset: u64) -> io::Result<libc::off_t> {
     libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-pub(super) fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawFd> {
+/// Opens a file, as `open`.
+pub fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawFd> {
     // SAFETY: the path is a terminated string; no memory is written.
     let call = || unsafe { libc::open(path.as_ptr(), flags, permissions as libc::c_uint) };
     uninterrupted(|| {
@@ -44,7 +49,7 @@ pub(super) fn open(path: &CStr, flags: i32, permissions: u32) -> io::Result<RawF
 }
 
 /// Whether the process' effective user may access `path` so (`R_OK`, `W_OK`).
-pub(super) fn may_access(path: &Path, mode: i32) -> io::Result<()> {
+pub fn may_access(path: &Path, mode: i32) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a terminated string; no memory is written.
     let result = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) };
@@ -52,7 +57,7 @@ pub(super) fn may_access(path: &Path, mode: i32) -> io::Result<()> {
 }
 
 /// Closes `fd`. Linux has released the descriptor also when a signal interrupted the call.
-pub(super) fn close(fd: RawFd) -> io::Result<()> {
+pub fn close(fd: RawFd) -> io::Result<()> {
     // SAFETY: no memory is involved; the owner of `fd` gives it up here.
     match status(unsafe { libc::close(fd) }) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -61,14 +66,14 @@ pub(super) fn close(fd: RawFd) -> io::Result<()> {
 }
 
 /// Another descriptor of the same open file description.
-pub(super) fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved.
     let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
     owned(copy.into())
 }
 
 /// A copy of descriptor `fd` of process `process`, for which the process need do nothing.
-pub(super) fn copy_descriptor(process: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
+pub fn copy_descriptor(process: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: both calls take numbers only; the C library may have no functions for them.
     let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
     // SAFETY: as above.
@@ -85,7 +90,7 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
 }
 
 /// How a descriptor may be used: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
-pub(super) fn access_mode(fd: RawFd) -> io::Result<i32> {
+pub fn access_mode(fd: RawFd) -> io::Result<i32> {
     // SAFETY: no memory is involved.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     status(flags)?;
@@ -93,38 +98,43 @@ pub(super) fn access_mode(fd: RawFd) -> io::Result<i32> {
 }
 
 /// Opens the file behind `fd` anew, whatever became of its name.
-pub(super) fn reopen(fd: RawFd, flags: i32) -> io::Result<RawFd> {
+pub fn reopen(fd: RawFd, flags: i32) -> io::Result<RawFd> {
     let path = CString::new(format!("/proc/self/fd/{fd}"))?;
     open(&path, flags | libc::O_CLOEXEC, 0)
 }
 
-pub(super) fn unlink(path: &CStr) -> io::Result<()> {
+/// Removes a name, as `unlink`.
+pub fn unlink(path: &CStr) -> io::Result<()> {
     // SAFETY: the path is a terminated string.
     uninterrupted(|| status(unsafe { libc::unlink(path.as_ptr()) }))
 }
 
-pub(super) fn pread(fd: RawFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+/// One attempt to read at `offset`, as `pread`.
+pub fn pread(fd: RawFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let len = buffer.len().min(MAX_TRANSFER);
     // SAFETY: the kernel writes at most `len` bytes into the borrowed buffer.
     checked(unsafe { libc::pread(fd, buffer.as_mut_ptr().cast(), len, offset) })
 }
 
-pub(super) fn pwrite(fd: RawFd, buffer: &[u8], offset: u64) -> io::Result<usize> {
+/// One attempt to write at `offset`, as `pwrite`.
+pub fn pwrite(fd: RawFd, buffer: &[u8], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let len = buffer.len().min(MAX_TRANSFER);
     // SAFETY: the kernel reads at most `len` bytes from the borrowed buffer.
     checked(unsafe { libc::pwrite(fd, buffer.as_ptr().cast(), len, offset) })
 }
 
-pub(super) fn preadv(fd: RawFd, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+/// One attempt to read into `buffers`, as `preadv`.
+pub fn preadv(fd: RawFd, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
     // SAFETY: `IoSliceMut` has the layout of `iovec` and borrows the memory it names.
     checked(unsafe { libc::preadv(fd, buffers.as_mut_ptr().cast(), count, offset) })
 }
 
-pub(super) fn pwritev(fd: RawFd, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+/// One attempt to write `buffers`, as `pwritev`.
+pub fn pwritev(fd: RawFd, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
     // SAFETY: `IoSlice` has the layout of `iovec` and borrows the memory it names.
@@ -132,7 +142,7 @@ pub(super) fn pwritev(fd: RawFd, buffers: &[IoSlice<'_>], offset: u64) -> io::Re
 }
 
 /// Appends `bytes` at the end of the file, wherever it is by then: existing bytes cannot change.
-pub(super) fn append(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+pub fn append(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     let vector = [IoSlice::new(bytes)];
     uninterrupted(|| {
         // SAFETY: as in `pwritev`, for one buffer.
@@ -140,7 +150,8 @@ pub(super) fn append(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
-pub(super) fn fstat(fd: RawFd) -> io::Result<libc::stat> {
+/// What the system knows of a file, as `fstat`.
+pub fn fstat(fd: RawFd) -> io::Result<libc::stat> {
     // SAFETY: all-zero bytes are a valid `stat`.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills the local value.
@@ -148,7 +159,8 @@ pub(super) fn fstat(fd: RawFd) -> io::Result<libc::stat> {
     Ok(stat)
 }
 
-pub(super) fn fstatfs(fd: RawFd) -> io::Result<libc::statfs> {
+/// What the system knows of the file system under a file, as `fstatfs`.
+pub fn fstatfs(fd: RawFd) -> io::Result<libc::statfs> {
     // SAFETY: all-zero bytes are a valid `statfs`.
     let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills the local value.
@@ -157,13 +169,13 @@ pub(super) fn fstatfs(fd: RawFd) -> io::Result<libc::statfs> {
 }
 
 /// Reads the extended attribute `name` into `buffer`; the number of bytes it has.
-pub(super) fn fgetxattr(fd: RawFd, name: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
+pub fn fgetxattr(fd: RawFd, name: &CStr, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `buffer.len()` bytes into the borrowed buffer.
     checked(unsafe { libc::fgetxattr(fd, name.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) })
 }
 
 /// A request of the file system's own, with `argument` to read.
-pub(super) fn ioctl_with<const N: usize>(
+pub fn ioctl_with<const N: usize>(
     fd: RawFd,
     request: libc::c_ulong,
     argument: &[u8; N],
@@ -175,14 +187,15 @@ pub(super) fn ioctl_with<const N: usize>(
     status(unsafe { libc::ioctl(fd, request as _, argument.as_mut_ptr()) })
 }
 
-pub(super) fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
+/// Makes the file `size` bytes long, as `ftruncate`.
+pub fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     let size = signed(size)?;
     // SAFETY: no memory is involved.
     uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
 }
 
 /// Allocates storage for a range and changes no data; the file grows to it unless `keep_size`.
-pub(super) fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
+pub fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
     let (start, len) = (signed(range.offset)?, signed(range.len)?);
     let mode = if keep_size { libc::FALLOC_FL_KEEP_SIZE } else { 0 };
     // SAFETY: no memory is involved.
@@ -190,7 +203,7 @@ pub(super) fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result
 }
 
 /// Lets the kernel ask the server for the size of a file, whatever it knows.
-pub(super) fn ask_size(fd: RawFd) -> io::Result<()> {
+pub fn ask_size(fd: RawFd) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `statx`, which is plain numbers.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
@@ -200,7 +213,7 @@ pub(super) fn ask_size(fd: RawFd) -> io::Result<()> {
 }
 
 /// Lets the kernel drop the clean pages that it keeps of a file.
-pub(super) fn drop_pages(fd: RawFd) -> io::Result<()> {
+pub fn drop_pages(fd: RawFd) -> io::Result<()> {
     // SAFETY: no memory of this process is involved; length 0 means to the end of the file.
     match unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) } {
         0 => Ok(()),
@@ -208,14 +221,15 @@ pub(super) fn drop_pages(fd: RawFd) -> io::Result<()> {
     }
 }
 
-pub(super) fn fsync(fd: RawFd) -> io::Result<()> {
+/// Makes completed writes durable, as `fsync`.
+pub fn fsync(fd: RawFd) -> io::Result<()> {
     // SAFETY: no memory is involved.
     uninterrupted(|| status(unsafe { libc::fsync(fd) }))
 }
 
 /// Waits for, or releases, an open-file-description lock; `kind` is `F_RDLCK`, `F_WRLCK` or
 /// `F_UNLCK`, `len` 0 means "to the end of all files".
-pub(super) fn ofd_lock(
+pub fn ofd_lock(
     fd: RawFd,
     command: libc::c_int,
     kind: libc::c_int,
@@ -233,21 +247,20 @@ pub(super) fn ofd_lock(
 }
 
 /// A nameless file in memory.
-#[cfg(test)]
-pub(super) fn memory_file(label: &CStr) -> io::Result<RawFd> {
+pub fn memory_file(label: &CStr) -> io::Result<RawFd> {
     // SAFETY: the label is a terminated string.
     let fd = unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC) };
     if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(fd) }
 }
 
 /// Bytes of a page of memory.
-pub(super) fn page_size() -> usize {
+pub fn page_size() -> usize {
     // SAFETY: only numbers.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// Shared memory that is a range of a file.
-pub(super) struct Mapping {
+pub struct Mapping {
     address: *mut libc::c_void,
     len: usize,
     /// File byte at `address`.
@@ -256,7 +269,7 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Maps the pages that hold `range`, for storing or only for reading.
-    pub(super) fn new(fd: RawFd, range: Extent, writable: bool) -> io::Result<Self> {
+    pub fn new(fd: RawFd, range: Extent, writable: bool) -> io::Result<Self> {
         let start = range.offset - range.offset % page_size() as u64;
         let len = usize::try_from(range.end() - start).map_err(io::Error::other)?;
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
@@ -272,7 +285,7 @@ impl Mapping {
 
     /// Gets all pages at once, ready for being stored to if `for_stores`; an error if one cannot be
     /// had. A system that knows no such call gets each page when it is touched.
-    pub(super) fn populate(&self, for_stores: bool) -> io::Result<()> {
+    pub fn populate(&self, for_stores: bool) -> io::Result<()> {
         let advice = if for_stores { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         // SAFETY: the pages are those of this mapping, and getting them changes no byte.
         match status(unsafe { libc::madvise(self.address, self.len, advice) }) {
@@ -282,13 +295,13 @@ impl Mapping {
     }
 
     /// The addresses of all pages.
-    pub(super) fn addresses(&self) -> std::ops::Range<usize> {
+    pub fn addresses(&self) -> std::ops::Range<usize> {
         let start = self.address.expose_provenance();
         start..start + self.len.next_multiple_of(page_size())
     }
 
     /// The address of byte `offset` of the file, one of those that were to be mapped.
-    pub(super) fn place(&self, offset: u64) -> *mut u8 {
+    pub fn place(&self, offset: u64) -> *mut u8 {
         self.address.cast::<u8>().wrapping_add((offset - self.start) as usize)
     }
 }

@@ -5,10 +5,10 @@
 //! Another process takes a copy (`pidfd_getfd`), or where the system forbids that opens the file
 //! anew through `/proc/PID/fd`. Both work whatever became of the file's name. A copy shares the
 //! opener's open file description: nothing here uses its offset, and locks take another one (see
-//! [`super::locks`]).
+//! `try_lock_alone`).
 
-use super::os;
-use crate::transport::NodeAddress;
+use super::NodeAddress;
+use crate::os;
 use crate::{Error, ErrorClass, Result};
 use std::ffi::CString;
 use std::io;
@@ -34,13 +34,19 @@ pub struct Offer {
 
 impl Identity {
     /// Which file `fd` leads to.
-    pub(super) fn of(fd: RawFd) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(fd: RawFd) -> io::Result<Self> {
         let stat = os::fstat(fd)?;
         Ok(Self { device: stat.st_dev, inode: stat.st_ino })
     }
 
     /// Refuses the descriptor of another file.
-    pub(super) fn check(self, found: io::Result<Self>) -> Result<()> {
+    ///
+    /// # Errors
+    /// `NoSuchFile` for another file; what the system said.
+    pub fn check(self, found: io::Result<Self>) -> Result<()> {
         match found {
             Ok(found) if found == self => Ok(()),
             Ok(_) => {
@@ -54,15 +60,19 @@ impl Identity {
 
 /// A descriptor that was taken, and whether it is a copy.
 #[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) fd: OwnedFd,
+pub struct Taken {
+    /// The descriptor.
+    pub fd: OwnedFd,
     /// It shares the open file description of its owner.
-    pub(super) copied: bool,
+    pub copied: bool,
 }
 
 impl Offer {
     /// Offers `descriptor`, which the caller holds for as long as others may ask for it.
-    pub(super) fn of(descriptor: RawFd) -> Result<Self> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(descriptor: RawFd) -> Result<Self> {
         let process = i32::try_from(std::process::id()).unwrap_or(-1);
         let address = NodeAddress { process, descriptor };
         let identity = Identity::of(descriptor).map_err(|e| Error::os("fstat", &e))?;
@@ -73,7 +83,7 @@ impl Offer {
     ///
     /// # Errors
     /// Why neither way led to it.
-    pub(super) fn take(self, access: i32) -> Result<Taken> {
+    pub fn take(self, access: i32) -> Result<Taken> {
         self.copy(access).or_else(|first| {
             // Out of descriptors: the other way needs one too.
             if matches!(first.errno(), libc::EMFILE | libc::ENFILE) {
