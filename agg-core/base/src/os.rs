@@ -110,6 +110,7 @@ pub fn unlink(path: &CStr) -> io::Result<()> {
 }
 
 /// One attempt to read at `offset`, as `pread`.
+#[inline]
 pub fn pread(fd: RawFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let len = buffer.len().min(MAX_TRANSFER);
@@ -118,6 +119,7 @@ pub fn pread(fd: RawFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 }
 
 /// One attempt to write at `offset`, as `pwrite`.
+#[inline]
 pub fn pwrite(fd: RawFd, buffer: &[u8], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let len = buffer.len().min(MAX_TRANSFER);
@@ -126,6 +128,7 @@ pub fn pwrite(fd: RawFd, buffer: &[u8], offset: u64) -> io::Result<usize> {
 }
 
 /// One attempt to read into `buffers`, as `preadv`.
+#[inline]
 pub fn preadv(fd: RawFd, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
@@ -134,6 +137,7 @@ pub fn preadv(fd: RawFd, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Res
 }
 
 /// One attempt to write `buffers`, as `pwritev`.
+#[inline]
 pub fn pwritev(fd: RawFd, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     let offset = signed(offset)?;
     let count = buffers.len().min(MAX_VECTORS) as libc::c_int;
@@ -254,6 +258,7 @@ pub fn memory_file(label: &CStr) -> io::Result<RawFd> {
 }
 
 /// Bytes of a page of memory.
+#[inline]
 pub fn page_size() -> usize {
     // SAFETY: only numbers.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
@@ -295,12 +300,14 @@ impl Mapping {
     }
 
     /// The addresses of all pages.
+    #[inline]
     pub fn addresses(&self) -> std::ops::Range<usize> {
         let start = self.address.expose_provenance();
         start..start + self.len.next_multiple_of(page_size())
     }
 
     /// The address of byte `offset` of the file, one of those that were to be mapped.
+    #[inline]
     pub fn place(&self, offset: u64) -> *mut u8 {
         self.address.cast::<u8>().wrapping_add((offset - self.start) as usize)
     }

@@ -135,27 +135,32 @@ counters! {
 
 impl Counters {
     /// Adds `n` to one of the counters.
+    #[inline]
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
     }
 
     /// Lets times be taken from now on.
+    #[inline]
     pub fn take_times(&self) {
         self.timed.store(true, Relaxed);
     }
 
     /// Whether anybody wants to know times: asking the clock twice costs as much as a tenth of a
     /// small transfer.
+    #[inline]
     pub fn is_timed(&self) -> bool {
         self.timed.load(Relaxed)
     }
 
     /// The time now, if anybody wants to know times.
+    #[inline]
     pub fn now(&self) -> Option<Instant> {
         self.is_timed().then(Instant::now)
     }
 
     /// Adds the nanoseconds since `start` to one of the counters, if times are taken.
+    #[inline]
     pub fn add_since(counter: &AtomicU64, start: Option<Instant>) {
         if let Some(start) = start {
             Self::add(counter, u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));

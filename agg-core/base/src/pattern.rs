@@ -204,7 +204,7 @@ fn set(text: &[char]) -> Option<(Token, usize)> {
 }
 
 /// The parts of a list separated by commas, without the empty ones.
-pub(crate) fn list_parts(text: &str) -> Vec<&str> {
+pub fn list_parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for end in commas(text).into_iter().chain([text.len()]) {
         parts.push(text[start..end].trim());
@@ -215,7 +215,7 @@ pub(crate) fn list_parts(text: &str) -> Vec<&str> {
 }
 
 /// Positions of the commas that separate, not those after a backslash or inside `[...]`.
-pub(crate) fn commas(text: &str) -> Vec<usize> {
+pub fn commas(text: &str) -> Vec<usize> {
     let chars: Vec<(usize, char)> = text.char_indices().collect();
     let plain: Vec<char> = chars.iter().map(|(_, c)| *c).collect();
     let (mut found, mut i) = (Vec::new(), 0);

@@ -3,13 +3,15 @@
 use crc_fast::{CrcAlgorithm::Crc32Iscsi, Digest, checksum, checksum_combine};
 
 /// The checksum of `bytes`.
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+#[inline]
+pub fn crc32c(bytes: &[u8]) -> u32 {
     // The algorithm has 32 bits.
     checksum(Crc32Iscsi, bytes) as u32
 }
 
 /// The checksum of the bytes that have the checksum `before`, followed by `bytes`.
-pub(crate) fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
+#[inline]
+pub fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
     // The state is the complement of the checksum.
     let mut digest = Digest::new_with_init_state(Crc32Iscsi, u64::from(!before));
     digest.update(bytes);
@@ -17,7 +19,8 @@ pub(crate) fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
 }
 
 /// The checksum of bytes with the checksum `before`, followed by `len` bytes with the checksum `after`.
-pub(crate) fn crc32c_combine(before: u32, after: u32, len: usize) -> u32 {
+#[inline]
+pub fn crc32c_combine(before: u32, after: u32, len: usize) -> u32 {
     checksum_combine(Crc32Iscsi, before.into(), after.into(), len as u64) as u32
 }
 

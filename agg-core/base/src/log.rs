@@ -109,6 +109,7 @@ pub fn set_rank(rank: usize) {
 }
 
 /// Whether a message of `level` would be written by this process.
+#[inline]
 pub fn enabled(level: Level) -> bool {
     level != Level::Off
         && level as u8 <= LEVEL.load(Relaxed)

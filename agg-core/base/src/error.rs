@@ -155,11 +155,13 @@ impl Error {
     }
 
     /// The class that the caller acts on.
+    #[inline]
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }
 
     /// The operating system's code, 0 if it was not asked.
+    #[inline]
     pub fn errno(&self) -> i32 {
         self.0.errno
     }

@@ -1,0 +1,17 @@
+//! What every layer of aggio needs: errors, ranges of bytes, messages, counters, system calls.
+
+pub mod allocate;
+pub mod caches;
+pub mod checksum;
+pub mod complaint;
+pub mod error;
+pub mod extent;
+pub mod file_systems;
+pub mod log;
+pub mod os;
+pub mod pattern;
+pub mod report;
+pub mod spelling;
+
+pub use error::{Error, ErrorClass, Result};
+pub use extent::Extent;
