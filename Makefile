@@ -4,7 +4,7 @@
 # make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5, netCDF-C and mpi4py, natively and with aggio; pjdfstest
 # make bench        aggio beside the native implementations and the limit: docs/benchmarks/
 # make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/simulation.md
-# make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX
+# make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX; DEBUG_INFO=1 with debug information
 
 PREFIX ?= /usr/local
 CARGO  ?= cargo
@@ -88,9 +88,10 @@ simulate: build
 	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
+# Stripped; DEBUG_INFO=1 installs the debug information beside it, below lib/debug, where gdb and perf look.
 install: build
-	install -D -m 755 $(TARGET)/release/libaggio.so $(DESTDIR)$(PREFIX)/lib/libaggio.so
-	if [ -x $(TARGET)/release/aggio ]; then install -D -m 755 $(TARGET)/release/aggio $(DESTDIR)$(PREFIX)/bin/aggio; fi
+	tools/install-stripped $(TARGET)/release/libaggio.so "$(DESTDIR)$(PREFIX)" lib/libaggio.so $(DEBUG_INFO)
+	tools/install-stripped $(TARGET)/release/aggio "$(DESTDIR)$(PREFIX)" bin/aggio $(DEBUG_INFO)
 	install -D -m 644 completions/aggio.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/aggio
 	install -D -m 644 completions/_aggio $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_aggio
 	install -D -m 644 completions/aggio.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/aggio.fish

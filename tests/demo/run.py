@@ -4,7 +4,9 @@
 Reads the coastlines of Debian's gmt-gshhg, writes derived fields, then changes that file; compares the outputs byte for byte
 and with the formats' own tools, and prints a table: time, requests in (data calls and pieces), requests out (system calls).
 
-    run.py [--quick]    --quick: without PnetCDF on an MPI for which it would have to be built
+At its end two programs that run for seconds are compared, and one of them on a full disk (figure.py).
+
+    run.py [--quick]    --quick: without PnetCDF on an MPI for which it would have to be built, and without that end
 """
 
 import collections
@@ -18,6 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance"))
 
 import containers  # noqa: E402
+import figure  # noqa: E402
 from containers import checked  # noqa: E402
 from mpis import ROOT, Server, known_mpis, watch  # noqa: E402
 from suites import pnetcdf  # noqa: E402
@@ -40,25 +43,37 @@ def convert():
     return classic
 
 
-def compile_programs(mpi, library):
-    """Compiles the programs of a library; the variables they need to find it, or `None` if there is none for this MPI."""
+def library_for(mpi, library):
+    """The compiler, its options and the variables that programs of a library need; `None` if there is none for this MPI."""
+    if library != "pnetcdf":
+        return [mpi.tool("h5pcc"), "-shlib"], ["-lm"], {}
+    flags, variables = ["-lpnetcdf", "-lm"], {}
+    if mpi.name == "mpich":
+        # Debian builds PnetCDF for Open MPI only.
+        if "--quick" in sys.argv and not os.path.exists(os.path.join(mpi.work("pnetcdf"), "complete")):
+            return None
+        place = os.path.join(pnetcdf.build(mpi), "install")
+        flags = [f"-I{place}/include", f"-L{place}/lib", *flags]
+        variables = {"LD_LIBRARY_PATH": f"{place}/lib"}
+    return [mpi.tool("mpicc")], flags, variables
+
+
+def compile_program(mpi, library, name):
+    """Compiles a program; the variables it needs to find its library, or `None` if there is none for this MPI."""
     folder = os.path.join(WORK, mpi.name)
     os.makedirs(folder, exist_ok=True)
-    compiler, flags, variables = [mpi.tool("h5pcc"), "-shlib"], ["-lm"], {}
-    if library == "pnetcdf":
-        compiler, flags = [mpi.tool("mpicc")], ["-lpnetcdf", "-lm"]
-        if mpi.name == "mpich":
-            # Debian builds PnetCDF for Open MPI only.
-            if "--quick" in sys.argv and not os.path.exists(os.path.join(mpi.work("pnetcdf"), "complete")):
-                return None
-            place = os.path.join(pnetcdf.build(mpi), "install")
-            flags = [f"-I{place}/include", f"-L{place}/lib", *flags]
-            variables = {"LD_LIBRARY_PATH": f"{place}/lib"}
-    for what in ("coast", "coast_density"):
-        name = f"{what}_{library}"
-        output = os.path.join(folder, name)
-        checked([*compiler, "-O2", "-Wall", "-o", output, os.path.join(HERE, name + ".c"), *flags], cwd=folder)
+    found = library_for(mpi, library)
+    if found is None:
+        return None
+    compiler, flags, variables = found
+    source, output = os.path.join(HERE, name + ".c"), os.path.join(folder, name)
+    checked([*compiler, "-O2", "-Wall", "-o", output, source, *flags], cwd=folder)
     return variables
+
+
+def compile_programs(mpi, library):
+    """Compiles the two programs of a library."""
+    return [compile_program(mpi, library, f"{what}_{library}") for what in ("coast", "coast_density")][0]
 
 
 def run(mpi, server, variables, command):
@@ -131,6 +146,8 @@ def main():
         for work in WORKS:
             rows += demonstrate(mpi, work, sources[work.library], servers, aggio)
     table(rows)
+    if "--quick" not in sys.argv:
+        figure.demonstrate(known_mpis(["openmpi", "mpich"]), servers[:2], sources, RANKS, WORK, compile_program)
 
 
 if __name__ == "__main__":
