@@ -1,5 +1,6 @@
 //! Bytes of a killed program never come over what somebody else has written to the file since.
 
+use agg_core::spool::checks::guarded_short;
 use agg_core::spool::layout::{HEAD, SLOT_HEAD, SlotHead};
 use aggio_tests::{Directory, compile_plain, kill_when_written, library, records, skip};
 use std::ffi::OsStr;
@@ -55,7 +56,9 @@ impl Stale {
         let slot = bytes.get(HEAD..HEAD + SLOT_HEAD)?;
         let word = |at: usize| u32::from_ne_bytes(slot[at..at + 4].try_into().expect("4 bytes"));
         let until = offset_of!(SlotHead, until);
-        if word(until) == 0 && word(until + 4) == 0 || word(offset_of!(SlotHead, count)) != 3 {
+        if word(until) == 0 && word(until + 4) == 0
+            || word(offset_of!(SlotHead, count)) != guarded_short(3)
+        {
             return None;
         }
         let there = std::fs::read(self.file()).expect("a file");

@@ -2,9 +2,11 @@
 //! the same file learn of it: a change that nobody of them made is somebody else's, and bytes kept
 //! before belong to a file that is gone.
 
-use super::layout::{HEAD, Head, SLOT_HEAD, SlotHead};
+use super::is_spool;
+use super::layout::{HEAD, Head, SlotHead};
+use super::reading::{SlotCopy, each_slot};
+use super::stored::Stored;
 use super::version::{Version, coarse, nanoseconds, now, time_of};
-use super::{is_spool, recover};
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::RawFd;
@@ -90,22 +92,21 @@ pub(super) fn filter(inode: u64) -> (usize, u64) {
 #[derive(Debug)]
 pub(super) struct Place {
     spool: File,
-    head: Vec<u8>,
-    data: u64,
+    slot: SlotCopy,
 }
 
 impl Place {
-    /// The slot whose head is given and whose data begin at `data`.
-    pub(super) fn new(spool: &File, head: &[u8], data: u64) -> Option<Self> {
-        Some(Self { spool: spool.try_clone().ok()?, head: head.to_vec(), data })
+    /// This slot.
+    pub(super) fn new(spool: &File, slot: &SlotCopy) -> Option<Self> {
+        Some(Self { spool: spool.try_clone().ok()?, slot: slot.clone() })
     }
 
     pub(super) fn stamp(&self) -> u64 {
-        recover::word(&self.head, offset_of!(SlotHead, stamp))
+        self.slot.word(offset_of!(SlotHead, stamp))
     }
 
     fn set_version(&self, version: Version) {
-        let at = self.data - SLOT_HEAD as u64 + offset_of!(SlotHead, stamp) as u64;
+        let at = self.slot.place_of(offset_of!(SlotHead, stamp));
         let fields = [version.stamp().to_ne_bytes(), version.size.to_ne_bytes()];
         // A spool file whose owner has ended meanwhile needs nothing.
         let _ = self.spool.write_all_at(fields.as_flattened(), at);
@@ -117,12 +118,13 @@ impl Place {
     /// that were recorded as written; they are not zeros alone, which a hole has, too, or they have
     /// made the file longer.
     fn reached(&self, file: &File, now: Version) -> Option<u64> {
-        let field = |at| recover::word(&self.head, at);
-        let before = field(offset_of!(SlotHead, size));
-        if now.ctime > field(offset_of!(SlotHead, until)) || now.size < before {
+        let before = self.slot.word(offset_of!(SlotHead, size));
+        if now.ctime > self.slot.word(offset_of!(SlotHead, until)) || now.size < before {
             return None;
         }
-        let stored = recover::stored(file, &self.spool, &self.head, self.data)?;
+        // What is damaged shows nothing.
+        let pieces = self.slot.pieces(&self.spool).ok()?;
+        let stored = Stored::of(file, &pieces, self.slot.stored())?;
         (stored.nonzero || stored.end > before).then_some(before.max(stored.end))
     }
 }
@@ -224,11 +226,9 @@ impl Others {
         for (path, _) in self.heads.iter().filter(|(_, head)| head.may_have(inode)) {
             let Some(file) = open(path, uid) else { continue };
             // What is damaged there is found by whoever recovers it.
-            let _ = recover::each_slot(&file, &mut |head, data| {
-                let field = |at| recover::word(head, at);
-                let is_it = field(offset_of!(SlotHead, device)) == device
-                    && field(offset_of!(SlotHead, inode)) == inode;
-                places.extend(is_it.then(|| Place::new(&file, head, data)).flatten());
+            let _ = each_slot(&file, path, &mut |slot| {
+                let is_it = slot.identity()[..2] == [device, inode];
+                places.extend(is_it.then(|| Place::new(&file, slot)).flatten());
             });
         }
         places

@@ -3,14 +3,18 @@
 //!
 //! The file is memory that a process shares with whoever comes after it, on the same machine:
 //! numbers are in the machine's order. Every store leaves it whole: a piece counts when `count`
-//! says so.
+//! says so, and one store of [`run`](Piece::run) changes its length and its checksum. So whatever
+//! counts is as its owner left it, when it was killed, too; if its [checks](super::checks) say
+//! otherwise, it is damaged.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The first bytes of a spool file.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"aggspool");
 /// The form described here.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
+/// The form before: fields are where they are in [`VERSION`], without checks.
+pub const UNCHECKED: u32 = 3;
 /// The smallest pages that there are.
 pub const PAGE: usize = 4096;
 /// Bytes before the first slot.
@@ -30,6 +34,11 @@ pub const FRAME_DATA: usize = 1024 * 1024;
 pub const MOST_FRAME_DATA: usize = 16 * FRAME_DATA;
 /// No slot has more bytes of data.
 pub const MOST_DATA: usize = 1024 * 1024 * 1024;
+
+/// A slot that belongs to a file.
+pub const USED: u32 = 0x6e5d_a713;
+/// A slot whose file has no bytes in it any more.
+pub const FREE: u32 = 0x91a2_58ec;
 
 /// Words of a head that tell which files it may have slots of.
 pub const FILTER: usize = 8;
@@ -52,6 +61,10 @@ pub struct Head {
     pub host: AtomicU64,
     /// A bit for each inode of which there is or was a slot; others may have the same.
     pub files: [AtomicU64; FILTER],
+    /// How many slots there are, [guarded](super::checks::guarded).
+    pub slots: AtomicU64,
+    /// The [check](super::checks::Owner) of what names the owner, and of the name of this file.
+    pub check: AtomicU32,
 }
 
 /// A run of dirty bytes.
@@ -60,8 +73,8 @@ pub struct Head {
 pub struct Piece {
     /// Where it belongs in the file.
     pub offset: AtomicU64,
-    /// Its length.
-    pub len: AtomicU64,
+    /// Its length and its checksum, [as one word](super::checks::Run).
+    pub run: AtomicU64,
     /// Where it begins in the data of the slot.
     pub place: AtomicU64,
 }
@@ -70,11 +83,11 @@ pub struct Piece {
 #[derive(Debug)]
 #[repr(C)]
 pub struct SlotHead {
-    /// Whether the slot belongs to a file; 0 or 1.
+    /// Whether the slot belongs to a file: [`USED`] or [`FREE`].
     pub used: AtomicU32,
-    /// How many pieces count.
+    /// How many pieces count, [guarded](super::checks::guarded_short).
     pub count: AtomicU32,
-    /// Bytes of data behind this head, whole pages; 0 if there is no slot yet.
+    /// Bytes of data behind this head, whole pages, [guarded](super::checks::guarded).
     pub room: AtomicU64,
     /// Device of the file.
     pub device: AtomicU64,
@@ -101,6 +114,8 @@ pub struct SlotHead {
     /// How many pieces the owner has written to the file since `until` was set, in the
     /// [order](super::stored::sort) of writing; 0 if it does not record that.
     pub stored: AtomicU32,
+    /// The [check](super::checks::Owned) of which file it is.
+    pub check: AtomicU32,
 }
 
 const _: () = assert!(size_of::<SlotHead>() <= SLOT_HEAD && size_of::<Head>() <= HEAD);

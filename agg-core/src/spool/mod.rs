@@ -4,8 +4,10 @@
 //! Whoever is killed leaves it behind; [`recover()`] puts the bytes where they belong.
 
 mod change;
+pub mod checks;
 pub mod layout;
 mod own;
+mod reading;
 mod recover;
 pub mod stored;
 mod version;
@@ -15,6 +17,7 @@ pub use own::{Slot, Spool, Storing};
 pub use recover::{Recovered, recover, recover_all};
 pub use version::Version;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use crate::settings::SPOOL as DIRECTORY;
@@ -107,9 +110,21 @@ fn locked_by(file: &std::fs::File, command: libc::c_int) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut record) == 0 }
 }
 
+/// The end of the name of a spool file that is being made.
+const NEW: &str = ".new";
+
 /// Whether `path` is a name for a spool file of user `uid`.
 fn is_spool(path: &Path, uid: u32) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(&prefix(uid)))
+    has_prefix(path, uid) && !is_new(path, uid)
+}
+
+/// Whether `path` is a name for a spool file of user `uid` that has no head yet.
+fn is_new(path: &Path, uid: u32) -> bool {
+    has_prefix(path, uid) && path.as_os_str().as_bytes().ends_with(NEW.as_bytes())
+}
+
+fn has_prefix(path: &Path, uid: u32) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(prefix(uid).as_bytes()))
 }
 
 #[cfg(test)]

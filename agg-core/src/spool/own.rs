@@ -1,13 +1,15 @@
 //! The spool file of this process.
 
 use super::change::{self, Change, Others};
+use super::checks::{Owned, Owner, Run, guarded, guarded_short};
 use super::layout::{
-    HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
+    FREE, HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, SLOT_HEAD, SlotHead, USED, VERSION,
 };
 use super::version::Version;
 use crate::Error;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -43,6 +45,8 @@ pub struct Storing {
 pub struct Slot {
     start: NonNull<u8>,
     room: usize,
+    /// Where its data begin in the spool file.
+    data: u64,
 }
 
 // SAFETY: the memory is mapped for the life of the process; who uses it when is the owner's affair.
@@ -61,18 +65,20 @@ impl Spool {
         // SAFETY: asks for numbers only.
         let (uid, pid) = unsafe { (libc::geteuid(), libc::getpid()) };
         let name = format!("{}{pid}-{:016x}", super::prefix(uid), random());
-        let path = directory.join(name);
+        let path = directory.join(&name);
+        // Under its name it has a head always.
+        let new = directory.join(name + super::NEW);
         let failed = |error| Error::os("spool", &error).with_path(&path.display().to_string());
         let mut how = File::options();
         how.read(true).write(true).create_new(true).mode(0o600);
-        let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&path);
+        let file = how.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(&new);
         let file = out_of_the_way(file.map_err(failed)?);
         let (slots, free, end) = (Vec::new(), Vec::new(), HEAD);
         let others = Others::beside(&path);
         let mut spool = Self { file, path: path.clone(), slots, free, end, head: None, others };
         let made = if super::lock_new(&spool.file) { spool.begin() } else { Err(last()) };
-        if let Err(error) = made {
-            spool.remove();
+        if let Err(error) = made.and_then(|()| std::fs::rename(&new, &path)) {
+            let _ = std::fs::remove_file(&new);
             return Err(failed(error));
         }
         Ok(spool)
@@ -86,12 +92,16 @@ impl Spool {
         // SAFETY: the mapping is as large as a head and lives as long as the spool is this
         // process'.
         let head = unsafe { start.as_ref() };
+        let started = super::started(pid).unwrap_or(0);
+        let (boot, host) = (super::boot(), super::host());
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
         head.version.store(VERSION, Relaxed);
         head.pid.store(pid, Relaxed);
-        head.started.store(super::started(pid).unwrap_or(0), Relaxed);
-        let boot = super::boot();
+        head.started.store(started, Relaxed);
         head.boot.iter().zip(boot).for_each(|(word, number)| word.store(number, Relaxed));
-        head.host.store(super::host(), Relaxed);
+        head.host.store(host, Relaxed);
+        head.slots.store(guarded(0), Relaxed);
+        head.check.store(Owner { name, pid, started, boot, host }.check(), Relaxed);
         head.magic.store(MAGIC, Release);
         Ok(())
     }
@@ -113,21 +123,28 @@ impl Spool {
         if room == 0 || room > MOST_DATA || !room.is_multiple_of(PAGE) {
             return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
         }
-        let slot = match self.free.iter().position(|slot| slot.room == room) {
+        let free = self.free.iter().position(|slot| slot.room == room);
+        let slot = match free {
             Some(at) => self.free.swap_remove(at),
             None => {
                 let start = map(&self.file, self.end, SLOT_HEAD + room)?;
-                let slot = Slot { start, room };
-                self.end += slot.len();
-                self.slots.push(slot);
-                slot
+                Slot { start, room, data: (self.end + SLOT_HEAD) as u64 }
             }
         };
-        if let Some(head) = self.head {
-            // SAFETY: as at the beginning.
-            change::announce(unsafe { &head.as_ref().files }, identity[1]);
+        // SAFETY: as at the beginning.
+        let head = self.head.map(|head| unsafe { head.as_ref() });
+        if let Some(head) = head {
+            change::announce(&head.files, identity[1]);
         }
         slot.begin(path, identity);
+        if free.is_none() {
+            self.end += slot.len();
+            self.slots.push(slot);
+            // From now on it must be there.
+            if let Some(head) = head {
+                head.slots.store(guarded(self.slots.len() as u64), Release);
+            }
+        }
         Ok(slot)
     }
 
@@ -155,7 +172,7 @@ impl Spool {
         }
         slot.belong_to_file(fd);
         if stored {
-            slot.head().count.store(0, Release);
+            slot.empty();
         }
         slot.head().until.store(0, Release);
     }
@@ -167,8 +184,8 @@ impl Spool {
 
     /// Takes back a slot whose bytes are in their file.
     pub fn give_back(&mut self, slot: Slot) {
-        slot.head().count.store(0, Release);
-        slot.head().used.store(0, Release);
+        slot.empty();
+        slot.head().used.store(FREE, Release);
         self.free.push(slot);
     }
 
@@ -200,11 +217,12 @@ impl Spool {
 }
 
 impl Slot {
-    fn begin(self, path: &[u8], [device, inode, born]: [u64; 3]) {
-        let head = self.head();
-        head.used.store(0, Release);
-        head.count.store(0, Release);
-        head.room.store(self.room as u64, Relaxed);
+    fn begin(self, path: &[u8], identity: [u64; 3]) {
+        let (head, [device, inode, born]) = (self.head(), identity);
+        let room = self.room as u64;
+        head.used.store(FREE, Release);
+        self.empty();
+        head.room.store(guarded(room), Relaxed);
         head.device.store(device, Relaxed);
         head.inode.store(inode, Relaxed);
         head.born.store(born, Relaxed);
@@ -217,7 +235,9 @@ impl Slot {
             let place = self.start.as_ptr().add(std::mem::offset_of!(SlotHead, path));
             std::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
         }
-        head.used.store(1, Release);
+        let owned = Owned { data: self.data, room, identity, path };
+        head.check.store(owned.check(), Relaxed);
+        head.used.store(USED, Release);
     }
 
     /// Device and inode of its file.
@@ -236,21 +256,7 @@ impl Slot {
     /// which version that is. Another process that changes the file at the same time tells this slot
     /// of the change: what it told is not replaced by what was known before.
     pub fn belong_to_file(&self, fd: RawFd) -> Version {
-        let head = self.head();
-        for _ in 0..TRIES {
-            let known = head.stamp.load(Acquire);
-            let version = Version::known(fd);
-            head.size.store(version.size, Release);
-            let told = head.stamp.compare_exchange(known, version.stamp(), AcqRel, Relaxed);
-            // Who changes the file after the next look tells this slot after it.
-            fence(SeqCst);
-            if told.is_ok() && Version::known(fd) == version {
-                return version;
-            }
-        }
-        let version = Version::known(fd);
-        self.belong_to(version);
-        version
+        belong_to_file(self.head(), fd)
     }
 
     /// Bytes of it in the spool file.
@@ -279,40 +285,118 @@ impl Slot {
         unsafe { self.start.as_ptr().add(SLOT_HEAD) }
     }
 
-    /// Its piece number `index`.
+    /// Its piece number `index`: where it belongs in the file, its length, and where it is in the
+    /// data.
     #[inline]
-    pub fn piece(&self, index: usize) -> &'static Piece {
-        &self.head().pieces[index]
+    pub fn piece(&self, index: usize) -> (u64, usize, usize) {
+        let piece = &self.head().pieces[index];
+        let run = Run::of(piece.run.load(Relaxed));
+        let place = piece.place.load(Relaxed) as usize;
+        (piece.offset.load(Relaxed), run.len as usize, place)
     }
 
     /// Adds a piece whose bytes are in place already.
     #[inline]
     pub fn push(&self, index: usize, offset: u64, len: usize, place: usize) {
-        debug_assert!(index < PIECES && place + len <= self.room);
-        let piece = self.piece(index);
+        let piece = &self.head().pieces[index];
+        let run = Run::begin(index, offset, place as u64).and(self.bytes(place, len));
         piece.offset.store(offset, Relaxed);
-        piece.len.store(len as u64, Relaxed);
         piece.place.store(place as u64, Relaxed);
-        self.head().count.store(index as u32 + 1, Release);
+        piece.run.store(run.word(), Relaxed);
+        self.head().count.store(guarded_short(index as u32 + 1), Release);
+    }
+
+    /// Makes the last piece, number `index`, longer by `len` bytes, which are in place already.
+    #[inline]
+    pub fn extend(&self, index: usize, len: usize) {
+        let piece = &self.head().pieces[index];
+        let run = Run::of(piece.run.load(Relaxed));
+        let place = piece.place.load(Relaxed) as usize + run.len as usize;
+        piece.run.store(run.and(self.bytes(place, len)).word(), Release);
+    }
+
+    /// From now on it has no pieces.
+    pub fn empty(&self) {
+        self.head().count.store(guarded_short(0), Release);
+    }
+
+    #[inline]
+    fn bytes(&self, place: usize, len: usize) -> &[u8] {
+        debug_assert!(place + len <= self.room);
+        // SAFETY: they are inside the data of the slot, which its owner alone changes.
+        unsafe { std::slice::from_raw_parts(self.data().add(place), len) }
+    }
+}
+
+/// Says in the head of a slot that its pieces belong to the file, which `fd` is open on, as it is
+/// now, and returns which version that is. Another process that changes the file at the same time
+/// tells the slot of the change: what it told is not replaced by what was known before.
+fn belong_to_file(head: &SlotHead, fd: RawFd) -> Version {
+    for _ in 0..TRIES {
+        let known = head.stamp.load(Acquire);
+        let version = Version::known(fd);
+        head.size.store(version.size, Release);
+        let told = head.stamp.compare_exchange(known, version.stamp(), AcqRel, Relaxed);
+        // Who changes the file after the next look tells this slot after it.
+        fence(SeqCst);
+        if told.is_ok() && Version::known(fd) == version {
+            return version;
+        }
+    }
+    let version = Version::known(fd);
+    head.stamp.store(version.stamp(), Release);
+    version
+}
+
+/// The mapped head of a slot whose owner is dead.
+pub(super) struct SharedHead(NonNull<SlotHead>);
+
+impl SharedHead {
+    /// The one that begins at `at` of a spool file that has all of it.
+    pub(super) fn map(spool: &File, at: u64) -> std::io::Result<Self> {
+        map_there(spool, at as usize, SLOT_HEAD, 0).map(|start| Self(start.cast()))
+    }
+
+    /// As [`Slot::belong_to_file`].
+    pub(super) fn belong_to_file(&self, fd: RawFd) -> Version {
+        belong_to_file(self, fd)
+    }
+}
+
+impl std::ops::Deref for SharedHead {
+    type Target = SlotHead;
+
+    fn deref(&self) -> &SlotHead {
+        // SAFETY: it stays mapped as long as the value lives, and all fields that change are atomic.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for SharedHead {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing refers to it any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), SLOT_HEAD) };
     }
 }
 
 /// Memory of the file, with room: nothing in it can fail later for want of space.
 fn map(file: &File, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
-    let place = offset as libc::off_t;
-    // SAFETY: the descriptor is open; the mapping is new memory.
-    unsafe {
-        if libc::fallocate(file.as_raw_fd(), 0, place, len as libc::off_t) != 0 {
-            return Err(last());
-        }
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        let start =
-            libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), place);
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(start),
-            _ => Err(last()),
-        }
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, len as i64) } != 0 {
+        return Err(last());
+    }
+    map_there(file, offset, len, libc::MAP_POPULATE)
+}
+
+/// Memory of the file, which is as long.
+fn map_there(file: &File, offset: usize, len: usize, flag: i32) -> std::io::Result<NonNull<u8>> {
+    let (fd, none, place) = (file.as_raw_fd(), std::ptr::null_mut(), offset as libc::off_t);
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | flag);
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let start = unsafe { libc::mmap(none, len, protection, flags, fd, place) };
+    match NonNull::new(start.cast::<u8>()) {
+        Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(start),
+        _ => Err(last()),
     }
 }
 

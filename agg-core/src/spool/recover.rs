@@ -1,20 +1,20 @@
 //! Putting into their files what killed processes left in their spool files.
 
 use super::change::{self, Others, Place};
-use super::layout::{
-    HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, PIECES, Piece, SLOT_HEAD, SlotHead, VERSION,
-};
-use super::stored::{self, Stored};
+use super::layout::SlotHead;
+use super::own::SharedHead;
+use super::reading::{HeadCopy, SlotCopy, each_slot};
+use super::stored::Stored;
 use super::version::{Version, time_of};
-use super::{boot, host, is_spool, lock, started};
+use super::{boot, host, is_new, is_spool, lock, started};
 use crate::blob::{Container, is_container};
 use crate::{Error, ErrorClass, Extent, Result};
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// What was done about one file that a killed process had not finished writing.
 #[derive(Debug)]
@@ -74,6 +74,10 @@ fn recover_as(directory: &Path, how: How) -> Result<Vec<Recovered>> {
     let mut done = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
+        if is_new(&path, uid) {
+            remove_new(&path, uid);
+            continue;
+        }
         match is_spool(&path, uid).then(|| open_abandoned(&path, uid)).flatten() {
             Some(Abandoned::Here(file)) => finish(&file, &path, how, &mut done),
             Some(Abandoned::Elsewhere) if how.foreign => {
@@ -87,37 +91,37 @@ fn recover_as(directory: &Path, how: How) -> Result<Vec<Recovered>> {
     Ok(done)
 }
 
-/// The spool file at `path`, locked, if its owner is dead.
-fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
+/// The spool file at `path`, locked, and how it is; if nobody has it locked.
+fn open_locked(path: &Path, uid: u32) -> Option<(File, std::fs::Metadata)> {
     let mut how = File::options();
     how.read(true).write(true);
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = how.custom_flags(flags).open(path).ok()?;
     let facts = file.metadata().ok()?;
-    if !facts.is_file() || facts.uid() != uid || facts.mode() & 0o077 != 0 || !lock(&file) {
-        return None;
-    }
-    let mut head = [0; HEAD];
-    if file.read_exact_at(&mut head, 0).is_err() {
-        // Its owner died, or is about to write the head.
-        return (facts.len() == 0 && is_old(&facts)).then_some(Abandoned::Here(file));
-    }
-    if word(&head, offset_of!(Head, magic)) != MAGIC {
-        return None;
-    }
-    if word32(&head, offset_of!(Head, version)) != VERSION {
-        // Told where it is read.
-        return Some(Abandoned::Here(file));
-    }
-    let at = offset_of!(Head, boot);
-    if [word(&head, at), word(&head, at + 8)] != boot() {
+    let is_own = facts.is_file() && facts.uid() == uid && facts.mode() & 0o077 == 0;
+    (is_own && lock(&file)).then_some((file, facts))
+}
+
+/// The spool file at `path`, locked, if its owner is dead.
+fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
+    let (file, _) = open_locked(path, uid)?;
+    // What is damaged is told where it is read.
+    let Ok(head) = HeadCopy::read(&file, path) else { return Some(Abandoned::Here(file)) };
+    let owner = head.owner(&[]);
+    if owner.boot != boot() {
         // A lock that nobody has says nothing where locks end at the machine.
-        let same_host = word(&head, offset_of!(Head, host)) == host();
+        let same_host = owner.host == host();
         return Some(if same_host { Abandoned::Here(file) } else { Abandoned::Elsewhere });
     }
-    let pid = word32(&head, offset_of!(Head, pid));
-    let alive = started(pid).is_some_and(|at| at == word(&head, offset_of!(Head, started)));
+    let alive = started(owner.pid).is_some_and(|at| at == owner.started);
     (!alive).then_some(Abandoned::Here(file))
+}
+
+/// Removes a spool file whose owner died before it had its name: no byte is in it.
+fn remove_new(path: &Path, uid: u32) {
+    if open_locked(path, uid).is_some_and(|(_, facts)| is_old(&facts)) {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Whether nobody can be in the middle of making it.
@@ -132,9 +136,10 @@ fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
     let mut told = |path: PathBuf, bytes, error: Option<Error>| {
         done.push(Recovered { spool: spool.to_path_buf(), path, bytes, error });
     };
-    if let Err(error) = each_slot(file, &mut |head, data| {
-        let path = path_of(head);
-        match store(file, head, data, &path, how, &mut others) {
+    if let Err(error) = each_slot(file, spool, &mut |slot| {
+        // Of a slot that does not know its file, the place is the spool itself.
+        let path = if slot.count().is_ok() { slot.path() } else { spool.to_path_buf() };
+        match store(file, slot, &path, how, &mut others) {
             Ok(0) => {}
             Ok(bytes) => told(path, bytes, None),
             Err(error) => told(path, 0, Some(error)),
@@ -147,104 +152,67 @@ fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
     }
 }
 
-/// Calls `with` with the head of every slot in use and the place of its data.
-pub(super) fn each_slot(file: &File, with: &mut dyn FnMut(&[u8], u64)) -> Result<()> {
-    let mut head = vec![0; SLOT_HEAD];
-    let failed = |error| Error::os("read", &error);
-    let len = file.metadata().map_err(failed)?.len();
-    if len == 0 {
-        return Ok(());
-    }
-    file.read_exact_at(&mut head[..HEAD], 0).map_err(failed)?;
-    let version = word32(&head, offset_of!(Head, version));
-    if version != VERSION {
-        let text = format!("version {version} of spool files is not known here");
-        return Err(Error::new(ErrorClass::UnsupportedOperation, text));
-    }
-    let mut place = HEAD as u64;
-    while place + SLOT_HEAD as u64 <= len {
-        file.read_exact_at(&mut head, place).map_err(failed)?;
-        let data = place + SLOT_HEAD as u64;
-        let is_used = word32(&head, offset_of!(SlotHead, used)) == 1;
-        let room = room_of(&head, data, len)?;
-        if is_used {
-            with(&head, data);
-        } else if room == 0 {
-            // Its owner died before it was one, and no other follows.
-            break;
-        }
-        place = data + room;
-    }
-    Ok(())
-}
-
-/// Bytes of data of a slot whose data begin at `data` of a spool file of `len` bytes.
-fn room_of(head: &[u8], data: u64, len: u64) -> Result<u64> {
-    let room = word(head, offset_of!(SlotHead, room));
-    let whole = room <= MOST_DATA as u64 && room.is_multiple_of(PAGE as u64) && data + room <= len;
-    if !whole {
-        let text = format!("a slot of the spool file has {room} bytes of data at {data} of {len}");
-        return Err(Error::new(ErrorClass::Io, text));
-    }
-    Ok(room)
-}
-
 /// Writes the pieces of one slot, which has none afterwards; how many bytes.
-fn store(
-    spool: &File,
-    head: &[u8],
-    data: u64,
-    path: &Path,
-    how: How,
-    others: &mut Others,
-) -> Result<u64> {
-    if word32(head, offset_of!(SlotHead, count)) == 0 {
+fn store(spool: &File, slot: &SlotCopy, path: &Path, how: How, others: &mut Others) -> Result<u64> {
+    let named = |error: Error| error.with_path(&path.display().to_string());
+    if slot.count().map_err(named)? == 0 {
         return Ok(0);
     }
-    let named = |error: Error| error.with_path(&path.display().to_string());
-    let target = open_target(head, path).map_err(named)?;
-    let pieces = pieces_of(spool, head, data).map_err(named)?;
+    let target = open_target(slot, path).map_err(named)?;
+    let pieces = slot.pieces(spool).map_err(named)?;
     let bytes: u64 = pieces.iter().map(|(_, run)| run.len() as u64).sum();
-    let slot = data - SLOT_HEAD as u64;
-    let set = |field: usize, value: &[u8]| {
-        let written = spool.write_all_at(value, slot + field as u64);
+    let has_none = || {
+        let written =
+            spool.write_all_at(&slot.no_pieces(), slot.place_of(offset_of!(SlotHead, count)));
         written.map_err(|error| named(Error::os("pwrite", &error)))
     };
-    if let Target::File(file) = &target {
-        let identity = [offset_of!(SlotHead, device), offset_of!(SlotHead, inode)];
-        let identity = identity.map(|at| word(head, at));
-        let own = || Place::new(spool, head, data);
-        if !how.changed && !is_its_version(file, own(), others.places(identity)) {
-            if !Stored::of(file, &pieces, 0).is_some_and(|stored| stored.all) {
-                return Err(named(changed(bytes)));
+    match &target {
+        Target::File(file) => {
+            let [device, inode, _] = slot.identity();
+            let own = Place::new(spool, slot);
+            let places = others.places([device, inode]);
+            if !how.changed && !is_its_version(file, own, places) {
+                if !Stored::of(file, &pieces, 0).is_some_and(|stored| stored.all) {
+                    return Err(named(changed(bytes)));
+                }
+                // Whoever has written them: there is nothing to do.
+                has_none()?;
+                return Ok(0);
             }
-            // Whoever has written them: there is nothing to do.
-            set(offset_of!(SlotHead, count), &0_u32.to_ne_bytes())?;
-            return Ok(0);
+            write_as_owner(spool, slot, file, &pieces, others).map_err(named)?;
         }
-        let (fd, number) = (file.as_raw_fd(), u64::to_ne_bytes);
-        let before = Version::known(fd);
-        let change = others.begin_from(own(), identity, fd, before);
-        set(offset_of!(SlotHead, stamp), &number(before.stamp()))?;
-        set(offset_of!(SlotHead, size), &number(before.size))?;
-        set(offset_of!(SlotHead, stored), &0_u32.to_ne_bytes())?;
-        set(offset_of!(SlotHead, until), &number(change::deadline()))?;
-        let mut record = |done: u32| set(offset_of!(SlotHead, stored), &done.to_ne_bytes());
-        let written = write_to_file(file, &pieces, &mut record).map_err(named);
-        if let Some(change) = change {
-            let version = Version::known(fd);
-            set(offset_of!(SlotHead, size), &number(version.size))?;
-            others.end_at(&change, version);
-        }
-        set(offset_of!(SlotHead, stamp), &number(Version::known(fd).stamp()))?;
-        written?;
-    }
-    if let Target::Container(container) = &target {
-        write_to_container(container, &pieces).map_err(named)?;
+        Target::Container(container) => write_to_container(container, &pieces).map_err(named)?,
     }
     // What stays of the spool because of other files must not come again.
-    set(offset_of!(SlotHead, count), &0_u32.to_ne_bytes())?;
+    has_none()?;
     Ok(bytes)
+}
+
+/// Writes pieces to a file as the owner of their slot would: whoever finds them after this process
+/// was killed knows whose change it was, and so do others who keep bytes of that file.
+fn write_as_owner(
+    spool: &File,
+    slot: &SlotCopy,
+    file: &File,
+    pieces: &[(u64, Vec<u8>)],
+    others: &mut Others,
+) -> Result<()> {
+    let fd = file.as_raw_fd();
+    let head = SharedHead::map(spool, slot.place_of(0)).map_err(|e| Error::os("mmap", &e))?;
+    let [device, inode, _] = slot.identity();
+    let own = Place::new(spool, slot);
+    let change = others.begin_from(own, [device, inode], fd, Version::known(fd));
+    head.belong_to_file(fd);
+    head.stored.store(0, Relaxed);
+    head.until.store(change::deadline(), Release);
+    let written = write_to_file(file, pieces, &mut |done| head.stored.store(done, Release));
+    if let Some(change) = change {
+        let version = Version::known(fd);
+        head.size.store(version.size, Release);
+        others.end_at(&change, version);
+    }
+    head.belong_to_file(fd);
+    written
 }
 
 /// The error for bytes of a file that is another one now.
@@ -265,29 +233,6 @@ fn is_its_version(file: &File, own: Option<Place>, mut places: Vec<Place>) -> bo
     stamp != 0 && since.is_some_and(|since| time_of(stamp) >= since)
 }
 
-/// What the file holds of the pieces of a slot whose owner was killed while it wrote them.
-pub(super) fn stored(file: &File, spool: &File, head: &[u8], data: u64) -> Option<Stored> {
-    let pieces = pieces_of(spool, head, data).ok()?;
-    Stored::of(file, &pieces, word32(head, offset_of!(SlotHead, stored)) as usize)
-}
-
-/// The pieces of a slot in the order in which they are written: where they belong, and their bytes.
-fn pieces_of(spool: &File, head: &[u8], data: u64) -> Result<Vec<(u64, Vec<u8>)>> {
-    let count = word32(head, offset_of!(SlotHead, count)) as usize;
-    let (mut pieces, mut room) = (Vec::new(), word(head, offset_of!(SlotHead, room)));
-    for index in 0..count {
-        let (extent, place) = piece(head, index)?;
-        room = room.checked_sub(extent.len).ok_or_else(|| {
-            let text = format!("piece {index} of the spool file: more bytes than there is room");
-            Error::new(ErrorClass::Io, text)
-        })?;
-        let mut run = vec![0; extent.len as usize];
-        spool.read_exact_at(&mut run, data + place).map_err(|error| Error::os("pread", &error))?;
-        pieces.push((extent.offset, run));
-    }
-    Ok(stored::sorted(pieces))
-}
-
 /// What the bytes of a slot are written to.
 enum Target {
     File(File),
@@ -298,13 +243,13 @@ enum Target {
 fn write_to_file(
     file: &File,
     pieces: &[(u64, Vec<u8>)],
-    record: &mut dyn FnMut(u32) -> Result<()>,
+    record: &mut dyn FnMut(u32),
 ) -> Result<()> {
     for ((offset, run), done) in pieces.iter().zip(1..) {
         let extent = Extent::new(*offset, run.len() as u64);
         let written = file.write_all_at(run, *offset);
         written.map_err(|error| Error::os("pwrite", &error).with_extent(extent))?;
-        record(done)?;
+        record(done);
     }
     Ok(())
 }
@@ -318,7 +263,7 @@ fn write_to_container(container: &Container, pieces: &[(u64, Vec<u8>)]) -> Resul
 }
 
 /// The file or container whose bytes they are: of the same name, and the same inode still.
-fn open_target(head: &[u8], path: &Path) -> Result<Target> {
+fn open_target(slot: &SlotCopy, path: &Path) -> Result<Target> {
     let is_dir = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let kind = if is_dir { libc::O_DIRECTORY } else { 0 };
@@ -333,10 +278,7 @@ fn open_target(head: &[u8], path: &Path) -> Result<Target> {
     });
     let file = file.map_err(|error| Error::os("open", &error))?;
     let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
-    let field = |at| word(head, at);
-    let known = [offset_of!(SlotHead, device), offset_of!(SlotHead, inode)].map(field);
-    let same = [facts.dev(), facts.ino()] == known
-        && super::born(file.as_raw_fd()) == field(offset_of!(SlotHead, born));
+    let same = [facts.dev(), facts.ino(), super::born(file.as_raw_fd())] == slot.identity();
     match (same, is_dir && is_container(path)) {
         (true, true) => Container::open(path).map(Target::Container),
         (true, false) if facts.is_file() => Ok(Target::File(file)),
@@ -345,42 +287,6 @@ fn open_target(head: &[u8], path: &Path) -> Result<Target> {
             Err(Error::new(ErrorClass::NoSuchFile, text))
         }
     }
-}
-
-/// Piece `index`: where it belongs, and where it is in the data.
-fn piece(head: &[u8], index: usize) -> Result<(Extent, u64)> {
-    let damaged = |text: String| Error::new(ErrorClass::Io, text);
-    if index >= PIECES {
-        return Err(damaged(format!("the spool file has piece {index} of at most {PIECES}")));
-    }
-    let at = offset_of!(SlotHead, pieces) + index * size_of::<Piece>();
-    let field = |offset| word(head, at + offset);
-    let (offset, len) = (field(offset_of!(Piece, offset)), field(offset_of!(Piece, len)));
-    let place = field(offset_of!(Piece, place));
-    let room = word(head, offset_of!(SlotHead, room));
-    let inside = place.checked_add(len).is_some_and(|end| end <= room);
-    if !inside || offset.checked_add(len).is_none_or(|end| i64::try_from(end).is_err()) {
-        return Err(damaged(format!("piece {index} of the spool file: {len} bytes at {place}")));
-    }
-    Ok((Extent::new(offset, len), place))
-}
-
-fn path_of(head: &[u8]) -> PathBuf {
-    let len = (word(head, offset_of!(SlotHead, path_len)) as usize).min(PATH);
-    let start = offset_of!(SlotHead, path);
-    PathBuf::from(std::ffi::OsStr::from_bytes(&head[start..start + len]))
-}
-
-pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
-    let mut value = [0; 8];
-    value.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_ne_bytes(value)
-}
-
-pub(super) fn word32(bytes: &[u8], at: usize) -> u32 {
-    let mut value = [0; 4];
-    value.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_ne_bytes(value)
 }
 
 #[cfg(test)]

@@ -112,12 +112,10 @@ pub unsafe fn keep(
         know_version(slot, description);
     }
     if held.count > 0 && offset == held.end {
-        held.last += len;
-        slot.piece(held.count - 1).len.store(held.last as u64, Release);
+        slot.extend(held.count - 1, len);
     } else {
         slot.push(held.count, offset, len, held.used);
         held.count += 1;
-        held.last = len;
     }
     held.ahead.forget();
     held.used += len;
@@ -170,9 +168,9 @@ pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
 /// Forgets what is kept: it is in the kernel, or lost.
 pub fn empty(file: &'static File, held: &mut Held) {
     if let Some(slot) = held.slot {
-        slot.head().count.store(0, Release);
+        slot.empty();
     }
-    (held.count, held.used, held.last) = (0, 0, 0);
+    (held.count, held.used) = (0, 0);
     files::mark(file, held, false);
 }
 
@@ -181,7 +179,7 @@ pub fn empty(file: &'static File, held: &mut Held) {
 pub fn lose(file: &'static File, held: &mut Held, error: c_int) {
     let Some(slot) = held.slot else { return };
     let _inside = state::Inside::enter();
-    let offset = slot.piece(0).offset.load(Relaxed);
+    let (offset, ..) = slot.piece(0);
     let (path, bytes) = (String::from_utf8_lossy(&held.path), held.used);
     let cause = std::io::Error::from_raw_os_error(error);
     agg_core::log::write(
@@ -195,7 +193,7 @@ pub fn lose(file: &'static File, held: &mut Held, error: c_int) {
 /// Writes the pieces; neighbours together. The number of requests.
 fn write_pieces(fd: c_int, slot: Slot, count: usize) -> Result<usize, c_int> {
     if count == 1 {
-        let (offset, len, place) = piece(slot, 0);
+        let (offset, len, place) = slot.piece(0);
         write_all(fd, slot, offset, len, place)?;
         return Ok(1);
     }
@@ -205,7 +203,7 @@ fn write_pieces(fd: c_int, slot: Slot, count: usize) -> Result<usize, c_int> {
         *place = index as u16;
     }
     stored::sort(order, |index| {
-        let (offset, len, _) = piece(slot, usize::from(index));
+        let (offset, len, _) = slot.piece(usize::from(index));
         (offset, len as u64)
     });
     let mut requests = 0;
@@ -213,10 +211,10 @@ fn write_pieces(fd: c_int, slot: Slot, count: usize) -> Result<usize, c_int> {
     while from < count {
         let mut to = from + 1;
         let end = |index: u16| {
-            let (offset, len, _) = piece(slot, usize::from(index));
+            let (offset, len, _) = slot.piece(usize::from(index));
             offset + len as u64
         };
-        while to < count && end(order[to - 1]) == piece(slot, usize::from(order[to])).0 {
+        while to < count && end(order[to - 1]) == slot.piece(usize::from(order[to])).0 {
             to += 1;
         }
         write_run(fd, slot, &order[from..to])?;
@@ -233,12 +231,12 @@ fn write_run(fd: c_int, slot: Slot, run: &[u16]) -> Result<(), c_int> {
         [const { libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 } }; PIECES];
     let mut total = 0;
     for (vector, index) in vectors.iter_mut().zip(run) {
-        let (_, len, place) = piece(slot, usize::from(*index));
+        let (_, len, place) = slot.piece(usize::from(*index));
         // SAFETY: the piece is inside the data of the slot.
         *vector = libc::iovec { iov_base: unsafe { slot.data().add(place) }.cast(), iov_len: len };
         total += len;
     }
-    let offset = piece(slot, usize::from(run[0])).0;
+    let offset = slot.piece(usize::from(run[0])).0;
     // SAFETY: the vectors describe memory of the slot.
     let written =
         unsafe { next::pwritev64(fd, vectors.as_ptr(), run.len() as c_int, offset as i64) };
@@ -247,16 +245,10 @@ fn write_run(fd: c_int, slot: Slot, run: &[u16]) -> Result<(), c_int> {
     }
     // Interrupted, cut short or failed: one by one, which shows why.
     for index in run {
-        let (offset, len, place) = piece(slot, usize::from(*index));
+        let (offset, len, place) = slot.piece(usize::from(*index));
         write_all(fd, slot, offset, len, place)?;
     }
     Ok(())
-}
-
-fn piece(slot: Slot, index: usize) -> (u64, usize, usize) {
-    let piece = slot.piece(index);
-    let (len, place) = (piece.len.load(Relaxed), piece.place.load(Relaxed));
-    (piece.offset.load(Relaxed), len as usize, place as usize)
 }
 
 fn write_all(fd: c_int, slot: Slot, offset: u64, len: usize, place: usize) -> Result<(), c_int> {

@@ -62,8 +62,6 @@ pub struct Held {
     pub used: usize,
     /// Where the last piece ends in the file.
     pub end: u64,
-    /// Length of the last piece.
-    pub last: usize,
     /// Whose descriptor writes the dirty bytes.
     pub writer: Option<&'static Description>,
     /// The error that the next write, sync or close returns.
@@ -210,7 +208,6 @@ impl Held {
             count: 0,
             used: 0,
             end: 0,
-            last: 0,
             writer: None,
             error: 0,
             streak: 0,

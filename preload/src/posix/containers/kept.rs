@@ -12,7 +12,7 @@ use agg_core::spool::layout::{FRAME_DATA, MOST_FRAME_DATA, PIECES};
 use agg_core::{Error, Result};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Writes of more bytes never wait: a frame of their own costs little beside them.
 const LARGE: usize = 256 * 1024;
@@ -35,8 +35,7 @@ pub(super) struct Kept {
     /// Runs of bytes in the slot, and how many bytes they are.
     pieces: usize,
     used: usize,
-    /// Bytes of the last run, and the byte of the file behind it.
-    last: usize,
+    /// The byte of the file behind the last run.
     end: u64,
     counts: Counts,
 }
@@ -46,7 +45,7 @@ impl Kept {
     pub(super) fn new(mode: Mode, waiting: &'static AtomicBool) -> Self {
         let counts = Counts::default();
         let (slot, room, pieces) = (None, FRAME_DATA, 0);
-        Self { mode, waiting, slot, room, pieces, used: 0, last: 0, end: 0, counts }
+        Self { mode, waiting, slot, room, pieces, used: 0, end: 0, counts }
     }
 
     /// Whether a write of `len` bytes at `start` is to wait.
@@ -95,12 +94,10 @@ impl Kept {
         }
         // A write counts as a whole or not at all, also if the process is killed here.
         if self.continues(start) {
-            self.last += len;
-            slot.piece(self.pieces - 1).len.store(self.last as u64, Release);
+            slot.extend(self.pieces - 1, len);
         } else {
             slot.push(self.pieces, start, len, self.used);
             self.pieces += 1;
-            self.last = len;
         }
         self.used += len;
         self.end = start + len as u64;
@@ -127,13 +124,10 @@ impl Kept {
     fn runs(&self) -> Vec<(u64, &[u8])> {
         let Some(slot) = &self.slot else { return Vec::new() };
         let run = |index: usize| {
-            let piece = slot.piece(index);
-            let (len, place) = (piece.len.load(Relaxed), piece.place.load(Relaxed));
+            let (offset, len, place) = slot.piece(index);
             // SAFETY: the run is inside the data of the slot, which nobody changes while `self` is borrowed.
-            let bytes = unsafe {
-                std::slice::from_raw_parts(slot.data().add(place as usize), len as usize)
-            };
-            (piece.offset.load(Relaxed), bytes)
+            let bytes = unsafe { std::slice::from_raw_parts(slot.data().add(place), len) };
+            (offset, bytes)
         };
         (0..self.pieces).map(run).collect()
     }
@@ -160,7 +154,7 @@ impl Kept {
         if let Some(slot) = self.slot.take() {
             spool::give_back(slot);
         }
-        (self.pieces, self.used, self.last) = (0, 0, 0);
+        (self.pieces, self.used) = (0, 0);
         self.mark(false);
     }
 
