@@ -6,6 +6,7 @@
 //! server. What was written here and is not on its way yet stays.
 
 use crate::{file_systems, os};
+use std::ffi::CStr;
 use std::os::fd::RawFd;
 
 /// Whether what is kept of the file behind `fd`, which lies on `device`, may be older than the file.
@@ -35,4 +36,11 @@ pub fn forget(fd: RawFd) {
     // The size first: the kernel drops pages of its own accord if it sees another one.
     let _ = os::ask_size(fd);
     let _ = os::drop_pages(fd);
+}
+
+/// Asks the server how long the file is that has the name in the directory `dir`, and which file has it
+/// if the one that this computer believes to have it is gone.
+pub fn forget_name(dir: RawFd, name: &CStr) {
+    // The kernel repeats a look at a file that is gone, and asks for the name then.
+    let _ = os::ask_at(dir, name);
 }

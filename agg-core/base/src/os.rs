@@ -208,12 +208,17 @@ pub fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
 
 /// Lets the kernel ask the server for the size of a file, whatever it knows.
 pub fn ask_size(fd: RawFd) -> io::Result<()> {
+    ask_at(fd, c"")
+}
+
+/// The same of a file by its name in the directory `dir`, which is not followed if it is a symlink.
+pub fn ask_at(dir: RawFd, name: &CStr) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `statx`, which is plain numbers.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC | libc::AT_SYMLINK_NOFOLLOW;
     let wanted = libc::STATX_SIZE | libc::STATX_MTIME;
-    // SAFETY: the path is a terminated string, and the kernel fills the local value.
-    status(unsafe { libc::statx(fd, c"".as_ptr(), flags, wanted, &raw mut facts) })
+    // SAFETY: the name is a terminated string, and the kernel fills the local value.
+    status(unsafe { libc::statx(dir, name.as_ptr(), flags, wanted, &raw mut facts) })
 }
 
 /// Lets the kernel drop the clean pages that it keeps of a file.

@@ -66,13 +66,18 @@ impl Shared {
 /// manifest's name that begins as a manifest does.
 pub fn is_container(path: &Path) -> bool {
     let is_dir = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
-    let begins = |dir: Dir| {
+    is_dir && Dir::open(path).is_ok_and(|dir| begins(&dir).unwrap_or(false))
+}
+
+/// Whether there is a manifest that begins as one does.
+fn begins(dir: &Dir) -> Result<bool> {
+    dir.anew(MANIFEST, || {
         let mut bytes = [0; FORMAT.len() + 1];
-        let file = dir.part(MANIFEST, false).ok()?;
-        file.read_exact_at(&mut bytes, 0).ok()?;
-        bytes.strip_suffix(b"\n").map(|line| line == FORMAT.as_bytes())
-    };
-    is_dir && Dir::open(path).ok().and_then(begins).unwrap_or(false)
+        let file = dir.part(MANIFEST, false)?;
+        let read = file.read_exact_at(&mut bytes, 0);
+        read.map_err(|error| failed("read", &error, &dir.path_of(MANIFEST)))?;
+        Ok(bytes.strip_suffix(b"\n").is_some_and(|line| line == FORMAT.as_bytes()))
+    })
 }
 
 impl Container {

@@ -11,11 +11,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// The name of the part that makes a directory a container, and whose permissions are those of the file.
 pub const MANIFEST: &str = "aggio-manifest";
 /// The name of the file with the sequence counter.
 pub(crate) const ORDER: &str = "order";
+
+/// How long it waits, in milliseconds, each time it has met a file that is gone: 3 s in all.
+const PAUSES: [u64; 9] = [0, 10, 40, 150, 300, 500, 500, 750, 750];
 
 /// An open directory.
 #[derive(Debug)]
@@ -157,6 +161,24 @@ impl Dir {
         Ok(file)
     }
 
+    /// What `look` gives that opens the part `name` and reads it. Another computer may have replaced the
+    /// part: where caches are not coherent this one keeps the name of a file that is gone for a second
+    /// or two, and looks until it has learnt of the new one.
+    pub(crate) fn anew<T>(&self, name: &str, look: impl Fn() -> Result<T>) -> Result<T> {
+        let name = c_name(name)?;
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            match look() {
+                Err(error) if error.errno() == libc::ESTALE && self.may_be_stale() => {
+                    let Some(pause) = pauses.next() else { return Err(error) };
+                    caches::forget_name(self.fd(), &name);
+                    std::thread::sleep(Duration::from_millis(pause));
+                }
+                looked => return looked,
+            }
+        }
+    }
+
     /// A file of somebody else, to which the owner of the directory has made a link, is no part: it
     /// would be changed by whoever has more rights than he.
     fn refuse_foreign_link(&self, facts: &Metadata, path: &Path) -> Result<()> {
@@ -227,6 +249,9 @@ impl Dir {
 
     /// The length of a part, `None` if there is no regular file of that name.
     pub(crate) fn length_of(&self, name: &str) -> Result<Option<u64>> {
+        if self.may_be_stale() {
+            caches::forget_name(self.fd(), &c_name(name)?);
+        }
         let Some(stat) = self.stat(name)? else { return Ok(None) };
         let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
         Ok(regular.then_some(stat.st_size as u64))

@@ -107,6 +107,10 @@ impl Manifest {
 
     /// Reads the manifest of `dir`.
     pub(crate) fn load(dir: &Dir) -> Result<Self> {
+        dir.anew(MANIFEST, || Self::load_once(dir))
+    }
+
+    fn load_once(dir: &Dir) -> Result<Self> {
         let path = dir.path_of(MANIFEST);
         let file = dir.part(MANIFEST, false)?;
         let length = file.metadata().map_err(|error| failed("fstat", &error, &path))?.len();

@@ -78,6 +78,11 @@ impl Reader {
         self.view().size()
     }
 
+    /// A sequence number that is higher than all that were seen.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.view().next_seq
+    }
+
     /// The generation of the manifest; it grows with every change of a container that nobody writes.
     pub fn generation(&self) -> u64 {
         self.view().manifest.generation

@@ -70,7 +70,11 @@ impl Writer {
         let manifest = Manifest::load(&shared.dir)?;
         let log = Mutex::new(Log::new(manifest.data_crc));
         let (reader, changed, owed) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Ok(Self { shared, order, log, reader, changed, owed, closed: false })
+        let writer = Self { shared, order, log, reader, changed, owed, closed: false };
+        if writer.shared.dir.may_be_stale() {
+            writer.follow()?;
+        }
+        Ok(writer)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {

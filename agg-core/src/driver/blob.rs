@@ -93,6 +93,7 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
         writer: RwLock::default(),
         syncs: AtomicU64::new(0),
         looked: AtomicU64::new(0),
+        followed: AtomicU64::new(0),
         locks: OnceLock::new(),
     }))
 }
@@ -131,6 +132,8 @@ struct BlobFile {
     /// other hosts may have written, and the counter that tells of writes is shared on one host only.
     syncs: AtomicU64,
     looked: AtomicU64,
+    /// The same of the moment when the writer last looked which writes its own follow.
+    followed: AtomicU64,
     /// The file that the locks of atomic mode are taken on, behind all that others lock there.
     locks: OnceLock<Arc<Descriptor>>,
 }
@@ -166,7 +169,24 @@ impl BlobFile {
         if !self.how.write {
             return Err(Error::os("write", &io::Error::from_raw_os_error(libc::EBADF)));
         }
-        with(&self.writer, || self.container.writer(), act)
+        with(
+            &self.writer,
+            || self.container.writer(),
+            |writer| {
+                self.follow(writer)?;
+                act(writer)
+            },
+        )
+    }
+
+    /// What is written now follows what was there at the last synchronisation, on other computers, too.
+    fn follow(&self, writer: &Writer) -> Result<()> {
+        let syncs = self.syncs.load(Ordering::Acquire);
+        if self.container.may_be_stale() && self.followed.load(Ordering::Acquire) != syncs {
+            writer.follow()?;
+            self.followed.fetch_max(syncs, Ordering::AcqRel);
+        }
+        Ok(())
     }
 }
 

@@ -177,7 +177,7 @@ impl File {
             }
             self.count_pieces(&request);
             let guard = self.lock_if_atomic(&request).await?;
-            if guard.is_some() && request.direction == Direction::Read {
+            if guard.is_some() {
                 self.driver.renew();
             }
             let stream = request.stream()?;

@@ -70,6 +70,20 @@ impl Writer {
         Ok(reader.size())
     }
 
+    /// Makes what is written from now on newer than all that can be seen now. The shared words are those of
+    /// this computer where caches are not coherent: then others count by words of their own.
+    ///
+    /// # Errors
+    ///
+    /// If the logs cannot be read.
+    pub(crate) fn follow(&self) -> Result<()> {
+        let reader = self.reader()?;
+        reader.renew();
+        reader.refresh()?;
+        self.order.raise(Word::Next, reader.next_number())?;
+        if self.order.is_counting() { self.order.raise(Word::Size, reader.size()) } else { Ok(()) }
+    }
+
     /// What the logs said when they were last looked at.
     pub(super) fn reader(&self) -> Result<&Reader> {
         if self.reader.get().is_none() {

@@ -124,3 +124,20 @@ fn a_write_that_a_growth_and_a_mapping_came_across_is_stored_in_place() {
         is_one_file(container, &mapper, frame, &placed[0]);
     });
 }
+
+#[test]
+fn who_follows_others_writes_newer_bytes_than_those_although_they_count_by_themselves() {
+    with_writers(|container, [one, other, _], _| {
+        for round in 0..5 {
+            one.write_at(&[round; 300], 0).unwrap();
+        }
+        // The words of another computer, which has not seen what this one did.
+        other.order.store(Word::Next, 1).unwrap();
+        other.order.store(Word::Size, 0).unwrap();
+        other.follow().unwrap();
+        assert_eq!(other.size().unwrap(), 300);
+        other.write_at(&[9; 100], 50).unwrap();
+        let bytes = read(container);
+        assert!(bytes.len() == 300 && bytes[50..150] == [9; 100] && bytes[150..] == [4; 150]);
+    });
+}
