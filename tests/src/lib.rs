@@ -23,6 +23,7 @@ pub mod parsers;
 mod program;
 mod skip;
 mod small;
+pub mod spools;
 mod strace;
 mod tool;
 pub mod works;

@@ -9,6 +9,7 @@ use super::container::Container;
 use super::read::Reader;
 use super::verify::Verify;
 use super::{damaged, failed, holes};
+use crate::checksum::{crc32c, crc32c_append};
 use crate::output::{Output, Source, Unfinished, require_vacant};
 use crate::{Extent, Result};
 use journal::Journal;
@@ -98,12 +99,39 @@ impl<'a> Partial<'a> {
         Ok(Self { output, journal })
     }
 
-    fn is_done(&self, window: u64) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.is_done(window))
+    /// Whether an earlier run began it.
+    fn goes_on(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::goes_on)
     }
 
-    fn set_done(&self, window: u64) -> Result<()> {
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.set_done(window, self.output.file()))
+    /// Whether an earlier run copied a window, which still has the bytes that it had then.
+    fn is_done(&self, window: u64, extent: Extent, buffer: &mut Vec<u8>) -> Result<bool> {
+        let done = self.journal.as_ref().and_then(|journal| journal.done(window));
+        let Some(crc) = done else { return Ok(false) };
+        self.read(buffer, extent)?;
+        Ok(crc32c(buffer) == crc)
+    }
+
+    /// Makes zeros of what an earlier run, or whoever changed its copy, left in a window.
+    fn clear(&self, extent: Extent, buffer: &mut Vec<u8>) -> Result<()> {
+        self.read(buffer, extent)?;
+        if buffer.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        buffer.fill(0);
+        self.write(buffer, extent)
+    }
+
+    /// A window is copied, and what it holds has this checksum.
+    fn set_done(&self, window: u64, crc: u32) -> Result<()> {
+        let note = |journal: &Journal| journal.set_done(window, crc, self.output.file());
+        self.journal.as_ref().map_or(Ok(()), note)
+    }
+
+    fn read(&self, buffer: &mut Vec<u8>, extent: Extent) -> Result<()> {
+        buffer.resize(extent.len as usize, 0);
+        let got = self.output.file().read_exact_at(buffer, extent.offset);
+        got.map_err(|error| failed("pread", &error, self.output.path()).with_extent(extent))
     }
 
     /// Notes which windows need not be copied again.
@@ -123,29 +151,61 @@ impl<'a> Partial<'a> {
 /// Copies what is not done; returns how many bytes were.
 fn copy(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<u64> {
     let resumed = AtomicU64::new(0);
-    each_window(reader, how, &|at| reader.data_from(at), &|window, extent, buffer| {
-        if partial.is_done(window) {
-            resumed.fetch_add(extent.len, Ordering::Relaxed);
-            return Ok(());
+    let next = |at| {
+        // In a copy that goes on something may be where the container has nothing.
+        if partial.goes_on() { in_either(reader, partial, at) } else { reader.data_from(at) }
+    };
+    each_window(reader, how, &next, &|window, extent, buffer| {
+        if partial.goes_on() {
+            if partial.is_done(window, extent, buffer)? {
+                resumed.fetch_add(extent.len, Ordering::Relaxed);
+                return Ok(());
+            }
+            partial.clear(extent, buffer)?;
         }
-        copy_window(reader, partial, extent, buffer)?;
-        partial.set_done(window)
+        let crc = copy_window(reader, partial, extent, buffer)?;
+        partial.set_done(window, crc)
     })?;
     Ok(resumed.into_inner())
 }
 
+/// The first byte from `at` on that the container or the copy may have.
+fn in_either(reader: &Reader, partial: &Partial<'_>, at: u64) -> Result<u64> {
+    let (file, path) = (partial.output.file(), partial.output.path());
+    let copied = holes::next_data(file, path, at)?.unwrap_or(reader.size());
+    Ok(copied.min(reader.data_from(at)?))
+}
+
+/// Copies a window; the checksum of all its bytes, if somebody notes it.
 fn copy_window(
     reader: &Reader,
     partial: &Partial<'_>,
     extent: Extent,
     buffer: &mut Vec<u8>,
-) -> Result<()> {
+) -> Result<u32> {
+    let (mut crc, mut end) = (0, extent.offset);
+    let is_noted = partial.journal.is_some();
     for part in segments_of_data(reader, extent)? {
         buffer.resize(part.len as usize, 0);
         read(reader, buffer, part)?;
         partial.write(buffer, part)?;
+        if is_noted {
+            crc = crc32c_append(with_zeros(crc, part.offset - end), buffer);
+            end = part.end();
+        }
     }
-    Ok(())
+    Ok(if is_noted { with_zeros(crc, extent.end() - end) } else { 0 })
+}
+
+/// The checksum of bytes with this checksum and so many zeros.
+fn with_zeros(mut crc: u32, mut count: u64) -> u32 {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    while count > 0 {
+        let some = count.min(ZEROS.len() as u64);
+        crc = crc32c_append(crc, &ZEROS[..some as usize]);
+        count -= some;
+    }
+    crc
 }
 
 /// The parts of `extent` that somebody wrote; holes stay holes.
@@ -170,12 +230,7 @@ fn read(reader: &Reader, buffer: &mut [u8], extent: Extent) -> Result<()> {
 /// Compares the copy with the container; a window that differs, as after a crash of the system
 /// while an earlier run was at work, is copied once more.
 fn compare(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<()> {
-    let (file, path, size) = (partial.output.file(), partial.output.path(), reader.size());
-    let in_either = |at| {
-        let copied = holes::next_data(file, path, at)?.unwrap_or(size);
-        Ok(copied.min(reader.data_from(at)?))
-    };
-    each_window(reader, how, &in_either, &|_, extent, buffer| {
+    each_window(reader, how, &|at| in_either(reader, partial, at), &|_, extent, buffer| {
         if same(reader, partial, extent, buffer)? {
             return Ok(());
         }
@@ -197,9 +252,8 @@ fn same(
 ) -> Result<bool> {
     buffer.resize(extent.len as usize, 0);
     read(reader, buffer, extent)?;
-    let mut copy = vec![0; buffer.len()];
-    let got = partial.output.file().read_exact_at(&mut copy, extent.offset);
-    got.map_err(|error| failed("pread", &error, partial.output.path()).with_extent(extent))?;
+    let mut copy = Vec::new();
+    partial.read(&mut copy, extent)?;
     Ok(copy == *buffer)
 }
 

@@ -11,7 +11,7 @@ use super::remains::{Remain, kind};
 use super::scan::{Scan, Step, detail};
 use super::seal::seal;
 use super::search;
-use super::torn::{Tail, Torn};
+use super::torn::{self, Tail, Torn};
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -125,9 +125,8 @@ fn cut(dir: &Dir, id: u64) -> Result<Cut> {
         return Ok(Cut::Used);
     }
     let (end, len) = (scan.place(), scan.length() - scan.place());
-    let tail = Tail { file: &file, path: &path, start: end, len, log: id, place: end };
     let sealed = Manifest::load(dir)?.log(id).map_or(0, |log| log.length);
-    let torn = if end < sealed { None } else { tail.kind()? };
+    let torn = if end < sealed { None } else { torn::end_of(&file, &path, &scan)? };
     let what = match torn {
         Some(what) if search::all(&file, &path, &mut scan)?.is_empty() => what,
         _ => return Err(unclear(&why, &path)),
@@ -226,6 +225,10 @@ mod tests {
             let error = recover(&path).expect_err(what).to_string();
             assert!(error.contains(".log"), "{what}: {error}");
             assert!(std::fs::read(&log).unwrap() == changed, "{what}");
+            // Nobody reads the container as if the frame had never been written.
+            let read = Container::open(&path).and_then(|container| container.reader());
+            let error = read.expect_err(what).to_string();
+            assert!(error.contains(".log"), "{what}, read: {error}");
         };
         for bit in 0..super::super::frame::SHORT * 8 {
             let mut changed = whole.clone();

@@ -5,6 +5,7 @@ use super::failed;
 use super::frame::{Frame, HEADER, Lengths, MAGIC, RUN};
 use super::holes::{self, Bytes};
 use super::index::u32_at;
+use super::scan::Scan;
 use crate::Result;
 use crate::checksum::{crc32c, crc32c_append, crc32c_combine};
 use std::fs::File;
@@ -33,6 +34,13 @@ pub(super) enum Torn {
     Frame,
     /// Zeros: room that the file got when the system crashed, and that nobody filled.
     Room,
+}
+
+/// What the writer of a log left behind the place where the walk stopped; `None` for what no killed writer leaves.
+pub(super) fn end_of(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<Option<Torn>> {
+    let (place, log) = (stopped.place(), stopped.log());
+    let len = stopped.length() - place;
+    Tail { file, path, start: place, len, log, place }.kind()
 }
 
 impl Tail<'_> {

@@ -13,7 +13,7 @@ use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
 use super::write::Placed;
-use super::{complete, damaged, failed, search};
+use super::{complete, damaged, failed, log, search, torn};
 use crate::{Extent, Result};
 use std::collections::HashMap;
 use std::fs::File;
@@ -194,7 +194,7 @@ impl View {
                 Step::Broken(error) if scan.place() < sealed => return Err(error),
                 Step::Broken(error) => {
                     let looked = (state.length, state.scanned) == (length, scan.place());
-                    if looked || !is_damaged(&file, &path, &scan)? {
+                    if looked || !is_damaged(&file, &path, &scan, told.is_some())? {
                         break;
                     }
                     return Err(error);
@@ -380,10 +380,14 @@ impl View {
     }
 }
 
-/// Whether no frame begins where the walk stopped though there are others behind that place.
-fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<bool> {
+/// Whether no frame begins where the walk stopped though there are others behind that place, or though its writer has
+/// ended and left what no killed writer leaves.
+fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>, was_complete: bool) -> Result<bool> {
     let mut scan = Scan::new(file, path, stopped.log(), stopped.place())?;
-    if !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none() {
+    let may_be_torn = !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none();
+    // Of a living writer a frame may be seen in any state; behind what was sealed nothing need be.
+    let is_open = was_complete || !log::is_abandoned(file);
+    if may_be_torn && (is_open || torn::end_of(file, path, stopped)?.is_some()) {
         return Ok(false);
     }
     // A frame that could not be stored may have been taken back meanwhile, and others have come to its place.

@@ -1,8 +1,10 @@
 //! Each command that writes, killed at its system calls.
 
 use crate::scene::{Scene, content, netcdf};
+use crate::told;
 use aggio_tests::factor;
 use std::fs;
+use std::time::Instant;
 
 /// A command, what is at the name it makes before, and what is there when it has ended.
 struct Killed {
@@ -27,6 +29,11 @@ fn step() -> usize {
     if factor() > 1 { 1 } else { 17 }
 }
 
+/// How many kills of each command there are at least: every call is tried as often as that takes.
+fn wanted() -> usize {
+    if factor() > 1 { 1000 } else { 4 }
+}
+
 impl Killed {
     fn scene(&self) -> Option<Scene> {
         let scene = Scene::new()?;
@@ -41,8 +48,8 @@ impl Killed {
         if self.adds.len() > 1 { scene.set("out") } else { scene.read("out") }
     }
 
-    /// Kills it at a call, looks, recovers every other time, runs it again; whether it had ended before.
-    fn kill(&self, number: u64) -> Option<bool> {
+    /// Kills it at a call, looks, recovers first if that is wanted, runs it again; whether it had ended before.
+    fn kill(&self, number: u64, recovers: bool) -> Option<bool> {
         let scene = self.scene()?;
         let said = scene.kill(number, self.command);
         let what = format!("{:?}, call {number}: {said}", self.command);
@@ -50,7 +57,7 @@ impl Killed {
         scene.is_untouched(&what);
         let found = self.found(&scene);
         assert!(found == self.before || found == self.after, "{what}: out is a mixture");
-        if number.is_multiple_of(2) {
+        if recovers {
             scene.is_recovered(&what);
             scene.is_untouched(&what);
             let again = self.found(&scene);
@@ -79,16 +86,24 @@ impl Killed {
 
     fn kill_at_calls(&self) {
         let Some(scene) = self.scene() else { return };
-        let (first, mut kills) = (first(&scene), 0);
-        for number in (first..).step_by(step()) {
-            let Some(has_ended) = self.kill(number) else { return };
-            if has_ended {
+        let (first, began, mut kills) = (first(&scene), Instant::now(), 0);
+        for round in 0.. {
+            let before = kills;
+            for number in (first..).step_by(step()) {
+                // Every other time, and in the next round at the calls between.
+                let recovers = (number + round).is_multiple_of(2);
+                let Some(has_ended) = self.kill(number, recovers) else { return };
+                if has_ended {
+                    break;
+                }
+                kills += 1;
+            }
+            assert!(kills - before > 3, "{:?} makes more calls", self.command);
+            if kills >= wanted() {
                 break;
             }
-            kills += 1;
         }
-        println!("{:?}: killed {kills} times", self.command);
-        assert!(kills > 3, "{:?} makes more calls", self.command);
+        told("kills", &self.command.join(" "), kills, began);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Two commands at once on one name.
 
 use crate::scene::{Scene, content, finish, netcdf};
+use crate::told;
 use aggio_tests::factor;
 use std::process::Output;
-use std::{fs, thread, time::Duration};
+use std::{fs, thread, time::Duration, time::Instant};
 
 /// Races of each pair of commands.
 fn rounds() -> u64 {
@@ -22,6 +23,7 @@ struct Race {
 
 impl Race {
     fn run(&self) {
+        let began = Instant::now();
         for round in 0..rounds() {
             let Some(scene) = Scene::new() else { return };
             if let Some(before) = &self.before {
@@ -37,6 +39,8 @@ impl Race {
             let is_known = |name: &String| ["out", "out.0000", "out.0001"].contains(&&**name);
             assert!(added.iter().all(is_known), "{what}: something is left: {added:?}");
         }
+        let names = self.commands.map(|words| words.join(" ")).join(" | ");
+        told("races", &names, rounds() as usize, began);
     }
 
     /// Who begins, and how much earlier, is another in each round.

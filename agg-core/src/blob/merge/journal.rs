@@ -10,6 +10,7 @@ use crate::blob::attributes::parts;
 use crate::blob::dir::{Dir, random};
 use crate::blob::manifest::Manifest;
 use crate::blob::{Container, Reader, failed, is_hidden};
+use crate::checksum::{crc32c, crc32c_append};
 use crate::output::digest::{Key, digest};
 use crate::output::{fresh_name, parent_of};
 use crate::{Error, ErrorClass, Result};
@@ -28,17 +29,29 @@ const JOURNAL: &str = "journal";
 const TOGETHER: usize = 32;
 /// Bytes of the first line.
 const HEAD: usize = 139;
+/// How it begins; a copy of the version before has no checksums, and is of no use.
+const BEGIN: [&str; 2] = ["aggio merge 2 key ", "aggio merge 1 key "];
+/// Bytes of what is said of a window.
+const ENTRY: usize = 8;
+
+/// What says that a window with this checksum is copied; never zeros.
+fn entry(window: u64, crc: u32) -> [u8; ENTRY] {
+    let check = crc32c_append(crc32c(&window.to_le_bytes()), &crc.to_le_bytes());
+    (u64::from(crc) | u64::from(check) << 32).to_le_bytes()
+}
 
 /// The journal, which is locked.
 pub(super) struct Journal {
     dir: Dir,
-    /// A line that says of what the copy is, and then one byte for each window.
+    /// A line that says of what the copy is, and then an [entry] for each window.
     file: File,
     /// Windows that are copied and may not be durable.
-    waiting: Mutex<Vec<u64>>,
+    waiting: Mutex<Vec<(u64, u32)>>,
     /// The first failure to make windows durable: the kernel tells it once, and nobody knows which ones it means. Whoever
     /// makes windows durable holds it locked.
     lost: Mutex<Option<Error>>,
+    /// Whether an earlier run began the copy.
+    goes_on: bool,
 }
 
 /// What a copy is of and for.
@@ -65,8 +78,7 @@ impl Subject {
     fn head(&self, key: Key) -> (String, usize) {
         let of = |bytes: &[u8]| digest(key, bytes);
         let [first, second] = key;
-        let name =
-            format!("aggio merge 1 key {first:016x}{second:016x} for {:016x}", of(&self.target));
+        let name = format!("{}{first:016x}{second:016x} for {:016x}", BEGIN[0], of(&self.target));
         let rest = format!(
             " of {:016x} size {:016x} windows {WINDOW:016x}\n",
             of(&self.container),
@@ -131,10 +143,11 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     let mut head = [0; HEAD];
     file.read_exact_at(&mut head, 0).ok()?;
     let text = std::str::from_utf8(&head).ok()?;
-    let digits = text.strip_prefix("aggio merge 1 key ")?.get(..32)?;
+    let begin = BEGIN.into_iter().find(|begin| text.starts_with(begin))?;
+    let digits = text.get(begin.len()..)?.get(..32)?;
     let number = |range| u64::from_str_radix(digits.get(range)?, 16).ok();
     let (wanted, len) = subject.head([number(0..16)?, number(16..32)?]);
-    if text.get(..len)? != wanted.get(..len)? {
+    if text.get(begin.len()..len)? != wanted.get(begin.len()..len)? {
         return Some(Found::Foreign);
     }
     let data = own_part(&dir, DATA);
@@ -143,7 +156,7 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     let is_plain = dir.names().ok()?.iter().all(|name| name == DATA || name == JOURNAL);
     Some(match whole {
         Some(data) if text == wanted => Found::Same(
-            Journal { dir, file, waiting: Mutex::default(), lost: Mutex::default() },
+            Journal { dir, file, waiting: Mutex::default(), lost: Mutex::default(), goes_on: true },
             data,
         ),
         _ if is_plain => Found::Other(dir),
@@ -215,20 +228,28 @@ impl Journal {
         debug_assert_eq!(head.len(), HEAD);
         file.write_all_at(head.as_bytes(), 0).map_err(fail)?;
         let hidden = dir.path_of(DATA);
-        Ok((Self { dir, file, waiting: Mutex::default(), lost: Mutex::default() }, data, hidden))
+        let (waiting, lost) = (Mutex::default(), Mutex::default());
+        Ok((Self { dir, file, waiting, lost, goes_on: false }, data, hidden))
     }
 
-    pub(super) fn is_done(&self, window: u64) -> bool {
-        let mut byte = [0];
-        let read = self.file.read_at(&mut byte, HEAD as u64 + window);
-        read.is_ok_and(|n| n == 1) && byte == *b"x"
+    /// Whether an earlier run began the copy.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
-    /// A window of `data` is copied; it counts as done from the time on when it is durable.
-    pub(super) fn set_done(&self, window: u64, data: &File) -> Result<()> {
+    /// The checksum of a window that is copied.
+    pub(super) fn done(&self, window: u64) -> Option<u32> {
+        let mut found = [0; ENTRY];
+        self.file.read_exact_at(&mut found, place_of(window)).ok()?;
+        let crc = u64::from_le_bytes(found) as u32;
+        (found == entry(window, crc)).then_some(crc)
+    }
+
+    /// A window of `data` with this checksum is copied; it counts as done from the time on when it is durable.
+    pub(super) fn set_done(&self, window: u64, crc: u32, data: &File) -> Result<()> {
         let is_due = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.push(window);
+            waiting.push((window, crc));
             waiting.len() >= TOGETHER
         };
         if is_due { self.settle(data) } else { Ok(()) }
@@ -250,8 +271,8 @@ impl Journal {
             *lost = Some(error.clone());
             error
         })?;
-        windows.into_iter().try_for_each(|window| {
-            let noted = self.file.write_all_at(b"x", HEAD as u64 + window);
+        windows.into_iter().try_for_each(|(window, crc)| {
+            let noted = self.file.write_all_at(&entry(window, crc), place_of(window));
             noted.map_err(|error| failed("pwrite", &error, &path()))
         })
     }
@@ -260,6 +281,11 @@ impl Journal {
     pub(super) fn remove(self) -> Result<()> {
         remove(&self.dir)
     }
+}
+
+/// Where the entry of a window is.
+fn place_of(window: u64) -> u64 {
+    HEAD as u64 + window * ENTRY as u64
 }
 
 #[cfg(test)]
@@ -283,16 +309,16 @@ mod tests {
     fn after_a_failure_to_make_windows_durable_none_counts_as_done() {
         let place = tempfile::tempdir().unwrap();
         let (journal, data) = begun(place.path());
-        journal.set_done(1, &data).unwrap();
+        journal.set_done(1, 77, &data).unwrap();
         journal.settle(&data).unwrap();
-        journal.set_done(2, &data).unwrap();
+        journal.set_done(2, 77, &data).unwrap();
         let fails = [Refusal::of(libc::SYS_fdatasync, libc::EIO)];
         let error = refusing(&fails, || journal.settle(&data).unwrap_err());
         assert_eq!(error.errno(), libc::EIO);
         // The kernel tells a failure once: from then on it says that all is well.
-        journal.set_done(3, &data).unwrap();
+        journal.set_done(3, 77, &data).unwrap();
         assert_eq!(journal.settle(&data).unwrap_err().errno(), libc::EIO);
-        assert_eq!([1, 2, 3].map(|window| journal.is_done(window)), [true, false, false]);
+        assert_eq!([1, 2, 3].map(|window| journal.done(window)), [Some(77), None, None]);
     }
 
     #[test]

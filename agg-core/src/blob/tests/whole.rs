@@ -96,10 +96,13 @@ fn a_merge_that_is_interrupted_leaves_nothing_unless_it_goes_on() {
     interrupted(&path("blob"), &path("plain"), &resume);
     let [partial] = &kept(place.path())[..] else { panic!("nothing kept") };
     assert_eq!(std::fs::metadata(partial).unwrap().mode() & 0o7777, 0o700);
-    // Wrong bytes of it are found.
-    std::fs::write(partial.join("data"), vec![9; 20 << 20]).unwrap();
+    // Nothing is copied twice, but windows that are not as they were.
+    let data = std::fs::File::options().write(true).open(partial.join("data")).unwrap();
+    data.write_all_at(b"wrong", 9 << 20).unwrap();
+    drop(data);
+    let resume = Merge { verify: false, ..resume };
     let merged = merge(&path("blob"), &path("plain"), &resume).unwrap();
-    assert_eq!(merged.resumed, 20 << 20);
+    assert_eq!(merged.resumed, 12 << 20);
     assert!(std::fs::read(path("plain")).unwrap() == bytes);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing else stays");
 }
