@@ -229,5 +229,10 @@ class Test:
         if self.prepare:
             self.prepare(directory)
         result = watch(mpi.launch(self.ranks, self.command), directory, mpi, server, self.limit, self.variables)
+        parts = self.parts(result, directory)
         shutil.rmtree(directory, ignore_errors=True)
+        return parts
+
+    def parts(self, result, directory):
+        """The results of the test and of what it consists of, by their names."""
         return {self.name: result.record(self.passed(result))}

@@ -1,6 +1,6 @@
 """The suites, by the name they have on the command line, in the order in which they run."""
 
-from . import hdf5, mpi4py_io, mpich, netcdf, pnetcdf, romio
+from . import h5py, hdf5, mpi4py_io, mpich, netcdf, pnetcdf, romio
 
 SUITES = {
     "mpich-io": mpich.Folder("io"),
@@ -8,11 +8,20 @@ SUITES = {
     "mpich-f90": mpich.Folder("f90/io"),
     "mpich-f08": mpich.Folder("f08/io"),
     "mpich-cxx": mpich.Folder("cxx/io"),
+    "mpich-errors": mpich.Folder("errors/io"),
+    "mpich-errors-f77": mpich.Folder("errors/f77/io"),
+    "mpich-errors-f90": mpich.Folder("errors/f90/io"),
+    "mpich-errors-f08": mpich.Folder("errors/f08/io"),
+    "mpich-errors-cxx": mpich.Folder("errors/cxx/io"),
     "romio": romio,
     "mpi4py": mpi4py_io,
     "pnetcdf-check": pnetcdf.Target("check"),
     "pnetcdf-ptest": pnetcdf.Target("ptest"),
-    "hdf5": hdf5,
+    "pnetcdf-burst": pnetcdf.Burst("pnetcdf-burst", AGGIO_BLOB="*"),
+    "hdf5": hdf5.Programs("hdf5"),
+    "hdf5-defer": hdf5.Programs("hdf5-defer", AGGIO_DEFER="*"),
+    "h5py": h5py.Modules("h5py"),
+    "h5py-defer": h5py.Modules("h5py-defer", AGGIO_DEFER="*"),
     "netcdf": netcdf.Programs("netcdf"),
     "netcdf-defer": netcdf.Programs("netcdf-defer", AGGIO_DEFER="*"),
     "netcdf-blob": netcdf.Programs("netcdf-blob", AGGIO_BLOB="*.nc"),

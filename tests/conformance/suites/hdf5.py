@@ -1,4 +1,8 @@
-"""HDF5's parallel tests: testpar of the hdf5 source package, the library itself built for each MPI."""
+"""HDF5's parallel tests: testpar of the hdf5 source package, the library itself built for each MPI.
+
+The same programs twice: as they are, and with writes that wait (`AGGIO_DEFER`): HDF5 is linked into them, so that no
+library tells by its name who opens the files.
+"""
 
 import os
 import shutil
@@ -6,7 +10,6 @@ import shutil
 from mpis import Test, sh, watch
 from sources import debian_source
 
-MPIS = ["openmpi", "mpich"]
 PROGRAMS = ["t_mpi", "t_bigio", "testphdf5", "t_cache", "t_cache_image", "t_pread", "t_pshutdown", "t_prestart",
             "t_init_term", "t_shapesame", "t_filters_parallel", "t_pflush1", "t_pflush2"]
 RANKS = 4
@@ -47,7 +50,7 @@ class Chain(Test):
         os.symlink(self.command[0], os.path.join(directory, os.path.basename(self.command[0])))
         for program in filter(None, [self.first, self.command[0]]):
             result = watch(mpi.launch(self.ranks, [program]), directory, mpi, server, self.limit,
-                           {"HDF5_PARAPREFIX": directory})
+                           {**self.variables, "HDF5_PARAPREFIX": directory})
         shutil.rmtree(directory, ignore_errors=True)
         return {self.name: result.record(self.passed(result))}
 
@@ -59,14 +62,22 @@ def verdict(name):
     return lambda run: run.code == 0 and "FAILED" not in run.output
 
 
-def prepare(mpi):
-    folder = os.path.join(build(mpi), "testpar")
-    tests = []
-    for name in PROGRAMS:
+class Programs:
+    """All programs, with variables of aggio."""
+
+    MPIS = ["openmpi", "mpich"]
+
+    def __init__(self, suite, **variables):
+        self.suite = suite
+        self.variables = variables
+
+    def prepare(self, mpi):
+        folder = os.path.join(build(mpi), "testpar")
+        return [self.test(folder, name) for name in PROGRAMS]
+
+    def test(self, folder, name):
         program, first = os.path.join(folder, name), FIRST.get(name)
-        if os.path.exists(program):
-            tests.append(Chain(first and os.path.join(folder, first), name, "hdf5", RANKS, [program],
-                               verdict(name), limit=900))
-        else:
-            tests.append(Test(name, "hdf5", RANKS, [program], verdict(name), built=False))
-    return tests
+        if not os.path.exists(program):
+            return Test(name, self.suite, RANKS, [program], verdict(name), built=False)
+        return Chain(first and os.path.join(folder, first), name, self.suite, RANKS, [program], verdict(name),
+                     limit=900, variables=self.variables)

@@ -8,19 +8,19 @@ from mpis import Test, sh, watch
 from sources import debian_source
 
 
-def build(mpi):
+def build(mpi, name="pnetcdf", *options):
     """The build directory; also where the demonstration finds a PnetCDF for MPICH (folder `install`)."""
     source = debian_source("pnetcdf")
-    directory = mpi.work("pnetcdf")
+    directory = mpi.work(name)
     log = os.path.join(directory, "build.log")
     if os.path.exists(os.path.join(directory, "complete")):
         return directory
-    print(f"building PnetCDF for {mpi.name}", flush=True)
+    print(f"building {name} for {mpi.name}", flush=True)
     if not os.path.exists(os.path.join(source, "configure")):
         sh(["autoreconf", "-i"], source, log)
     if not os.path.exists(os.path.join(directory, "config.status")):
         fortran = "-O1 -fallow-argument-mismatch"
-        sh([os.path.join(source, "configure"), f"--prefix={directory}/install", "--enable-shared",
+        sh([os.path.join(source, "configure"), *options, f"--prefix={directory}/install", "--enable-shared",
             "--disable-static", "CFLAGS=-O1", "CXXFLAGS=-O1", f"FFLAGS={fortran}", f"FCFLAGS={fortran}",
             f"MPICC={mpi.tool('mpicc')}", f"MPICXX={mpi.tool('mpicxx')}", f"MPIF77={mpi.tool('mpif77')}",
             f"MPIF90={mpi.tool('mpif90')}"], directory, log)
@@ -31,11 +31,11 @@ def build(mpi):
     return directory
 
 
-def build_tests(mpi):
-    directory = build(mpi)
+def build_tests(mpi, *how):
+    directory = build(mpi, *how)
     done = os.path.join(directory, "tests-complete")
     if not os.path.exists(done):
-        print(f"building PnetCDF's tests for {mpi.name}", flush=True)
+        print(f"building PnetCDF's tests in {directory}", flush=True)
         sh(["make", "-k", f"-j{os.cpu_count()}", "tests"], directory, os.path.join(directory, "build.log"))
         open(done, "w").close()
     return directory
@@ -47,7 +47,7 @@ class Folder(Test):
     def run(self, mpi, server):
         directory, target = self.command
         watched = watch(["make", *self.overrides(mpi, server), "-k", "-C", directory, target],
-                        directory, mpi, server, self.limit)
+                        directory, mpi, server, self.limit, self.variables)
         if target == "check":
             parts = {f"{self.name}/{name}": {"result": "pass" if word in ("PASS", "XFAIL") else "fail", "seconds": 0.0}
                      for word, name in re.findall(r"^(PASS|FAIL|XFAIL|XPASS|ERROR): (\S+)", watched.output, re.M)}
@@ -76,17 +76,40 @@ class Target:
     """`check` or `ptest`, one test a folder that has one."""
 
     MPIS = ["openmpi", "mpich"]
+    HOW = ()
 
     def __init__(self, target):
         self.target = target
+        self.suite = f"pnetcdf-{target}"
+        self.variables = None
 
     def prepare(self, mpi):
-        top = build_tests(mpi)
-        tests = []
-        for name in [folder for part in ("test", "examples", "benchmarks") for folder in folders(top, part)]:
-            with open(os.path.join(top, name, "Makefile")) as stream:
-                text = stream.read()
-            if "\nTESTS = " in text if self.target == "check" else re.search(r"^ptest\b.*:", text, re.M):
-                tests.append(Folder(name, f"pnetcdf-{self.target}", 4, [os.path.join(top, name), self.target],
-                                    None, limit=900))
-        return tests
+        top = build_tests(mpi, *self.HOW)
+        names = [folder for part in ("test", "examples", "benchmarks") for folder in folders(top, part)]
+        return [self.test(top, name, self.target) for name in names if self.is_target_of(top, name)]
+
+    def is_target_of(self, top, name):
+        with open(os.path.join(top, name, "Makefile")) as stream:
+            text = stream.read()
+        return "\nTESTS = " in text if self.target == "check" else re.search(r"^ptest\b.*:", text, re.M)
+
+    def test(self, top, folder, target, name=None):
+        return Folder(name or folder, self.suite, 4, [os.path.join(top, folder), target], None, limit=900,
+                      variables=self.variables)
+
+
+class Burst(Target):
+    """`ptest` of a PnetCDF that writes into logs of its own first, with variables of aggio."""
+
+    HOW = ("pnetcdf-burst", "--enable-burst-buffering", "--disable-fortran", "--disable-cxx")
+
+    def __init__(self, suite, **variables):
+        super().__init__("ptest")
+        self.suite = suite
+        self.variables = variables
+
+    def prepare(self, mpi):
+        tests = super().prepare(mpi)
+        own = "test/burst_buffer"
+        top = mpi.work(self.HOW[0])
+        return [*tests, self.test(top, own, "ptest2", own + "-2")]
