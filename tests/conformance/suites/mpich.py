@@ -9,7 +9,7 @@ from sources import debian_source
 # Seconds. MPICH with more ranks than cores spins: some programs take minutes on two cores.
 LIMIT = 300
 FOLDERS = ["io", "f77/io", "f90/io", "f08/io", "cxx/io"]
-FOLDERS += [f"errors/{folder}" for folder in FOLDERS]
+FOLDERS += ["errors/io", "errors/f77/io", "errors/f90/io", "errors/cxx/io"]
 
 
 def configure(mpi, source, build):
@@ -79,10 +79,9 @@ def passed(run):
 class Folder:
     """One folder of the suite."""
 
-    MPIS = ["openmpi", "mpich"]
-
-    def __init__(self, folder):
+    def __init__(self, folder, mpis=("openmpi", "mpich")):
         self.folder = folder
+        self.MPIS = list(mpis)
 
     def prepare(self, mpi):
         source, directory = build(mpi)
