@@ -11,8 +11,6 @@
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
 
 pub mod blob;
-mod copy;
-pub mod datatype;
 pub mod driver;
 pub mod exchange;
 pub mod file;
@@ -22,7 +20,6 @@ pub mod hints;
 pub mod independent;
 pub mod lanes;
 pub mod meeting;
-pub mod memory;
 pub mod node;
 pub mod output;
 pub mod pending;
@@ -35,7 +32,6 @@ pub mod spool;
 pub mod tags;
 pub mod task;
 pub mod transport;
-pub mod view;
 pub mod workers;
 
 use aggio_base::checksum;
@@ -43,3 +39,6 @@ pub use aggio_base::{
     Error, ErrorClass, Extent, Result, allocate, caches, complaint, error, extent, file_systems,
     log, os, pattern, report, spelling,
 };
+
+use aggio_types::copy;
+pub use aggio_types::{datatype, memory, view};

@@ -44,6 +44,7 @@ impl Cursor {
     }
 
     /// Number of data bytes before this place.
+    #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }

@@ -3,7 +3,7 @@
 use super::facts::too_large;
 use super::node::Node;
 use super::{Basic, Datatype};
-use crate::error::{Error, ErrorClass, Result};
+use aggio_base::error::{Error, ErrorClass, Result};
 use std::sync::Arc;
 
 /// Lower and upper bound while they are computed.

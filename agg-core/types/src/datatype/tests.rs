@@ -89,7 +89,7 @@ fn trees_deeper_than_the_limit_are_refused() {
         depth += 1;
         assert!(depth < 1000);
     };
-    assert_eq!(error.class(), crate::ErrorClass::Type);
+    assert_eq!(error.class(), aggio_base::ErrorClass::Type);
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn a_shared_part_is_sent_once() {
 
 #[test]
 fn sizes_that_64_bits_cannot_hold_are_argument_errors() {
-    let class = |result: crate::Result<Datatype>| result.unwrap_err().class();
-    let arg = crate::ErrorClass::Arg;
+    let class = |result: aggio_base::Result<Datatype>| result.unwrap_err().class();
+    let arg = aggio_base::ErrorClass::Arg;
     assert_eq!(class(Datatype::contiguous(u64::MAX, &int())), arg);
     assert_eq!(class(Datatype::hvector(1 << 40, 1, 1 << 40, &int())), arg);
     assert_eq!(class(Datatype::hindexed(&[(1, i64::MAX)], &int())), arg);

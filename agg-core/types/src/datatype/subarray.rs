@@ -4,7 +4,7 @@ use super::Datatype;
 use super::constructors::invalid;
 use super::facts::too_large;
 use super::node::Node;
-use crate::error::Result;
+use aggio_base::error::Result;
 
 /// How an array lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,96 +51,114 @@ pub struct Datatype {
 
 impl Datatype {
     /// Data bytes of one copy in memory.
+    #[inline]
     pub fn size(&self) -> u64 {
         self.node.facts.size
     }
 
     /// Data bytes of one copy in the `external32` representation.
+    #[inline]
     pub fn external_size(&self) -> u64 {
         self.node.facts.external_size
     }
 
     /// Lower bound, in bytes.
+    #[inline]
     pub fn lb(&self) -> i64 {
         self.lb
     }
 
     /// Upper bound, in bytes.
+    #[inline]
     pub fn ub(&self) -> i64 {
         self.ub
     }
 
     /// The distance between two copies in a row, in bytes.
+    #[inline]
     pub fn extent(&self) -> i64 {
         self.ub - self.lb
     }
 
     /// Displacement of the lowest data byte; 0 without data.
+    #[inline]
     pub fn true_lb(&self) -> i64 {
         self.start + self.node.facts.low
     }
 
     /// One past the displacement of the highest data byte; 0 without data.
+    #[inline]
     pub fn true_ub(&self) -> i64 {
         self.start + self.node.facts.high
     }
 
     /// Bytes from the lowest data byte to the highest.
+    #[inline]
     pub fn true_extent(&self) -> i64 {
         self.node.facts.high - self.node.facts.low
     }
 
     /// Displacement of the first data byte in typemap order; 0 without data.
+    #[inline]
     pub fn first_displacement(&self) -> i64 {
         self.start
     }
 
     /// Whether any number of copies is one run of bytes (that starts at
     /// [`Datatype::first_displacement`]). True without data.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let facts = &self.node.facts;
         facts.size == 0 || (facts.dense() && self.extent() == facts.end)
     }
 
     /// Whether one copy is a single run of bytes.
+    #[inline]
     pub fn is_single_run(&self) -> bool {
         self.node.facts.dense()
     }
 
     /// Whether the displacements of one copy's elements never decrease.
+    #[inline]
     pub fn is_monotone(&self) -> bool {
         self.node.facts.monotone
     }
 
     /// Whether elements of one copy share bytes. Exact if [`Datatype::is_monotone`]; otherwise
     /// `false` is certain and `true` means that the hulls of some parts meet.
+    #[inline]
     pub fn has_overlap(&self) -> bool {
         self.node.facts.overlap
     }
 
     /// Whether in any number of copies each data byte lies behind the one before it.
+    #[inline]
     pub fn is_ascending(&self) -> bool {
         let facts = &self.node.facts;
         facts.size == 0 || (facts.monotone && !facts.overlap && facts.end <= self.extent())
     }
 
     /// Runs of bytes in one copy, adjacent ones merged; saturates.
+    #[inline]
     pub fn pieces(&self) -> u64 {
         self.node.facts.pieces
     }
 
     /// All runs of any number of copies start, relative to the first, and end at multiples of 2 to
     /// this power.
+    #[inline]
     pub fn grain(&self) -> u32 {
         self.node.facts.grain.min(self.extent().trailing_zeros())
     }
 
     /// The only basic element in the datatype, if there is only one.
+    #[inline]
     pub fn uniform(&self) -> Option<Basic> {
         self.node.facts.uniform
     }
 
     /// Bytes of memory that the tree takes.
+    #[inline]
     pub fn tree_bytes(&self) -> usize {
         let (mut seen, mut stack) = (HashSet::new(), vec![&self.node]);
         let mut total = size_of::<Datatype>();
@@ -154,6 +172,7 @@ impl Datatype {
     }
 
     /// A digest of layout, order, elements and bounds: equal on all ranks for equal datatypes.
+    #[inline]
     pub fn hash(&self) -> u128 {
         Digest::new(6)
             .wide(self.node.facts.hash)
@@ -166,6 +185,7 @@ impl Datatype {
 
     /// Displacement of data byte `position` of the endless tiling, in which copy `k` starts at
     /// `k * extent`. Saturates; the first displacement without data.
+    #[inline]
     pub fn offset_at(&self, position: u64) -> i64 {
         let size = self.size();
         if size == 0 {
@@ -178,6 +198,7 @@ impl Datatype {
 
     /// Number of data bytes of the endless tiling that lie below `displacement`, for a tiling that
     /// [is ascending](Datatype::is_ascending).
+    #[inline]
     pub fn data_before(&self, displacement: i64) -> u64 {
         let size = self.size();
         let (below, extent) = match displacement.checked_sub(self.start) {
@@ -193,11 +214,13 @@ impl Datatype {
     }
 
     /// A cursor over `count` copies (`u64::MAX` = endless), standing at data byte `position`.
+    #[inline]
     pub fn cursor(&self, count: u64, position: u64) -> Cursor {
         Cursor::new(self.clone(), count, position)
     }
 
     /// The basic elements of `count` copies in typemap order, equal neighbours counted together.
+    #[inline]
     pub fn elements(&self, count: u64) -> Elements {
         Elements::new(self, count)
     }

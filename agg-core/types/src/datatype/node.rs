@@ -8,7 +8,7 @@
 use super::basic::Basic;
 use super::digest::Digest;
 use super::facts::{Facts, deeper, repeat_facts, sequence_facts, too_large};
-use crate::error::Result;
+use aggio_base::error::Result;
 use std::sync::Arc;
 
 /// One block of [`Shape::Blocks`].

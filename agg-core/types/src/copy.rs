@@ -4,31 +4,31 @@
 //! reached through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered into a
 //! small block that stays in the processor's cache.
 
-use crate::Extent;
 use crate::datatype::Rows;
 use crate::memory::{Memory, MemoryCursor};
 use crate::view::View;
+use aggio_base::Extent;
 
 /// The data of one window that one rank brings or gets: a range of its view's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub struct Part {
     /// The window.
-    pub(crate) window: Extent,
+    pub window: Extent,
     /// First byte, counted in the view's data.
-    pub(crate) position: u64,
+    pub position: u64,
     /// Number of bytes, at least 1.
-    pub(crate) len: usize,
+    pub len: usize,
 }
 
 /// A rank's data: the bytes of a view from data byte `position` on, and the memory for them.
 #[derive(Clone, Copy)]
-pub(crate) struct Data<'a> {
+pub struct Data<'a> {
     /// The view.
-    pub(crate) view: &'a View,
+    pub view: &'a View,
     /// The data byte of the view that the first of `memory` is.
-    pub(crate) position: u64,
+    pub position: u64,
     /// The rank's buffer.
-    pub(crate) memory: &'a Memory,
+    pub memory: &'a Memory,
 }
 
 /// Runs of the buffer of at least so many bytes are copied from where they are.
@@ -41,7 +41,8 @@ const BLOCK: usize = 16 << 10;
 ///
 /// # Safety
 /// All bytes of `part.window` must be writable at `window`, and nobody may read those of the part.
-pub(crate) unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
+#[inline]
+pub unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
         // SAFETY: so many bytes are readable at `data`; the caller answers for the window.
@@ -63,7 +64,8 @@ pub(crate) unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
 ///
 /// # Safety
 /// All bytes of `part.window` must be readable at `window`.
-pub(crate) unsafe fn get(request: Data<'_>, part: Part, window: *const u8) {
+#[inline]
+pub unsafe fn get(request: Data<'_>, part: Part, window: *const u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
         // SAFETY: so many bytes are writable at `data`; the caller answers for the window.

@@ -6,7 +6,7 @@
 use super::encode::{BLOCKS, INDEXED, LEAF, REPEAT, SEQUENCE, VERSION};
 use super::node::Node;
 use super::{Basic, BasicKind, Datatype};
-use crate::error::{Error, ErrorClass, Result};
+use aggio_base::error::{Error, ErrorClass, Result};
 use std::sync::Arc;
 
 /// Largest basic element, in bytes; real ones end at 32.

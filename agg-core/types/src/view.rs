@@ -4,8 +4,8 @@ use crate::datatype::decode::Reader;
 use crate::datatype::digest::Digest;
 use crate::datatype::encode::unsigned as encode_number;
 use crate::datatype::{Cursor, Datatype, Rows};
-use crate::error::{Error, ErrorClass, Result};
-use crate::extent::Extent;
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::extent::Extent;
 
 /// The data representation of a file (MPI-4.1, 14.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,6 +92,7 @@ impl View {
     }
 
     /// The view that a file has after opening: all of its bytes in order.
+    #[inline]
     pub fn bytes() -> Self {
         Self {
             displacement: 0,
@@ -102,42 +103,50 @@ impl View {
     }
 
     /// The same view so many bytes further on in the file, counted modulo 2^64.
-    pub(crate) fn moved(&self, by: u64) -> Self {
+    #[inline]
+    pub fn moved(&self, by: u64) -> Self {
         Self { displacement: self.displacement.wrapping_add(by), ..self.clone() }
     }
 
     /// First file byte of the view.
+    #[inline]
     pub fn displacement(&self) -> u64 {
         self.displacement
     }
 
     /// The unit of positions that MPI programs see.
+    #[inline]
     pub fn etype(&self) -> &Datatype {
         &self.etype
     }
 
     /// The pattern that is repeated from the displacement on.
+    #[inline]
     pub fn filetype(&self) -> &Datatype {
         &self.filetype
     }
 
     /// How data bytes are represented in the file.
+    #[inline]
     pub fn representation(&self) -> &Representation {
         &self.representation
     }
 
     /// Data bytes of one etype; 1 for an etype without data, whose views are empty, so that
     /// dividing by it is always possible.
+    #[inline]
     pub fn etype_size(&self) -> u64 {
         self.etype.size().max(1)
     }
 
     /// Whether the view shows no byte at all.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.filetype.size() == 0
     }
 
     /// The file byte of data byte `position`; saturates at `i64::MAX`.
+    #[inline]
     pub fn offset_at(&self, position: u64) -> u64 {
         let within = u64::try_from(self.filetype.offset_at(position)).unwrap_or(0);
         self.displacement.saturating_add(within).min(i64::MAX as u64)
@@ -145,6 +154,7 @@ impl View {
 
     /// Number of data bytes that lie below file byte `offset`, for an
     /// [aggregatable](View::is_aggregatable) view.
+    #[inline]
     pub fn data_before(&self, offset: u64) -> u64 {
         match i64::try_from(offset.saturating_sub(self.displacement)) {
             Ok(within) => self.filetype.data_before(within),
@@ -156,6 +166,7 @@ impl View {
     ///
     /// Extents may reach beyond `i64::MAX`, where no file can; what 64 bits cannot express is left
     /// out.
+    #[inline]
     pub fn extents(&self, position: u64, len: u64) -> Extents {
         Extents {
             displacement: self.displacement,
@@ -165,6 +176,7 @@ impl View {
     }
 
     /// As [`View::extents`], with equal runs at equal distances taken together.
+    #[inline]
     pub fn rows(&self, position: u64, len: u64) -> FileRows {
         FileRows(self.extents(position, len))
     }
@@ -191,6 +203,7 @@ impl View {
     }
 
     /// Whether `len` data bytes from `position` on are one run in the file.
+    #[inline]
     pub fn is_contiguous_at(&self, position: u64, len: u64) -> bool {
         if len == 0 || self.is_contiguous() {
             return true;
@@ -200,6 +213,7 @@ impl View {
 
     /// The largest known `n` such that all runs of `len` data bytes from `position` on start and end
     /// at multiples of 2 to the power of `n`.
+    #[inline]
     pub fn grain(&self, position: u64, len: u64) -> u32 {
         let Some(last) = len.checked_sub(1).and_then(|more| position.checked_add(more)) else {
             return 63;
@@ -239,12 +253,14 @@ impl View {
     }
 
     /// Whether any data bytes in a row are one run in the file.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.filetype.is_contiguous()
     }
 
     /// Whether file offsets always grow with the position, so that a range of file bytes holds a
     /// range of data bytes.
+    #[inline]
     pub fn is_aggregatable(&self) -> bool {
         self.filetype.is_ascending()
     }
@@ -272,6 +288,7 @@ impl View {
     }
 
     /// A digest of the content: equal on all ranks for equal views.
+    #[inline]
     pub fn hash(&self) -> u128 {
         let (kind, name) = self.representation.parts();
         Digest::new(7)
@@ -284,6 +301,7 @@ impl View {
     }
 
     /// The view as bytes, for [`View::decode`] on any rank.
+    #[inline]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let (kind, name) = self.representation.parts();

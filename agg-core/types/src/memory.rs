@@ -28,41 +28,49 @@ impl Memory {
     /// As long as the value or a clone of it is used, all bytes that `count` copies of `datatype`
     /// at `base` describe must be readable, and writable if data is scattered into it; nobody else
     /// may write to them, nor read them while data is scattered.
+    #[inline]
     pub unsafe fn new(base: *mut u8, datatype: Datatype, count: u64) -> Self {
         Self { base, datatype, count }
     }
 
     /// A buffer without data.
+    #[inline]
     pub fn nothing() -> Self {
         Self { base: std::ptr::null_mut(), datatype: Datatype::bytes(1), count: 0 }
     }
 
     /// Number of data bytes; saturates.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.datatype.size().saturating_mul(self.count)
     }
 
     /// Whether there is no data byte.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The datatype.
+    #[inline]
     pub fn datatype(&self) -> &Datatype {
         &self.datatype
     }
 
     /// Number of copies of the datatype.
+    #[inline]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Whether the data is one run of bytes.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.datatype.is_contiguous() || (self.count == 1 && self.datatype.is_single_run())
     }
 
     /// The data, if it is one run of bytes.
+    #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         let (pointer, len) = self.single_run()?;
         // SAFETY: `new` promises that the bytes are readable and not written by others.
@@ -70,6 +78,7 @@ impl Memory {
     }
 
     /// The data for writing, if it is one run of bytes.
+    #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
         let (pointer, len) = self.single_run()?;
         // SAFETY: `new` promises that the bytes are writable and used by nobody else. Clones of
@@ -86,16 +95,19 @@ impl Memory {
     }
 
     /// Copies the data bytes from `position` on to `destination`; returns how many there were.
+    #[inline]
     pub fn gather(&self, position: u64, destination: &mut [u8]) -> usize {
         self.cursor(position).gather(destination)
     }
 
     /// Copies `source` to the data bytes from `position` on; returns how many there were.
+    #[inline]
     pub fn scatter(&self, position: u64, source: &[u8]) -> usize {
         self.cursor(position).scatter(source)
     }
 
     /// A cursor at data byte `position`.
+    #[inline]
     pub fn cursor(&self, position: u64) -> MemoryCursor {
         MemoryCursor { base: self.base, cursor: self.datatype.cursor(self.count, position) }
     }
@@ -120,23 +132,27 @@ unsafe impl Sync for MemoryCursor {}
 
 impl MemoryCursor {
     /// Number of data bytes before this place.
+    #[inline]
     pub fn position(&self) -> u64 {
         self.cursor.position()
     }
 
     /// The bytes from here to the next gap in memory; `None` at the end. For system calls that
     /// take addresses.
+    #[inline]
     pub fn run(&self) -> Option<(*mut u8, usize)> {
         let (displacement, len) = self.cursor.run()?;
         Some((address(self.base, displacement), usize::try_from(len).unwrap_or(usize::MAX)))
     }
 
     /// Passes over `bytes` data bytes.
+    #[inline]
     pub fn advance(&mut self, bytes: u64) {
         self.cursor.advance(bytes);
     }
 
     /// Goes to data byte `position`.
+    #[inline]
     pub fn seek(&mut self, position: u64) {
         self.cursor.seek(position);
     }

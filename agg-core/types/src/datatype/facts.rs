@@ -1,7 +1,7 @@
 //! The facts that every node of a datatype's tree knows about itself.
 
 use super::basic::Basic;
-use crate::error::{Error, ErrorClass, Result};
+use aggio_base::error::{Error, ErrorClass, Result};
 use std::borrow::Borrow;
 
 /// Deepest tree: real programs stay below 20, and recursion over a tree must not end the stack.

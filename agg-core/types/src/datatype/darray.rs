@@ -5,7 +5,7 @@ use super::facts::too_large;
 use super::node::Node;
 use super::subarray::array_stride;
 use super::{Datatype, Order};
-use crate::error::Result;
+use aggio_base::error::Result;
 use std::sync::Arc;
 
 /// How one dimension is distributed over the processes.

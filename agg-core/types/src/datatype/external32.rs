@@ -4,8 +4,8 @@
 //! character outside the basic plane) is an error of class `Conversion`; nothing is cut off.
 
 use super::{Basic, BasicKind};
-use crate::error::{Error, ErrorClass, Result};
 use crate::memory::Memory;
+use aggio_base::error::{Error, ErrorClass, Result};
 
 /// Most native bytes that are converted at a time.
 const CHUNK: u64 = 64 * 1024;
