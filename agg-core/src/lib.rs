@@ -16,7 +16,6 @@ pub mod exchange;
 pub mod file;
 pub mod format;
 pub mod group;
-pub mod hints;
 pub mod independent;
 pub mod lanes;
 pub mod meeting;
@@ -26,8 +25,6 @@ pub mod pending;
 pub mod plan;
 #[cfg(test)]
 mod refused;
-pub mod rules;
-pub mod settings;
 pub mod spool;
 pub mod tags;
 pub mod task;
@@ -42,3 +39,5 @@ pub use aggio_base::{
 
 use aggio_types::copy;
 pub use aggio_types::{datatype, memory, view};
+
+pub use aggio_config::{hints, rules, settings};

@@ -1,6 +1,6 @@
 //! `AGGIO_POSIX`: which files of ordinary programs are served, and what is promised for each.
 
-use crate::pattern::{Pattern, commas};
+use aggio_base::pattern::{Pattern, commas};
 
 /// When bytes that a program has written reach the kernel, where others see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `AGGIO_BLOB`: which new files become blob containers, and how.
 
-use crate::pattern::{self, Pattern};
 use crate::rules::Mode;
+use aggio_base::pattern::{self, Pattern};
 
 /// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
 const SHARED_MEMORY: &str = "-shm";

@@ -2,9 +2,9 @@
 
 use super::resolve::complain_unknown;
 use super::{Declaration, Hints, Origin};
-use crate::complaint::Complaints;
-use crate::pattern::{self, Pattern};
 use crate::settings::{process_variable, working_directory};
+use aggio_base::complaint::Complaints;
+use aggio_base::pattern::{self, Pattern};
 use std::io;
 
 /// Where ROMIO looks for hints if `ROMIO_HINTS` is not set.

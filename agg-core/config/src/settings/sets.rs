@@ -1,7 +1,7 @@
 //! `AGGIO_SETS`: which sets of files are shown as the one file that they stand for.
 
 use crate::hints::yes_or_no;
-use crate::pattern::{self, Pattern};
+use aggio_base::pattern::{self, Pattern};
 
 /// Sets that are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

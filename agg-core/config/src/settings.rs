@@ -1,12 +1,12 @@
 //! The environment variables that switch aggio: one table, read once per process.
 
-use crate::complaint::Complaints;
 use crate::hints::yes_or_no;
-use crate::log::Level;
-use crate::pattern::{self, Pattern};
-pub use crate::report::Report;
 use crate::rules::{Mode, Rule};
-use crate::spelling;
+use aggio_base::complaint::Complaints;
+use aggio_base::log::Level;
+use aggio_base::pattern::{self, Pattern};
+pub use aggio_base::report::Report;
+use aggio_base::spelling;
 
 pub mod blobs;
 pub mod pnetcdf;
@@ -207,7 +207,7 @@ impl Settings {
                 complaints.value("environment", known.name, &value, known.accepted);
             }
         }
-        if let Some(why) = crate::log::problem(&settings.log_file) {
+        if let Some(why) = aggio_base::log::problem(&settings.log_file) {
             let text = format!("AGGIO_LOG_FILE={:?} cannot be written: {why}", settings.log_file);
             complaints.text("environment", text);
         }
@@ -259,8 +259,8 @@ impl Settings {
     ///
     /// # Errors
     /// With `AGGIO_STRICT=1`, the first complaint.
-    pub fn apply(&self, complaints: &Complaints) -> crate::Result<()> {
-        crate::log::configure(self.log_level, self.log_all, &self.log_file);
+    pub fn apply(&self, complaints: &Complaints) -> aggio_base::Result<()> {
+        aggio_base::log::configure(self.log_level, self.log_all, &self.log_file);
         complaints.report(self.strict)
     }
 }

@@ -4,8 +4,8 @@ use super::Verify;
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
-use crate::complaint::Complaints;
-use crate::spelling;
+use aggio_base::complaint::Complaints;
+use aggio_base::spelling;
 
 /// Where a hint's value comes from; a later one in this order wins over an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,5 @@
+//! What users ask for: hints, environment variables and rules, read from every source.
+
+pub mod hints;
+pub mod rules;
+pub mod settings;
