@@ -15,21 +15,13 @@ pub mod driver;
 pub mod exchange;
 pub mod file;
 pub mod format;
-pub mod group;
 pub mod independent;
-pub mod lanes;
-pub mod meeting;
-pub mod node;
 pub mod output;
 pub mod pending;
 pub mod plan;
 #[cfg(test)]
 mod refused;
 pub mod spool;
-pub mod tags;
-pub mod task;
-pub mod transport;
-pub mod workers;
 
 use aggio_base::checksum;
 pub use aggio_base::{
@@ -41,3 +33,5 @@ use aggio_types::copy;
 pub use aggio_types::{datatype, memory, view};
 
 pub use aggio_config::{hints, rules, settings};
+
+pub use aggio_comm::{group, lanes, meeting, node, tags, task, transport, workers};

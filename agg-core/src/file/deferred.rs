@@ -98,7 +98,7 @@ pub(super) fn leave_out(
 mod tests {
     use super::*;
     use crate::ErrorClass;
-    use crate::transport::threads::tests::run;
+    use crate::transport::threads::testing::run;
 
     fn nodes(names: &str) -> Nodes {
         Nodes::by_name(names.split(' ').map(Some))

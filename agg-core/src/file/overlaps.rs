@@ -194,7 +194,7 @@ mod tests {
     use crate::memory::Memory;
     use crate::pending::Moment;
     use crate::tags::Tags;
-    use crate::transport::threads::tests::run;
+    use crate::transport::threads::testing::run;
     use crate::view::View;
 
     /// A write of 100 bytes at the beginning of the file.

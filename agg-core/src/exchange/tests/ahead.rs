@@ -10,7 +10,7 @@ use crate::hints::Hints;
 use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
-use crate::transport::threads::tests::run;
+use crate::transport::threads::testing::run;
 use crate::transport::{ThreadTransport, Transport};
 use crate::view::{Representation, View};
 use std::sync::Arc;

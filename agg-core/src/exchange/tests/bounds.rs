@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::task::BoxFuture;
-use crate::transport::threads::tests::run;
+use crate::transport::threads::testing::run;
 use crate::transport::{NodeTable, Nodes, SharedLocks, SharedPointer, ThreadTransport, Transport};
 use crate::view::{Representation, View};
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::plan::Summary;
 use crate::report::Counters;
 use crate::tags::{TagBlock, Tags};
-use crate::transport::threads::tests::{run, run_on};
+use crate::transport::threads::testing::{run, run_on};
 use crate::transport::{ThreadTransport, Transport};
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::transport::Transport;
-use crate::transport::threads::tests::{run, run_on};
+use crate::transport::threads::testing::{run, run_on};
 use crate::view::View;
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::transport::Transport;
-use crate::transport::threads::tests::run;
+use crate::transport::threads::testing::run;
 use std::sync::Arc;
 
 const RANKS: u64 = 33;

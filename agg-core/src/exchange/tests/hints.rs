@@ -11,7 +11,7 @@ use crate::hints::{Hints, Sources};
 use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 use crate::transport::{ThreadTransport, Transport};
 use std::sync::Arc;
 

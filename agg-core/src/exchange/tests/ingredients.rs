@@ -5,7 +5,7 @@ use super::disk::{Access, Disk};
 use super::{Opened, Way, call_next};
 use crate::plan::{self, Reason};
 use crate::report::Totals;
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::hints::Switch;
 use crate::report::Counters;
 use crate::tags::{TagBlock, Tags};
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 use crate::transport::{SharedLocks, ThreadTransport, Transport};
 use cases::{Case, Part, any_case, byte, cases, conflict, written};
 use disk::{Access, Disk};

@@ -11,7 +11,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::task::{BoxFuture, join_all};
-use crate::transport::threads::tests::{run, run_on};
+use crate::transport::threads::testing::{run, run_on};
 use crate::transport::{SharedLocks, ThreadLocks, ThreadTransport, Transport, lock};
 use crate::view::{Representation, View};
 use std::sync::Arc;

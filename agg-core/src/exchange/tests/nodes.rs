@@ -12,7 +12,7 @@ use crate::plan::Summary;
 use crate::report::{Counters, Totals};
 use crate::tags::Tags;
 use crate::task::{BoxFuture, join_all};
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 use crate::transport::{ThreadTransport, Transport};
 use crate::view::{Representation, View};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::hints::{Hints, Switch};
 use crate::report::Totals;
 use crate::task::{BoxFuture, join_all};
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 use crate::transport::{ThreadLocks, Transport};
 use crate::view::{Representation, View};
 use proptest::collection::vec;

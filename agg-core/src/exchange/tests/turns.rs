@@ -11,7 +11,7 @@ use crate::memory::Memory;
 use crate::report::Counters;
 use crate::tags::Tags;
 use crate::transport::Transport;
-use crate::transport::threads::tests::run;
+use crate::transport::threads::testing::run;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -6,7 +6,7 @@ use crate::format::Recognised;
 use crate::format::tests::{head_of, recognise};
 use crate::transport::Holders;
 use crate::workers::Running;
-use crate::workers::tests::THREADLESS;
+use crate::workers::testing::THREADLESS;
 use std::sync::Barrier;
 
 const RANKS: usize = 3;

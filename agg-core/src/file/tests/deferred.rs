@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::driver::fault::{Arrangement, arrange};
-use crate::transport::threads::tests::run_on;
+use crate::transport::threads::testing::run_on;
 
 /// A file of the test driver whose operations fail as `plan` says; ranks open it late.
 struct Late {

@@ -1,0 +1,10 @@
+//! Ranks together: the transport, collective steps, memory of a node, futures and workers. Knows no files and no MPI.
+
+pub mod group;
+pub mod lanes;
+pub mod meeting;
+pub mod node;
+pub mod tags;
+pub mod task;
+pub mod transport;
+pub mod workers;

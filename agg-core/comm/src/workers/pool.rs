@@ -1,0 +1,222 @@
+//! The threads, and the operations that wait for one.
+
+use super::quiet::without_signals;
+use crate::task::Sleep;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// Threads of a process at most. They mostly wait for the file system, so the number of processors
+/// says little.
+const MOST: usize = 4;
+
+/// How long a thread without work stays.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A thread whose operations all wait sleeps longer the more often it looked in vain. It is woken
+/// when the only one of them can go on; one among several must not keep it from the others.
+const STEP: Duration = Duration::from_micros(50);
+const LONGEST_ALONE: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_micros(500);
+
+/// Something that takes turns on a thread.
+pub(super) trait Job: Send + Sync {
+    /// Does what can be done without waiting for others.
+    fn turn(&self) -> Turn;
+}
+
+/// What a turn came to.
+pub(super) enum Turn {
+    /// No more turns are wanted.
+    Over,
+    /// Another turn, at once.
+    Again,
+    /// Another turn when others have done something, perhaps when a word has changed.
+    Waiting(Option<Sleep>),
+}
+
+struct Pool {
+    /// A process made by `fork` has none of the threads.
+    process: u32,
+    state: Mutex<State>,
+    called: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<dyn Job>>,
+    threads: usize,
+    /// Threads without work.
+    idle: usize,
+    /// Of those, how many shall end now.
+    dismissed: usize,
+}
+
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The pool of this process, if it has one.
+fn current() -> Option<&'static Pool> {
+    // SAFETY: null or a pool that was leaked.
+    let pool = unsafe { POOL.load(Ordering::Acquire).as_ref() };
+    pool.filter(|pool| pool.process == std::process::id())
+}
+
+/// The pool of this process. That of a process which forked this one is left as it is: its locks
+/// may be held by threads that do not exist here.
+fn pool() -> &'static Pool {
+    loop {
+        if let Some(pool) = current() {
+            return pool;
+        }
+        let old = POOL.load(Ordering::Acquire);
+        let (process, state) = (std::process::id(), Mutex::default());
+        let new = Box::into_raw(Box::new(Pool { process, state, called: Condvar::new() }));
+        // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its own.
+        if POOL.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: made above and given to nobody.
+            drop(unsafe { Box::from_raw(new) });
+        }
+    }
+}
+
+/// Gives `job` its turns on a thread. `false` if there is none and none can be made.
+pub(super) fn submit(job: Arc<dyn Job>) -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    if super::testing::THREADLESS.get() {
+        return false;
+    }
+    let pool = pool();
+    let mut state = pool.state();
+    state.queue.push_back(job.clone());
+    state.dismissed = 0;
+    if state.queue.len() <= state.idle || state.threads == MOST {
+        pool.called.notify_one();
+        return true;
+    }
+    state.threads += 1;
+    drop(state);
+    if spawn(pool) {
+        return true;
+    }
+    let mut state = pool.state();
+    state.threads -= 1;
+    if state.threads > 0 {
+        pool.called.notify_one();
+        return true;
+    }
+    state.queue.retain(|queued| !Arc::ptr_eq(queued, &job));
+    false
+}
+
+/// Lets threads without work end now. Operations that come later get new ones.
+pub fn dismiss() {
+    if let Some(pool) = current() {
+        let mut state = pool.state();
+        state.dismissed = state.idle;
+        pool.called.notify_all();
+    }
+}
+
+/// What every thread does first.
+static AT_START: OnceLock<fn()> = OnceLock::new();
+
+/// Has every thread call `first` before its work; the first call in a process holds.
+pub fn at_thread_start(first: fn()) {
+    let _ = AT_START.set(first);
+}
+
+/// Makes a thread that no signal of the program's is delivered to.
+fn spawn(pool: &'static Pool) -> bool {
+    let thread = std::thread::Builder::new().name("aggio-io".into());
+    let work = move || {
+        if let Some(first) = AT_START.get() {
+            first();
+        }
+        pool.work();
+    };
+    without_signals(|| thread.spawn(work)).is_ok()
+}
+
+impl Pool {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job; `None` if the thread shall end.
+    fn next(&self) -> Option<Arc<dyn Job>> {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                self.share(&state);
+                return Some(job);
+            }
+            state.idle += 1;
+            let (woken, waited) =
+                self.called.wait_timeout(state, LINGER).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if state.queue.is_empty() && (waited.timed_out() || state.dismissed > 0) {
+                state.dismissed = state.dismissed.saturating_sub(1);
+                state.threads -= 1;
+                return None;
+            }
+        }
+    }
+
+    /// Queues a job behind the others and takes the first, which may be the same.
+    fn exchange(&self, job: Arc<dyn Job>) -> Arc<dyn Job> {
+        let mut state = self.state();
+        if state.queue.is_empty() {
+            return job;
+        }
+        state.queue.push_back(job.clone());
+        let next = state.queue.pop_front().unwrap_or(job);
+        self.share(&state);
+        next
+    }
+
+    /// Calls a thread without work if there are jobs left.
+    fn share(&self, state: &State) {
+        if state.idle > 0 && !state.queue.is_empty() {
+            self.called.notify_one();
+        }
+    }
+
+    /// What a thread does.
+    fn work(&self) {
+        let mut vain = 0;
+        let mut current = self.next();
+        while let Some(job) = current {
+            current = match job.turn() {
+                Turn::Over => {
+                    vain = 0;
+                    drop(job);
+                    self.next()
+                }
+                Turn::Again => {
+                    vain = 0;
+                    Some(self.exchange(job))
+                }
+                Turn::Waiting(sleep) => {
+                    let others = self.state().queue.len();
+                    vain += 1;
+                    if vain > others {
+                        rest(sleep, others, vain - others);
+                    }
+                    Some(self.exchange(job))
+                }
+            };
+        }
+    }
+}
+
+/// Sleeps after all operations in reach were looked at in vain, `times` times.
+fn rest(sleep: Option<Sleep>, others: usize, times: usize) {
+    let grown = STEP * u32::try_from(times.min(1000)).unwrap_or(1000);
+    match sleep {
+        Some(sleep) if others == 0 => sleep.wait(grown.min(LONGEST_ALONE)),
+        Some(sleep) => sleep.wait(grown.min(LONGEST)),
+        None => std::thread::sleep(grown.min(LONGEST)),
+    }
+}
