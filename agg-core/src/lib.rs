@@ -14,11 +14,9 @@ pub mod blob;
 pub mod driver;
 pub mod exchange;
 pub mod file;
-pub mod format;
 pub mod independent;
 pub mod output;
 pub mod pending;
-pub mod plan;
 #[cfg(test)]
 mod refused;
 pub mod spool;
@@ -35,3 +33,5 @@ pub use aggio_types::{datatype, memory, view};
 pub use aggio_config::{hints, rules, settings};
 
 pub use aggio_comm::{group, lanes, meeting, node, tags, task, transport, workers};
+
+pub use aggio_plan::{format, plan};

@@ -104,14 +104,12 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         && are_together(scene.transport)
 }
 
-impl Ahead {
-    /// Of a rank that went ahead with this outcome, if it did.
-    pub(super) fn with(outcome: Option<&Outcome>) -> Self {
-        match outcome.map(|outcome| &outcome.result) {
-            None => Self::No,
-            Some(Ok(())) => Self::Done,
-            Some(Err(_)) => Self::Failed,
-        }
+/// What a rank that went ahead with this outcome, if it did, tells the others.
+pub(super) fn told(outcome: Option<&Outcome>) -> Ahead {
+    match outcome.map(|outcome| &outcome.result) {
+        None => Ahead::No,
+        Some(Ok(())) => Ahead::Done,
+        Some(Err(_)) => Ahead::Failed,
     }
 }
 

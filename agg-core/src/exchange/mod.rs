@@ -36,7 +36,7 @@ use crate::format::Map;
 use crate::group;
 use crate::hints::{Hints, Switch};
 use crate::meeting::{Brought, Meeting};
-use crate::plan::{self, Ahead, Summary, Total, Wishes};
+use crate::plan::{self, Summary, Total, Wishes};
 use crate::report::Counters;
 use crate::tags::TagBlock;
 use crate::transport::{SharedLocks, Transport};
@@ -159,7 +159,7 @@ async fn run(
         ..recalled_summary(&request, direction.kind(), outline.zip(kept.as_deref()))
     };
     let gone = ahead::go(scene, direction, &request, &mine).await;
-    let mine = Summary { ahead: Ahead::with(gone.as_ref()), ..mine };
+    let mine = Summary { ahead: ahead::told(gone.as_ref()), ..mine };
     let heard = match hear(scene.transport, tags, mine, kept).await {
         Ok(heard) => heard,
         // What was moved ahead is moved, whatever the others do.

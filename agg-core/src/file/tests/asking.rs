@@ -3,7 +3,7 @@
 use super::*;
 use crate::driver::fault::arrange;
 use crate::format::Recognised;
-use crate::format::tests::{head_of, recognise};
+use crate::format::testing::{head_of, recognise};
 use crate::transport::Holders;
 use crate::workers::Running;
 use crate::workers::testing::THREADLESS;

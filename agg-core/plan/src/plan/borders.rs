@@ -1,7 +1,7 @@
 //! Borders of file domains at borders of the things in a file.
 
-use crate::Extent;
 use crate::format::Map;
+use aggio_base::Extent;
 use std::iter::successors;
 
 /// How many borders of things are looked at on each side for one that lies at a multiple of the unit.

@@ -97,8 +97,8 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Extent;
     use crate::plan::figures::Figures;
+    use aggio_base::Extent;
 
     const MIB: u64 = 1 << 20;
     const PREMISES: Premises<'_> =

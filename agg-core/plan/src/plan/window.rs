@@ -27,7 +27,7 @@ pub fn window_size(all: &[Summary], buffer_size: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Extent;
+    use aggio_base::Extent;
 
     fn ranks(n: usize, span: u64, bytes: u64) -> Vec<Summary> {
         vec![Summary { span: Extent::new(0, span), bytes, pieces: 1, ..Summary::default() }; n]

@@ -6,7 +6,7 @@
 
 use super::head::Head;
 use super::{Map, Recognised};
-use crate::Extent;
+use aggio_base::Extent;
 use std::sync::Arc;
 
 /// Headers with more bytes are not understood.
@@ -23,7 +23,7 @@ const MAGIC: usize = 8;
 
 /// What one rank knows of the head of an open file.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     recognise: fn(&[u8]) -> Recognised,
     /// What all ranks know.
     agreed: Head,
@@ -38,7 +38,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Of a file that begins with `head`, as all ranks know; nothing is known if that is empty.
-    pub(crate) fn new(head: &[u8], recognise: fn(&[u8]) -> Recognised) -> Self {
+    #[inline]
+    pub fn new(head: &[u8], recognise: fn(&[u8]) -> Recognised) -> Self {
         let mut agreed = Head::default();
         agreed.put(0, head, MOST);
         let found = recognise(agreed.prefix());
@@ -47,7 +48,8 @@ impl Watch {
     }
 
     /// Bytes of the file behind this one tell nothing.
-    pub(crate) fn below(&self) -> u64 {
+    #[inline]
+    pub fn below(&self) -> u64 {
         match &self.found {
             Recognised::Map(map) => map.header(),
             Recognised::Unclear => MOST,
@@ -58,13 +60,15 @@ impl Watch {
 
     /// Whether a run of `len` bytes at `offset` may tell anything: before there is a header, only what goes on where the
     /// known beginning ends, or is long, is part of one.
-    pub(crate) fn cares_for(&self, offset: u64, len: u64) -> bool {
+    #[inline]
+    pub fn cares_for(&self, offset: u64, len: u64) -> bool {
         let follows = offset <= self.all.prefix().len() as u64;
         matches!(self.found, Recognised::Map(_)) || follows || len >= RUN
     }
 
     /// The map of the file as this rank sees it.
-    pub(crate) fn map(&self) -> Option<Arc<dyn Map>> {
+    #[inline]
+    pub fn map(&self) -> Option<Arc<dyn Map>> {
         match &self.found {
             Recognised::Map(map) => Some(map.clone()),
             _ => None,
@@ -72,7 +76,8 @@ impl Watch {
     }
 
     /// This rank writes `bytes` at `offset`, or has read them there.
-    pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
+    #[inline]
+    pub fn put(&mut self, offset: u64, bytes: &[u8]) {
         let extent = Extent::new(offset, bytes.len() as u64);
         let concerns = match &self.found {
             Recognised::Map(map) => map.depends_on(extent.intersect(Extent::new(0, map.header()))),
@@ -87,17 +92,20 @@ impl Watch {
     }
 
     /// Whether the other ranks should know what this one has seen.
-    pub(crate) fn has_news(&self) -> bool {
+    #[inline]
+    pub fn has_news(&self) -> bool {
         !self.own.is_empty() && (self.had_map || !matches!(self.found, Recognised::Other))
     }
 
     /// What this rank has seen and the others do not know; they do from now on.
-    pub(crate) fn tell(&mut self) -> Vec<u8> {
+    #[inline]
+    pub fn tell(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.own).to_bytes()
     }
 
     /// All ranks have told this, in rank order; the map that all of them have now.
-    pub(crate) fn hear(&mut self, all: &[u8]) -> Option<Arc<dyn Map>> {
+    #[inline]
+    pub fn hear(&mut self, all: &[u8]) -> Option<Arc<dyn Map>> {
         if self.agreed.put_bytes(all, MOST).is_none() {
             self.agreed = Head::default();
         }
@@ -105,7 +113,8 @@ impl Watch {
     }
 
     /// The file was cut off at `size`, as all ranks know; the map that all of them have now.
-    pub(crate) fn truncate(&mut self, size: u64) -> Option<Arc<dyn Map>> {
+    #[inline]
+    pub fn truncate(&mut self, size: u64) -> Option<Arc<dyn Map>> {
         self.own.truncate(size);
         self.agreed.truncate(size);
         self.renew()
@@ -128,14 +137,15 @@ impl Watch {
 }
 
 /// Puts what several ranks tell in a row; more than a header has is not passed on.
-pub(crate) fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
+#[inline]
+pub fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
     let all = [left, right].concat();
     if all.len() as u64 > 2 * MOST { left.to_vec() } else { all }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{head_of, recognise};
+    use super::super::testing::{head_of, recognise};
     use super::*;
 
     /// What a rank tells, put together, and heard by all.

@@ -14,7 +14,7 @@ mod sequence;
 mod total;
 mod window;
 
-pub use crate::report::{Note, Reason, Way};
+pub use aggio_base::report::{Note, Reason, Way};
 pub use borders::Guide;
 pub use crowd::Crowd;
 pub use decide::{Decision, Method, Wishes, decide};
@@ -23,8 +23,8 @@ pub use sequence::Sequence;
 pub use total::Total;
 pub use window::window_size;
 
-use crate::Extent;
-use crate::view::View;
+use aggio_base::Extent;
+use aggio_types::view::View;
 use figures::Figures;
 
 /// A coarser grain than that of pages saves nothing.

@@ -1,6 +1,6 @@
 //! The first bytes of a file, as far as they are known.
 
-use crate::Extent;
+use aggio_base::Extent;
 
 /// Some of the first bytes of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,16 +14,18 @@ const LOCAL: &[&str] =
 
 /// A fixed time from which requests take long, in nanoseconds: so much can be copied meanwhile that
 /// their number counts, and not how evenly they are shared out.
-pub(crate) const SLOW: u64 = 100_000;
+pub const SLOW: u64 = 100_000;
 
 impl Figures {
     /// A request takes `latency` nanoseconds, and each MiB in it `mib` nanoseconds more.
+    #[inline]
     pub fn new(latency: u64, mib: u64) -> Self {
         Self { latency: code(latency), mib: code(mib) }
     }
 
     /// What is assumed before anything was measured: entering the kernel and copying on a local
     /// file system, else a round trip and the speed of a network.
+    #[inline]
     pub fn assumed(file_system: &str) -> Self {
         if is_local(file_system) {
             Self::new(1 << 10, 256 << 10)
@@ -33,43 +35,51 @@ impl Figures {
     }
 
     /// The fixed time of a request in nanoseconds; at least 1.
+    #[inline]
     pub fn latency(self) -> u64 {
         value(self.latency)
     }
 
     /// The time that each MiB of a request adds, in nanoseconds; at least 1.
+    #[inline]
     pub fn mib(self) -> u64 {
         value(self.mib)
     }
 
     /// Whether requests take long.
+    #[inline]
     pub fn is_slow(self) -> bool {
         self.latency() >= SLOW
     }
 
     /// How many bytes could be moved in the fixed time of a request.
+    #[inline]
     pub fn request_in_bytes(self) -> u64 {
         u64::try_from((u128::from(self.latency()) << 20) / u128::from(self.mib()))
             .unwrap_or(u64::MAX)
     }
 
     /// The higher cost of each kind.
+    #[inline]
     pub fn max(self, other: Self) -> Self {
         Self { latency: self.latency.max(other.latency), mib: self.mib.max(other.mib) }
     }
 
     /// The bytes that carry the figures to another rank.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 2] {
         [self.latency, self.mib]
     }
 
     /// The figures that [`Figures::to_bytes`] turned into `bytes`.
+    #[inline]
     pub fn from_bytes([latency, mib]: [u8; 2]) -> Self {
         Self { latency, mib }
     }
 }
 
 /// Whether requests to file systems of this name stay on this computer.
+#[inline]
 pub fn is_local(file_system: &str) -> bool {
     LOCAL.contains(&file_system)
 }

@@ -1,7 +1,7 @@
 //! File domains: which aggregator is in charge of which part of the file in one call.
 
 use super::borders::{self, Guide};
-use crate::Extent;
+use aggio_base::Extent;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub struct Domains {
 impl Domains {
     /// At most `aggregators` domains that cover `hull`, each of at least `least` bytes except at
     /// the ends, with inner borders at multiples of `alignment` (0 counts as 1).
+    #[inline]
     pub fn new(hull: Extent, aggregators: usize, alignment: u64, least: u64) -> Self {
         let alignment = alignment.max(1);
         let origin = hull.offset - hull.offset % alignment;
@@ -35,6 +36,7 @@ impl Domains {
     }
 
     /// As many domains at most, with inner borders near these where the things in the file have theirs.
+    #[inline]
     pub fn following(mut self, guide: Guide<'_>) -> Self {
         if self.count > 1 {
             let even = (1..self.count).map(|domain| self.extent(domain).offset);
@@ -46,6 +48,7 @@ impl Domains {
 
     /// Whether these are the domains of `then`, all of them `shift` bytes further on, counted
     /// modulo 2^64.
+    #[inline]
     pub fn are_shifted(&self, then: &Self, shift: u64) -> bool {
         let moved = |offset: u64| offset.wrapping_add(shift);
         let hull = Extent { offset: moved(then.hull.offset), ..then.hull };
@@ -59,6 +62,7 @@ impl Domains {
     }
 
     /// Number of domains.
+    #[inline]
     pub fn count(&self) -> usize {
         self.count
     }
@@ -80,6 +84,7 @@ impl Domains {
     }
 
     /// The domains that have bytes of `extent`.
+    #[inline]
     pub fn touched_by(&self, extent: Extent) -> Range<usize> {
         let extent = extent.intersect(self.hull);
         if extent.is_empty() {

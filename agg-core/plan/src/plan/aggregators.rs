@@ -9,8 +9,8 @@
 //! Items take ranks from left to right, up to `cb_nodes` ranks. A name that no rank runs on is
 //! skipped.
 
-use crate::error::{Error, ErrorClass, Result};
-use crate::hints::{Hints, Origin};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_config::hints::{Hints, Origin};
 use std::collections::HashMap;
 
 /// Ranks of one host that share an aggregator unless hints say otherwise.

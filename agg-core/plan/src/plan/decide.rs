@@ -2,7 +2,7 @@
 
 use super::figures::Figures;
 use super::{Reason, Total};
-use crate::hints::Switch;
+use aggio_config::hints::Switch;
 
 /// Mean length of pieces from which requests of [`PROMPT`] nanoseconds cost no more than passing
 /// the bytes to or from an aggregator: reads.
@@ -131,8 +131,8 @@ fn worthwhile_piece(figures: Figures, writes: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Extent;
     use crate::plan::Summary;
+    use aggio_base::Extent;
 
     fn part(offset: u64, len: u64, pieces: u64) -> Summary {
         Summary { span: Extent::new(offset, len), bytes: len, pieces, ..Summary::default() }

@@ -16,15 +16,17 @@ mod records;
 mod table;
 mod watch;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
-pub use crate::hints::Chosen;
+pub use aggio_config::hints::Chosen;
 pub use records::Records;
 pub use table::{any, recognise, register};
-pub(crate) use watch::{Watch, combine};
+pub use watch::{Watch, combine};
 
-use crate::Extent;
+use aggio_base::Extent;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,7 +79,7 @@ pub trait Map: Debug + Send + Sync {
 }
 
 /// The map of every file of the format that a hint names, if its first bytes need not be known.
-pub(crate) fn map_of(chosen: Chosen) -> Option<Arc<dyn Map>> {
+pub fn map_of(chosen: Chosen) -> Option<Arc<dyn Map>> {
     match chosen {
         Chosen::Records(records) => Some(Arc::new(records)),
         _ => None,

@@ -1,7 +1,7 @@
 //! The order in which windows pass: the first of every file domain, then the second of every, ...
 
 use super::Domains;
-use crate::Extent;
+use aggio_base::Extent;
 
 /// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
 /// A number whose domain has no such window stands for an empty one.
@@ -15,6 +15,7 @@ pub struct Sequence {
 
 impl Sequence {
     /// The windows of `domains`; `size` is at least 1.
+    #[inline]
     pub fn new(domains: Domains, size: u64) -> Self {
         let mut new = Self { domains, size, rounds: 0 };
         new.rounds =
@@ -23,12 +24,14 @@ impl Sequence {
     }
 
     /// The file domains.
+    #[inline]
     pub fn domains(&self) -> Domains {
         self.domains.clone()
     }
 
     /// Whether these are the windows of `then`, all of them `shift` bytes further on, counted
     /// modulo 2^64.
+    #[inline]
     pub fn are_shifted(&self, then: &Self, shift: u64) -> bool {
         let phase = |windows: &Self| windows.domains.extent(0).offset % windows.size;
         let alike = self.size == then.size && phase(self) == phase(then);
@@ -36,22 +39,26 @@ impl Sequence {
     }
 
     /// Largest number of bytes of a window.
+    #[inline]
     pub fn size(&self) -> u64 {
         self.size
     }
 
     /// Number of windows.
+    #[inline]
     pub fn count(&self) -> u64 {
         self.rounds.saturating_mul(self.domains.count() as u64)
     }
 
     /// Borders between windows lie at multiples of 2 to this power.
+    #[inline]
     pub fn grain(&self) -> u32 {
         let inner = (1..self.domains.count()).map(|domain| self.domains.extent(domain).offset);
         inner.map(u64::trailing_zeros).min().unwrap_or(63).min(self.size.trailing_zeros())
     }
 
     /// Number of windows of file domain `domain`.
+    #[inline]
     pub fn windows_of(&self, domain: usize) -> u64 {
         let extent = self.domains.extent(domain);
         if extent.is_empty() { 0 } else { self.index(extent, extent.end() - 1) + 1 }
@@ -59,21 +66,25 @@ impl Sequence {
 
     /// The place of the window with byte `offset` among those of its domain, whose bytes are
     /// `domain`.
+    #[inline]
     pub fn index(&self, domain: Extent, offset: u64) -> u64 {
         offset / self.size - domain.offset / self.size
     }
 
     /// The file domain of window `window`.
+    #[inline]
     pub fn domain(&self, window: u32) -> usize {
         window as usize % self.domains.count().max(1)
     }
 
     /// The bytes of file domain `domain`; empty if there is none.
+    #[inline]
     pub fn domain_extent(&self, domain: usize) -> Extent {
         self.domains.extent(domain)
     }
 
     /// The bytes of window `window`.
+    #[inline]
     pub fn extent(&self, window: u32) -> Extent {
         let domains = self.domains.count().max(1) as u64;
         let (round, domain) = (u64::from(window) / domains, u64::from(window) % domains);

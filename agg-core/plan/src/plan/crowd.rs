@@ -1,6 +1,6 @@
 //! How many have something in a part of the file, without a look at each of them.
 
-use crate::Extent;
+use aggio_base::Extent;
 
 /// Spans of a file, of which only starts and ends are kept: two words each.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Files of records of one size, behind a header or not.
 
 use super::{Data, Map, Piece, Thing};
-use crate::Extent;
-pub use crate::hints::Records;
+use aggio_base::Extent;
+pub use aggio_config::hints::Records;
 
 /// The first byte of a record; `None` beyond what a number can tell.
 fn begin(of: &Records, record: u64) -> Option<u64> {

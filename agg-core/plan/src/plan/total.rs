@@ -2,7 +2,7 @@
 
 use super::Summary;
 use super::figures::Figures;
-use crate::Extent;
+use aggio_base::Extent;
 
 /// The summaries of several ranks, put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,12 +80,14 @@ impl Total {
 
     /// Whether ranks work on different parts of the hull, so that one after the other would wait
     /// if all went through it from the start.
+    #[inline]
     pub fn is_spread(&self) -> bool {
         2 * u128::from(self.spans) < u128::from(self.hull.len) * u128::from(self.ranks)
     }
 
     /// The numbers and flags that carry the total to other ranks.
-    pub(crate) fn to_numbers(self) -> ([u64; 6], u8) {
+    #[inline]
+    pub fn to_numbers(self) -> ([u64; 6], u8) {
         let Self { hull, bytes, pieces, spans, ranks, .. } = self;
         // There are fewer than 2^32 ranks.
         let [latency, mib] = self.figures.to_bytes();
@@ -97,7 +99,7 @@ impl Total {
     }
 
     /// What [`Total::to_numbers`] made.
-    pub(crate) fn from_numbers(numbers: [u64; 6], flags: u8) -> Self {
+    pub fn from_numbers(numbers: [u64; 6], flags: u8) -> Self {
         let [offset, len, bytes, pieces, spans, ranks] = numbers;
         let [grain, latency, mib, _] = (ranks as u32).to_le_bytes();
         Self {
