@@ -1,3 +1,5 @@
+//! Files that are made: names, rights, and what is left of them.
+
 use super::*;
 use std::io::Write;
 use std::os::unix::fs::symlink;

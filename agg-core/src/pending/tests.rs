@@ -1,3 +1,5 @@
+//! Writes that wait: what overlays what, and what reaches the file.
+
 use super::*;
 use crate::datatype::Datatype;
 use crate::view::Representation;

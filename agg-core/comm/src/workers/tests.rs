@@ -1,3 +1,5 @@
+//! Operations on workers, and where no worker can be made.
+
 use super::*;
 use crate::task::place::{anywhere, on_caller, settle};
 use crate::task::{on_worker, pause, yield_now};
