@@ -10,15 +10,11 @@
 //!
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
 
-pub mod blob;
 pub mod driver;
 pub mod exchange;
 pub mod file;
 pub mod independent;
-pub mod output;
 pub mod pending;
-#[cfg(test)]
-mod refused;
 pub mod spool;
 
 use aggio_base::checksum;
@@ -35,3 +31,5 @@ pub use aggio_config::{hints, rules, settings};
 pub use aggio_comm::{group, lanes, meeting, node, tags, task, transport, workers};
 
 pub use aggio_plan::{format, plan};
+
+pub use aggio_container::{blob, output};

@@ -1,0 +1,271 @@
+//! Checking a container, and bringing it back into order.
+
+use super::complete;
+use super::descriptors::Descriptors;
+use super::dir::{Dir, MANIFEST, ORDER, log_name};
+use super::examine::{Examined, examine};
+use super::index::Index;
+use super::manifest::Manifest;
+use super::order::Order;
+use super::remains::{Remain, kind};
+use super::repair::repair;
+use super::run::Run;
+use super::view::View;
+use aggio_base::{Error, ErrorClass, Result};
+use std::path::Path;
+
+/// What a check does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Check {
+    /// Whether the data of all frames is read and compared with its checksum.
+    pub data: bool,
+    /// Whether manifest, index and counter are made anew from the logs where they are wrong, and torn
+    /// ends of logs cut off. What is changed is kept in files whose names begin with `backup.`.
+    pub repair: bool,
+    /// Whether, beyond that, intact frames behind damaged ones are taken over. Bytes of damaged frames
+    /// are lost then: what was there before them comes to light again, or zeros.
+    pub salvage: bool,
+}
+
+/// How bad a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing is wrong, but somebody may want to know.
+    Note,
+    /// No data is lost, and a repair puts it right.
+    Repairable,
+    /// Data is lost or cannot be read.
+    Damaged,
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The part, by its name in the container.
+    pub part: String,
+    /// The byte of the part, if one is known.
+    pub place: Option<u64>,
+    /// What is wrong.
+    pub words: String,
+    /// How bad it is.
+    pub severity: Severity,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Everything that is not as it should be, part by part.
+    pub problems: Vec<Problem>,
+    /// What a repair did, in words.
+    pub repairs: Vec<String>,
+    /// Number of logs.
+    pub logs: u64,
+    /// Number of intact frames.
+    pub frames: u64,
+    /// Bytes of all intact frames.
+    pub bytes: u64,
+}
+
+impl Findings {
+    /// What a command that checks returns: 0 if nothing is wrong, 1 if everything could be or was
+    /// repaired, 4 if data is damaged.
+    pub fn exit_code(&self) -> i32 {
+        match self.problems.iter().map(|problem| problem.severity).max() {
+            Some(Severity::Damaged) => 4,
+            Some(Severity::Repairable) => 1,
+            _ if !self.repairs.is_empty() => 1,
+            _ => 0,
+        }
+    }
+
+    /// Refuses what is damaged.
+    ///
+    /// # Errors
+    ///
+    /// `EIO` that names the worst of what was found in the container `path`.
+    pub(crate) fn demand_undamaged(&self, path: &Path) -> Result<()> {
+        let Some(worst) = self.problems.iter().max_by_key(|problem| problem.severity) else {
+            return Ok(());
+        };
+        if worst.severity < Severity::Damaged {
+            return Ok(());
+        }
+        let place = worst.place.map_or(String::new(), |place| format!(" at byte {place}"));
+        let words = format!("{}{place}: {}", worst.part, worst.words);
+        Err(super::damaged(words).with_path(&path.display().to_string()))
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        severity: Severity,
+        part: &str,
+        place: Option<u64>,
+        words: impl Into<String>,
+    ) {
+        self.problems.push(Problem { part: part.into(), place, words: words.into(), severity });
+    }
+}
+
+/// Checks the container at `path`.
+///
+/// # Errors
+///
+/// If it is not the directory of a container, cannot be read, or is to be repaired while somebody
+/// writes. Damage is no error but a finding.
+pub fn check(path: &Path, how: &Check) -> Result<Findings> {
+    let dir = Dir::open(path)?;
+    let names = dir.names()?;
+    if !names.iter().any(|name| name == MANIFEST) && dir.logs()?.is_empty() {
+        let words = "it is not a container: there is neither a manifest nor a log in it";
+        let error = Error::new(ErrorClass::BadFile, words).with_errno(libc::EINVAL);
+        return Err(error.with_path(&path.display().to_string()));
+    }
+    let (mut findings, examined) = look(&dir, how)?;
+    if (how.repair || how.salvage) && findings.exit_code() != 0 {
+        let repairs = repair(&dir, &examined, how)?;
+        (findings, _) = look(&dir, how)?;
+        findings.repairs = repairs;
+    }
+    Ok(findings)
+}
+
+/// The findings, and what each log has.
+fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
+    let mut findings = Findings::default();
+    let manifest = match Manifest::load(dir) {
+        Ok(manifest) => Some(manifest),
+        Err(error) if error.class() == ErrorClass::Access => return Err(error),
+        Err(error) => {
+            findings.add(Severity::Repairable, MANIFEST, None, error.to_string());
+            None
+        }
+    };
+    let live = is_live(dir)?;
+    let mut logs = Vec::new();
+    for id in dir.logs()? {
+        let sealed = manifest.as_ref().and_then(|manifest| manifest.log(id)).copied();
+        logs.push(examine(dir, id, sealed, how.data, live, &mut findings)?);
+    }
+    if manifest.is_none() {
+        for log in complete::lost_by_indexes(dir, &logs)? {
+            let words = format!("an index tells of {} bytes of it that are not there", log.length);
+            findings.add(Severity::Damaged, &log_name(log.id), None, words);
+        }
+    }
+    if let Some(manifest) = &manifest {
+        missing_logs(manifest, &logs, &mut findings);
+        // Of logs that are damaged themselves nothing follows for the others.
+        if findings.exit_code() < 4 {
+            check_index(dir, manifest, &mut findings);
+            check_size(dir, manifest, &mut findings);
+        }
+    }
+    look_for_remains(dir, manifest.as_ref(), live, &mut findings)?;
+    findings.problems.sort_by(|a, b| (&a.part, a.place).cmp(&(&b.part, b.place)));
+    Ok((findings, logs))
+}
+
+/// Names what belongs to nothing.
+fn look_for_remains(
+    dir: &Dir,
+    manifest: Option<&Manifest>,
+    live: bool,
+    findings: &mut Findings,
+) -> Result<()> {
+    for name in dir.names()? {
+        let (severity, words) = match kind(&name, manifest) {
+            Some(Remain::Unfinished | Remain::OfSet) if live => {
+                (Severity::Note, "somebody may be writing it")
+            }
+            Some(Remain::Unfinished | Remain::OfSet) => {
+                (Severity::Repairable, "an unfinished file of a crash")
+            }
+            Some(Remain::OldIndex) if live => (Severity::Note, "an index that may be replaced now"),
+            Some(Remain::OldIndex) => (Severity::Repairable, "an index that nobody uses"),
+            Some(Remain::Aside | Remain::Cut(..)) => (Severity::Note, "a repair put it aside"),
+            None if name.starts_with('.') => (Severity::Note, "it belongs to nothing here"),
+            None => continue,
+        };
+        findings.add(severity, &name, None, words);
+    }
+    Ok(())
+}
+
+/// Whether somebody writes now.
+fn is_live(dir: &Dir) -> Result<bool> {
+    if dir.length_of(ORDER)?.is_none() {
+        return Ok(false);
+    }
+    // Nothing is locked for it, so that reading is enough.
+    match dir.part(ORDER, false) {
+        Ok(file) => Order::of(file, dir.path_of(ORDER)).is_used(),
+        // Who cannot ask takes a torn end for a frame on its way.
+        Err(_) => Ok(true),
+    }
+}
+
+fn missing_logs(manifest: &Manifest, logs: &[Examined], findings: &mut Findings) {
+    let there = |id: u64| logs.iter().any(|log| log.id == id);
+    for log in manifest.logs.iter().filter(|log| log.length > 0 && !there(log.id)) {
+        let words =
+            format!("the manifest names this log of {} bytes, and it is missing", log.length);
+        findings.add(Severity::Damaged, &log_name(log.id), None, words);
+    }
+}
+
+/// Whether the index says the same as the logs.
+fn check_index(dir: &Dir, manifest: &Manifest, findings: &mut Findings) {
+    let Some(line) = &manifest.index else { return };
+    if let Err(error) = compare_index(dir, manifest) {
+        findings.add(Severity::Repairable, &line.name, None, error.to_string());
+    }
+}
+
+fn compare_index(dir: &Dir, manifest: &Manifest) -> Result<()> {
+    let Some(line) = &manifest.index else { return Ok(()) };
+    let length_of = |id: u64| manifest.log(id).map(|log| log.length);
+    let file = dir.part(&line.name, false)?;
+    let index = Index::open(file, dir.path_of(&line.name), line.crc, length_of)?;
+    let mut told = 0_u64;
+    index.all(&mut |run| told = told.wrapping_add(print_of(run, index.logs[run.log as usize])))?;
+    let plain = Manifest { index: None, ..manifest.clone() };
+    let view = View::of(plain, dir, &Descriptors::new())?;
+    let mut true_print = 0_u64;
+    let mut newer = 0_u64;
+    view.all_runs(&mut |run, id, sealed| {
+        let print = print_of(run, id);
+        if sealed { true_print = true_print.wrapping_add(print) } else { newer += 1 }
+    });
+    if told != true_print && newer == 0 {
+        return Err(super::damaged("the index has other pieces than the logs"));
+    }
+    Ok(())
+}
+
+/// A number that is the same however pieces are put into runs.
+fn print_of(run: &Run, id: u64) -> u64 {
+    let mix = |sum: u64, n: u64| (sum ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    (0..run.count).fold(0, |sum: u64, k| {
+        let piece = run.piece(k);
+        let numbers = [piece.offset, piece.len, id, run.place_of(k)];
+        sum.wrapping_add(numbers.into_iter().fold(1, mix))
+    })
+}
+
+/// Whether the manifest knows the size.
+fn check_size(dir: &Dir, manifest: &Manifest, findings: &mut Findings) {
+    let plain = Manifest { index: None, ..manifest.clone() };
+    // Logs that cannot be read as a whole were reported already.
+    let Ok(view) = View::of(plain, dir, &Descriptors::new()) else { return };
+    view.all_runs(&mut |run, id, _| {
+        let end = run.place_of(run.count - 1).saturating_add(run.length);
+        if view.logs[run.log as usize].length < end {
+            let words = format!("bytes {} of the file should end at its byte {end}", run.span());
+            findings.add(Severity::Damaged, &log_name(id), None, words);
+        }
+    });
+    if view.is_sealed() && view.size() != manifest.size {
+        let words = format!("size {} should be {}", manifest.size, view.size());
+        findings.add(Severity::Repairable, MANIFEST, None, words);
+    }
+}

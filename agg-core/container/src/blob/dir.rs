@@ -1,0 +1,393 @@
+//! A container's directory: every part is opened relative to it, by plain names, through no symlink.
+
+use super::{aside, damaged, failed};
+use aggio_base::caches;
+use aggio_base::{Error, ErrorClass, Result};
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The name of the part that makes a directory a container, and whose permissions are those of the file.
+pub const MANIFEST: &str = "aggio-manifest";
+/// The name of the file with the sequence counter.
+pub(crate) const ORDER: &str = "order";
+
+/// How long it waits, in milliseconds, each time it has met a file that is gone: 3 s in all.
+const PAUSES: [u64; 9] = [0, 10, 40, 150, 300, 500, 500, 750, 750];
+
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    file: File,
+    path: PathBuf,
+    /// Whether this computer may keep parts as they were before another one changed them.
+    stale: OnceLock<bool>,
+}
+
+/// The name of the log with this id.
+pub(crate) fn log_name(id: u64) -> String {
+    format!("{id:016x}.log")
+}
+
+/// The id of the log with this name.
+pub(crate) fn log_id(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 16)?;
+    let lower = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    lower.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// A number nobody can guess.
+pub(crate) fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer has 8 bytes.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if n != 8 {
+        return Err(Error::os("getrandom", &io::Error::last_os_error()));
+    }
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// A path as the system calls want it.
+pub(crate) fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        let words = format!("file name {path:?} contains a zero byte");
+        Error::new(ErrorClass::BadFile, words).with_errno(libc::EINVAL)
+    })
+}
+
+fn c_name(name: &str) -> Result<CString> {
+    let plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
+    if !plain {
+        return Err(damaged(format!("{name:?} is not the name of a part of a container")));
+    }
+    CString::new(name).map_err(|_| damaged(format!("{name:?} contains a zero byte")))
+}
+
+/// `openat` that follows no symlink at the end and is closed by `exec`.
+fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOCTTY;
+    loop {
+        // SAFETY: the name ends with a zero byte.
+        let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, mode as libc::c_uint) };
+        if fd >= 0 {
+            // SAFETY: the descriptor is new and nobody else's.
+            return Ok(aside::moved(unsafe { File::from_raw_fd(fd) }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// What the file system knows about `name` itself, without following a symlink.
+fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
+    // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: the name ends with a zero byte and the buffer is a `stat`.
+    match unsafe { libc::fstatat(dir.as_raw_fd(), name.as_ptr(), &mut stat, flags) } {
+        0 => Ok(stat),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Dir {
+    /// Opens the directory `path`; a symlink is not followed.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let name = c_path(path)?;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let file = open_at(libc::AT_FDCWD, &name, flags, 0)
+            .map_err(|error| failed("open", &error, path))?;
+        Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
+    }
+
+    /// Opens the directory `path` by whatever name.
+    pub(crate) fn open_following(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| failed("open", &error, path))?;
+        Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
+    }
+
+    /// The path under which it was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory itself, for `fsync` and `fchmod`.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The same directory, which is called `path` now.
+    pub(crate) fn called(self, path: &Path) -> Self {
+        Self { path: path.to_path_buf(), ..self }
+    }
+
+    /// The path of a part, for messages.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens a part that exists; refuses everything but regular files.
+    pub(crate) fn part(&self, name: &str, writing: bool) -> Result<File> {
+        let access = if writing { libc::O_RDWR } else { libc::O_RDONLY };
+        let path = self.path_of(name);
+        // Without O_NONBLOCK a FIFO of this name would block for ever. Looking at a part is no access
+        // to the file, but only the owner may say so.
+        let name_c = c_name(name)?;
+        let open = |flags: i32| open_at(self.fd(), &name_c, access | libc::O_NONBLOCK | flags, 0);
+        let file = open(libc::O_NOATIME)
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::EPERM) => open(0),
+                _ => Err(error),
+            })
+            .map_err(|error| failed("open", &error, &path))?;
+        let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
+        if !facts.is_file() {
+            return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
+        }
+        if facts.nlink() > 1 {
+            self.refuse_foreign_link(&facts, &path)?;
+        }
+        if self.may_be_stale() {
+            caches::forget(file.as_raw_fd());
+        }
+        Ok(file)
+    }
+
+    /// What `look` gives that opens the part `name` and reads it. Another computer may have replaced the
+    /// part: where caches are not coherent this one keeps the name of a file that is gone for a second
+    /// or two, and looks until it has learnt of the new one.
+    pub(crate) fn anew<T>(&self, name: &str, look: impl Fn() -> Result<T>) -> Result<T> {
+        let name = c_name(name)?;
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            match look() {
+                Err(error) if error.errno() == libc::ESTALE && self.may_be_stale() => {
+                    let Some(pause) = pauses.next() else { return Err(error) };
+                    caches::forget_name(self.fd(), &name);
+                    std::thread::sleep(Duration::from_millis(pause));
+                }
+                looked => return looked,
+            }
+        }
+    }
+
+    /// A file of somebody else, to which the owner of the directory has made a link, is no part: it
+    /// would be changed by whoever has more rights than he.
+    fn refuse_foreign_link(&self, facts: &Metadata, path: &Path) -> Result<()> {
+        let own = self.file.metadata().map_err(|error| failed("fstat", &error, &self.path))?;
+        if own.uid() == facts.uid() {
+            return Ok(());
+        }
+        let words = "it is a link to a file of somebody else";
+        Err(damaged(words).with_path(&path.display().to_string()))
+    }
+
+    /// Whether this computer may keep parts as they were before another one changed them.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        let ask = || {
+            let device = self.file.metadata().map_or(0, |facts| facts.dev());
+            caches::may_be_stale(self.fd(), device)
+        };
+        *self.stale.get_or_init(ask)
+    }
+
+    /// Makes a part that must not exist.
+    pub(crate) fn new_part(&self, name: &str, mode: u32) -> Result<File> {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
+        let file =
+            open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
+        self.adopt(&file).map_err(|error| fail("fchown", error))?;
+        Ok(file)
+    }
+
+    /// What a file that this process makes here with `mode` is like. The directory is one that it has
+    /// made: somebody else's has another owner than that file.
+    pub(crate) fn probe(&self, mode: u32) -> Result<Metadata> {
+        let name = "probe";
+        let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let file = open_at(self.fd(), &c_name(name)?, flags, mode & 0o7777);
+        let facts = file.and_then(|file| file.metadata()).map_err(|e| fail("create", e))?;
+        self.remove(name)?;
+        let own = self.file.metadata().map_err(|e| fail("fstat", e))?;
+        if own.uid() == facts.uid() {
+            return Ok(facts);
+        }
+        let error = io::Error::other("somebody else's directory has this name");
+        Err(failed("mkdir", &error, &self.path))
+    }
+
+    /// Gives a new part the owner of the directory, as far as this process may: others who may read the
+    /// logical file must be able to read all of its parts.
+    fn adopt(&self, file: &File) -> io::Result<()> {
+        let (own, dir) = (file.metadata()?, self.file.metadata()?);
+        if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
+            return Ok(());
+        }
+        for uid in [dir.uid(), u32::MAX] {
+            // SAFETY: the descriptor is open; u32::MAX leaves the owner as it is.
+            if unsafe { libc::fchown(file.as_raw_fd(), uid, dir.gid()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EPERM) {
+                return Err(error);
+            }
+        }
+        // Like a file that this process makes in a directory of somebody else.
+        Ok(())
+    }
+
+    /// The length of a part, `None` if there is no regular file of that name.
+    pub(crate) fn length_of(&self, name: &str) -> Result<Option<u64>> {
+        if self.may_be_stale() {
+            caches::forget_name(self.fd(), &c_name(name)?);
+        }
+        let Some(stat) = self.stat(name)? else { return Ok(None) };
+        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        Ok(regular.then_some(stat.st_size as u64))
+    }
+
+    /// What the file system knows about a part itself, without following a symlink.
+    pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
+        match stat_at(&self.file, &c_name(name)?) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(failed("stat", &error, &self.path_of(name))),
+        }
+    }
+
+    /// Gives a part another name, replacing what had it.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (a, b) = (c_name(from)?, c_name(to)?);
+        // SAFETY: both names end with a zero byte.
+        if unsafe { libc::renameat(self.fd(), a.as_ptr(), self.fd(), b.as_ptr()) } == 0 {
+            return Ok(());
+        }
+        Err(failed("rename", &io::Error::last_os_error(), &self.path_of(to)))
+    }
+
+    /// Removes a part; there may be none.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        match self.unlink(name, 0) {
+            Err(error) if error.errno() == libc::ENOENT => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The same of a file of any kind, also of an empty directory.
+    pub(crate) fn remove_any(&self, name: &str) -> Result<()> {
+        match self.remove(name) {
+            Err(error) if error.errno() == libc::EISDIR => self.unlink(name, libc::AT_REMOVEDIR),
+            done => done,
+        }
+    }
+
+    fn unlink(&self, name: &str, flags: libc::c_int) -> Result<()> {
+        let c = c_name(name)?;
+        // SAFETY: the name ends with a zero byte.
+        if unsafe { libc::unlinkat(self.fd(), c.as_ptr(), flags) } == 0 {
+            return Ok(());
+        }
+        Err(failed("unlink", &io::Error::last_os_error(), &self.path_of(name)))
+    }
+
+    /// The names of all entries, sorted; names that are not UTF-8 cannot be parts and are left out.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let fail = |error: io::Error| failed("readdir", &error, &self.path);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.inside()).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            names.extend(OsStr::to_str(&name).map(str::to_owned));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The ids of all logs, ascending.
+    pub(crate) fn logs(&self) -> Result<Vec<u64>> {
+        Ok(self.names()?.iter().filter_map(|name| log_id(name)).collect())
+    }
+
+    /// The open directory itself as a path, whatever has its own path meanwhile.
+    pub(crate) fn inside(&self) -> PathBuf {
+        let inside = PathBuf::from(format!("/proc/self/fd/{}", self.fd()));
+        if inside.exists() { inside } else { self.path.clone() }
+    }
+
+    /// The directory above and the name there, if a name leads to it still.
+    fn place(&self) -> Option<(File, CString)> {
+        let now = std::fs::read_link(format!("/proc/self/fd/{}", self.fd())).ok()?;
+        let name = CString::new(now.file_name()?.as_bytes()).ok()?;
+        let above = open_at(self.fd(), c"..", libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
+        let own = self.file.metadata().ok()?;
+        let found = stat_at(&above, &name).ok()?;
+        ((found.st_dev, found.st_ino) == (own.dev(), own.ino())).then_some((above, name))
+    }
+
+    /// Removes the directory itself, which is empty, under whatever name it has now. Another one of
+    /// the name stays.
+    pub(crate) fn remove_self(&self) -> Result<()> {
+        let Some((above, name)) = self.place() else { return Ok(()) };
+        // SAFETY: the name ends with a zero byte.
+        if unsafe { libc::unlinkat(above.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if self.has_name() { Err(failed("rmdir", &error, &self.path)) } else { Ok(()) }
+    }
+
+    /// Whether it can be reached by a name still.
+    pub(crate) fn has_name(&self) -> bool {
+        self.place().is_some()
+    }
+
+    /// Makes names durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| failed("fsync", &error, &self.path))
+    }
+
+    fn fd(&self) -> libc::c_int {
+        self.file.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sixteen_small_hexadecimal_digits_name_a_log() {
+        assert_eq!(log_id(&log_name(0xabc)), Some(0xabc));
+        for name in ["abc.log", "0123456789ABCDEF.log", "+123456789abcdef.log", "0123456789abcdef"]
+        {
+            assert_eq!(log_id(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn symlinks_directories_and_pipes_are_no_parts() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Dir::open(place.path()).unwrap();
+        std::fs::write(place.path().join("file"), b"x").unwrap();
+        std::os::unix::fs::symlink("file", place.path().join("link")).unwrap();
+        std::fs::create_dir(place.path().join("folder")).unwrap();
+        let pipe = c_path(&place.path().join("pipe")).unwrap();
+        // SAFETY: the path ends with a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        assert!(dir.part("file", false).is_ok());
+        for name in ["link", "folder", "pipe", "absent", "", ".", "..", "../x", "a/b"] {
+            assert!(dir.part(name, false).is_err(), "{name}");
+        }
+        assert_eq!(dir.length_of("link").unwrap(), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! A writer's own log: frames are appended with one request each, and a frame that could not be
+//! stored as a whole is taken back.
+
+use super::dir::{Dir, log_name, random};
+use super::failed;
+use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
+use super::gather::advance;
+use super::manifest::{Manifest, part_mode};
+use super::summary::Summary;
+use aggio_base::{Error, Extent, Result};
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+/// Vectors of one request, as the kernel limits them.
+const VECTORS: usize = 1024;
+
+/// The log, which exists from the first frame on.
+#[derive(Debug)]
+pub(crate) struct Log {
+    data_crc: bool,
+    /// The id that its first file shall have; otherwise a random one.
+    id: Option<u64>,
+    open: Option<Open>,
+    /// Logs that a failed write left with a torn end, and whose other frames are not durable yet.
+    torn: Vec<Open>,
+    /// The first failed `fdatasync`: the kernel forgets what it could not store.
+    lost: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    id: u64,
+    end: u64,
+    last_seq: u64,
+    synced: u64,
+    name_synced: bool,
+    /// What its frames hold.
+    summary: Summary,
+}
+
+/// What a frame says, without what the log adds.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) strips: &'a [Strip],
+    pub(crate) seq: u64,
+    pub(crate) last_seq: u64,
+}
+
+impl Log {
+    /// A log of frames with or without checksums of their data.
+    pub(crate) fn new(data_crc: bool) -> Self {
+        Self { data_crc, id: None, open: None, torn: Vec::new(), lost: None }
+    }
+
+    /// Its id, if there is one yet.
+    pub(crate) fn id(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    /// Says which id it shall have, before anything is appended.
+    pub(crate) fn call(&mut self, id: u64) {
+        self.id = Some(id);
+    }
+
+    fn opened(&mut self, dir: &Dir) -> Result<&mut Open> {
+        if self.open.is_none() {
+            self.open = Some(create(dir, self.id.take())?);
+        }
+        self.open.as_mut().ok_or_else(|| super::damaged("no log is open"))
+    }
+
+    /// Appends one frame.
+    pub(crate) fn append(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
+        let data_crc = self.data_crc || words.kind == Kind::Summary;
+        let open = self.opened(dir)?;
+        let sum = |sum: u32, part: &&[u8]| aggio_base::checksum::crc32c_append(sum, part);
+        let frame = Frame {
+            kind: words.kind,
+            flags: if data_crc { 0 } else { NO_DATA_CRC },
+            strips: words.strips.to_vec(),
+            data_len: data.iter().map(|part| part.len() as u64).sum(),
+            data_crc: if data_crc { data.iter().fold(0, sum) } else { 0 },
+            seq: words.seq,
+            last_seq: words.last_seq,
+            log: open.id,
+            place: open.end,
+            skip: 0,
+            head_crc: 0,
+        };
+        let mut short = [0_u8; SHORT];
+        let mut long = Vec::new();
+        let head = if frame.strips.len() <= 1 {
+            &mut short[..HEADER + RUN * frame.strips.len()]
+        } else {
+            long.resize(frame.head_len() as usize, 0);
+            &mut long[..]
+        };
+        let crc = frame.encode_into(head);
+        if let Err(error) = write(&open.file, open.end, head, data) {
+            let error = failed("pwritev", &error, &dir.path_of(&log_name(open.id)));
+            self.take_back();
+            return Err(error);
+        }
+        open.end += frame.len();
+        open.last_seq = open.last_seq.max(words.last_seq);
+        open.summary.add(&frame, crc);
+        Ok(())
+    }
+
+    /// Appends bytes of the file that begin at a page of the log: `fill` stores them at the place that it is
+    /// told, where there are zeros, before the frame counts. Returns that place.
+    pub(crate) fn append_pages(
+        &mut self,
+        dir: &Dir,
+        (extent, seq, page): (Extent, u64, u64),
+        fill: impl FnOnce(&File, u64) -> Result<()>,
+    ) -> Result<u64> {
+        let open = self.opened(dir)?;
+        let place = (open.end + SHORT as u64).next_multiple_of(page);
+        let skip = place - open.end - SHORT as u64;
+        let frame = Frame {
+            kind: Kind::Mapped,
+            flags: NO_DATA_CRC,
+            strips: vec![Strip::one(extent)],
+            data_len: skip + extent.len.next_multiple_of(page),
+            data_crc: 0,
+            seq,
+            last_seq: seq,
+            log: open.id,
+            place: open.end,
+            skip: skip as u32,
+            head_crc: 0,
+        };
+        let end = open.end + frame.len();
+        let path = dir.path_of(&log_name(open.id));
+        // As long as its bytes are not there it says that it ends behind the log, as a frame does that is being written.
+        let unfinished = Frame { data_len: frame.data_len + page, ..frame.clone() };
+        let begin = |frame: &Frame| {
+            let written = open.file.write_all_at(&frame.encode(), open.end);
+            written.map_err(|error| failed("pwrite", &error, &path))
+        };
+        let stored = begin(&unfinished)
+            .and_then(|()| {
+                let grown = open.file.set_len(end);
+                grown.map_err(|error| failed("ftruncate", &error, &path))
+            })
+            .and_then(|()| fill(&open.file, place))
+            .and_then(|()| begin(&frame));
+        if let Err(error) = stored {
+            self.take_back();
+            return Err(error);
+        }
+        open.end = end;
+        open.last_seq = open.last_seq.max(seq);
+        open.summary.add(&frame, 0);
+        Ok(place)
+    }
+
+    /// Says in a last frame what the log holds, where that spares who seals much. A log that is durable
+    /// as a whole stays so.
+    pub(crate) fn end(&mut self, dir: &Dir) {
+        let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) else { return };
+        if let Some(data) = open.summary.encode() {
+            let seq = open.last_seq;
+            let words = Words { kind: Kind::Summary, strips: &[], seq, last_seq: seq };
+            // Without it the frames are looked at.
+            let _ = self.append(dir, &words, &[&data]);
+        }
+    }
+
+    /// Cuts the log back to its last whole frame. Where that fails, too, the log is left as it is, which
+    /// readers understand, and the next frame goes to another one.
+    fn take_back(&mut self) {
+        if let Some(open) = self.open.take() {
+            match open.file.set_len(open.end) {
+                Ok(()) => self.open = Some(open),
+                Err(_) => self.torn.push(open),
+            }
+        }
+    }
+
+    /// Makes everything appended so far durable, and says so in the log.
+    pub(crate) fn sync(&mut self, dir: &Dir) -> Result<()> {
+        if let Some(error) = &self.lost {
+            return Err(error.clone());
+        }
+        if let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) {
+            let seq = open.last_seq;
+            let words = Words { kind: Kind::Commit, strips: &[], seq, last_seq: seq };
+            self.append(dir, &words, &[])?;
+        }
+        for open in self.torn.iter_mut().chain(&mut self.open) {
+            if let Err(error) = open.sync(dir) {
+                self.lost = Some(error.clone());
+                return Err(error);
+            }
+        }
+        self.torn.clear();
+        Ok(())
+    }
+}
+
+impl Open {
+    fn sync(&mut self, dir: &Dir) -> Result<()> {
+        if self.synced == self.end {
+            return Ok(());
+        }
+        let path = dir.path_of(&log_name(self.id));
+        self.file.sync_data().map_err(|error| failed("fdatasync", &error, &path))?;
+        if !self.name_synced {
+            dir.sync()?;
+            self.name_synced = true;
+        }
+        self.synced = self.end;
+        Ok(())
+    }
+}
+
+/// Says that the log has a living writer, which only this description can know: a log's end is its writer's.
+pub(crate) fn keep(file: &File) {
+    // Where there are no locks, those of `order` say whether anybody writes.
+    let _ = locked(file, libc::F_OFD_SETLK);
+}
+
+/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock cannot be asked for,
+/// nobody knows.
+pub(crate) fn is_abandoned(file: &File) -> bool {
+    locked(file, libc::F_OFD_GETLK).is_some_and(|kind| kind == libc::F_UNLCK)
+}
+
+/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this file.
+fn locked(file: &File, command: libc::c_int) -> Option<libc::c_int> {
+    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    (lock.l_type, lock.l_len) = (libc::F_WRLCK as libc::c_short, 1);
+    // SAFETY: the commands take a pointer to a `flock`, which outlives the call.
+    let known = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0;
+    known.then_some(libc::c_int::from(lock.l_type))
+}
+
+fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
+    // The mode may have changed since the writer came.
+    let mode = Manifest::load(dir)?.mode;
+    loop {
+        let id = wanted.take().map_or_else(random, Ok)?;
+        let name = log_name(id);
+        let file = match dir.new_part(&name, 0o600) {
+            Err(error) if error.errno() == libc::EEXIST => continue,
+            other => other?,
+        };
+        keep(&file);
+        file.set_permissions(Permissions::from_mode(part_mode(mode)))
+            .map_err(|error| failed("fchmod", &error, &dir.path_of(&name)))?;
+        return Ok(Open {
+            file,
+            id,
+            end: 0,
+            last_seq: 0,
+            synced: 0,
+            name_synced: false,
+            summary: Summary::default(),
+        });
+    }
+}
+
+/// Writes all bytes, with one request unless the kernel takes fewer.
+fn write(file: &File, place: u64, head: &[u8], data: &[&[u8]]) -> io::Result<()> {
+    let vector = |part: &[u8]| libc::iovec {
+        iov_base: part.as_ptr().cast_mut().cast(),
+        iov_len: part.len(),
+    };
+    if let [only] = data {
+        return write_vectors(file, place, &mut [vector(head), vector(only)]);
+    }
+    let mut vectors = vec![vector(head)];
+    for part in data {
+        match vectors.last_mut() {
+            // The kernel takes one piece of memory more quickly than the many that it consists of.
+            Some(last)
+                if last.iov_base.wrapping_byte_add(last.iov_len) == vector(part).iov_base =>
+            {
+                last.iov_len += part.len();
+            }
+            _ => vectors.push(vector(part)),
+        }
+    }
+    write_vectors(file, place, &mut vectors)
+}
+
+fn write_vectors(file: &File, mut place: u64, vectors: &mut [libc::iovec]) -> io::Result<()> {
+    let mut rest = advance(vectors, 0);
+    while !rest.is_empty() {
+        let (count, offset) = (rest.len().min(VECTORS) as libc::c_int, place as libc::off_t);
+        // SAFETY: every vector is a slice that the caller borrows; the kernel only reads them.
+        let n = unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr(), count, offset) };
+        match n {
+            0 => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            n if n > 0 => {
+                place += n as u64;
+                rest = advance(rest, n as usize);
+            }
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}

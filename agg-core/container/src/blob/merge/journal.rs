@@ -1,0 +1,333 @@
+//! Which windows of an unfinished copy are done, kept for a run that goes on with it.
+//!
+//! Copy and journal lie in a directory of a random name, which belongs to the user and which only
+//! he can enter. A later run finds it by what the journal says under a key that is written nowhere
+//! else: for which name the copy is, and of which container, in which state. A copy for this name
+//! of anything else is of no use any more and is removed.
+
+use super::windows::WINDOW;
+use crate::blob::attributes::parts;
+use crate::blob::dir::{Dir, random};
+use crate::blob::manifest::Manifest;
+use crate::blob::{Container, Reader, failed, is_hidden};
+use crate::output::digest::{Key, digest};
+use crate::output::{fresh_name, parent_of};
+use aggio_base::checksum::{crc32c, crc32c_append};
+use aggio_base::{Error, ErrorClass, Result};
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const DATA: &str = "data";
+const JOURNAL: &str = "journal";
+/// Windows that become durable together, before they count as done.
+const TOGETHER: usize = 32;
+/// Bytes of the first line.
+const HEAD: usize = 139;
+/// How it begins; a copy of the version before has no checksums, and is of no use.
+const BEGIN: [&str; 2] = ["aggio merge 2 key ", "aggio merge 1 key "];
+/// Bytes of what is said of a window.
+const ENTRY: usize = 8;
+
+/// What says that a window with this checksum is copied; never zeros.
+fn entry(window: u64, crc: u32) -> [u8; ENTRY] {
+    let check = crc32c_append(crc32c(&window.to_le_bytes()), &crc.to_le_bytes());
+    (u64::from(crc) | u64::from(check) << 32).to_le_bytes()
+}
+
+/// The journal, which is locked.
+pub(super) struct Journal {
+    dir: Dir,
+    /// A line that says of what the copy is, and then an [entry] for each window.
+    file: File,
+    /// Windows that are copied and may not be durable.
+    waiting: Mutex<Vec<(u64, u32)>>,
+    /// The first failure to make windows durable: the kernel tells it once, and nobody knows which ones it means. Whoever
+    /// makes windows durable holds it locked.
+    lost: Mutex<Option<Error>>,
+    /// Whether an earlier run began the copy.
+    goes_on: bool,
+}
+
+/// What a copy is of and for.
+struct Subject {
+    target: Vec<u8>,
+    container: Vec<u8>,
+    size: u64,
+}
+
+impl Subject {
+    fn of(container: &Container, reader: &Reader, to: &Path) -> Result<Self> {
+        let dir = &container.shared.dir;
+        let mut text = Manifest::load(dir)?.to_text();
+        for name in parts(dir)? {
+            let Some(stat) = dir.stat(&name)? else { continue };
+            let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+            let _ = writeln!(text, "{name} {} {} {times:?}", stat.st_ino, stat.st_size);
+        }
+        let target = to.file_name().unwrap_or_default().as_bytes().to_vec();
+        Ok(Self { target, container: text.into_bytes(), size: reader.size() })
+    }
+
+    /// The first line of the journal, and how much of it says what the copy is for.
+    fn head(&self, key: Key) -> (String, usize) {
+        let of = |bytes: &[u8]| digest(key, bytes);
+        let [first, second] = key;
+        let name = format!("{}{first:016x}{second:016x} for {:016x}", BEGIN[0], of(&self.target));
+        let rest = format!(
+            " of {:016x} size {:016x} windows {WINDOW:016x}\n",
+            of(&self.container),
+            self.size
+        );
+        let len = name.len();
+        (name + &rest, len)
+    }
+}
+
+/// What is found in a directory.
+enum Found {
+    /// A copy that goes on.
+    Same(Journal, File),
+    /// One for this name of something else.
+    Other(Dir),
+    /// Another's, or none of ours.
+    Foreign,
+}
+
+fn is_own(facts: &Metadata) -> bool {
+    // SAFETY: asks for a number.
+    facts.uid() == unsafe { libc::geteuid() }
+}
+
+/// Whether something is of this user, and nobody else may touch it.
+fn is_private(facts: &Metadata) -> bool {
+    is_own(facts) && facts.mode() & 0o077 == 0
+}
+
+/// A part of a directory that nobody else may enter, if it is of this user and nowhere else.
+fn own_part(dir: &Dir, name: &str) -> Option<File> {
+    dir.part(name, true).ok().filter(is_only_own)
+}
+
+/// Whether a file is of this user, and has one name.
+fn is_only_own(file: &File) -> bool {
+    file.metadata().is_ok_and(|facts| is_own(&facts) && facts.nlink() == 1)
+}
+
+/// The journal, once nobody else is at it; whoever was may have finished and removed it.
+fn locked(file: File) -> Option<File> {
+    lock(&file).ok()?;
+    is_only_own(&file).then_some(file)
+}
+
+/// Takes the lock that says that somebody is at it, unless somebody is.
+fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn look(path: &Path, subject: &Subject) -> Option<Found> {
+    let dir = Dir::open(path).ok()?;
+    if !is_private(&dir.file().metadata().ok()?) {
+        return None;
+    }
+    let file = locked(dir.part(JOURNAL, true).ok()?)?;
+    let mut head = [0; HEAD];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let text = std::str::from_utf8(&head).ok()?;
+    let begin = BEGIN.into_iter().find(|begin| text.starts_with(begin))?;
+    let digits = text.get(begin.len()..)?.get(..32)?;
+    let number = |range| u64::from_str_radix(digits.get(range)?, 16).ok();
+    let (wanted, len) = subject.head([number(0..16)?, number(16..32)?]);
+    if text.get(begin.len()..len)? != wanted.get(begin.len()..len)? {
+        return Some(Found::Foreign);
+    }
+    let data = own_part(&dir, DATA);
+    let whole = data.filter(|data| data.metadata().is_ok_and(|of| of.len() == subject.size));
+    // Whoever put anything else there may need it.
+    let is_plain = dir.names().ok()?.iter().all(|name| name == DATA || name == JOURNAL);
+    Some(match whole {
+        Some(data) if text == wanted => Found::Same(
+            Journal { dir, file, waiting: Mutex::default(), lost: Mutex::default(), goes_on: true },
+            data,
+        ),
+        _ if is_plain => Found::Other(dir),
+        _ => Found::Foreign,
+    })
+}
+
+fn remove(dir: &Dir) -> Result<()> {
+    dir.remove(DATA)?;
+    dir.remove(JOURNAL)?;
+    std::fs::remove_dir(dir.path()).map_err(|error| failed("rmdir", &error, dir.path()))
+}
+
+impl Journal {
+    /// That of the copy to `to` that was begun, or a new one; with the copy, and the name that it
+    /// has.
+    pub(super) fn open(
+        container: &Container,
+        reader: &Reader,
+        to: &Path,
+    ) -> Result<(Self, File, PathBuf)> {
+        let subject = Subject::of(container, reader, to)?;
+        let folder = parent_of(to);
+        let entries = std::fs::read_dir(&folder);
+        for entry in entries.map_err(|error| failed("readdir", &error, &folder))? {
+            let name = entry.map_err(|error| failed("readdir", &error, &folder))?.file_name();
+            if !is_hidden(&name) || !name.as_bytes().starts_with(b".aggio-merge-") {
+                continue;
+            }
+            match look(&folder.join(&name), &subject).unwrap_or(Found::Foreign) {
+                Found::Same(journal, data) => {
+                    let hidden = journal.dir.path_of(DATA);
+                    return Ok((journal, data, hidden));
+                }
+                Found::Other(dir) => remove(&dir)?,
+                Found::Foreign => {}
+            }
+        }
+        Self::begin(&folder, &subject)
+    }
+
+    fn begin(folder: &Path, subject: &Subject) -> Result<(Self, File, PathBuf)> {
+        let path = folder.join(fresh_name()?.replace(".aggio-", ".aggio-merge-"));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| failed("mkdir", &error, &path))?;
+        let dir = Dir::open(&path)?;
+        let begun = Self::fill(dir, subject);
+        if begun.is_err() {
+            // The error of the attempt is what counts.
+            let _ = crate::blob::remove_tree(&path);
+        }
+        begun
+    }
+
+    fn fill(dir: Dir, subject: &Subject) -> Result<(Self, File, PathBuf)> {
+        let (data, file) = (dir.new_part(DATA, 0o600)?, dir.new_part(JOURNAL, 0o600)?);
+        let fail = |error: io::Error| failed("write", &error, &dir.path_of(JOURNAL));
+        let own = dir.file().metadata().map_err(fail)?;
+        let part = file.metadata().map_err(fail)?;
+        if !is_private(&own) || !is_private(&part) {
+            let words = "a copy that goes on needs a file system with owners and permissions";
+            let error = Error::new(ErrorClass::UnsupportedOperation, words);
+            let path = dir.path().display().to_string();
+            return Err(error.with_errno(libc::EOPNOTSUPP).with_path(&path));
+        }
+        lock(&file).map_err(fail)?;
+        data.set_len(subject.size).map_err(fail)?;
+        let (head, _) = subject.head([random()?, random()?]);
+        debug_assert_eq!(head.len(), HEAD);
+        file.write_all_at(head.as_bytes(), 0).map_err(fail)?;
+        let hidden = dir.path_of(DATA);
+        let (waiting, lost) = (Mutex::default(), Mutex::default());
+        Ok((Self { dir, file, waiting, lost, goes_on: false }, data, hidden))
+    }
+
+    /// Whether an earlier run began the copy.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// The checksum of a window that is copied.
+    pub(super) fn done(&self, window: u64) -> Option<u32> {
+        let mut found = [0; ENTRY];
+        self.file.read_exact_at(&mut found, place_of(window)).ok()?;
+        let crc = u64::from_le_bytes(found) as u32;
+        (found == entry(window, crc)).then_some(crc)
+    }
+
+    /// A window of `data` with this checksum is copied; it counts as done from the time on when it is durable.
+    pub(super) fn set_done(&self, window: u64, crc: u32, data: &File) -> Result<()> {
+        let is_due = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push((window, crc));
+            waiting.len() >= TOGETHER
+        };
+        if is_due { self.settle(data) } else { Ok(()) }
+    }
+
+    /// Makes windows that are copied durable, and says so; one thread at a time, and none after a failure.
+    pub(super) fn settle(&self, data: &File) -> Result<()> {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = &*lost {
+            return Err(error.clone());
+        }
+        let windows = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *waiting)
+        };
+        let path = || self.dir.path_of(JOURNAL);
+        data.sync_data().map_err(|error| {
+            let error = failed("fdatasync", &error, &path());
+            *lost = Some(error.clone());
+            error
+        })?;
+        windows.into_iter().try_for_each(|(window, crc)| {
+            let noted = self.file.write_all_at(&entry(window, crc), place_of(window));
+            noted.map_err(|error| failed("pwrite", &error, &path()))
+        })
+    }
+
+    /// Removes it, when the copy has its name.
+    pub(super) fn remove(self) -> Result<()> {
+        remove(&self.dir)
+    }
+}
+
+/// Where the entry of a window is.
+fn place_of(window: u64) -> u64 {
+    HEAD as u64 + window * ENTRY as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob::tests::how;
+    use crate::refused::{Refusal, refusing};
+
+    /// The journal of a copy that was begun, and the copy.
+    fn begun(place: &Path) -> (Journal, File) {
+        let container = Container::create(&place.join("c"), &how()).unwrap();
+        let writer = container.writer().unwrap();
+        writer.write_at(&[7; 100], 0).unwrap();
+        writer.close().unwrap();
+        let reader = container.reader().unwrap();
+        let (journal, data, _) = Journal::open(&container, &reader, &place.join("to")).unwrap();
+        (journal, data)
+    }
+
+    #[test]
+    fn after_a_failure_to_make_windows_durable_none_counts_as_done() {
+        let place = tempfile::tempdir().unwrap();
+        let (journal, data) = begun(place.path());
+        journal.set_done(1, 77, &data).unwrap();
+        journal.settle(&data).unwrap();
+        journal.set_done(2, 77, &data).unwrap();
+        let fails = [Refusal::of(libc::SYS_fdatasync, libc::EIO)];
+        let error = refusing(&fails, || journal.settle(&data).unwrap_err());
+        assert_eq!(error.errno(), libc::EIO);
+        // The kernel tells a failure once: from then on it says that all is well.
+        journal.set_done(3, 77, &data).unwrap();
+        assert_eq!(journal.settle(&data).unwrap_err().errno(), libc::EIO);
+        assert_eq!([1, 2, 3].map(|window| journal.done(window)), [Some(77), None, None]);
+    }
+
+    #[test]
+    fn a_journal_that_was_removed_before_its_lock_was_free_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let (journal, _) = begun(place.path());
+        let other = journal.dir.part(JOURNAL, true).unwrap();
+        assert!(locked(other.try_clone().unwrap()).is_none(), "somebody is at it");
+        journal.remove().unwrap();
+        assert!(locked(other).is_none(), "it was removed meanwhile");
+    }
+}

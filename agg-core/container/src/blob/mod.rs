@@ -1,0 +1,88 @@
+//! Blob containers: a directory that stands for one file. Every writer appends to a log of its own,
+//! so many writers of small pieces need neither locks nor the file system's help; an index says
+//! which bytes of which log are which bytes of the file.
+//!
+//! `docs/FORMAT.md` describes the parts byte by byte.
+
+mod aside;
+mod attributes;
+mod check;
+mod complete;
+mod container;
+mod descriptors;
+mod dir;
+mod examine;
+mod frame;
+mod gather;
+mod hold;
+mod holes;
+mod index;
+mod index_write;
+pub mod inspect;
+mod live;
+mod locks;
+mod log;
+mod manifest;
+mod merge;
+mod names;
+mod order;
+mod presence;
+mod read;
+mod recast;
+mod recover;
+mod remains;
+mod repair;
+mod resolve;
+mod run;
+mod runs;
+mod scan;
+mod seal;
+mod search;
+mod spans;
+mod split;
+mod summary;
+mod torn;
+mod transfer;
+mod unfold;
+mod varint;
+mod verify;
+mod view;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use aside::keep_descriptors_above;
+pub use attributes::{Attributes, Permissions};
+pub use check::{Check, Findings, Problem, Severity, check};
+pub use container::{Container, Create, is_container};
+pub use dir::MANIFEST;
+pub(crate) use dir::c_path;
+pub use frame::Strip;
+pub use hold::Hold;
+pub use locks::LOCKS_FROM;
+pub use merge::{Merge, Merged, merge};
+pub(crate) use names::remove_tree;
+pub use names::{end_inherited, is_hidden, is_kept_copy, is_removed, lift_removed, remove, rename};
+pub use presence::Presence;
+pub use read::{Reader, Segment};
+pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};
+pub use recover::{Recovered, recover};
+pub use remains::{Cleared, STAGED, clear, is_nameless, is_remain};
+pub use split::{Split, split};
+pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
+pub use verify::Verify;
+pub use write::{Placed, Writer};
+
+use aggio_base::{Error, ErrorClass};
+use std::path::Path;
+
+/// The error for bytes that are not what they should be.
+fn damaged(words: impl Into<String>) -> Error {
+    Error::new(ErrorClass::Io, words).with_errno(libc::EIO)
+}
+
+/// The error that the operating system reported for `path`.
+fn failed(call: &str, error: &std::io::Error, path: &Path) -> Error {
+    Error::os(call, error).with_path(&path.display().to_string())
+}

@@ -1,0 +1,242 @@
+//! Containers by their names: removing and renaming them as files are.
+
+use super::dir::{Dir, ORDER, random};
+use super::hold;
+use super::remains::{Cleared, clear, is_nameless};
+use super::{damaged, failed, is_container};
+use crate::output::{self, exchange, is_aside, parent_of, rename_new};
+use aggio_base::Result;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
+pub fn is_hidden(name: &OsStr) -> bool {
+    let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
+    // Copies that go on, see `merge`, and what older versions left.
+    let older = rest.starts_with(b"unfolding-");
+    let is_copy = is_number(rest.strip_prefix(b"merge-").unwrap_or(rest));
+    is_copy || older || is_removed(name) || is_aside(name)
+}
+
+/// Whether it is a random number of ours.
+fn is_number(digits: &[u8]) -> bool {
+    matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether a name is one of those that files and containers have while they are made.
+pub(crate) fn is_unfinished(name: &OsStr) -> bool {
+    name.as_bytes().strip_prefix(b".aggio-").is_some_and(is_number)
+}
+
+/// Whether a name is one of those that merges with `--resume` have for what they can go on with.
+pub fn is_kept_copy(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".aggio-merge-") && is_hidden(name)
+}
+
+/// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
+pub fn is_removed(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    // Older programs called them by the number of a process.
+    name.starts_with(b".aggio-gone-") || name.starts_with(b".aggio-removed-")
+}
+
+/// Whether no user can have thought of such a name of a removed container.
+pub(crate) fn is_random_of_removed(name: &OsStr) -> bool {
+    name.as_bytes().strip_prefix(b".aggio-gone-").is_some_and(is_number)
+}
+
+/// Removes a container's directory: all files in it, and no directory below it. Several may do so at the same time.
+/// The part `order` goes last: as long as it is there, who looks for remains can ask it who needs them.
+pub(crate) fn remove_tree(path: &Path) -> Result<()> {
+    let dir = Dir::open(path)?;
+    empty(&dir)?;
+    let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
+    match std::fs::remove_dir(path) {
+        // Somebody else has removed it, and may have given its name to another one.
+        Err(_) if !is_same(path, &own) => Ok(()),
+        removed => removed.map_err(|error| failed("rmdir", &error, path)),
+    }
+}
+
+/// The same of one that is open, under whatever name it has now, without a path to it.
+pub(crate) fn remove_open(dir: &Dir) -> Result<()> {
+    empty(dir)?;
+    dir.remove_self()
+}
+
+fn empty(dir: &Dir) -> Result<()> {
+    let names = dir.names()?;
+    for name in names.iter().filter(|name| *name != ORDER) {
+        dir.remove(name)?;
+    }
+    dir.remove(ORDER)
+}
+
+/// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who closes it removes it.
+pub(crate) fn discard(hidden: &Path) -> Result<bool> {
+    hold::unless_needed(&Dir::open(hidden)?, || remove_tree(hidden))
+}
+
+/// Removes `dir`, which had the name `path` and which nobody needs, unless it has got another name meanwhile: whoever
+/// was making it may have finished it. Whether it is gone.
+pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
+    match hide(dir, path) {
+        Ok(hidden) => remove_tree(&hidden).map(|()| true),
+        Err(error) if matches!(error.errno(), libc::ENOENT | libc::EBUSY) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends a hold that this process has inherited, which is a descriptor that `close` closes, on the
+/// container `path`; whoever is the last removes what has lost its name.
+///
+/// # Errors
+///
+/// If it cannot be removed.
+pub fn end_inherited(path: &Path, close: impl FnOnce()) -> Result<()> {
+    close();
+    match path.file_name() {
+        Some(name) if is_removed(name) && is_container(path) => discard(path).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
+/// one above; whether there was nothing else in it. What only has such a name is a user's.
+///
+/// # Errors
+///
+/// If it cannot be read, or one cannot be moved.
+pub fn lift_removed(directory: &Path) -> Result<bool> {
+    let dir = Dir::open(directory)?;
+    let fail = |error| failed("readdir", &error, directory);
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if !is_nameless(&path) {
+            return Ok(false);
+        }
+        removed.push(path);
+    }
+    for path in &removed {
+        // What cannot be cleared, and what came into it meanwhile, goes on above.
+        if !matches!(clear(path), Ok(Cleared::Removed)) {
+            rename_new(path, &removed_beside(directory)?)?;
+        }
+    }
+    Ok(!removed.is_empty())
+}
+
+/// A name beside `path` for what has lost its own; nobody has it or can guess it.
+fn removed_beside(path: &Path) -> Result<PathBuf> {
+    let name = format!(".aggio-gone-{:016x}{:016x}", random()?, random()?);
+    Ok(parent_of(path).join(name))
+}
+
+/// Removes a container as `unlink` removes a file: its name is gone at once, and its parts when nobody has it
+/// [open](super::Hold) any more.
+///
+/// # Errors
+///
+/// If there is none, or it cannot be removed.
+pub fn remove(path: &Path) -> Result<()> {
+    let dir = Dir::open(path)?;
+    if !is_container(path) {
+        return Err(damaged("it is not a container").with_path(&path.display().to_string()));
+    }
+    discard(&hide(&dir, path)?).map(drop)
+}
+
+/// Takes its name away from `dir`; the hidden one that it has from then on.
+fn hide(dir: &Dir, path: &Path) -> Result<PathBuf> {
+    let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
+    let hidden = removed_beside(path)?;
+    rename_new(path, &hidden)?;
+    if is_same(&hidden, &own) {
+        return Ok(hidden);
+    }
+    // Something else had got the name meanwhile.
+    rename_new(&hidden, path)?;
+    Err(failed("unlink", &io::Error::from_raw_os_error(libc::EBUSY), path))
+}
+
+/// Gives a container another name, as `rename` does with a file: what has that name is replaced at once.
+///
+/// # Errors
+///
+/// If `from` is not a container, or `to` is a directory that is not a container.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    if !is_container(from) {
+        let missing = std::fs::symlink_metadata(from).is_err();
+        let errno = if missing { libc::ENOENT } else { libc::EINVAL };
+        return Err(failed("rename", &io::Error::from_raw_os_error(errno), from));
+    }
+    let Ok(facts) = std::fs::symlink_metadata(to) else { return rename_new(from, to) };
+    if is_same(from, &facts) {
+        return Ok(());
+    }
+    let is_blob = is_container(to);
+    if facts.is_dir() && !is_blob {
+        return Err(failed("rename", &io::Error::from_raw_os_error(libc::EISDIR), to));
+    }
+    exchange(from, to)?;
+    // What was replaced has the old name now.
+    if is_blob {
+        return remove(from);
+    }
+    std::fs::remove_file(from).map_err(|error| failed("unlink", &error, from))
+}
+
+fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|own| output::is_same(&own, facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::fresh_beside;
+
+    #[test]
+    fn directories_of_users_are_not_lifted_and_nothing_in_them_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (directory, path) = (place.path().join("d"), place.path().join("d/c"));
+        let mine = directory.join(".aggio-gone-mine");
+        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        std::fs::create_dir_all(&mine).unwrap();
+        assert!(!lift_removed(&directory).unwrap(), "an empty one");
+        for name in ["thesis", "index.html"] {
+            std::fs::write(mine.join(name), "mine").unwrap();
+            assert!(!lift_removed(&directory).unwrap());
+            assert_eq!(std::fs::read(mine.join(name)).unwrap(), b"mine");
+            std::fs::remove_file(mine.join(name)).unwrap();
+        }
+        // Beside it a container that somebody has open, and one that nobody has.
+        let container = crate::blob::Container::create(&path, &how).unwrap();
+        let hold = container.hold().unwrap().unwrap();
+        remove(&path).unwrap();
+        drop(crate::blob::Container::create(&directory.join(".aggio-gone-c"), &how).unwrap());
+        assert!(!lift_removed(&directory).unwrap() && container.removed().unwrap().exists());
+        std::fs::remove_dir(&mine).unwrap();
+        assert!(lift_removed(&directory).unwrap());
+        std::fs::remove_dir(&directory).unwrap();
+        assert_eq!(container.removed().unwrap().parent(), Some(place.path()));
+        container.release(hold).unwrap();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_that_last_a_moment_are_hidden_and_names_of_files_are_not() {
+        let fresh = fresh_beside(Path::new("run/out.nc")).unwrap();
+        let fresh = fresh.file_name().unwrap();
+        let kept = fresh.to_str().unwrap().replace(".aggio-", ".aggio-merge-");
+        let older = [".aggio-0123456789abcdef", ".aggio-gone-out.nc", ".aggio-unfolding-out.nc"];
+        for name in older.into_iter().map(OsStr::new).chain([fresh, OsStr::new(&kept)]) {
+            assert!(is_hidden(name), "{}", name.display());
+        }
+        for name in ["out.nc", ".aggio-", ".aggio-gone", ".aggio-manifest.7", ".aggio-seven"] {
+            assert!(!is_hidden(OsStr::new(name)), "{name}");
+        }
+    }
+}

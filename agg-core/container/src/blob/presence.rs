@@ -1,0 +1,42 @@
+//! Who has a container open that may become a set of files as soon as nobody has.
+
+use super::container::Container;
+use super::dir::ORDER;
+use super::order::Order;
+use aggio_base::Result;
+use std::os::unix::fs::MetadataExt;
+
+/// As long as it lives the container stays one.
+#[derive(Debug)]
+pub struct Presence {
+    /// Holds the lock; `None` where there is nothing to lock.
+    _order: Option<Order>,
+}
+
+impl Container {
+    /// Says that the container is open, waiting for one who makes a set of it just now; `None` if it has become one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be locked.
+    pub fn stay(&self) -> Result<Option<Presence>> {
+        let dir = &self.shared.dir;
+        let order = match dir.part(ORDER, false) {
+            Ok(file) => {
+                let order = Order::of(file, dir.path_of(ORDER));
+                order.stay()?;
+                Some(order)
+            }
+            Err(error) if error.errno() == libc::ENOENT => None,
+            Err(error) => return Err(error),
+        };
+        Ok(self.has_its_name().then_some(Presence { _order: order }))
+    }
+
+    /// Whether its path leads to it still.
+    fn has_its_name(&self) -> bool {
+        let number = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
+        let own = self.shared.dir.file().metadata().map(number);
+        self.path().symlink_metadata().map(number).is_ok_and(|now| own.is_ok_and(|own| own == now))
+    }
+}

@@ -1,0 +1,263 @@
+//! What killed processes have left: files that they had not finished in a container, and directories beside it that had
+//! no name of the user's yet, or have none any more.
+
+use super::dir::{Dir, log_id};
+use super::hold::{self, Need};
+use super::manifest::Manifest;
+use super::names;
+use super::{failed, is_container};
+use aggio_base::{Error, ErrorClass, Result};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The name of a file alone in a hidden directory, in which nobody else can exchange it, until it
+/// gets the name that it is to have.
+pub const STAGED: &str = "staged";
+
+/// What a name in a container tells of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remain {
+    /// Written by whoever replaces the manifest, with others waiting: a manifest or an index.
+    Unfinished,
+    /// A file of the set that the container becomes, as long as somebody needs it.
+    OfSet,
+    /// An index that the manifest does not name.
+    OldIndex,
+    /// What a repair put aside, and which can be made anew from the logs.
+    Aside,
+    /// Bytes of a log that a repair put aside: its id, and where they began.
+    Cut(u64, u64),
+}
+
+/// What the part `name` of a container with this manifest is, if it belongs to nothing.
+pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
+    if name.starts_with(".aggio-manifest.") || name.starts_with(".index.") {
+        return Some(Remain::Unfinished);
+    }
+    if name.starts_with(".part.") {
+        return Some(Remain::OfSet);
+    }
+    if is_index(name) {
+        let named = |line: &super::manifest::IndexLine| line.name == name;
+        let is_old = manifest.is_some_and(|manifest| !manifest.index.as_ref().is_some_and(named));
+        return is_old.then_some(Remain::OldIndex);
+    }
+    let (digits, original) = name.strip_prefix("backup.")?.split_once('.')?;
+    if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    match original.split_once(".from-") {
+        Some((log, place)) => Some(Remain::Cut(log_id(log)?, place.parse().ok()?)),
+        None => log_id(original).is_none().then_some(Remain::Aside),
+    }
+}
+
+/// Whether what is called so is one that no user made: a container or, if it `is_file`, a file on its way, or a container
+/// whose name was removed. Copies that a merge with `--resume` goes on with are not meant.
+pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
+    if is_file {
+        return names::is_unfinished(name);
+    }
+    (names::is_hidden(name) || names::is_removed(name)) && !names::is_kept_copy(name)
+}
+
+/// What [`clear`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cleared {
+    /// It is gone.
+    Removed,
+    /// What had another name for a moment has its own again: these.
+    PutBack(Vec<PathBuf>),
+    /// Nothing: somebody needs it.
+    Needed,
+}
+
+impl Cleared {
+    fn removed(is: bool) -> Self {
+        if is { Self::Removed } else { Self::Needed }
+    }
+}
+
+/// Removes `path`, of which [`is_remain`] is true, unless somebody needs it. What a user made, and a killed process was
+/// about to give a name, gets it back.
+///
+/// # Errors
+///
+/// If it cannot be looked at or removed, or holds what is no part of a container; if nobody can know whether somebody
+/// needs it. Then it stays as it is.
+pub fn clear(path: &Path) -> Result<Cleared> {
+    if path.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
+        return crate::output::clear_unfinished(path).map(Cleared::removed);
+    }
+    if path.file_name().is_some_and(crate::output::is_aside) {
+        return crate::output::put_back(path);
+    }
+    let dir = Dir::open(path)?;
+    let names = dir.names()?;
+    if names == [STAGED] {
+        dir.remove_any(STAGED)?;
+    }
+    if names.is_empty() || names == [STAGED] {
+        // Whoever has made it just now makes another one.
+        let removed = std::fs::remove_dir(path);
+        return removed.map(|()| Cleared::Removed).map_err(|e| failed("rmdir", &e, path));
+    }
+    if !is_container(path) && !has_only_parts(&dir)? {
+        let words = "it has the name of what a killed process leaves, and holds something else";
+        return Err(super::damaged(words).with_path(&path.display().to_string()));
+    }
+    match hold::need(&dir)? {
+        Need::Some => Ok(Cleared::Needed),
+        Need::None(_until_it_is_gone) => {
+            names::remove_unless_renamed(&dir, path).map(Cleared::removed)
+        }
+        Need::Unknown(error) => Err(unknown(&error, path)),
+    }
+}
+
+/// The error for what somebody may need though its locks cannot say so.
+fn unknown(error: &Error, path: &Path) -> Error {
+    let words = format!("nobody knows whether somebody has it open, for its locks fail ({error})");
+    let words = words + ": remove it yourself if nobody has";
+    let unknown = Error::new(ErrorClass::FileInUse, words).with_errno(error.errno());
+    unknown.with_path(&path.display().to_string())
+}
+
+/// Whether `path` is a container, or what is left of one, that has lost its name: nothing that a user called so.
+pub fn is_nameless(path: &Path) -> bool {
+    let Some(name) = path.file_name().filter(|name| names::is_removed(name)) else { return false };
+    let Ok(dir) = Dir::open(path) else { return false };
+    let is_empty = || dir.names().is_ok_and(|names| names.is_empty());
+    is_container(path)
+        || has_only_parts(&dir).unwrap_or(false)
+            && (names::is_random_of_removed(name) || !is_empty())
+}
+
+fn has_only_parts(dir: &Dir) -> Result<bool> {
+    let is_part = |name: &String| {
+        let known = name == super::dir::MANIFEST || name == super::dir::ORDER || name == "probe";
+        known || log_id(name).is_some() || is_index(name) || kind(name, None).is_some()
+    };
+    Ok(dir.names()?.iter().all(is_part))
+}
+
+/// Whether an index has such a name.
+fn is_index(name: &str) -> bool {
+    let digits = name.strip_prefix("index.").unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refused::{Refusal, refusing};
+
+    #[test]
+    fn names_tell_what_was_left() {
+        let manifest = Manifest::new(0o600, true).unwrap();
+        let of = |name| kind(name, Some(&manifest));
+        assert_eq!(of(".aggio-manifest.0011"), Some(Remain::Unfinished));
+        assert_eq!(of(".index.3.0011"), Some(Remain::Unfinished));
+        assert_eq!(of(".part.0003"), Some(Remain::OfSet));
+        assert_eq!(of("index.7"), Some(Remain::OldIndex));
+        assert_eq!(of("backup.00000000000000aa.aggio-manifest"), Some(Remain::Aside));
+        assert_eq!(of("backup.00000000000000aa.index.7"), Some(Remain::Aside));
+        let cut = "backup.00000000000000aa.00000000000000ff.log.from-160";
+        assert_eq!(of(cut), Some(Remain::Cut(255, 160)));
+        for other in [
+            "order",
+            "00000000000000ff.log",
+            ".nfs01",
+            "notes",
+            "index.x",
+            "backup.00000000000000aa.00000000000000ff.log",
+            "backup.2024.tar",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_needs_stays_and_what_is_no_part_is_an_error() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(".aggio-0123456789abcdef");
+        let how = super::super::Create { mode: 0o644, exclusive: true, data_crc: true };
+        let container = super::super::Container::make_hidden(&path, &how).unwrap();
+        assert!(is_remain(path.file_name().unwrap(), false));
+        assert_eq!(clear(&path).unwrap(), Cleared::Needed);
+        drop(container);
+        assert_eq!(clear(&path).unwrap(), Cleared::Removed);
+        assert!(!path.exists());
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("thesis.tex"), b"mine").unwrap();
+        assert!(clear(&path).is_err() && path.join("thesis.tex").exists());
+        for name in ["index.html", "backup.2024.tar", "index."] {
+            std::fs::rename(path.join("thesis.tex"), path.join(name)).unwrap();
+            assert!(clear(&path).is_err() && path.join(name).exists(), "{name}");
+            std::fs::rename(path.join(name), path.join("thesis.tex")).unwrap();
+        }
+        std::fs::remove_file(path.join("thesis.tex")).unwrap();
+        assert_eq!(clear(&path).unwrap(), Cleared::Removed);
+    }
+
+    #[test]
+    fn where_locks_fail_nothing_is_removed_that_somebody_may_need() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("c");
+        let how = super::super::Create { mode: 0o644, exclusive: true, data_crc: true };
+        for errno in [libc::ENOLCK, libc::ENOSYS, libc::EINVAL] {
+            let container = super::super::Container::create(&path, &how).unwrap();
+            let hold = container.hold().unwrap().unwrap();
+            let hidden = refusing(&Refusal::of_locks(errno), || {
+                super::super::remove(&path).unwrap();
+                let hidden = container.removed().unwrap();
+                let error = clear(&hidden).unwrap_err();
+                assert!(error.errno() == errno && error.to_string().contains("nobody knows"));
+                hidden
+            });
+            assert!(container.reader().unwrap().size() == 0 && !path.exists());
+            let mut entries = std::fs::read_dir(place.path()).unwrap();
+            assert_eq!(entries.next().unwrap().unwrap().path(), hidden);
+            container.release(hold).unwrap();
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn what_got_its_name_while_it_was_looked_at_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let (hidden, path) = (place.path().join(".aggio-0123456789abcdef"), place.path().join("c"));
+        let how = super::super::Create { mode: 0o644, exclusive: true, data_crc: true };
+        drop(super::super::Container::make_hidden(&hidden, &how).unwrap());
+        let dir = Dir::open(&hidden).unwrap();
+        std::fs::rename(&hidden, &path).unwrap();
+        assert!(!names::remove_unless_renamed(&dir, &hidden).unwrap());
+        std::fs::create_dir(&hidden).unwrap();
+        assert!(!names::remove_unless_renamed(&dir, &hidden).unwrap());
+        assert!(is_container(&path) && hidden.exists());
+        assert!(names::remove_unless_renamed(&dir, &path).unwrap() && !path.exists());
+    }
+
+    #[test]
+    fn what_was_staged_and_got_no_name_is_removed_and_with_something_beside_it_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(".aggio-0123456789abcdef");
+        let makes: [fn(&Path); 3] = [
+            |staged| std::fs::create_dir(staged).unwrap(),
+            |staged| std::fs::write(staged, b"").unwrap(),
+            |staged| std::os::unix::fs::symlink("/etc/passwd", staged).unwrap(),
+        ];
+        for make in makes {
+            std::fs::create_dir(&path).unwrap();
+            make(&path.join(STAGED));
+            assert_eq!(clear(&path).unwrap(), Cleared::Removed);
+            assert!(!path.exists());
+        }
+        std::fs::create_dir_all(path.join(STAGED)).unwrap();
+        std::fs::write(path.join("mine"), b"").unwrap();
+        assert!(clear(&path).is_err() && path.join(STAGED).exists());
+        std::fs::remove_file(path.join("mine")).unwrap();
+        std::fs::write(path.join(STAGED).join("mine"), b"").unwrap();
+        assert!(clear(&path).is_err() && path.join(STAGED).join("mine").exists());
+    }
+}

@@ -1,0 +1,180 @@
+//! The size of the logical file: a word that all writers share, which growths, truncations and counts
+//! of what the logs say change in turn, and writes raise at any time.
+
+use super::{Writer, possible};
+use crate::blob::frame::Kind;
+use crate::blob::log::Log;
+use crate::blob::order::Word;
+use crate::blob::read::Reader;
+use aggio_base::{Extent, Result};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// How often others have grown the file, cut it, or counted its size, each begun and ended: odd while one is
+/// under way.
+#[derive(Debug, PartialEq)]
+pub(super) struct Changes {
+    pub(super) growths: u64,
+    pub(super) truncations: u64,
+    pub(super) counts: u64,
+}
+
+impl Changes {
+    pub(super) fn is_quiet(&self) -> bool {
+        (self.growths | self.truncations | self.counts).is_multiple_of(2)
+    }
+}
+
+impl Writer {
+    /// What others have done to the size; zeros for what is not kept.
+    pub(super) fn changes(&self) -> Result<Changes> {
+        self.changes_beside(self.order.load(Word::Growths)?)
+    }
+
+    /// As [`changes`](Writer::changes), with a number of growths that is known: it may cost a request.
+    pub(super) fn changes_beside(&self, growths: u64) -> Result<Changes> {
+        let load = |word| if self.order.is_counting() { self.order.load(word) } else { Ok(0) };
+        let (truncations, counts) = (load(Word::Truncations)?, load(Word::Counts)?);
+        Ok(Changes { growths, truncations, counts })
+    }
+
+    /// Makes the size word at least `end`, where it is kept.
+    pub(super) fn raise(&self, end: u64) -> Result<()> {
+        if self.order.is_counting() { self.order.raise(Word::Size, end) } else { Ok(()) }
+    }
+
+    /// The size word, which a truncation that was killed may have left wrong.
+    pub(super) fn settled_size(&self) -> Result<u64> {
+        if !self.order.is_counted()? {
+            return self.looked_up_size();
+        }
+        if self.order.load(Word::Truncations)? % 2 == 1 {
+            return self.count_size();
+        }
+        self.order.load(Word::Size)
+    }
+
+    /// The size, which the bytes of a write alone do not make `end` or more that an earlier growth has cut off
+    /// and that do not come again if the writer was killed; the caller has the turn.
+    pub(super) fn certain_size(&self, end: u64) -> Result<u64> {
+        match self.settled_size()? {
+            size if size >= end && self.order.is_counted()? => self.count_size(),
+            size => Ok(size),
+        }
+    }
+
+    /// What all logs say.
+    pub(super) fn looked_up_size(&self) -> Result<u64> {
+        let reader = self.reader()?;
+        reader.refresh()?;
+        Ok(reader.size())
+    }
+
+    /// Makes what is written from now on newer than all that can be seen now. The shared words are those of
+    /// this computer where caches are not coherent: then others count by words of their own.
+    ///
+    /// # Errors
+    ///
+    /// If the logs cannot be read.
+    pub fn follow(&self) -> Result<()> {
+        let reader = self.reader()?;
+        reader.renew();
+        reader.refresh()?;
+        self.order.raise(Word::Next, reader.next_number())?;
+        if self.order.is_counting() { self.order.raise(Word::Size, reader.size()) } else { Ok(()) }
+    }
+
+    /// What the logs said when they were last looked at.
+    pub(super) fn reader(&self) -> Result<&Reader> {
+        if self.reader.get().is_none() {
+            let new = Reader::new(Arc::clone(&self.shared))?;
+            self.reader.get_or_init(|| new);
+        }
+        self.reader.get().ok_or_else(|| crate::blob::damaged("no reader is there"))
+    }
+
+    /// Sets the size word to what all logs say; the caller has the turn.
+    pub(super) fn count_size(&self) -> Result<u64> {
+        let counts = self.order.load(Word::Counts)? | 1;
+        self.order.store(Word::Counts, counts)?;
+        // Either a write's frame is in the logs by now, or the write sees that the size is being counted.
+        fence(Ordering::SeqCst);
+        let size = self.looked_up_size()?;
+        self.order.store(Word::Size, size)?;
+        self.order.store(Word::Counts, counts + 1)?;
+        let truncations = self.order.load(Word::Truncations)?;
+        if truncations % 2 == 1 {
+            self.order.store(Word::Truncations, truncations + 1)?;
+        }
+        Ok(size)
+    }
+
+    /// The size of the logical file, with what all writers of this node have written.
+    ///
+    /// # Errors
+    ///
+    /// If it has to be looked up in the logs and they cannot be read.
+    pub fn size(&self) -> Result<u64> {
+        if self.order.is_counted()? && self.order.load(Word::Truncations)? % 2 == 0 {
+            return self.order.load(Word::Size);
+        }
+        let _log = self.log();
+        let _turn = self.order.turn()?;
+        self.settled_size()
+    }
+
+    /// Sets the file's size; bytes behind it are gone, new ones are zeros.
+    ///
+    /// # Errors
+    ///
+    /// If no file can have this size, or it could not be stored.
+    pub fn set_size(&self, size: u64) -> Result<()> {
+        possible(0, size)?;
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        self.cut(&mut log, size)
+    }
+
+    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write meanwhile stays.
+    ///
+    /// # Errors
+    ///
+    /// If no file can have this size, or it could not be stored.
+    pub fn grow(&self, end: u64) -> Result<()> {
+        possible(0, end)?;
+        let mut log = self.log();
+        let _turn = self.order.turn()?;
+        let growths = self.order.load(Word::Growths)?;
+        // One that was killed has left the number odd.
+        self.order.store(Word::Growths, growths | 1)?;
+        fence(Ordering::SeqCst);
+        let stored = self
+            .certain_size(end)
+            .and_then(|size| if size < end { self.cut(&mut log, end) } else { Ok(()) });
+        self.order.store(Word::Growths, (growths | 1) + 1)?;
+        stored
+    }
+
+    /// Sets the size; the caller has the turn.
+    pub(super) fn cut(&self, log: &mut Log, size: u64) -> Result<()> {
+        if !self.order.is_counted()? {
+            return self.event(log, Kind::Truncate, Extent::new(size, 0));
+        }
+        if self.order.load(Word::Truncations)? % 2 == 1 {
+            self.count_size()?;
+        }
+        self.order.add(Word::Truncations, 1)?;
+        let before = self.order.load(Word::Size)?;
+        let stored = self.event(log, Kind::Truncate, Extent::new(size, 0));
+        if stored.is_ok() {
+            self.order.store(Word::Size, size)?;
+        }
+        self.order.add(Word::Truncations, 1)?;
+        stored?;
+        if size < before {
+            self.clear_behind(size)
+        } else {
+            self.bring_home(log, Extent::between(before, size))
+        }
+    }
+}

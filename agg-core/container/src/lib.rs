@@ -1,0 +1,6 @@
+//! Containers: directories that stand for one file. Knows no MPI-IO and no drivers.
+
+pub mod blob;
+pub mod output;
+#[cfg(test)]
+mod refused;

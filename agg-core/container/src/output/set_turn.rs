@@ -1,0 +1,47 @@
+//! One process at a time gives the files of a set their names: two that did it at once would leave
+//! a set of which some files are the one's and some the other's.
+
+use super::{failed, parent_of};
+use aggio_base::{Error, ErrorClass, Result};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Naming takes much less.
+const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
+
+/// As long as it lives, this process names files of sets in a directory.
+#[derive(Debug)]
+pub struct SetTurn {
+    /// Holds the lock, on the directory; `None` where a directory cannot have one.
+    _folder: Option<File>,
+}
+
+impl SetTurn {
+    /// Waits for the turn in the directory of `to`.
+    ///
+    /// # Errors
+    /// `EBUSY` if somebody holds the lock longer than any naming takes.
+    pub fn take(to: &Path) -> Result<Self> {
+        let folder = parent_of(to);
+        let file = File::open(&folder).map_err(|error| failed("open", &error, &folder))?;
+        let begun = Instant::now();
+        loop {
+            // SAFETY: the descriptor is open.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                return Ok(Self { _folder: Some(file) });
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+                return Ok(Self { _folder: None });
+            }
+            if begun.elapsed() > LONGEST {
+                let words = "somebody holds a lock on the directory";
+                let error = Error::new(ErrorClass::FileInUse, words).with_errno(libc::EBUSY);
+                return Err(error.with_path(&folder.display().to_string()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
