@@ -15,7 +15,7 @@ use crate::view::View;
 use std::io::{self, IoSlice};
 use std::os::fd::IntoRawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// Name of the file system in the facts of a container: plans leave writes to it to their ranks.
@@ -94,6 +94,7 @@ pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
         syncs: AtomicU64::new(0),
         looked: AtomicU64::new(0),
         followed: AtomicU64::new(0),
+        closed: AtomicBool::new(false),
         locks: OnceLock::new(),
     }))
 }
@@ -134,6 +135,8 @@ struct BlobFile {
     looked: AtomicU64,
     /// The same of the moment when the writer last looked which writes its own follow.
     followed: AtomicU64,
+    /// Nothing is read or written any more.
+    closed: AtomicBool,
     /// The file that the locks of atomic mode are taken on, behind all that others lock there.
     locks: OnceLock<Arc<Descriptor>>,
 }
@@ -145,7 +148,7 @@ impl BlobFile {
         }
         with(
             &self.reader,
-            || self.container.reader()?.verifying(self.how.verify),
+            || self.reader(),
             |reader| {
                 // Other ranks may have written since.
                 self.look(reader)?;
@@ -171,7 +174,7 @@ impl BlobFile {
         }
         with(
             &self.writer,
-            || self.container.writer(),
+            || self.open().and_then(|()| self.container.writer()),
             |writer| {
                 self.follow(writer)?;
                 act(writer)
@@ -187,6 +190,19 @@ impl BlobFile {
             self.followed.fetch_max(syncs, Ordering::AcqRel);
         }
         Ok(())
+    }
+
+    fn reader(&self) -> Result<Reader> {
+        self.open()?;
+        self.container.reader()?.verifying(self.how.verify)
+    }
+
+    /// An error once the file has been closed.
+    fn open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(Error::os("access", &io::Error::from_raw_os_error(libc::EBADF))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -257,7 +273,7 @@ impl Driver for BlobFile {
             Some(writer) => writer.size(),
             None => with(
                 &self.reader,
-                || self.container.reader()?.verifying(self.how.verify),
+                || self.reader(),
                 |reader| {
                     self.look(reader)?;
                     Ok(reader.size())
@@ -289,6 +305,8 @@ impl Driver for BlobFile {
     }
 
     fn close(&self) -> Result<()> {
+        // Before the reader and the writer go: who makes another one has the lock that they are taken with.
+        self.closed.store(true, Ordering::Release);
         drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();
         let closed = writer.map_or(Ok(()), Writer::close);
