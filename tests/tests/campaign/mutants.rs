@@ -1,5 +1,6 @@
-//! Mutants of containers, and of what else is kept: bits changed, parts cut, lengthened, exchanged, replaced and removed at random. Whoever reads
-//! one gets the right bytes, or an error that names the place; a check that calls it clean, or repairs it, is right.
+//! Mutants of containers, and of what else is kept: bits changed, parts cut, lengthened, exchanged, replaced and
+//! removed at random. Whoever reads one gets the right bytes, or an error that names the place; a check that calls it
+//! clean, or repairs it, is right.
 
 mod journals;
 mod spools;
@@ -26,8 +27,16 @@ impl Random {
 const DATA: Check = Check { data: true, repair: false, salvage: false };
 const REPAIR: Check = Check { data: true, repair: true, salvage: false };
 
+/// How the writers of a container ended.
+#[derive(Clone, Copy)]
+enum End {
+    Closed,
+    /// Killed between two writes: all that was written was acknowledged, and nothing was sealed.
+    Killed,
+}
+
 /// A container that three writers have made, and its bytes: with an index if there are many frames.
-fn original(path: &Path, frames: usize) -> Vec<u8> {
+fn original(path: &Path, frames: usize, end: End) -> Vec<u8> {
     let how = Create { mode: 0o644, exclusive: true, data_crc: true };
     let container = Container::create(path, &how).unwrap();
     let writers: Vec<_> = (0..3).map(|_| container.writer().unwrap()).collect();
@@ -52,7 +61,17 @@ fn original(path: &Path, frames: usize) -> Vec<u8> {
             }),
         }
     }
-    writers.into_iter().for_each(|writer| writer.close().unwrap());
+    match end {
+        End::Closed => writers.into_iter().for_each(|writer| writer.close().unwrap()),
+        End::Killed => {
+            // Their locks and their place in the counter go with them, as at the end of a process.
+            let killed = path.with_extension("killed");
+            copy(path, &killed);
+            drop(writers);
+            fs::remove_dir_all(path).unwrap();
+            fs::rename(killed, path).unwrap();
+        }
+    }
     model
 }
 
@@ -70,8 +89,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes one part, or two; says what was done.
-fn mutate(path: &Path, random: &mut Random) -> String {
+/// Changes one part, or two; says what was done. What a killed writer has left loses nothing: where its
+/// logs end is written down nowhere, and a shorter one is what an earlier kill would have left.
+fn mutate(path: &Path, end: End, random: &mut Random) -> String {
     let parts = parts(path);
     let part = &parts[random.below(parts.len())];
     // Another one: nothing is exchanged with itself.
@@ -80,7 +100,11 @@ fn mutate(path: &Path, random: &mut Random) -> String {
     let bytes = fs::read(part).unwrap();
     let at = random.below(bytes.len());
     let open = || fs::File::options().write(true).open(part).unwrap();
-    let what = match random.below(10) {
+    let kinds: &[usize] = match end {
+        End::Closed => &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        End::Killed => &[0, 1, 2, 3, 6, 8, 9],
+    };
+    let what = match kinds[random.below(kinds.len())] {
         0..4 => {
             let bit = random.below(8);
             open()
@@ -154,21 +178,21 @@ fn is_right_or_named(
 #[test]
 fn mutants_of_containers_are_read_right_or_refused_with_the_place() {
     let place = Directory::new();
-    let originals: Vec<_> = [6, 200]
-        .map(|frames| {
+    let originals: Vec<_> = [(6, End::Closed), (200, End::Closed), (9, End::Killed)]
+        .map(|(frames, end)| {
             let path = place.path().join(format!("original.{frames}"));
-            let model = original(&path, frames);
-            (path, model)
+            let model = original(&path, frames, end);
+            (path, model, end)
         })
         .into();
     let began = std::time::Instant::now();
     let (mut random, mut right) = (Random(0x5EED_CAFE), 0);
     let count = if factor() > 1 { 6_500 } else { 400 };
     for number in 0..count {
-        let (from, model) = &originals[number % originals.len()];
+        let (from, model, end) = &originals[number % originals.len()];
         let path = place.path().join("mutant");
         copy(from, &path);
-        let what = format!("mutant {number}, {}", mutate(&path, &mut random));
+        let what = format!("mutant {number}, {}", mutate(&path, *end, &mut random));
         let readers =
             [(Verify::Whole, model.len()), (Verify::Always, model.len()), (Verify::Always, 100)];
         let mut all = true;

@@ -5,7 +5,7 @@ use super::dir::{Dir, log_name};
 use super::frame::{Frame, NO_DATA_CRC};
 use super::manifest::SealedLog;
 use super::scan::{Scan, Step};
-use super::{complete, holes, search, summary};
+use super::{complete, holes, search, summary, torn};
 use aggio_base::{Extent, Result};
 use std::fs::File;
 use std::path::Path;
@@ -22,7 +22,8 @@ pub(crate) struct Examined {
     pub(crate) behind: Vec<Frame>,
     /// Whether the frames that it had when it was sealed are there, as they were.
     pub(crate) whole: bool,
-    /// Whether a frame of another log, or of another place, lies behind the last frame of this one.
+    /// Whether behind the last frame lies what no killed writer leaves: a frame that was changed, or
+    /// one of another log or place.
     pub(crate) foreign: bool,
 }
 
@@ -81,7 +82,9 @@ pub(crate) fn examine(
     };
     (findings.frames, findings.bytes) = (findings.frames + frames, findings.bytes + log.end);
     if let Some(error) = broken {
-        log.foreign = scan.is_foreign()?;
+        // Behind what was sealed nothing is acknowledged that is not a frame.
+        let is_torn = live || sealed_length > 0 || torn::end_of(&file, &path, &scan)?.is_some();
+        log.foreign = !is_torn || scan.is_foreign()?;
         log.behind = search::all(&file, &path, &mut scan)?;
         let lost = log.end < sealed_length;
         let place = Some(log.end);

@@ -1,6 +1,6 @@
 //! Mutants of the journal and the copy of a merge that was interrupted: whoever goes on with it gets the right bytes.
 
-use super::{Random, copy, mutate};
+use super::{End, Random, copy, mutate};
 use crate::told;
 use agg_core::blob::{Container, Create, Merge, merge};
 use agg_core::output::Unfinished;
@@ -62,7 +62,8 @@ fn mutants_of_journals_of_merges_give_the_right_bytes_or_are_named() {
     for number in 0..count {
         copy(&original, &journal);
         fs::set_permissions(&journal, PermissionsExt::from_mode(0o700)).expect("a mode");
-        let what = format!("mutant {number} of a journal, {}", mutate(&journal, &mut random));
+        let what =
+            format!("mutant {number} of a journal, {}", mutate(&journal, End::Closed, &mut random));
         match run(&from, &to, &|_, _| ()) {
             Ok(()) => {
                 assert!(fs::read(&to).expect("a file") == bytes, "{what}: wrong with success");
