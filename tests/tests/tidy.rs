@@ -14,6 +14,7 @@ const CRATES: &[&str] = &[
     "aggio-plan",
     "aggio-container",
     "agg-core",
+    "aggio-driver-conformance",
     "aggio-formats",
     "aggio-fusefs",
     "aggio-preload",

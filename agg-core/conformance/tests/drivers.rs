@@ -142,7 +142,7 @@ fn sets_hold_what_concerns_reading() {
     let (names, first, open) = (|_: &str| false, first_part, open_parts);
     set::configure(Sets { names, first, open, remove, rename });
     let files = Prefixed::new("");
-    let bytes: Vec<u8> = (0..30_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..30_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     for (number, part) in [&bytes[..12_345], &bytes[12_345..]].into_iter().enumerate() {
         std::fs::write(files.path(&format!("whole.{number}")), part).expect("a part");
     }

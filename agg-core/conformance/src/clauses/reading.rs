@@ -59,7 +59,7 @@ pub(super) fn threads(subject: &dyn Subject, name: &str, bytes: &[u8]) -> Found 
     thread::scope(|scope| {
         let running: Vec<_> = (0..4).map(|_| scope.spawn(move || holds(file, bytes))).collect();
         let lost = |_| Err("a thread panicked".to_owned());
-        running.into_iter().map(|one| one.join().unwrap_or_else(lost)).collect::<Result<(), _>>()
+        running.into_iter().try_for_each(|one| one.join().unwrap_or_else(lost))
     })?;
     Ok(Holds)
 }
