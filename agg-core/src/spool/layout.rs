@@ -63,7 +63,7 @@ pub struct Head {
     pub files: [AtomicU64; FILTER],
     /// How many slots there are, [guarded](super::checks::guarded).
     pub slots: AtomicU64,
-    /// The [check](super::checks::Owner) of what names the owner, and of the name of this file.
+    /// The check of what names the owner, and of the name of this file.
     pub check: AtomicU32,
 }
 
@@ -73,7 +73,7 @@ pub struct Head {
 pub struct Piece {
     /// Where it belongs in the file.
     pub offset: AtomicU64,
-    /// Its length and its checksum, [as one word](super::checks::Run).
+    /// Its length in the lower 32 bits, its checksum in the upper ones.
     pub run: AtomicU64,
     /// Where it begins in the data of the slot.
     pub place: AtomicU64,
@@ -114,7 +114,7 @@ pub struct SlotHead {
     /// How many pieces the owner has written to the file since `until` was set, in the
     /// [order](super::stored::sort) of writing; 0 if it does not record that.
     pub stored: AtomicU32,
-    /// The [check](super::checks::Owned) of which file it is.
+    /// The check of which file it is.
     pub check: AtomicU32,
 }
 
