@@ -8,47 +8,23 @@ use aggio_driver_conformance::{Subject, check};
 use std::io::{self, IoSlice};
 use std::sync::OnceLock;
 
-/// What is wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    ShortCount,
-    LongCount,
-    WrongErrno,
-    SwallowedError,
-    LostHole,
-    StaleSize,
-    LostTail,
-    ShrinkingReserve,
-    EndIsAnError,
-    DroppedBuffer,
-    ChangedNeighbour,
-    TornWrites,
-    LocksForAll,
-    DeletesNothing,
-    OneIdentity,
-    ReadsWhenClosed,
+macro_rules! faults {
+    ($($fault:ident),*) => {
+        /// What is wrong.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        enum Fault { $($fault),* }
+
+        const ALL: &[Fault] = &[$(Fault::$fault),*];
+    };
+}
+
+faults! {
+    ShortCount, LongCount, WrongErrno, SwallowedError, LostHole, StaleSize, LostTail, ShrinkingReserve,
+    EndIsAnError, DroppedBuffer, ChangedNeighbour, TornWrites, LocksForAll, DeletesNothing, OneIdentity,
+    ReadsWhenClosed
 }
 
 use Fault::*;
-
-const ALL: [Fault; 16] = [
-    ShortCount,
-    LongCount,
-    WrongErrno,
-    SwallowedError,
-    LostHole,
-    StaleSize,
-    LostTail,
-    ShrinkingReserve,
-    EndIsAnError,
-    DroppedBuffer,
-    ChangedNeighbour,
-    TornWrites,
-    LocksForAll,
-    DeletesNothing,
-    OneIdentity,
-    ReadsWhenClosed,
-];
 
 /// An ordinary file with the fault.
 #[derive(Debug)]
@@ -211,7 +187,7 @@ impl Subject for Planted {
 
 #[test]
 fn each_planted_fault_is_found_and_named() {
-    for fault in ALL {
+    for &fault in ALL {
         let report = check(&Planted::new(Some(fault)));
         assert!(!report.broken.is_empty(), "{fault:?} was not found: {report}");
         println!("{fault:?}: {}", report.broken[0].clause);

@@ -20,7 +20,14 @@ fn abandoned_with(pieces: &[(u64, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     let file = File::create(&path).unwrap();
     file.write_all_at(b"..........", 0).unwrap();
     let mut spool = Spool::create(directory.path()).unwrap();
-    let slot = spool.slot(path.as_os_str().as_bytes(), identity_of(&file), SLOT_DATA).unwrap();
+    keep_back(&mut spool, &path, &file, pieces);
+    die(spool);
+    (directory, path)
+}
+
+/// Puts pieces of a file into a slot of its own.
+fn keep_back(spool: &mut Spool, path: &Path, file: &File, pieces: &[(u64, &[u8])]) {
+    let slot = spool.slot(path.as_os_str().as_bytes(), identity_of(file), SLOT_DATA).unwrap();
     slot.belong_to(Version::known(file.as_raw_fd()));
     let mut place = 0;
     for (index, (offset, bytes)) in pieces.iter().enumerate() {
@@ -29,8 +36,6 @@ fn abandoned_with(pieces: &[(u64, &[u8])]) -> (tempfile::TempDir, PathBuf) {
         slot.push(index, *offset, bytes.len(), place);
         place += bytes.len();
     }
-    die(spool);
-    (directory, path)
 }
 
 fn identity_of(file: &File) -> [u64; 3] {

@@ -23,16 +23,7 @@ impl Two {
             let path = directory.path().join(name);
             let file = File::create(&path).unwrap();
             file.write_all_at(old, 0).unwrap();
-            let path = path.as_os_str().as_bytes();
-            let slot = spool.slot(path, identity_of(&file), SLOT_DATA).unwrap();
-            slot.belong_to(Version::known(file.as_raw_fd()));
-            let mut place = 0;
-            for (index, (offset, bytes)) in pieces.iter().enumerate() {
-                // SAFETY: the slot has room for them.
-                unsafe { slot.data().add(place).copy_from(bytes.as_ptr(), bytes.len()) };
-                slot.push(index, *offset, bytes.len(), place);
-                place += bytes.len();
-            }
+            keep_back(&mut spool, &path, &file, pieces);
         }
         let path = spool.path().to_path_buf();
         die(spool);
