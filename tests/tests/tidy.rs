@@ -1,4 +1,5 @@
-//! The shape of the sources: arrows between crates, state of processes, lengths and first lines of files.
+//! The shape of the sources: arrows between crates, state of processes, lengths and first lines
+//! of files.
 
 use serde_json::Value;
 use std::fs;
@@ -169,7 +170,8 @@ fn state_in(line: &str) -> Option<&str> {
     may_change.then(|| name.trim_start_matches("mut ").trim())
 }
 
-/// State of a process outside the host that `known` does not name, and names that are there no more.
+/// State of a process outside the host that `known` does not name, and names that are there no
+/// more.
 fn wrong_state(files: &[(String, String)], known: &[(&str, &str)]) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in files {

@@ -38,8 +38,8 @@ pub fn forget(fd: RawFd) {
     let _ = os::drop_pages(fd);
 }
 
-/// Asks the server how long the file is that has the name in the directory `dir`, and which file has it
-/// if the one that this computer believes to have it is gone.
+/// Asks the server how long the file is that has the name in the directory `dir`, and which file
+/// has it if the one that this computer believes to have it is gone.
 pub fn forget_name(dir: RawFd, name: &CStr) {
     // The kernel repeats a look at a file that is gone, and asks for the name then.
     let _ = os::ask_at(dir, name);

@@ -1,4 +1,5 @@
-//! The file systems of Linux by their numbers: their names, and whether computers keep old bytes of their files.
+//! The file systems of Linux by their numbers: their names, and whether computers keep old bytes
+//! of their files.
 
 use crate::os;
 use std::os::fd::RawFd;

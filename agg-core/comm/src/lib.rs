@@ -1,4 +1,5 @@
-//! Ranks together: the transport, collective steps, memory of a node, futures and workers. Knows no files and no MPI.
+//! Ranks together: the transport, collective steps, memory of a node, futures and workers. Knows
+//! no files and no MPI.
 
 pub mod group;
 pub mod lanes;

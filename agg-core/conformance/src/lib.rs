@@ -1,8 +1,8 @@
 //! The contract of a storage driver, as a suite of checks.
 //!
 //! A [`Driver`] is correct if [`check`] finds nothing broken in it. The suite knows a driver only
-//! through [`Subject`]: how a file is opened and deleted. It writes and reads real files through it,
-//! from one thread and from several, and compares every byte with a model in memory.
+//! through [`Subject`]: how a file is opened and deleted. It writes and reads real files through
+//! it, from one thread and from several, and compares every byte with a model in memory.
 //!
 //! ```text
 //! check(&subject).assert_holds();            // a driver that reads and writes

@@ -24,7 +24,8 @@ pub trait Subject: Sync {
         None
     }
 
-    /// The length in bytes that a file may have although little of it is written. It must be 100 KB at least.
+    /// The length in bytes that a file may have although little of it is written. It must be 100
+    /// KB at least.
     fn longest(&self) -> u64 {
         1 << 40
     }

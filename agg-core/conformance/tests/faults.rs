@@ -19,9 +19,9 @@ macro_rules! faults {
 }
 
 faults! {
-    ShortCount, LongCount, WrongErrno, SwallowedError, LostHole, StaleSize, LostTail, ShrinkingReserve,
-    EndIsAnError, DroppedBuffer, ChangedNeighbour, TornWrites, LocksForAll, DeletesNothing, OneIdentity,
-    ReadsWhenClosed
+    ShortCount, LongCount, WrongErrno, SwallowedError, LostHole, StaleSize, LostTail,
+    ShrinkingReserve, EndIsAnError, DroppedBuffer, ChangedNeighbour, TornWrites, LocksForAll,
+    DeletesNothing, OneIdentity, ReadsWhenClosed
 }
 
 use Fault::*;

@@ -182,7 +182,8 @@ impl BlobFile {
         )
     }
 
-    /// What is written now follows what was there at the last synchronisation, on other computers, too.
+    /// What is written now follows what was there at the last synchronisation, on other
+    /// computers, too.
     fn follow(&self, writer: &Writer) -> Result<()> {
         let syncs = self.syncs.load(Ordering::Acquire);
         if self.container.may_be_stale() && self.followed.load(Ordering::Acquire) != syncs {
@@ -305,7 +306,8 @@ impl Driver for BlobFile {
     }
 
     fn close(&self) -> Result<()> {
-        // Before the reader and the writer go: who makes another one has the lock that they are taken with.
+        // Before the reader and the writer go: who makes another one has the lock that they are
+        // taken with.
         self.closed.store(true, Ordering::Release);
         drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();

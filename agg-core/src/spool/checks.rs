@@ -1,5 +1,5 @@
-//! Checks of what a spool file says: numbers with their complement, and checksums of who owns it, of
-//! which file a slot is, and of each piece with its bytes.
+//! Checks of what a spool file says: numbers with their complement, and checksums of who owns it,
+//! of which file a slot is, and of each piece with its bytes.
 
 use crate::checksum::crc32c_append;
 
@@ -43,8 +43,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The piece number `index` of a slot, at `offset` of the file and at `place` of the data, before
-    /// it has any bytes.
+    /// The piece number `index` of a slot, at `offset` of the file and at `place` of the data,
+    /// before it has any bytes.
     #[inline]
     pub(super) fn begin(index: usize, offset: u64, place: u64) -> Self {
         Self { len: 0, crc: of_numbers([index as u64, offset, place]) }

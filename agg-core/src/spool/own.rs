@@ -367,7 +367,8 @@ impl std::ops::Deref for SharedHead {
     type Target = SlotHead;
 
     fn deref(&self) -> &SlotHead {
-        // SAFETY: it stays mapped as long as the value lives, and all fields that change are atomic.
+        // SAFETY: it stays mapped as long as the value lives, and all fields that change are
+        // atomic.
         unsafe { self.0.as_ref() }
     }
 }

@@ -4,8 +4,8 @@
 //! aggio-test-spools DIRECTORY...
 //! ```
 //!
-//! Each directory has two files and a container, `first`, `second` and `third`, of the bytes `OLD`; the spool file keeps back
-//! what makes `NEW` of them (`aggio_tests::spools`).
+//! Each directory has two files and a container, `first`, `second` and `third`, of the bytes
+//! `OLD`; the spool file keeps back what makes `NEW` of them (`aggio_tests::spools`).
 
 use agg_core::spool::layout::SLOT_DATA;
 use agg_core::spool::{Spool, born};

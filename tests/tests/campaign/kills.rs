@@ -48,7 +48,8 @@ impl Killed {
         if self.adds.len() > 1 { scene.set("out") } else { scene.read("out") }
     }
 
-    /// Kills it at a call, looks, recovers first if that is wanted, runs it again; whether it had ended before.
+    /// Kills it at a call, looks, recovers first if that is wanted, runs it again; whether it had
+    /// ended before.
     fn kill(&self, number: u64, recovers: bool) -> Option<bool> {
         let scene = self.scene()?;
         let said = scene.kill(number, self.command);

@@ -1,6 +1,6 @@
-//! Mutants of containers, and of what else is kept: bits changed, parts cut, lengthened, exchanged, replaced and
-//! removed at random. Whoever reads one gets the right bytes, or an error that names the place; a check that calls it
-//! clean, or repairs it, is right.
+//! Mutants of containers, and of what else is kept: bits changed, parts cut, lengthened,
+//! exchanged, replaced and removed at random. Whoever reads one gets the right bytes, or an error
+//! that names the place; a check that calls it clean, or repairs it, is right.
 
 mod journals;
 mod spools;
@@ -83,8 +83,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes one part, or two; says what was done. What a killed writer has left loses nothing: where its
-/// logs end is written down nowhere, and a shorter one is what an earlier kill would have left.
+/// Changes one part, or two; says what was done. What a killed writer has left loses nothing:
+/// where its logs end is written down nowhere, and a shorter one is what an earlier kill would
+/// have left.
 fn mutate(path: &Path, end: End, random: &mut Random) -> String {
     let parts = parts(path);
     let part = &parts[random.below(parts.len())];

@@ -6,7 +6,8 @@ use std::fmt;
 /// Files cannot be larger.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// Records of one size from a byte of the file on. Each is a slab of one variable, whose elements are bytes.
+/// Records of one size from a byte of the file on. Each is a slab of one variable, whose elements
+/// are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Records {
     record: u64,
@@ -14,7 +15,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Records of `record` bytes behind a header of `header` bytes; `None` if no file has a single one.
+    /// Records of `record` bytes behind a header of `header` bytes; `None` if no file has a
+    /// single one.
     pub fn new(record: u64, header: u64) -> Option<Self> {
         let fits = header.checked_add(record).is_some_and(|end| end <= LARGEST);
         (record > 0 && fits).then_some(Self { record, header })

@@ -3,9 +3,11 @@
 /// Whether bytes that are read are compared with the checksums of their frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Each frame, before the first of its bytes are told: those that are read in part are read as a whole once.
+    /// Each frame, before the first of its bytes are told: those that are read in part are read
+    /// as a whole once.
     Always,
-    /// Frames that a read covers as a whole, or reads one after another do: then the last of them fails.
+    /// Frames that a read covers as a whole, or reads one after another do: then the last of them
+    /// fails.
     #[default]
     Whole,
     /// None.

@@ -161,9 +161,9 @@ impl Dir {
         Ok(file)
     }
 
-    /// What `look` gives that opens the part `name` and reads it. Another computer may have replaced the
-    /// part: where caches are not coherent this one keeps the name of a file that is gone for a second
-    /// or two, and looks until it has learnt of the new one.
+    /// What `look` gives that opens the part `name` and reads it. Another computer may have
+    /// replaced the part: where caches are not coherent this one keeps the name of a file that is
+    /// gone for a second or two, and looks until it has learnt of the new one.
     pub(crate) fn anew<T>(&self, name: &str, look: impl Fn() -> Result<T>) -> Result<T> {
         let name = c_name(name)?;
         let mut pauses = PAUSES.into_iter();

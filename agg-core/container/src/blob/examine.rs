@@ -22,8 +22,8 @@ pub(crate) struct Examined {
     pub(crate) behind: Vec<Frame>,
     /// Whether the frames that it had when it was sealed are there, as they were.
     pub(crate) whole: bool,
-    /// Whether behind the last frame lies what no killed writer leaves: a frame that was changed, or
-    /// one of another log or place.
+    /// Whether behind the last frame lies what no killed writer leaves: a frame that was changed,
+    /// or one of another log or place.
     pub(crate) foreign: bool,
 }
 

@@ -36,7 +36,8 @@ pub(super) enum Torn {
     Room,
 }
 
-/// What the writer of a log left behind the place where the walk stopped; `None` for what no killed writer leaves.
+/// What the writer of a log left behind the place where the walk stopped; `None` for what no
+/// killed writer leaves.
 pub(super) fn end_of(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<Option<Torn>> {
     let (place, log) = (stopped.place(), stopped.log());
     let len = stopped.length() - place;

@@ -380,8 +380,8 @@ impl View {
     }
 }
 
-/// Whether no frame begins where the walk stopped though there are others behind that place, or though its writer has
-/// ended and left what no killed writer leaves.
+/// Whether no frame begins where the walk stopped though there are others behind that place, or
+/// though its writer has ended and left what no killed writer leaves.
 fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>, was_complete: bool) -> Result<bool> {
     let mut scan = Scan::new(file, path, stopped.log(), stopped.place())?;
     let may_be_torn = !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none();

@@ -1,4 +1,5 @@
-//! Mutants of the journal and the copy of a merge that was interrupted: whoever goes on with it gets the right bytes.
+//! Mutants of the journal and the copy of a merge that was interrupted: whoever goes on with it
+//! gets the right bytes.
 
 use super::{End, Random, copy, mutate};
 use crate::told;

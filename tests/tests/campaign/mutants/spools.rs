@@ -1,4 +1,5 @@
-//! Mutants of spool files: what is recovered from one are the bytes that were kept back, or an error names it and it stays.
+//! Mutants of spool files: what is recovered from one are the bytes that were kept back, or an
+//! error names it and it stays.
 
 use super::Random;
 use crate::told;
@@ -60,7 +61,8 @@ impl Left {
         bytes
     }
 
-    /// Whether all files got their bytes; those that did not are as before, and an error names the spool file, which stays.
+    /// Whether all files got their bytes; those that did not are as before, and an error names
+    /// the spool file, which stays.
     fn is_right(&self, before: &[&[u8]; 3], done: &[Recovered], what: &str) -> bool {
         let is_named = done.iter().any(|one| one.error.is_some() && one.spool == self.spool);
         assert_eq!(is_named, self.spool.exists(), "{what}: {done:?}");

@@ -245,7 +245,8 @@ impl Journal {
         (found == entry(window, crc)).then_some(crc)
     }
 
-    /// A window of `data` with this checksum is copied; it counts as done from the time on when it is durable.
+    /// A window of `data` with this checksum is copied; it counts as done from the time on when
+    /// it is durable.
     pub(super) fn set_done(&self, window: u64, crc: u32, data: &File) -> Result<()> {
         let is_due = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

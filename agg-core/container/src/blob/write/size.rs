@@ -70,8 +70,9 @@ impl Writer {
         Ok(reader.size())
     }
 
-    /// Makes what is written from now on newer than all that can be seen now. The shared words are those of
-    /// this computer where caches are not coherent: then others count by words of their own.
+    /// Makes what is written from now on newer than all that can be seen now. The shared words
+    /// are those of this computer where caches are not coherent: then others count by words of
+    /// their own.
     ///
     /// # Errors
     ///
