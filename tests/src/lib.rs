@@ -34,7 +34,7 @@ pub use directory::{
     Directory, difference, is_of_a_runtime, names_in, netcdf_samples, read_container, read_set,
     snapshot,
 };
-pub use factor::factor;
+pub use factor::{factor, told};
 pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};

@@ -1,8 +1,8 @@
 //! Each command that writes, killed at its system calls.
 
 use crate::scene::{Scene, content, netcdf};
-use crate::told;
 use aggio_tests::factor;
+use aggio_tests::told;
 use std::fs;
 use std::time::Instant;
 

@@ -3,22 +3,12 @@
 //! Whatever happens, a name holds the old content, the new content, or nothing; `aggio recover` removes what is left
 //! beside it; and the command then does its work as if nothing had happened. `AGGIO_TEST_FACTOR` above 1
 //! (`make check-long`) kills every command a thousand times at all its calls, and runs a thousand
-//! races and ten thousand mutants. `--nocapture` shows a line with the number of trials for each.
+//! races. `--nocapture` shows a line with the number of trials for each.
 
 mod kills;
-mod mutants;
 mod races;
 #[path = "../killed/sample.rs"]
 #[allow(dead_code)]
 mod sample;
 mod scene;
 mod second_user;
-
-/// Says how many trials of a kind nothing was wrong with, and how long they took, in one line for
-/// `docs/faults.md`.
-fn told(kind: &str, of: &str, count: usize, began: std::time::Instant) {
-    println!(
-        "campaign: {count} {kind} of {of}: none wrong, {:.0} s",
-        began.elapsed().as_secs_f64()
-    );
-}

@@ -1,8 +1,8 @@
 //! Two commands at once on one name.
 
 use crate::scene::{Scene, content, finish, netcdf};
-use crate::told;
 use aggio_tests::factor;
+use aggio_tests::told;
 use std::process::Output;
 use std::{fs, thread, time::Duration, time::Instant};
 

@@ -5,12 +5,19 @@
 mod journals;
 mod spools;
 
-use crate::told;
 use agg_core::blob::{Check, Container, Create, Verify, Writer, check};
-use aggio_tests::{Directory, factor};
+use aggio_tests::{Directory, factor, told};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by the test that runs.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Numbers that are the same in every run.
 struct Random(u64);
@@ -172,6 +179,7 @@ fn is_right_or_named(
 
 #[test]
 fn mutants_of_containers_are_read_right_or_refused_with_the_place() {
+    let _alone = alone();
     let place = Directory::new();
     let originals: Vec<_> = [(6, End::Closed), (200, End::Closed), (9, End::Killed)]
         .map(|(frames, end)| {

@@ -1,13 +1,12 @@
 //! Mutants of spool files: what is recovered from one are the bytes that were kept back, or an
 //! error names it and it stays.
 
-use super::Random;
-use crate::told;
+use super::{Random, alone};
 use agg_core::blob::{Container, Create};
 use agg_core::spool::layout::{HEAD, SLOT_DATA, SLOT_HEAD};
 use agg_core::spool::{Recovered, recover_all};
 use aggio_tests::spools::{NAMES, OLD, PIECES, new};
-use aggio_tests::{Directory, factor};
+use aggio_tests::{Directory, factor, told};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -141,6 +140,7 @@ fn mutate(spool: &Path, other: &Path, random: &mut Random) -> String {
 
 #[test]
 fn mutants_of_spools_give_the_bytes_that_were_kept_back_or_are_named_and_stay() {
+    let _alone = alone();
     let memory = Path::new("/dev/shm");
     let began = std::time::Instant::now();
     let (mut random, mut right, mut number) = (Random(0x5EED_5B00), 0, 0);

@@ -1,11 +1,10 @@
 //! Mutants of the journal and the copy of a merge that was interrupted: whoever goes on with it
 //! gets the right bytes.
 
-use super::{End, Random, copy, mutate};
-use crate::told;
+use super::{End, Random, alone, copy, mutate};
 use agg_core::blob::{Container, Create, Merge, merge};
 use agg_core::output::Unfinished;
-use aggio_tests::{Directory, factor, names_in};
+use aggio_tests::{Directory, factor, names_in, told};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -47,6 +46,7 @@ fn kept(place: &Path) -> Option<PathBuf> {
 
 #[test]
 fn mutants_of_journals_of_merges_give_the_right_bytes_or_are_named() {
+    let _alone = alone();
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { Directory::below(memory) } else { Directory::new() };
     let (from, to) = (place.path().join("container"), place.path().join("to"));
