@@ -169,6 +169,46 @@ for target in (None, 'nowhere'):
 }
 
 #[test]
+fn what_only_begins_like_a_name_of_ours_is_a_users() {
+    let Some(library) = library() else { return };
+    let said = same(
+        "
+for mine in ('.aggio-notes', '.aggio-gone-notes', '.aggio-removed-notes'):
+    path = directory + '/' + mine
+    make(path)
+    print(os.listdir(directory) == [mine], open(path, 'rb').read(), os.stat(path).st_size)
+    try:
+        os.rmdir(directory)
+    except OSError as error:
+        print(error.errno, os.listdir(directory) == [mine])
+    os.unlink(path)
+    os.mkdir(path)
+    make(path + '/file')
+    print(os.listdir(path), open(path + '/file', 'rb').read())
+    os.unlink(path + '/file')
+    os.rmdir(path)
+    print(os.listdir(directory))
+",
+        &library,
+    );
+    assert_eq!(said, "True b'bytes' 5\n39 True\n['file'] b'bytes'\n[]\n".repeat(3));
+}
+
+#[test]
+fn a_rule_holds_in_a_directory_whose_name_only_begins_like_ours() {
+    let Some(library) = library() else { return };
+    let directory = Directory::new();
+    let folder = directory.path().join(".aggio-notes");
+    std::fs::create_dir(&folder).expect("a directory");
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", "import sys; open(sys.argv[1], 'wb').write(b'bytes')"]);
+    command.arg(folder.join("file")).env("LD_PRELOAD", library).env_remove("AGGIO_POSIX");
+    command.env("AGGIO_BLOB", format!("{}/**", directory.path().display()));
+    assert!(command.status().expect("python starts").success());
+    assert!(agg_core::blob::is_container(&folder.join("file")));
+}
+
+#[test]
 fn locks_that_last_until_the_end_of_the_process_leave_nothing() {
     let Some(library) = library() else { return };
     same(

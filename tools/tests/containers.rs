@@ -142,6 +142,9 @@ fn index_and_recover_seal_what_a_crash_left_and_nothing_that_is_being_written() 
     assert_eq!(missing.status.code(), Some(1));
 }
 
+/// The name of a container that was removed.
+const GONE: &str = ".aggio-gone-00112233445566778899aabbccddeeff";
+
 #[test]
 fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
     let place = Place::new();
@@ -151,17 +154,19 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
     std::fs::write(&torn, "agF1").unwrap();
     std::fs::write(place.path("blob/.aggio-manifest.0123456789abcdef"), "format").unwrap();
     std::fs::write(place.path("blob/index.77"), "aggioix1").unwrap();
-    for name in [".aggio-0123456789abcdef", ".aggio-gone-blob", ".aggio-removed-1-0"] {
+    for name in [".aggio-0123456789abcdef", GONE, ".aggio-removed-1-0"] {
         std::fs::create_dir(place.path(name)).unwrap();
     }
     std::fs::write(place.path(".aggio-removed-1-0/00000000000000aa.log"), "").unwrap();
     let aside = place.path(".aggio-aside-00112233445566778899aabbccddeeff");
     std::fs::create_dir(&aside).unwrap();
     std::fs::write(format!("{aside}/given"), "mine").unwrap();
-    // What a user calls so is his.
-    std::fs::create_dir(place.path("kept")).unwrap();
-    std::fs::create_dir(place.path("kept/.aggio-gone-mine")).unwrap();
-    std::fs::write(place.path("kept/.aggio-gone-mine/thesis"), "mine").unwrap();
+    // What a user calls so is his: under our names with an error, under others without a word.
+    for name in [GONE, ".aggio-gone-mine"] {
+        let folder = place.path(&format!("kept/{name}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(format!("{folder}/thesis"), "mine").unwrap();
+    }
     let found = aggio(&["fsck", &place.path("")]);
     let told = String::from_utf8_lossy(&found.stdout);
     assert_eq!(found.status.code(), Some(1), "{told}");
@@ -178,8 +183,12 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
     }
     let done = aggio(&["recover", "--spool", &place.path(""), &place.path("")]);
     let error = String::from_utf8_lossy(&done.stderr);
-    assert!(error.contains(".aggio-gone-mine") && error.contains("something else"), "{error}");
-    assert_eq!(std::fs::read(place.path("kept/.aggio-gone-mine/thesis")).unwrap(), b"mine");
+    assert!(error.contains(GONE) && error.contains("something else"), "{error}");
+    assert!(!error.contains(".aggio-gone-mine"), "{error}");
+    for name in [GONE, ".aggio-gone-mine"] {
+        let thesis = place.path(&format!("kept/{name}/thesis"));
+        assert_eq!(std::fs::read(thesis).unwrap(), b"mine");
+    }
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains(&format!("{}: has its name again", place.path("given"))), "{said}");
     assert_eq!(std::fs::read(place.path("given")).unwrap(), b"mine");

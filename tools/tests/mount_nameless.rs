@@ -39,6 +39,25 @@ fn recover(path: &Path) {
 }
 
 #[test]
+fn files_whose_names_only_begin_like_ours_are_users_own() {
+    let directory = directory();
+    let names = [".aggio-notes", ".aggio-gone-notes", ".aggio-removed-notes"];
+    std::fs::write(directory.path().join("backing").join(names[0]), b"mine").unwrap();
+    let Some(mount) = Mount::of(&directory, &["--rw"]) else { return };
+    for name in &names[1..] {
+        std::fs::write(mount.path(name), b"mine").unwrap();
+    }
+    let mut shown = entries(&mount.path(""));
+    shown.sort();
+    assert_eq!(shown, [names[1], names[0], names[2]]);
+    for name in names {
+        assert_eq!(std::fs::read(mount.path(name)).unwrap(), b"mine", "{name}");
+        std::fs::remove_file(mount.path(name)).unwrap();
+    }
+    assert!(entries(&mount.backing("")).is_empty());
+}
+
+#[test]
 fn what_another_process_removes_lives_until_it_is_closed_here() {
     let data = pattern(300_000);
     for act in [REMOVE, REPLACE] {

@@ -14,15 +14,21 @@ use std::path::{Path, PathBuf};
 /// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
 pub fn is_hidden(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
-    // Copies that go on, see `merge`, and what older versions left.
-    let older = rest.starts_with(b"unfolding-");
-    let is_copy = is_number(rest.strip_prefix(b"merge-").unwrap_or(rest));
-    is_copy || older || is_removed(name) || is_aside(name)
+    // The first are made anew, the second are copies that a merge goes on with.
+    is_number(rest.strip_prefix(b"merge-").unwrap_or(rest)) || is_removed(name) || is_aside(name)
 }
 
 /// Whether it is a random number of ours.
 fn is_number(digits: &[u8]) -> bool {
-    matches!(digits.len(), 16 | 32) && digits.iter().all(u8::is_ascii_hexdigit)
+    let is_ours = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    matches!(digits.len(), 16 | 32) && digits.iter().all(is_ours)
+}
+
+/// Whether it is the number of a process and a count, as older versions named removed containers.
+fn is_of_process(text: &[u8]) -> bool {
+    let is_decimal = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let mut parts = text.split(|byte| *byte == b'-');
+    parts.by_ref().take(2).filter(|part| is_decimal(part)).count() == 2 && parts.next().is_none()
 }
 
 /// Whether a name is one of those that files and containers have while they are made.
@@ -37,9 +43,8 @@ pub fn is_kept_copy(name: &OsStr) -> bool {
 
 /// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
 pub fn is_removed(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    // Older programs called them by the number of a process.
-    name.starts_with(b".aggio-gone-") || name.starts_with(b".aggio-removed-")
+    let older = name.as_bytes().strip_prefix(b".aggio-removed-");
+    is_random_of_removed(name) || older.is_some_and(is_of_process)
 }
 
 /// Whether no user can have thought of such a name of a removed container.
@@ -216,7 +221,8 @@ mod tests {
         let container = crate::blob::Container::create(&path, &how).unwrap();
         let hold = container.hold().unwrap().unwrap();
         remove(&path).unwrap();
-        drop(crate::blob::Container::create(&directory.join(".aggio-gone-c"), &how).unwrap());
+        let unneeded = directory.join(".aggio-gone-0123456789abcdef");
+        drop(crate::blob::Container::create(&unneeded, &how).unwrap());
         assert!(!lift_removed(&directory).unwrap() && container.removed().unwrap().exists());
         std::fs::remove_dir(&mine).unwrap();
         assert!(lift_removed(&directory).unwrap());
@@ -231,12 +237,30 @@ mod tests {
         let fresh = fresh_beside(Path::new("run/out.nc")).unwrap();
         let fresh = fresh.file_name().unwrap();
         let kept = fresh.to_str().unwrap().replace(".aggio-", ".aggio-merge-");
-        let older = [".aggio-0123456789abcdef", ".aggio-gone-out.nc", ".aggio-unfolding-out.nc"];
-        for name in older.into_iter().map(OsStr::new).chain([fresh, OsStr::new(&kept)]) {
+        let gone = removed_beside(Path::new("run/out.nc")).unwrap();
+        let ours = [".aggio-0123456789abcdef", ".aggio-removed-12-0", &kept];
+        let ours = ours.into_iter().map(OsStr::new).chain([fresh, gone.file_name().unwrap()]);
+        for name in ours {
             assert!(is_hidden(name), "{}", name.display());
         }
-        for name in ["out.nc", ".aggio-", ".aggio-gone", ".aggio-manifest.7", ".aggio-seven"] {
-            assert!(!is_hidden(OsStr::new(name)), "{name}");
+        for name in [
+            "out.nc",
+            ".aggio-",
+            ".aggio-gone",
+            ".aggio-manifest.7",
+            ".aggio-notes",
+            ".aggio-gone-out.nc",
+            ".aggio-gone-2024",
+            ".aggio-removed-",
+            ".aggio-removed-files",
+            ".aggio-removed-12",
+            ".aggio-removed-12-",
+            ".aggio-removed-12-0-1",
+            ".aggio-unfolding-out.nc",
+            ".aggio-0123456789ABCDEF",
+        ] {
+            let name = OsStr::new(name);
+            assert!(!is_hidden(name) && !is_removed(name), "{}", name.display());
         }
     }
 }

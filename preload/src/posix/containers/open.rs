@@ -170,9 +170,10 @@ fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Cont
     }
 }
 
-/// Whether a directory is a container that is being made or removed.
+/// Whether a directory is a container that is being made or removed, by its name, which has a random
+/// number of ours.
 fn is_hidden(place: &Path) -> bool {
-    place.file_name().is_some_and(|name| name.as_bytes().starts_with(b".aggio-"))
+    place.file_name().is_some_and(blob::is_hidden)
 }
 
 /// Gives an opened container or set a descriptor.
