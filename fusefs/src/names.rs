@@ -162,19 +162,23 @@ fn refuse_set(seen: &Seen) -> Result<()> {
 }
 
 /// Lets `act` do what needs the directory `name` to be empty: containers in it that have only lost
-/// their names, because somebody has them open, go on beside it.
+/// their names, because somebody has them open, go on beside it. Where that cannot be known, or one
+/// cannot be moved, the error says why; what may not be listed is not empty.
 fn emptied(
     directory: &OwnedFd,
     name: &OsStr,
     act: impl Fn() -> rustix::io::Result<()>,
 ) -> Result<()> {
     use rustix::io::Errno;
-    match act() {
-        Err(Errno::NOTEMPTY | Errno::EXIST)
-            if agg_core::blob::lift_removed(&child(directory, name)) == Ok(true) =>
-        {
-            Ok(act()?)
+    let why = match act() {
+        Err(why @ (Errno::NOTEMPTY | Errno::EXIST)) => why,
+        done => return Ok(done?),
+    };
+    match agg_core::blob::lift_removed(&child(directory, name)) {
+        Ok(true) => Ok(act()?),
+        Err(error) if error.errno() != Errno::ACCESS.raw_os_error() => {
+            Err(blob::error(directory, &error))
         }
-        done => Ok(done?),
+        _ => Err(refused(why)),
     }
 }

@@ -209,6 +209,46 @@ fn a_rule_holds_in_a_directory_whose_name_only_begins_like_ours() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_looked_into_is_not_removed_and_the_error_is_told() {
+    let Some(library) = library() else { return };
+    let directory = Directory::new();
+    // The kernel refuses to list directories; `inner` has nothing but a file that lost its name.
+    let program = "
+import ctypes, os, platform, struct, sys
+inner = sys.argv[1] + '/inner'
+os.mkdir(inner)
+fd = os.open(inner + '/file', os.O_CREAT | os.O_RDWR, 0o644)
+os.pwrite(fd, b'bytes', 0)
+os.unlink(inner + '/file')
+getdents64 = {'x86_64': 217, 'aarch64': 61}[platform.machine()]
+lines = (0x20, 0, 0, 0), (0x15, 0, 1, getdents64), (6, 0, 0, 0x50000 | 5), (6, 0, 0, 0x7fff0000)
+text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in lines))
+filter = ctypes.create_string_buffer(struct.pack('HxxxxxxP', len(lines), ctypes.addressof(text)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(filter)), 0, 0) == 0
+os.mkdir(sys.argv[1] + '/other')
+def rename(): os.rename(sys.argv[1] + '/other', inner)
+for act in (lambda: os.rmdir(inner), rename):
+    try:
+        act()
+    except OSError as error:
+        print(error.errno, os.path.isdir(inner), os.pread(fd, 9, 0), flush=True)
+os.close(fd)
+os.rmdir(inner)
+os.rmdir(sys.argv[1] + '/other')
+";
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", program]).arg(directory.path()).env("LD_PRELOAD", library);
+    command.env_remove("AGGIO_POSIX");
+    command.env("AGGIO_BLOB", format!("{}/**", directory.path().display()));
+    let output = command.output().expect("python starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "5 True b'bytes'\n".repeat(2), "{error}");
+}
+
+#[test]
 fn locks_that_last_until_the_end_of_the_process_leave_nothing() {
     let Some(library) = library() else { return };
     same(

@@ -243,8 +243,9 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel remove or replace a directory, in which there may be containers that have lost their names only: as if they were
-/// not there, they go on above it.
+/// Lets the kernel remove or replace a directory, in which there may be containers that have lost
+/// their names only: as if they were not there, they go on above it. Where that cannot be known, or
+/// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel says.
 pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
     let done = kernel();
     let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
@@ -253,10 +254,14 @@ pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c
     }
     let before = errno::Keep::new();
     let inside = Inside::enter();
-    let is_empty = named(at, path, false).is_some_and(|path| blob::lift_removed(&path) == Ok(true));
+    let lifted = named(at, path, false).map_or(Ok(false), |path| blob::lift_removed(&path));
     drop(inside);
     drop(before);
-    if is_empty { kernel() } else { done }
+    match lifted {
+        Ok(true) => kernel(),
+        Err(error) if error.errno() != libc::EACCES => errno::fail(number(&error)) as c_int,
+        _ => done,
+    }
 }
 
 /// `remove`.
