@@ -7,15 +7,16 @@ use crate::held;
 use crate::names::{Caller, Place, child, refused};
 use crate::tree::{Kind, Seen, open_name};
 use crate::view::{NewFiles, Shown, View, is_directory};
-use agg_core::blob::{Container, Create, STAGED};
-use agg_core::output::{fresh_name, rename_new};
+use agg_core::blob::{Container, Create, STAGED, is_container};
+use agg_core::log::{self, Level};
+use agg_core::output::{Aside, fresh_name, rename_new};
 use fuser::BackingId;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Result;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -131,6 +132,43 @@ fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Calle
     Ok(rustix::fs::chmod(held::path(file), mode)?)
 }
 
+/// The result of completing `made`, a new file that has the name `place` already: where that failed,
+/// the name goes again.
+fn or_removed<T>(
+    (directory, name): (&OwnedFd, &OsStr),
+    made: impl AsFd,
+    completed: Result<T>,
+) -> Result<T> {
+    completed.inspect_err(|_| {
+        if let Err(left) = remove(directory, name, made) {
+            let name = name.display();
+            log::write(Level::Error, format_args!("{name}: made, and not removed: {left}"));
+        }
+    })
+}
+
+/// Removes the file `made`, if it has the name `name` still: it is looked at where nobody else can
+/// exchange it.
+fn remove(directory: &OwnedFd, name: &OsStr, made: impl AsFd) -> agg_core::Result<()> {
+    let path = child(directory, name);
+    let aside = Aside::make(&path)?;
+    let held = aside.path_of(name);
+    rename_new(&path, &held)?;
+    let failed = |why: std::io::Error| agg_core::Error::os("unlink", &why);
+    let number = |facts: rustix::fs::Stat| (facts.st_dev, facts.st_ino);
+    let own = rustix::fs::fstat(made).map(number).map_err(|why| failed(why.into()))?;
+    let found = rustix::fs::lstat(&held).map_err(|why| failed(why.into()))?;
+    if number(found) != own {
+        return rename_new(&held, &path);
+    }
+    if is_container(&held) {
+        return agg_core::blob::remove(&held);
+    }
+    let is_folder = is_directory(&found);
+    let removed = if is_folder { std::fs::remove_dir(&held) } else { std::fs::remove_file(&held) };
+    removed.map_err(failed)
+}
+
 impl View {
     /// Makes a file and opens it.
     pub(crate) fn create(
@@ -154,7 +192,8 @@ impl View {
         let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
         let bits = Mode::from_raw_mode(mode & UNOWNED);
         let file = rustix::fs::openat(&*directory, place.name, how, bits)?;
-        complete(&directory, &file, Some(mode), maker)?;
+        let completed = complete(&directory, &file, Some(mode), maker);
+        or_removed((&directory, place.name), &file, completed)?;
         let path = OFlags::PATH | OFlags::CLOEXEC;
         let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
         let found = self.entry_of(place, &named)?;
@@ -172,11 +211,14 @@ impl View {
         let how = Create { mode: mode & UNOWNED, exclusive: true, data_crc: true };
         let told = |why: agg_core::Error| blob::error(directory, &why);
         let container = Container::create(&child(directory, place.name), &how).map_err(told)?;
-        if let Some((owner, group)) = heir(directory, maker)? {
-            let group = group.map(Gid::as_raw);
-            container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
-        }
-        container.set_mode(mode & 0o7777).map_err(told)?;
+        let complete = || {
+            if let Some((owner, group)) = heir(directory, maker)? {
+                let group = group.map(Gid::as_raw);
+                container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
+            }
+            container.set_mode(mode & 0o7777).map_err(told)
+        };
+        or_removed((directory, place.name), container.directory(), complete())?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::openat(container.directory(), ".", flags, Mode::empty())?;
         let named = Seen { kind: Kind::Container, ..seen(own)? };
@@ -204,7 +246,8 @@ impl View {
             made = make();
         }
         let made = made?;
-        complete(&directory, &made, bits, maker)?;
+        let completed = complete(&directory, &made, bits, maker);
+        or_removed((&directory, place.name), &made, completed)?;
         self.entry_of(place, &seen(made)?)
     }
 

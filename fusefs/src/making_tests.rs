@@ -4,6 +4,7 @@ use super::*;
 use crate::handles::Open;
 use crate::tree::ROOT;
 use crate::view::Options;
+use aggio_container::refused::{Refusal, refusing};
 use rustix::fs::{CWD, RenameFlags};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -144,5 +145,51 @@ fn what_cannot_be_made_leaves_nothing() {
     let made = view.make_symlink(place, Path::new("target"), ANOTHER);
     assert_eq!(made.err().unwrap().raw_os_error(), Some(Errno::NAMETOOLONG.raw_os_error()));
     assert_eq!(std::fs::read(folder.path().join("here")).unwrap(), b"mine");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_cannot_get_its_owner_or_its_mode_is_told_and_leaves_nothing() {
+    type Make = fn(&View, Place<'_>) -> Result<()>;
+    let create: Make = |view, place| {
+        let register = |_: &File| Err(refused(Errno::OPNOTSUPP));
+        view.create(place, 0o666, 2, ANOTHER, register).map(drop)
+    };
+    let mut cases = vec![("file", NewFiles::Plain, create), ("blob", NewFiles::Container, create)];
+    cases.push(("node", NewFiles::Plain, |view, place| {
+        let mode = rustix::fs::FileType::RegularFile.as_raw_mode() | 0o666;
+        view.make_node(place, NewNode { mode, device: 0 }, ANOTHER).map(drop)
+    }));
+    cases.push(("folder", NewFiles::Plain, |view, place| {
+        view.make_directory(place, 0o777, ANOTHER).map(drop)
+    }));
+    let errno = Errno::DQUOT.raw_os_error();
+    // Only root makes files for others.
+    let owners = rustix::process::geteuid().is_root().then(|| Refusal::of_owners(errno));
+    for refusals in owners.into_iter().chain([Refusal::of_modes(errno)]) {
+        for (name, new_files, make) in &cases {
+            let (folder, view) = view(*new_files);
+            let place = Place { parent: ROOT, name: OsStr::new(name) };
+            let made = refusing(&refusals, || make(&view, place));
+            assert_eq!(made.unwrap_err().raw_os_error(), Some(errno), "{name}");
+            let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+            assert!(left.is_empty(), "{name}: {left:?}");
+            // The next attempt is not in the way of the first.
+            make(&view, place).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_got_the_name_meanwhile_is_not_removed_with_one_that_is_not_complete() {
+    let (folder, view) = view(NewFiles::Plain);
+    let directory = view.tree.get(ROOT).unwrap().fd;
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("made"), b"made").unwrap();
+    let made = File::open(path("made")).unwrap();
+    std::fs::write(path("other"), b"others").unwrap();
+    std::fs::rename(path("other"), path("made")).unwrap();
+    remove(&directory, OsStr::new("made"), &made).unwrap();
+    assert_eq!(std::fs::read(path("made")).unwrap(), b"others");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -2,5 +2,5 @@
 
 pub mod blob;
 pub mod output;
-#[cfg(test)]
-mod refused;
+#[cfg(any(test, feature = "testing"))]
+pub mod refused;

@@ -4,28 +4,29 @@ use std::io;
 
 /// The call of `std::fs::rename`.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const RENAME: libc::c_long = libc::SYS_rename;
+pub const RENAME: libc::c_long = libc::SYS_rename;
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) const RENAME: libc::c_long = libc::SYS_renameat;
+pub const RENAME: libc::c_long = libc::SYS_renameat;
 
 /// A system call that fails.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// Its number.
-    pub(crate) call: libc::c_long,
+    pub call: libc::c_long,
     /// Only where the argument of this number has this value.
-    pub(crate) only: Option<(u32, u32)>,
-    pub(crate) errno: i32,
+    pub only: Option<(u32, u32)>,
+    /// What it fails with.
+    pub errno: i32,
 }
 
 impl Refusal {
     /// Every call of this number.
-    pub(crate) fn of(call: libc::c_long, errno: i32) -> Self {
+    pub fn of(call: libc::c_long, errno: i32) -> Self {
         Self { call, only: None, errno }
     }
 
     /// A file system without locks.
-    pub(crate) fn of_locks(errno: i32) -> Vec<Self> {
+    pub fn of_locks(errno: i32) -> Vec<Self> {
         let commands = [libc::F_OFD_SETLK, libc::F_OFD_SETLKW, libc::F_OFD_GETLK];
         let fcntl = |command: libc::c_int| {
             let only = Some((1, command.cast_unsigned()));
@@ -34,8 +35,20 @@ impl Refusal {
         commands.into_iter().map(fcntl).chain([Self::of(libc::SYS_flock, errno)]).collect()
     }
 
+    /// Every call that gives a file another owner.
+    pub fn of_owners(errno: i32) -> Vec<Self> {
+        let calls = [libc::SYS_fchown, libc::SYS_fchownat];
+        calls.into_iter().map(|call| Self::of(call, errno)).collect()
+    }
+
+    /// Every call that gives a file another mode.
+    pub fn of_modes(errno: i32) -> Vec<Self> {
+        let calls = [libc::SYS_fchmod, libc::SYS_fchmodat];
+        calls.into_iter().map(|call| Self::of(call, errno)).collect()
+    }
+
     /// A file system that cannot rename but in the oldest way.
-    pub(crate) fn of_renaming() -> Vec<Self> {
+    pub fn of_renaming() -> Vec<Self> {
         vec![Self::of(libc::SYS_renameat2, libc::EINVAL)]
     }
 
@@ -76,7 +89,11 @@ fn instruction(code: u32, k: u32, jf: u8) -> libc::sock_filter {
 }
 
 /// Runs `act` in a thread of its own in which these calls fail.
-pub(crate) fn refusing<T: Send>(refusals: &[Refusal], act: impl FnOnce() -> T + Send) -> T {
+///
+/// # Panics
+///
+/// If the kernel takes no filter, and as `act` does.
+pub fn refusing<T: Send>(refusals: &[Refusal], act: impl FnOnce() -> T + Send) -> T {
     let mut program: Vec<_> = refusals.iter().flat_map(Refusal::instructions).collect();
     program.push(end(libc::SECCOMP_RET_ALLOW));
     let acted = std::thread::scope(|scope| {

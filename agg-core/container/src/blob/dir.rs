@@ -205,7 +205,9 @@ impl Dir {
         let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
         let file =
             open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
-        self.adopt(&file).map_err(|error| fail("fchown", error))?;
+        let adopted = self.adopt(&file).map_err(|error| fail("fchown", error));
+        // The error of the attempt is what counts.
+        adopted.inspect_err(|_| drop(self.remove(name)))?;
         Ok(file)
     }
 
@@ -372,6 +374,22 @@ mod tests {
         {
             assert_eq!(log_id(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_part_that_cannot_get_its_owner_is_an_error_and_leaves_nothing() {
+        use crate::refused::{Refusal, refusing};
+        let place = tempfile::tempdir().unwrap();
+        if std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).is_err() {
+            // Only root makes parts for others.
+            return;
+        }
+        let dir = Dir::open(place.path()).unwrap();
+        let refusals = Refusal::of_owners(libc::EDQUOT);
+        let error = refusing(&refusals, || dir.new_part("order", 0o600).unwrap_err());
+        assert!(error.errno() == libc::EDQUOT && error.to_string().contains("fchown"), "{error}");
+        assert_eq!(dir.names().unwrap(), [] as [&str; 0]);
+        assert_eq!(dir.new_part("order", 0o600).unwrap().metadata().unwrap().uid(), 65534);
     }
 
     #[test]

@@ -151,3 +151,18 @@ fn a_file_that_nobody_makes_any_more_is_cleared_and_no_other() {
     assert!(clear_unfinished(&path).is_err());
     assert_eq!(std::fs::read(&other).unwrap(), b"of a user");
 }
+
+#[test]
+fn a_file_that_cannot_get_its_mode_is_an_error_and_leaves_nothing() {
+    use crate::refused::{Refusal, refusing};
+    for make in [Output::create as Make<'_>, Output::create_hidden] {
+        let place = tempfile::tempdir().unwrap();
+        let error = refusing(&Refusal::of_modes(libc::EIO), || {
+            let output = make(&place.path().join("out"), 0o600, &NONE).unwrap();
+            let source = Source::of(&output.file().metadata().unwrap());
+            output.set_mode(0o640, source).unwrap_err()
+        });
+        assert!(error.errno() == libc::EIO && error.to_string().contains("fchmod"), "{error}");
+        assert_eq!(names(place.path()), [] as [&str; 0]);
+    }
+}
