@@ -235,3 +235,17 @@ fn processes_share_the_memory_that_they_map_and_what_a_killed_one_stored_is_ther
         assert_eq!(left(command(), Some((&library, mode))), native, "mode {mode}");
     }
 }
+
+#[test]
+fn a_rule_holds_in_a_directory_whose_name_only_begins_like_ours() {
+    let Some(library) = library() else { return };
+    let directory = Directory::new();
+    let folder = directory.path().join(".aggio-notes");
+    std::fs::create_dir(&folder).expect("a directory");
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", "import sys; open(sys.argv[1], 'wb').write(b'bytes')"]);
+    command.arg(folder.join("file")).env("LD_PRELOAD", library).env_remove("AGGIO_POSIX");
+    command.env("AGGIO_BLOB", format!("{}/**", directory.path().display()));
+    assert!(command.status().expect("python starts").success());
+    assert!(is_container(&folder.join("file")));
+}
