@@ -4,15 +4,8 @@ use agg_core::complaint::Complaints;
 use agg_core::hints::Sources;
 use agg_core::log;
 use agg_core::settings::{self, Settings, sets::SetRule};
+use aggio_posix::Config;
 use std::sync::OnceLock;
-
-/// What the environment says.
-pub struct Config {
-    /// The switches.
-    pub settings: Settings,
-    /// Hints that do not come from the program.
-    pub sources: Sources,
-}
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 

@@ -3,25 +3,11 @@
 use crate::config;
 use agg_core::log::{self, Level};
 use agg_core::pattern::Pattern;
+use aggio_posix::state;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// This process has used MPI, and what concerns MPI-IO was told when that ended.
 static TOLD_BY_MPI: AtomicBool = AtomicBool::new(false);
-/// This process has opened a file to write it.
-static WRITES: AtomicBool = AtomicBool::new(false);
-/// Other programs that this process has started may have used the files that are meant.
-static STARTED_OTHERS: AtomicBool = AtomicBool::new(false);
-
-/// Remembers that the program opened a file to write it.
-pub fn note_writer() {
-    WRITES.store(true, Relaxed);
-}
-
-/// Remembers that the program started another process.
-pub fn note_child() {
-    STARTED_OTHERS.store(true, Relaxed);
-}
-
 /// When MPI ends: rank 0 tells what no file matched that it opened.
 pub fn tell_after_mpi() {
     if TOLD_BY_MPI.swap(true, Relaxed) {
@@ -40,7 +26,7 @@ pub fn tell_after_mpi() {
 /// When a process ends for which there are rules. One that only reads, that has started others, or that was itself started
 /// by a process under this library is a part of a job that others know better.
 pub fn tell_at_exit() {
-    if STARTED_OTHERS.load(Relaxed) || !WRITES.load(Relaxed) || parent_is_served() {
+    if state::has_started_others() || !state::has_written() || parent_is_served() {
         return;
     }
     let [blobs, posix] = config::get().settings.unused();

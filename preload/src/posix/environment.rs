@@ -1,8 +1,7 @@
 //! The environment of programs that are started while containers are open: they may inherit one, and without this library
 //! every call on it would fail.
 
-use super::containers;
-use super::state;
+use aggio_posix::{containers, state};
 use libc::{c_char, c_void};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;

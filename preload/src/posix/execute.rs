@@ -1,9 +1,9 @@
 //! Other programs in this process, or in a child, where these may be containers.
 
-use super::containers::Instead;
 use super::environment::passed_on;
-use super::errno;
 use super::symbols::next;
+use aggio_posix::containers::Instead;
+use aggio_posix::errno;
 use libc::{c_char, c_int, c_void};
 
 /// Executes what was found instead of a container; returns only if that fails. With `shell` a shell executes what the

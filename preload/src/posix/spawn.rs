@@ -62,15 +62,15 @@ macro_rules! jump {
     ($($symbol:ident $part:path;)*) => { $(
         const _: () = {
             extern "C" fn part(saved: &Saved, stack: *const usize) -> Onward {
-                let errno = super::errno::Keep::new();
-                if super::state::active() && !super::state::Inside::is()
+                let errno = aggio_posix::errno::Keep::new();
+                if aggio_posix::state::active() && !aggio_posix::state::Inside::is()
                     && let Some(value) = $part(saved, stack)
                 {
                     std::mem::forget(errno);
                     return Onward { address: 0, value };
                 }
                 drop(errno);
-                let address = super::symbols::find(concat!(stringify!($symbol), "\0"));
+                let address = aggio_posix::next::find(concat!(stringify!($symbol), "\0"));
                 Onward { address, value: 0 }
             }
             // SAFETY: the signature does not matter: every argument is passed on as it is.
@@ -123,9 +123,11 @@ use libc::c_char;
 
 #[cfg(target_arch = "x86_64")]
 mod hooks {
-    use super::super::containers::standard;
-    use super::super::{containers, environment, execute, process, reason::Reason, settle, wide};
+    use super::super::{environment, execute};
     use super::Saved;
+    use aggio_posix::containers::{self, standard};
+    use aggio_posix::reason::Reason;
+    use aggio_posix::{process, settle, wide};
     use libc::{FILE, c_char, c_int, c_void};
 
     pub(super) fn before_child(_: &Saved, _: *const usize) -> Option<usize> {

@@ -11,89 +11,18 @@
 //! * `any`: there are rules,
 //! * `path`: there are rules; everything that is kept back is written out, then the call goes on.
 
-use super::containers::standard;
-use super::errno;
-use super::reason::Reason;
-use super::{
-    causal, containers, data, descriptors, duplicate, environment, execute, foreign, manage, open,
-    process, reach, settle, spawn, state, stdio, wide,
+use super::{environment, execute, spawn};
+use aggio_posix::containers::{self, standard};
+use aggio_posix::next::{Missing, Slot};
+use aggio_posix::reason::Reason;
+use aggio_posix::{
+    causal, data, descriptors, duplicate, errno, foreign, manage, open, process, reach, settle,
+    state, stdio, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
     ssize_t, wchar_t,
 };
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// The next function of a name, behind this library.
-pub struct Slot {
-    name: &'static str,
-    address: AtomicUsize,
-}
-
-impl Slot {
-    const fn new(name: &'static str) -> Self {
-        Self { name, address: AtomicUsize::new(0) }
-    }
-
-    /// Its address; 0 if there is none.
-    #[inline(always)]
-    fn get(&self) -> usize {
-        match self.address.load(Relaxed) {
-            0 => self.look(),
-            found => found,
-        }
-    }
-
-    #[cold]
-    fn look(&self) -> usize {
-        let found = find(self.name);
-        self.address.store(found, Relaxed);
-        found
-    }
-}
-
-/// The address of the next function of `name`, which ends with a zero byte; 0 if there is none.
-pub fn find(name: &'static str) -> usize {
-    let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { return 0 };
-    // SAFETY: the name is a C string; a library that is loaded is not loaded again.
-    unsafe {
-        let next = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-        if !next.is_null() {
-            return next as usize;
-        }
-        let library = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if library.is_null() { 0 } else { libc::dlsym(library, name.as_ptr()) as usize }
-    }
-}
-
-/// What a call returns when there is no next function.
-trait Missing {
-    fn missing() -> Self;
-}
-
-macro_rules! missing {
-    ($($ty:ty),*) => { $(impl Missing for $ty {
-        #[cold]
-        fn missing() -> Self {
-            errno::fail(libc::ENOSYS) as $ty
-        }
-    })* };
-}
-missing!(c_int, c_uint, i64, isize);
-
-impl<T> Missing for *mut T {
-    #[cold]
-    fn missing() -> Self {
-        errno::set(libc::ENOSYS);
-        std::ptr::null_mut()
-    }
-}
-
-impl Missing for () {
-    #[cold]
-    fn missing() {}
-}
 
 macro_rules! table {
     ($(
@@ -205,7 +134,7 @@ macro_rules! idle {
         !descriptors::has($fd)
     };
     (out $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd) && state::CAUSAL.load(Relaxed) == 0
+        !descriptors::has($fd) && !state::any_causal()
     };
 }
 
@@ -247,54 +176,30 @@ type Any = *mut c_void;
 /// A name of a file.
 type Path = *const c_char;
 
+/// What `creat` means.
+const CREATES: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+
 table! {
     // Opening and closing.
     any [open open64 __open __open64] (path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { match containers::open(libc::AT_FDCWD, path, flags, mode) {
-            Some(fd) => fd,
-            None => { open::before(); open::adopt(next::open64(path, flags, mode)) }
-        } };
+        = { open::open(libc::AT_FDCWD, path, flags, mode, || next::open64(path, flags, mode)) };
     any [__open_2 __open64_2] (path: Path, flags: c_int) -> c_int
-        = { match containers::open(libc::AT_FDCWD, path, flags, 0) {
-            Some(fd) => fd,
-            None => { open::before(); open::adopt(next::__open64_2(path, flags)) }
-        } };
+        = { open::open(libc::AT_FDCWD, path, flags, 0, || next::__open64_2(path, flags)) };
     any [openat openat64] (at: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int
-        = { match containers::open(at, path, flags, mode) {
-            Some(fd) => fd,
-            None => { open::before(); open::adopt(next::openat64(at, path, flags, mode)) }
-        } };
+        = { open::open(at, path, flags, mode, || next::openat64(at, path, flags, mode)) };
     any [__openat_2 __openat64_2] (at: c_int, path: Path, flags: c_int) -> c_int
-        = { match containers::open(at, path, flags, 0) {
-            Some(fd) => fd,
-            None => { open::before(); open::adopt(next::__openat64_2(at, path, flags)) }
-        } };
+        = { open::open(at, path, flags, 0, || next::__openat64_2(at, path, flags)) };
     any [creat creat64] (path: Path, mode: mode_t) -> c_int
-        = { match containers::open(libc::AT_FDCWD, path, libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC, mode) {
-            Some(fd) => fd,
-            None => { open::before(); open::adopt(next::creat64(path, mode)) }
-        } };
+        = { open::open(libc::AT_FDCWD, path, CREATES, mode, || next::creat64(path, mode)) };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
         = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
-    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { match containers::make_temporary(name, 0, 0) {
-            Some(fd) => fd,
-            None => open::adopt(next::mkstemp64(name)),
-        } };
+    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::make_temporary(name, 0, 0, || next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
-        = { match containers::make_temporary(name, 0, flags) {
-            Some(fd) => fd,
-            None => open::adopt(next::mkostemp64(name, flags)),
-        } };
+        = { open::make_temporary(name, 0, flags, || next::mkostemp64(name, flags)) };
     any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
-        = { match containers::make_temporary(name, suffix, 0) {
-            Some(fd) => fd,
-            None => open::adopt(next::mkstemps64(name, suffix)),
-        } };
+        = { open::make_temporary(name, suffix, 0, || next::mkstemps64(name, suffix)) };
     any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
-        = { match containers::make_temporary(name, suffix, flags) {
-            Some(fd) => fd,
-            None => open::adopt(next::mkostemps64(name, suffix, flags)),
-        } };
+        = { open::make_temporary(name, suffix, flags, || next::mkostemps64(name, suffix, flags)) };
     any [close __close] (fd: c_int) -> c_int = { open::close(fd) }
         container { containers::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int

@@ -1,0 +1,224 @@
+//! Sizes, modes, times, and making written bytes durable.
+
+use super::super::next;
+use super::super::{errno, reach};
+use super::held::State;
+use super::table;
+use super::{data, live, locks};
+use agg_core::Extent;
+use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};
+use std::time::{Duration, SystemTime};
+
+/// Lets `act` change the container of `fd`.
+fn change(fd: c_int, act: impl FnOnce(&mut State) -> agg_core::Result<()>) -> Result<(), c_int> {
+    let open = table::get(fd).ok_or(libc::EBADF)?;
+    let _errno = errno::Keep::new();
+    open.locked(|_, state| act(state))
+}
+
+fn told(result: Result<(), c_int>) -> c_int {
+    result.map_or_else(|error| errno::fail(error) as c_int, |()| 0)
+}
+
+/// A change of the content, for which the descriptor must be open for writing.
+fn write(fd: c_int, act: impl FnOnce(&mut State) -> agg_core::Result<()>) -> Result<(), c_int> {
+    let open = table::get(fd).ok_or(libc::EBADF)?;
+    open.may_write().map_err(|_| libc::EINVAL)?;
+    change(fd, act)
+}
+
+/// The size may be another one.
+fn renewed(fd: c_int) {
+    if let Some(open) = table::get(fd) {
+        live::renew(open.identity);
+    }
+}
+
+/// `ftruncate`.
+pub fn set_size(fd: c_int, size: off64_t) -> c_int {
+    let Ok(size) = u64::try_from(size) else { return errno::fail(libc::EINVAL) as c_int };
+    let set = write(fd, |state| state.writer()?.set_size(size));
+    renewed(fd);
+    told(set)
+}
+
+/// `posix_fallocate`, which returns the error number.
+pub fn allocate_number(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int {
+    allocated(fd, mode, offset, len).err().unwrap_or(0)
+}
+
+/// `fallocate`: logs take room when they are written; holes and sizes are what can be had.
+pub fn allocate(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int {
+    told(allocated(fd, mode, offset, len))
+}
+
+fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<(), c_int> {
+    const HOLE: c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    const ZEROS: c_int = libc::FALLOC_FL_ZERO_RANGE;
+    let (Ok(start), Ok(len)) = (u64::try_from(offset), u64::try_from(len)) else {
+        return Err(libc::EINVAL);
+    };
+    if len == 0 {
+        return Err(libc::EINVAL);
+    }
+    let end = start.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
+    let range = Extent::between(start, end.ok_or(libc::EFBIG)?);
+    let open = table::get(fd).ok_or(libc::EBADF)?;
+    open.may_write()?;
+    let done = change(fd, |state| {
+        match mode {
+            0 | libc::FALLOC_FL_KEEP_SIZE => {}
+            HOLE | ZEROS => state.writer()?.punch(range)?,
+            _ if mode == ZEROS | libc::FALLOC_FL_KEEP_SIZE => state.writer()?.punch(range)?,
+            _ => {
+                let words = "a container has no such kind of allocation";
+                let error = agg_core::Error::new(agg_core::ErrorClass::UnsupportedOperation, words);
+                return Err(error.with_errno(libc::EOPNOTSUPP));
+            }
+        }
+        let keeps = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+        if keeps { Ok(()) } else { state.writer()?.grow(range.end()) }
+    });
+    renewed(fd);
+    done
+}
+
+/// `fsync` and `fdatasync`.
+pub fn synchronise(fd: c_int) -> c_int {
+    told(change(fd, State::sync))
+}
+
+/// `syncfs`: all that this process wrote to the container, and what the system has of others.
+pub fn synchronise_all(fd: c_int) -> c_int {
+    // SAFETY: nothing is passed.
+    unsafe { next::sync() };
+    synchronise(fd)
+}
+
+/// `ioctl`.
+pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    const OF_DESCRIPTORS: [c_ulong; 2] = [0x5451 /* FIOCLEX */, 0x5450];
+    match request {
+        _ if OF_DESCRIPTORS.contains(&request) => {
+            // SAFETY: only the descriptor is concerned.
+            let done = unsafe { next::ioctl(fd, request, argument) };
+            locks::inherit(fd);
+            done
+        }
+        libc::FIONREAD => told(unread(fd).and_then(|bytes| {
+            let to = argument as *mut c_int;
+            if !reach::writable(to.cast(), size_of::<c_int>()) {
+                return Err(libc::EFAULT);
+            }
+            // SAFETY: it can be written.
+            unsafe { to.write_unaligned(bytes) };
+            Ok(())
+        })),
+        _ => errno::fail(libc::ENOTTY) as c_int,
+    }
+}
+
+/// Bytes between the position and the end.
+fn unread(fd: c_int) -> Result<c_int, c_int> {
+    let rest = i128::from(data::size(fd)?) - i128::from(data::position(fd)?);
+    Ok(rest as c_int)
+}
+
+/// `fchmod`.
+pub fn change_mode(fd: c_int, mode: mode_t) -> c_int {
+    told(change(fd, |state| state.container()?.set_mode(mode & 0o7777)))
+}
+
+/// Who a number of `chown` means; the highest one changes nothing.
+pub(super) fn who(id: c_uint) -> Option<u32> {
+    (id != c_uint::MAX).then_some(id)
+}
+
+/// `fchown`.
+pub fn change_owner(fd: c_int, user: c_uint, group: c_uint) -> c_int {
+    told(change(fd, |state| state.container()?.set_owner(who(user), who(group))))
+}
+
+/// The two times of `utimensat`: last access and last change; `None` leaves one as it is.
+///
+/// # Safety
+/// `times` points to two of them, or to nothing.
+pub(super) unsafe fn times(times: *const c_void) -> Result<[Option<SystemTime>; 2], c_int> {
+    let now = SystemTime::now();
+    if times.is_null() {
+        return Ok([Some(now); 2]);
+    }
+    if !reach::readable(times.cast(), size_of::<[timespec; 2]>()) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: they can be read.
+    let both = unsafe { *times.cast::<[timespec; 2]>() };
+    let mut read = [None; 2];
+    for (time, told) in read.iter_mut().zip(both) {
+        *time = match told.tv_nsec {
+            libc::UTIME_OMIT => None,
+            libc::UTIME_NOW => Some(now),
+            nanoseconds @ 0..1_000_000_000 => Some(moment(told.tv_sec, nanoseconds as u64)),
+            _ => return Err(libc::EINVAL),
+        };
+    }
+    Ok(read)
+}
+
+fn moment(seconds: i64, nanoseconds: u64) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let second = match seconds {
+        0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
+        _ => SystemTime::UNIX_EPOCH.checked_sub(whole),
+    };
+    second.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(nanoseconds)
+}
+
+/// `futimens`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn change_times(fd: c_int, both: *const c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    let times = unsafe { times(both) };
+    told(times.and_then(|[access, changed]| {
+        change(fd, |state| state.container()?.set_times(access, changed))
+    }))
+}
+
+/// Two times in microseconds, as `utimensat` takes them.
+///
+/// # Safety
+/// `times` points to two of them, or to nothing.
+pub(super) unsafe fn finer(times: *const timeval) -> Result<Option<[timespec; 2]>, c_int> {
+    if times.is_null() {
+        return Ok(None);
+    }
+    if !reach::readable(times.cast(), size_of::<[timeval; 2]>()) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: they can be read.
+    let both = unsafe { *times.cast::<[timeval; 2]>() };
+    if both.iter().any(|time| !(0..1_000_000).contains(&time.tv_usec)) {
+        return Err(libc::EINVAL);
+    }
+    Ok(Some(both.map(|time| timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })))
+}
+
+/// `futimes`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn change_times_coarsely(fd: c_int, both: *const c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { finer(both.cast()) } {
+        // SAFETY: null or two times.
+        Ok(times) => unsafe { change_times(fd, pointer(times.as_ref())) },
+        Err(error) => errno::fail(error) as c_int,
+    }
+}
+
+/// The times, as a call takes them.
+pub(super) fn pointer(times: Option<&[timespec; 2]>) -> *const c_void {
+    times.map_or(std::ptr::null(), |times| times.as_ptr().cast())
+}

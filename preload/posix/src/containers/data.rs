@@ -1,0 +1,389 @@
+//! Reads, writes and positions.
+
+use super::super::next;
+use super::super::{errno, reach};
+use super::held::{Source, State};
+use super::table::{self, Open};
+use super::told;
+use super::{kept, live, placeholder};
+use agg_core::Extent;
+use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
+
+/// The most that one call moves, as the kernel's.
+const MOST: usize = 0x7fff_f000;
+/// The most vectors that the kernel takes.
+const VECTORS: c_int = 1024;
+
+/// The position of `fd`, which the placeholder has.
+pub(super) fn position(fd: c_int) -> Result<u64, c_int> {
+    // SAFETY: plain numbers.
+    let position = unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) };
+    u64::try_from(position).map_err(|_| errno::get())
+}
+
+fn set_position(fd: c_int, position: u64) -> Result<off64_t, c_int> {
+    let position = off64_t::try_from(position).map_err(|_| libc::EOVERFLOW)?;
+    // SAFETY: plain numbers.
+    let set = unsafe { next::lseek64(fd, position, libc::SEEK_SET) };
+    if set < 0 { Err(errno::get()) } else { Ok(set) }
+}
+
+fn offset(offset: off64_t) -> Result<u64, c_int> {
+    u64::try_from(offset).map_err(|_| libc::EINVAL)
+}
+
+/// Where a transfer happens.
+#[derive(Clone, Copy)]
+enum Place {
+    Position,
+    Offset(off64_t),
+}
+
+impl Place {
+    /// The offset of the call. The kernel looks at it before it looks at the descriptor.
+    fn given(self) -> Result<Option<u64>, c_int> {
+        match self {
+            Place::Position => Ok(None),
+            Place::Offset(at) => offset(at).map(Some),
+        }
+    }
+}
+
+fn open(fd: c_int) -> Result<&'static Open, c_int> {
+    table::get(fd).ok_or(libc::EBADF)
+}
+
+/// Memory of the program: where it begins, and how many bytes.
+type Room = (*mut u8, usize);
+
+/// Reads into memory of the program, one room after the other, until the file ends.
+///
+/// # Safety
+/// Nobody else uses the rooms meanwhile.
+unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_int> {
+    let start = place.given()?;
+    let open = open(fd)?;
+    open.may_read()?;
+    let start = start.map_or_else(|| position(fd), Ok)?;
+    let done = open.locked(|_, state| {
+        let (mut source, mut done) = (state.source()?, 0);
+        let mut rest = source.size()?.saturating_sub(start);
+        for (data, len) in rooms {
+            let wanted = rest.min(*len as u64) as usize;
+            if !reach::writable(data.cast(), wanted) {
+                return Ok(if done > 0 { Ok(done) } else { Err(libc::EFAULT) });
+            }
+            if wanted > 0 {
+                // SAFETY: so many bytes can be written, and the caller promises that they are ours.
+                let room = unsafe { std::slice::from_raw_parts_mut(*data, wanted) };
+                let read = source.read_at(room, start.saturating_add(done as u64))?;
+                (done, rest) = (done + read, rest - read as u64);
+            }
+        }
+        state.kept.count_read(done);
+        Ok(Ok(done))
+    })??;
+    if matches!(place, Place::Position) && done > 0 {
+        set_position(fd, start + done as u64)?;
+    }
+    Ok(done)
+}
+
+/// Writes `buffers`, one after the other, as one frame of the log.
+fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
+    let start = place.given()?;
+    let open = open(fd)?;
+    open.may_write()?;
+    let start = start.map_or_else(|| position(fd), Ok)?;
+    let len = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
+    if len == 0 {
+        return Ok(0);
+    }
+    kept::before_write(open);
+    let appends = placeholder::status(fd) & libc::O_APPEND != 0;
+    let place_of_data = (!appends).then_some(start);
+    let end = open.locked(|open, state| {
+        state.kept.count_write(len);
+        // What the standard streams write is seen at once, as from the kernel.
+        if let Some(start) = place_of_data.filter(|_| fd > libc::STDERR_FILENO)
+            && state.keep(open, buffers, start)?
+        {
+            return Ok(start + len as u64);
+        }
+        let end = store(state, buffers, place_of_data, len as u64)?;
+        if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
+    })?;
+    live::renew(open.identity);
+    if matches!(place, Place::Position) {
+        set_position(fd, end)?;
+    }
+    Ok(len)
+}
+
+/// Stores the buffers from `start` on, or at the end; returns the file byte behind them.
+fn store(
+    state: &mut State,
+    buffers: &[&[u8]],
+    start: Option<u64>,
+    len: u64,
+) -> agg_core::Result<u64> {
+    let writer = state.writer()?;
+    let Some(start) = start else {
+        let at = match buffers {
+            [one] => writer.append(one)?,
+            several => writer.append(&several.concat())?,
+        };
+        return Ok(at + len);
+    };
+    let (mut pieces, mut at) = (Vec::with_capacity(buffers.len()), start);
+    for buffer in buffers {
+        pieces.push((at, *buffer));
+        at = at.saturating_add(buffer.len() as u64);
+    }
+    writer.write_pieces(&pieces)?;
+    Ok(at)
+}
+
+/// The program's memory of a read.
+fn room(data: *mut c_void, len: size_t) -> Room {
+    (data.cast(), len.min(MOST))
+}
+
+/// The program's memory of a write.
+///
+/// # Errors
+/// `EFAULT` if it cannot be read.
+///
+/// # Safety
+/// Nobody changes it meanwhile.
+unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], c_int> {
+    let len = len.min(MOST);
+    match len {
+        0 => Ok(&[]),
+        _ if !reach::readable(data.cast(), len) => Err(libc::EFAULT),
+        // SAFETY: it can be read, and the caller promises the rest.
+        _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) }),
+    }
+}
+
+/// The vectors of a call.
+///
+/// # Safety
+/// `vectors` points to `count` of them.
+unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec], c_int> {
+    match count {
+        0 => Ok(&[]),
+        1..=VECTORS if !reach::readable(vectors.cast(), count as usize * size_of::<iovec>()) => {
+            Err(libc::EFAULT)
+        }
+        // SAFETY: they can be read.
+        1..=VECTORS => Ok(unsafe { std::slice::from_raw_parts(vectors, count as usize) }),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// `read`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_into(fd, &[room(data, len)], Place::Position) })
+}
+
+/// `pread`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_into(fd, &[room(data, len)], Place::Offset(at)) })
+}
+
+/// # Safety
+/// As `readv` demands.
+unsafe fn read_vectors(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    place: Place,
+) -> Result<usize, c_int> {
+    // SAFETY: the caller's promise.
+    let list = unsafe { vectors(list, count) }?.iter();
+    let rooms: Vec<_> = list.map(|v| room(v.iov_base, v.iov_len)).collect();
+    // SAFETY: the caller's promise.
+    unsafe { read_into(fd, &rooms, place) }
+}
+
+/// `readv`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_vectors(fd, list, count, Place::Position) })
+}
+
+/// `preadv`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn preadv(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { read_vectors(fd, list, count, Place::Offset(at)) })
+}
+
+/// `write`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Position)))
+}
+
+/// `pwrite`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwrite(fd: c_int, data: *const c_void, len: size_t, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Offset(at))))
+}
+
+/// # Safety
+/// As `writev` demands.
+unsafe fn write_vectors(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    place: Place,
+) -> Result<usize, c_int> {
+    // SAFETY: the caller's promise.
+    let list = unsafe { vectors(list, count) }?.iter();
+    // SAFETY: the caller's promise.
+    let all: Result<Vec<_>, _> = list.map(|v| unsafe { bytes(v.iov_base, v.iov_len) }).collect();
+    write_from(fd, &all?, place)
+}
+
+/// `writev`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { write_vectors(fd, list, count, Place::Position) })
+}
+
+/// `pwritev`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(unsafe { write_vectors(fd, list, count, Place::Offset(at)) })
+}
+
+/// What flags of `preadv2` and `pwritev2` ask for is done anyway, or after the call, or refused.
+fn known_flags(flags: c_int) -> Result<bool, c_int> {
+    let durable = libc::RWF_DSYNC | libc::RWF_SYNC;
+    if flags & !(durable | libc::RWF_HIPRI) != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(flags & durable != 0)
+}
+
+/// Where calls are at whose offset -1 means the position.
+fn place(at: off64_t) -> Place {
+    if at == -1 { Place::Position } else { Place::Offset(at) }
+}
+
+/// `preadv2`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn preadv2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    told(known_flags(flags).and_then(|_| unsafe { read_vectors(fd, list, count, place(at)) }))
+}
+
+/// `pwritev2`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn pwritev2(
+    fd: c_int,
+    list: *const iovec,
+    count: c_int,
+    at: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    let written = known_flags(flags).and_then(|durable| {
+        // SAFETY: the caller's promise.
+        let written = unsafe { write_vectors(fd, list, count, place(at)) }?;
+        if durable {
+            open(fd)?.locked(|_, state| state.sync())?;
+        }
+        Ok(written)
+    });
+    told(written)
+}
+
+/// `lseek`.
+pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
+    let place = match whence {
+        libc::SEEK_SET | libc::SEEK_CUR => {
+            // SAFETY: plain numbers.
+            return unsafe { next::lseek64(fd, by, whence) };
+        }
+        libc::SEEK_END => size(fd).and_then(|size| {
+            let end = i64::try_from(size).map_err(|_| libc::EOVERFLOW)?;
+            offset(end.checked_add(by).ok_or(libc::EOVERFLOW)?)
+        }),
+        libc::SEEK_DATA | libc::SEEK_HOLE => {
+            offset(by).map_err(|_| libc::ENXIO).and_then(|at| next_of(fd, at, whence))
+        }
+        _ => Err(libc::EINVAL),
+    };
+    match place.and_then(|place| set_position(fd, place)) {
+        Ok(place) => place,
+        Err(error) => errno::fail(error) as off64_t,
+    }
+}
+
+pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
+    open(fd)?.locked(|_, state| state.size())
+}
+
+/// The first byte from `at` on that is (or is not) in a hole.
+fn next_of(fd: c_int, at: u64, whence: c_int) -> Result<u64, c_int> {
+    let wanted = whence == libc::SEEK_DATA;
+    let (size, segments) = open(fd)?.locked(|_, state| {
+        let mut source = state.source()?;
+        let size = source.size()?;
+        let segments = match source {
+            Source::Container(reader) => {
+                Some(reader.segments(Extent::between(at.min(size), size))?)
+            }
+            // A set has data everywhere.
+            Source::Set(_) => None,
+        };
+        Ok((size, segments))
+    })?;
+    if at >= size {
+        return Err(libc::ENXIO);
+    }
+    let Some(segments) = segments else { return Ok(if wanted { at } else { size }) };
+    let found = segments.iter().find(|segment| segment.source.is_some() == wanted);
+    match found {
+        Some(segment) => Ok(segment.logical.offset.max(at)),
+        None if wanted => Err(libc::ENXIO),
+        None => Ok(size),
+    }
+}

@@ -1,0 +1,76 @@
+//! Containers in memory: copies of what is only read, and live mappings of what is written.
+
+use super::super::errno;
+use super::super::next;
+use super::areas::{self, Area};
+use super::{live, table};
+use libc::{c_int, c_void, off64_t, size_t};
+
+/// The largest mapping that is copied into memory.
+const MOST_MAPPED: usize = 1 << 32;
+
+/// `mmap`: what is only read is copied into memory.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn map(
+    address: *mut c_void,
+    len: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    at: off64_t,
+) -> *mut c_void {
+    let fail = |error| {
+        errno::set(error);
+        libc::MAP_FAILED
+    };
+    let Some(open) = table::get(fd) else { return fail(libc::EBADF) };
+    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
+    let writes = shared && protection & libc::PROT_WRITE != 0;
+    if open.may_read().is_err() || writes && open.may_write().is_err() {
+        return fail(libc::EACCES);
+    }
+    let Some(start) =
+        u64::try_from(at).ok().filter(|at| at.is_multiple_of(areas::page_size() as u64))
+    else {
+        return fail(libc::EINVAL);
+    };
+    // Who may write expects to see there what it writes in other ways.
+    if shared && len > 0 && open.may_write().is_ok() {
+        match live::map(open, (address, len), protection, flags, start) {
+            Ok(made) => return made,
+            Err(error) if writes => return fail(error),
+            Err(_) => {}
+        }
+    }
+    if len == 0 || len > MOST_MAPPED {
+        return fail(if len == 0 { libc::EINVAL } else { libc::ENOMEM });
+    }
+    let anonymous = flags & !libc::MAP_TYPE | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let writable = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the caller's address and length, without a file.
+    let made = unsafe { next::mmap64(address, len, writable, anonymous, -1, 0) };
+    if made == libc::MAP_FAILED {
+        return made;
+    }
+    // SAFETY: so many bytes were mapped just now.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(made.cast::<u8>(), len) };
+    let filled = open.locked(|_, state| state.source()?.read_at(bytes, start));
+    // SAFETY: the mapping is ours until it is returned.
+    let ready = unsafe { libc::mprotect(made, len, protection) };
+    match filled {
+        Ok(_) if ready == 0 => {
+            if shared {
+                areas::add(Area { pages: areas::pages(made as usize, len), live: None });
+            }
+            made
+        }
+        _ => {
+            let error = filled.err().unwrap_or_else(errno::get);
+            // SAFETY: as above.
+            unsafe { libc::munmap(made, len) };
+            fail(error)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set, and sets of netCDF files as one (`AGGIO_SETS`).
+//!
+//! ```text
+//! table        which open container a descriptor belongs to
+//! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
+//! open, temporary   opening, making, and taking over what another program has left open
+//! data, send   reads, writes, positions                mapping  containers in memory
+//! own          descriptors that are not the program's
+//! facts        what `stat` tells        change   sizes, modes, synchronising
+//! names        calls with names         rename   names that change       stream   streams of the C library
+//! kinds        what directories and `access` tell of one   further    what only sets lack
+//! kept         writes that wait to become one frame
+//! locks        locks that other processes see      programs   containers that are executed
+//! set          sets, whose bytes can only be read
+//! numbers      calls by their numbers  mapped   shared mappings, which are copies
+//! ```
+//!
+//! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
+//! descriptor.
+
+mod areas;
+mod change;
+mod data;
+mod facts;
+mod further;
+mod held;
+mod kept;
+mod kinds;
+mod live;
+mod locks;
+mod mapping;
+mod names;
+mod numbers;
+mod open;
+mod own;
+mod placeholder;
+mod programs;
+mod rename;
+mod send;
+mod set;
+pub mod standard;
+mod stream;
+pub(crate) mod table;
+mod temporary;
+
+pub use change::{
+    allocate, allocate_number, change_mode, change_owner, change_times, change_times_coarsely,
+    ioctl, set_size, synchronise, synchronise_all,
+};
+pub use data::{
+    pread, preadv, preadv2, pwrite, pwritev, pwritev2, read, readv, seek, write, writev,
+};
+pub use facts::fstat;
+pub use further::{attribute, attributes, change_attribute, link, reopened};
+pub use kept::store_kept;
+pub use kinds::{access, is_no_directory, readdir};
+pub use live::{forget_copies, msync, protect, remap};
+pub use locks::{flock, inherit_all, lockf, to_inherit};
+pub use mapping::map;
+pub use names::{
+    chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
+    utimes, without_directory,
+};
+pub use numbers::system_call;
+pub use open::{
+    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, keep_holds, open,
+    settle_all,
+};
+pub use own::{aside, is_own, own_among, room};
+pub use programs::{Instead, instead, instead_in_path, instead_of};
+pub use rename::rename;
+pub use send::between;
+pub use standard::{after_change, before_change};
+pub use stream::{fdopen, fopen, print};
+pub use table::{any, has};
+pub use temporary::make as make_temporary;
+
+use agg_core::Error;
+use agg_core::blob::{Container, Reader};
+use agg_core::complaint::Complaints;
+use agg_core::hints::Hints;
+use libc::c_int;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// What all containers of the process have in common.
+pub(crate) struct Shared {
+    /// How many open containers have writes that wait.
+    waiting: AtomicUsize,
+    /// Holds were passed on to a program that perhaps did not start.
+    passes: AtomicBool,
+    /// Some descriptor was marked as a set's, perhaps of one that MPI-IO reads.
+    has_sets: AtomicBool,
+    locks: locks::Own,
+    areas: areas::Areas,
+    /// The streams for descriptors 0, 1 and 2.
+    standard: [standard::Pair; 3],
+}
+
+impl Shared {
+    pub(crate) const fn new() -> Self {
+        Self {
+            waiting: AtomicUsize::new(0),
+            passes: AtomicBool::new(false),
+            has_sets: AtomicBool::new(false),
+            locks: locks::Own::new(),
+            areas: areas::Areas::new(),
+            standard: [const { standard::Pair::new() }; 3],
+        }
+    }
+}
+
+/// The number by which the C library tells of an error.
+fn number(error: &Error) -> c_int {
+    if error.errno() == 0 { libc::EIO } else { error.errno() }
+}
+
+/// A result as functions of the C library return it.
+fn told<T: TryInto<isize>>(result: Result<T, c_int>) -> isize {
+    match result {
+        Ok(value) => value.try_into().unwrap_or(isize::MAX),
+        Err(error) => super::errno::fail(error),
+    }
+}
+
+/// A reader that compares bytes with checksums as the hints of the file say.
+fn verified(container: &Container) -> agg_core::Result<Reader> {
+    let sources = &crate::config::get().sources;
+    let path = container.path().to_string_lossy();
+    // What is wrong in them was told when they were read.
+    let hints = Hints::resolve(sources, &path, &[], &mut Complaints::default());
+    container.reader()?.verifying(hints.verify())
+}

@@ -1,0 +1,374 @@
+//! Calls with names: what the kernel would do with a directory is done with the file that it is.
+
+use super::super::next;
+use super::super::state::{self, Inside};
+use super::super::{errno, reach};
+use super::open::named;
+use super::set::{self, Named};
+use super::{change, facts, live, number, table};
+use crate::sets::is_forbidden;
+use agg_core::blob::{self, Attributes, Container, is_container};
+use agg_core::driver::set::remove_shadowed;
+use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
+use std::ffi::CString;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A name, as the program gave it.
+pub(super) type Name = *const c_char;
+
+/// What a name means.
+pub(super) enum Meant {
+    Container(PathBuf),
+    Set(Box<Named>),
+    /// It may be a set, which cannot be told.
+    Unknown(agg_core::Error),
+}
+
+/// The container or set that a name means, if it means one.
+pub(super) fn meant(at: c_int, path: Name, follow: bool) -> Option<Meant> {
+    if !state::has_containers() || Inside::is() || state::is_guest() {
+        return None;
+    }
+    let _errno = errno::Keep::new();
+    let _inside = Inside::enter();
+    let path = named(at, path, follow)?;
+    match set::find(&path) {
+        Ok(Some(set)) => Some(Meant::Set(Box::new(set))),
+        Err(error) if !is_forbidden(&error) => Some(Meant::Unknown(error)),
+        _ => is_container(&path).then_some(Meant::Container(path)),
+    }
+}
+
+/// The set that a name means, if it means one.
+pub(super) fn set_of(at: c_int, path: Name, follow: bool) -> Option<Box<Named>> {
+    match meant(at, path, follow)? {
+        Meant::Set(set) => Some(set),
+        _ => None,
+    }
+}
+
+impl Meant {
+    /// The container, for a change.
+    pub(super) fn container(self) -> agg_core::Result<PathBuf> {
+        match self {
+            Meant::Container(path) => Ok(path),
+            Meant::Set(set) => Err(set.refusal()),
+            Meant::Unknown(error) => Err(error),
+        }
+    }
+
+    /// The container, for a change of its bytes, which are kept only if that is wanted.
+    fn into_changed(self, keeps: bool) -> agg_core::Result<PathBuf> {
+        match self {
+            Meant::Set(set) => set.change(keeps),
+            other => other.container(),
+        }
+    }
+
+    /// The file whose permissions say who may change it; `None` if nobody may.
+    fn guard(&self) -> Option<PathBuf> {
+        match self {
+            Meant::Container(path) => Some(path.join(blob::MANIFEST)),
+            Meant::Set(set) => set.guard(),
+            Meant::Unknown(_) => None,
+        }
+    }
+
+    /// What `stat` tells, and the device; the size only if it is wanted.
+    fn facts(self, sized: bool) -> agg_core::Result<(Attributes, u64)> {
+        match self {
+            Meant::Container(path) => {
+                Ok((Container::open(&path)?.attributes()?, facts::device(&path)))
+            }
+            Meant::Set(set) => {
+                let device = set.identity().0;
+                let known = if sized { set.open()?.attributes()? } else { set.permissions() };
+                Ok((known, device))
+            }
+            Meant::Unknown(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a name ends as only those of directories may.
+pub(super) fn is_of_a_directory(path: Name) -> bool {
+    // SAFETY: the program's path is a C string.
+    !path.is_null() && unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
+}
+
+pub(super) fn told(result: agg_core::Result<()>) -> c_int {
+    result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
+}
+
+/// Lets `act` work on what a name means; `None` if that is nothing of ours.
+fn on(
+    (at, path, follow): (c_int, Name, bool),
+    act: impl FnOnce(Meant) -> agg_core::Result<()>,
+) -> Option<c_int> {
+    let name = path;
+    let meant = meant(at, path, follow)?;
+    if is_of_a_directory(name) {
+        return Some(errno::fail(libc::ENOTDIR) as c_int);
+    }
+    let _inside = Inside::enter();
+    Some(told(act(meant)))
+}
+
+/// Lets `act` change what is known of the container of a name, or `each` of the files of the set.
+fn with(
+    name: (c_int, Name, bool),
+    act: impl FnOnce(&Container) -> agg_core::Result<()>,
+    each: impl Fn(&Path) -> io::Result<()>,
+) -> Option<c_int> {
+    on(name, |meant| match meant {
+        Meant::Set(set) => set.each_file(each),
+        other => act(&Container::open(&other.container()?)?),
+    })
+}
+
+/// Lets `act` look at the mode and owner of what a name means, and at the file that says who may change it.
+pub(super) fn look(
+    name: (c_int, Name, bool),
+    act: impl FnOnce(&Attributes, Option<&Path>) -> agg_core::Result<()>,
+) -> Option<c_int> {
+    on(name, |meant| {
+        let guard = meant.guard();
+        act(&meant.facts(false)?.0, guard.as_deref())
+    })
+}
+
+pub(super) fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
+}
+
+/// Whether the descriptor itself is meant, which is open on a container.
+///
+/// # Safety
+/// `path` is a C string or null.
+unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
+    // SAFETY: the caller's promise.
+    let empty = path.is_null() || unsafe { *path == 0 };
+    empty && flags & libc::AT_EMPTY_PATH != 0 && table::has(at)
+}
+
+/// `stat`, `lstat` and `fstatat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    if unsafe { is_descriptor(at, path, flags) } {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { facts::fstat(at, to) });
+    }
+    on((at, path, follows(flags)), |meant| {
+        let (known, device) = meant.facts(true)?;
+        // SAFETY: the caller's promise.
+        unsafe { facts::tell(&known, device, 1, to) };
+        Ok(())
+    })
+}
+
+/// `statx`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn statx(
+    at: c_int,
+    path: Name,
+    flags: c_int,
+    mask: c_uint,
+    to: *mut c_void,
+) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    if unsafe { is_descriptor(at, path, flags) } {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { facts::fstatx(at, mask, to) });
+    }
+    on((at, path, follows(flags)), |meant| {
+        let (known, device) = meant.facts(true)?;
+        // SAFETY: the caller's promise.
+        unsafe { facts::tell_x(&known, device, 1, to) };
+        Ok(())
+    })
+}
+
+/// `truncate`.
+pub fn truncate(path: Name, size: off64_t) -> Option<c_int> {
+    on((libc::AT_FDCWD, path, true), |meant| {
+        let size = u64::try_from(size).map_err(|_| {
+            agg_core::Error::new(agg_core::ErrorClass::Arg, "a negative size")
+                .with_errno(libc::EINVAL)
+        })?;
+        let path = meant.into_changed(size > 0)?;
+        let writer = Container::open(&path)?.writer()?;
+        writer.set_size(size)?;
+        writer.close()?;
+        live::renew(table::identity_of(&path));
+        Ok(())
+    })
+}
+
+/// `unlink` and `unlinkat`.
+pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
+    if flags & libc::AT_REMOVEDIR != 0 {
+        // `rmdir` of a file.
+        return meant(at, path, false).map(|_| errno::fail(libc::ENOTDIR) as c_int);
+    }
+    on((at, path, false), |meant| match meant {
+        Meant::Set(set) => set.remove(),
+        other => {
+            let path = other.container()?;
+            take_away(&path)?;
+            path.to_str().map_or(Ok(()), remove_shadowed)
+        }
+    })
+}
+
+/// Removes a container; one that somebody has open loses its name only.
+pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
+    let identity = table::identity_of(path);
+    blob::remove(path)?;
+    for open in table::on(identity) {
+        // A signal handler that interrupts a call on this very file leaves it: its writes wait where they would not.
+        let _ = open.locked(|_, state| {
+            state.nameless = true;
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+/// Lets the kernel remove or replace a directory, in which there may be containers that have lost
+/// their names only: as if they were not there, they go on above it. Where that cannot be known, or
+/// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel says.
+pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
+    let done = kernel();
+    let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
+    if done == 0 || !is_filled() || !state::has_containers() || Inside::is() || state::is_guest() {
+        return done;
+    }
+    let before = errno::Keep::new();
+    let inside = Inside::enter();
+    let lifted = named(at, path, false).map_or(Ok(false), |path| blob::lift_removed(&path));
+    drop(inside);
+    drop(before);
+    match lifted {
+        Ok(true) => kernel(),
+        Err(error) if error.errno() != libc::EACCES => errno::fail(number(&error)) as c_int,
+        _ => done,
+    }
+}
+
+/// `remove`.
+pub fn remove(path: Name) -> Option<c_int> {
+    unlink(libc::AT_FDCWD, path, 0)
+}
+
+/// `chmod`.
+pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
+    fchmodat(libc::AT_FDCWD, path, mode, 0)
+}
+
+/// `fchmodat`.
+pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
+    with(
+        (at, path, follows(flags)),
+        |container| container.set_mode(mode & 0o7777),
+        |file| std::fs::set_permissions(file, Permissions::from_mode(mode & 0o7777)),
+    )
+}
+
+/// `chown` and `lchown`.
+pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    fchownat(libc::AT_FDCWD, path, user, group, flags)
+}
+
+/// `fchownat`.
+pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int) -> Option<c_int> {
+    // SAFETY: the program's path is a C string.
+    if unsafe { is_descriptor(at, path, flags) } {
+        return Some(change::change_owner(at, user, group));
+    }
+    let (user, group) = (change::who(user), change::who(group));
+    with(
+        (at, path, follows(flags)),
+        |container| container.set_owner(user, group),
+        |file| std::os::unix::fs::chown(file, user, group),
+    )
+}
+
+/// `utimensat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
+    if path.is_null() && table::has(at) {
+        // SAFETY: the caller's promise.
+        return Some(unsafe { change::change_times(at, both) });
+    }
+    // SAFETY: the caller's promise.
+    let times = || unsafe { change::times(both) };
+    with(
+        (at, path, follows(flags)),
+        |container| {
+            let [access, changed] = times().map_err(no_times)?;
+            container.set_times(access, changed)
+        },
+        |file| {
+            times().map_err(io::Error::from_raw_os_error)?;
+            // SAFETY: a C string, and what the caller promises.
+            match unsafe {
+                next::utimensat(libc::AT_FDCWD, c_name(file)?.as_ptr(), both.cast_mut(), 0)
+            } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        },
+    )
+}
+
+fn no_times(errno: c_int) -> agg_core::Error {
+    agg_core::Error::new(agg_core::ErrorClass::Arg, "no times").with_errno(errno)
+}
+
+fn c_name(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// `utimes`, `lutimes` and `futimesat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
+    meant(at, path, follow)?;
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    // SAFETY: the caller's promise.
+    match unsafe { change::finer(both.cast()) } {
+        // SAFETY: null or two times.
+        Ok(times) => unsafe { utimensat(at, path, change::pointer(times.as_ref()), flags) },
+        Err(error) => Some(errno::fail(error) as c_int),
+    }
+}
+
+/// `utime`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
+    meant(libc::AT_FDCWD, path, true)?;
+    if !both.is_null() && !reach::readable(both.cast(), size_of::<libc::utimbuf>()) {
+        return Some(errno::fail(libc::EFAULT) as c_int);
+    }
+    // SAFETY: null, or it can be read.
+    let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
+        [times.actime, times.modtime].map(|time| libc::timespec { tv_sec: time, tv_nsec: 0 })
+    });
+    // SAFETY: null or two times.
+    unsafe { utimensat(libc::AT_FDCWD, path, change::pointer(times.as_ref()), 0) }
+}

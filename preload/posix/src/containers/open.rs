@@ -1,0 +1,418 @@
+//! Opening and closing containers, and what becomes of them in other processes.
+
+use super::super::host::process;
+use super::super::next;
+use super::super::state::{self, Inside};
+use super::super::{errno, reach, spool};
+use super::held::{Found, Held, State};
+use super::names::is_of_a_directory;
+use super::table::{self, Open};
+use super::{areas, kept, live, locks, number, own, placeholder, set, standard};
+use crate::config;
+use crate::sets::is_forbidden;
+use agg_core::blob::{self, Container, Create, Layout, is_container};
+use agg_core::log::{self, Level};
+use agg_core::settings::blobs::BlobRule;
+use libc::{c_char, c_int, mode_t};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The flag of `O_TMPFILE` alone, with which a directory is meant.
+const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
+/// `O_LARGEFILE`, as the kernel tells of every file that a 64-bit program opens.
+const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
+
+/// The absolute name that a call means; symbolic links at its end are followed if `follow`.
+pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
+    // SAFETY: the program's path.
+    let path = Path::new(unsafe { reach::text(path) }?);
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    let base = match (path.is_absolute(), at) {
+        (true, _) => PathBuf::new(),
+        (_, libc::AT_FDCWD) => std::env::current_dir().ok()?,
+        (_, fd) => std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?,
+    };
+    let full = base.join(path);
+    let is_link = follow && full.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
+    if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
+}
+
+/// Opens a container, or makes one where a rule says so; `None` if the call means something else.
+pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+    if Inside::is() || state::is_guest() || !state::has_containers() || flags & IN_DIRECTORY != 0 {
+        return None;
+    }
+    let before = errno::Keep::new();
+    let _inside = Inside::enter();
+    let name = path;
+    let path = named(at, path, flags & libc::O_NOFOLLOW == 0)?;
+    if flags & (libc::O_DIRECTORY | libc::O_PATH) != 0 {
+        // A file is no directory; what only stands for a name is the kernel's affair.
+        let refused = flags & libc::O_DIRECTORY != 0 && is_container(&path);
+        drop(before);
+        return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
+    }
+    let result = match placeholder::behind(&path) {
+        Some(meaning) => again(&meaning, flags),
+        None if is_of_a_directory(name) => is_container(&path).then_some(Err(libc::ENOTDIR))?,
+        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags)),
+    };
+    drop(before);
+    Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
+}
+
+/// Opens the container that an open descriptor stands for, by the name of that descriptor.
+fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    if flags & NEW == NEW {
+        return Err(libc::EEXIST);
+    }
+    let path = now_at(meaning).ok_or(libc::ENOENT)?;
+    let found = find(&path, flags & !NEW, 0).ok_or(libc::ENOENT)??;
+    take(found, path, flags & !NEW)
+}
+
+/// Where the container of a placeholder is, if it is known: under the name that it had; where a
+/// descriptor of this process leads, since somebody renamed or removed it; or under another name in
+/// the same directory.
+fn now_at(meaning: &placeholder::Meaning) -> Option<PathBuf> {
+    let is_it = |path: &PathBuf| table::identity_of(path) == meaning.identity;
+    let is_set = || {
+        set::find(&meaning.path)
+            .is_ok_and(|found| found.is_some_and(|found| found.identity() == meaning.identity))
+    };
+    if is_it(&meaning.path) || is_set() {
+        return Some(meaning.path.clone());
+    }
+    if let Some(path) = own::place_of(meaning.identity) {
+        return Some(path);
+    }
+    let others = meaning.path.parent()?.read_dir().ok()?.flatten();
+    let numbered = others.filter(|other| other.ino() == meaning.identity.1);
+    numbered.map(|other| other.path()).find(is_it)
+}
+
+/// Times that a container is looked for that somebody is removing.
+const ATTEMPTS: usize = 64;
+
+/// The container or set that is meant.
+fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Found, c_int>> {
+    match set::find(path) {
+        Err(error) if flags & libc::O_CREAT != 0 && is_forbidden(&error) => {}
+        Err(error) => return Some(Err(number(&error))),
+        Ok(Some(named)) => return Some(open_set(named, flags)),
+        Ok(None) => {}
+    }
+    for _ in 0..ATTEMPTS {
+        match find_container(path, flags, mode)?.and_then(Found::container) {
+            // Somebody is removing it: as if that had been before.
+            Err(libc::ENOENT) => {}
+            found => return Some(found),
+        }
+    }
+    Some(Err(libc::ENOENT))
+}
+
+/// Opens a set for reading, or what becomes of it when it is changed.
+fn open_set(named: set::Named, flags: c_int) -> Result<Found, c_int> {
+    const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
+    if flags & NEW == NEW {
+        return Err(libc::EEXIST);
+    }
+    if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
+        let container =
+            named.change(flags & libc::O_TRUNC == 0).and_then(|it| Container::open(&it));
+        return Found::container(container.map_err(|error| number(&error))?);
+    }
+    let identity = named.identity();
+    named.open().map(|set| Found::set(set, identity)).map_err(|error| number(&error))
+}
+
+fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Container, c_int>> {
+    let (creates, exclusive) = (flags & libc::O_CREAT != 0, flags & libc::O_EXCL != 0);
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() && is_container(path) => {
+            if creates && exclusive {
+                return Some(Err(libc::EEXIST));
+            }
+            // What a killed writer has left must not come after what follows.
+            if config::get().settings.keeps_back() {
+                spool::recover();
+            }
+            Some(Container::open(path).map_err(|error| number(&error)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let place = path.parent()?;
+            if is_container(place) {
+                return Some(Err(libc::ENOTDIR));
+            }
+            if !creates || is_hidden(place) {
+                return None;
+            }
+            let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
+            let rule = BlobRule::of(&config::get().settings.blobs, &text)?;
+            if rule.layout != Layout::Container {
+                let (why, command) =
+                    ("made without MPI, it stays a container", rule.layout.command(&text));
+                log::once(
+                    Level::Warn,
+                    &format!("{text}: {why}; the set is made of it by: {command}"),
+                );
+            }
+            let how = Create { mode, exclusive, data_crc: rule.data_crc };
+            Some(Container::create(path, &how).map_err(|error| number(&error)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a directory is a container that is being made or removed, by its name, which has a random
+/// number of ours.
+fn is_hidden(place: &Path) -> bool {
+    place.file_name().is_some_and(blob::is_hidden)
+}
+
+/// Gives an opened container or set a descriptor.
+fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+    let access = flags & libc::O_ACCMODE;
+    let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
+    if let Held::Container(container) = &found.held
+        && !container.was_made_here()
+    {
+        may(&path, wants | if flags & libc::O_TRUNC != 0 { libc::W_OK } else { 0 })?;
+    }
+    let kept = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY);
+    let os = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let fd = placeholder::make(&path, found.identity, kept).map_err(os)?;
+    agg_core::log!(Level::Debug, "{}: opened, a container or a set", path.display());
+    // SAFETY: the number was opened just now.
+    let undo = || unsafe { next::close(fd) };
+    if fd as usize >= super::super::descriptors::LIMIT {
+        undo();
+        return Err(libc::EMFILE);
+    }
+    table::add(fd, found, path, kept & !libc::O_CLOEXEC);
+    if flags & libc::O_CLOEXEC == 0 {
+        locks::prepare(fd);
+    }
+    standard::after_change(fd);
+    // Linux empties the file also if it is opened for reading only.
+    if flags & libc::O_TRUNC != 0 {
+        let open = table::get(fd).ok_or(libc::EIO)?;
+        let emptied = open.locked(|_, state| match state.size()? {
+            0 => Ok(()),
+            _ => state.writer()?.set_size(0),
+        });
+        if let Err(error) = emptied {
+            close(fd);
+            return Err(error);
+        }
+        live::renew(open.identity);
+    }
+    Ok(fd)
+}
+
+/// # Errors
+/// `EACCES`, `EROFS`, ... if the process may not access the file so; its manifest has its mode.
+fn may(path: &Path, wants: c_int) -> Result<(), c_int> {
+    let manifest = path.join(agg_core::blob::MANIFEST);
+    let name = std::ffi::CString::new(manifest.as_os_str().as_bytes()).map_err(|_| libc::EINVAL)?;
+    // SAFETY: the name is a C string.
+    let allowed =
+        unsafe { next::faccessat(libc::AT_FDCWD, name.as_ptr(), wants, libc::AT_EACCESS) };
+    if allowed == 0 { Ok(()) } else { Err(errno::get()) }
+}
+
+/// When the library is loaded: containers that the program before this one in the process, or the
+/// parent, has left open.
+pub fn attach() {
+    let _inside = Inside::enter();
+    blob::keep_descriptors_above(placeholder::aside());
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers = numbers.collect::<Vec<c_int>>();
+    let mut unknown = Vec::new();
+    for fd in numbers.iter().copied() {
+        let Some(meaning) = placeholder::meaning(fd) else { continue };
+        let same = |other: &(c_int, &Open)| placeholder::inode(other.0) == placeholder::inode(fd);
+        if let Some((_, open)) = table::all().find(same) {
+            table::set(fd, Some(open));
+            standard::after_change(fd);
+            continue;
+        }
+        // Where the container is gone, calls fail on the placeholder.
+        let found = now_at(&meaning)
+            .and_then(|path| Some((find(&path, meaning.flags & libc::O_ACCMODE, 0)?.ok()?, path)));
+        let Some((found, path)) = found else {
+            unknown.push(meaning.identity);
+            continue;
+        };
+        table::add(fd, found, path, meaning.flags);
+        if let Some(open) = table::get(fd) {
+            locks::attach(fd, open, &numbers);
+        }
+        standard::after_change(fd);
+    }
+    locks::end_unclaimed(&numbers, &unknown);
+}
+
+/// `close`.
+pub fn close(fd: c_int) -> c_int {
+    standard::before_change(fd);
+    let owed = if state::is_guest() { Ok(()) } else { forget(fd) };
+    // SAFETY: a plain number.
+    let closed = unsafe { next::close(fd) };
+    standard::after_change(fd);
+    match owed {
+        Err(error) if closed == 0 => errno::fail(error) as c_int,
+        _ => closed,
+    }
+}
+
+/// Takes `fd` out of the table before it is closed; with the last one the log ends.
+///
+/// # Errors
+/// What the program must hear.
+pub fn forget(fd: c_int) -> Result<(), c_int> {
+    let open = table::get(fd);
+    let last = table::set(fd, None);
+    if let Some(open) = open {
+        // Before its locks end, after which others may look.
+        kept::store_of(open);
+        locks::closed(open, last.is_some());
+    }
+    let Some(last) = last else { return Ok(()) };
+    let _errno = errno::Keep::new();
+    // As long as its bytes are changed in memory, somebody writes.
+    if areas::has_live(last) {
+        return last.locked(|_, state| state.store_kept());
+    }
+    last.finish()
+}
+
+/// Takes all descriptors of a range out of the table before they are closed.
+pub fn forget_range(first: u32, last: u32) {
+    let inside = |fd: c_int| (first..=last).contains(&(fd as u32));
+    for (fd, _) in table::all().filter(|(fd, _)| inside(*fd)) {
+        let _ = forget(fd);
+    }
+}
+
+/// Remembers that `new` shares the description of `fd`, which it was duplicated from.
+pub fn duplicate(fd: c_int, new: c_int) -> c_int {
+    if state::is_guest() {
+        locks::lend(fd, new);
+    } else if new >= 0 && new != fd {
+        // As `dup2` of the kernel, which does not tell what closing the old one came to.
+        let _ = forget(new);
+        table::set(new, table::get(fd));
+        locks::inherit(new);
+    }
+    standard::after_change(new);
+    new
+}
+
+/// `fcntl`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's arguments, passed on.
+    let kernel = || unsafe { next::fcntl(fd, command, argument) };
+    let Some(open) = table::get(fd) else { return kernel() };
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, kernel()),
+        libc::F_GETFD => kernel(),
+        libc::F_SETFD => {
+            let done = kernel();
+            locks::inherit(fd);
+            done
+        }
+        libc::F_GETFL => open.flags | placeholder::status(fd) | LARGE,
+        libc::F_SETFL => {
+            if argument as c_int & (libc::O_DIRECT | libc::O_ASYNC) != 0 {
+                return errno::fail(libc::EINVAL) as c_int;
+            }
+            placeholder::set_status(fd, argument as c_int)
+        }
+        // SAFETY: with a command for locks the argument points to one.
+        _ => unsafe { locks::control(fd, command, argument as *mut libc::flock64) }
+            .unwrap_or_else(|| errno::fail(libc::EINVAL) as c_int),
+    }
+}
+
+/// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not whose pages are mapped,
+/// for only the kernel can end that.
+/// What has no name is let go by the next program.
+pub fn settle_all() {
+    if !state::is_guest() {
+        let is_mapped = |open: &Open| areas::has_live(open);
+        let ended = |open: &Open, state: &mut State| {
+            let passed = state.pass_hold_on(true);
+            let ended = if is_mapped(open) { state.store_kept() } else { state.end() };
+            ended.and(passed)
+        };
+        process().containers.passes.store(true, Relaxed);
+        each(opens(), ended);
+    }
+}
+
+/// Before a child begins: this program is not ended by another one, so its holds stay its own.
+pub fn keep_holds() {
+    if process().containers.passes.swap(false, Relaxed) && !state::is_guest() {
+        each(opens(), |_, state| state.pass_hold_on(false));
+    }
+}
+
+/// Lets `act` end something of each; tells of its errors.
+fn each(
+    opens: impl Iterator<Item = &'static Open>,
+    act: impl Fn(&Open, &mut State) -> agg_core::Result<()>,
+) {
+    let _errno = errno::Keep::new();
+    for open in opens {
+        if let Err(error) = open.locked(&act) {
+            tell(open, error);
+        }
+    }
+}
+
+/// All that have descriptors or live mappings.
+fn opens() -> impl Iterator<Item = &'static Open> {
+    table::all().map(|(_, open)| open).chain(areas::live())
+}
+
+/// At the end of the process: streams are written out, logs end.
+pub fn at_exit() {
+    if !state::is_guest() && opens().next().is_some() {
+        standard::flush();
+        each(opens(), |_, state| state.end());
+        locks::at_exit(opens());
+        each(opens(), |_, state| state.release());
+    }
+}
+
+/// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
+pub(super) fn tell(open: &Open, error: c_int) {
+    let cause = io::Error::from_raw_os_error(error);
+    let path = open.path.display();
+    let text = format_args!("{path}: the container could not be completed: {cause}");
+    agg_core::log::write(agg_core::log::Level::Error, text);
+}
+
+/// In a child after `fork`: it writes to logs of its own.
+pub fn in_child() {
+    // What is closed here is the library's own.
+    let _inside = Inside::enter();
+    areas::in_child();
+    for open in opens() {
+        open.disown();
+    }
+    kept::in_child();
+    locks::in_child();
+}

@@ -1,0 +1,225 @@
+//! Which open container or set a descriptor belongs to.
+
+use super::super::host::tables;
+use super::super::lock::Lock;
+use super::super::state::Inside;
+use super::held::{Found, Held, State};
+use super::kept::{self, Kept};
+use super::number;
+use super::placeholder::STATUS;
+use crate::config;
+use agg_core::driver::blob::remakes;
+use agg_core::rules::Mode;
+use agg_core::settings::blobs::BlobRule;
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire,
+};
+use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
+
+/// Descriptors from this number on are never ours.
+const LIMIT: usize = 65_536;
+
+/// The descriptions of all descriptors.
+pub(crate) struct Table {
+    entries: [AtomicPtr<Open>; LIMIT],
+    /// Descriptors in the table, and one more than the highest that ever was.
+    count: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Table {
+    pub(crate) const fn new() -> Self {
+        let entries = [const { AtomicPtr::new(std::ptr::null_mut()) }; LIMIT];
+        Self { entries, count: AtomicUsize::new(0), end: AtomicUsize::new(0) }
+    }
+}
+
+#[inline(always)]
+fn table() -> &'static Table {
+    &tables().containers
+}
+
+/// An open file description on a container; never freed, for a thread may have just found it.
+pub(super) struct Open {
+    /// Its absolute name when it was opened.
+    pub(super) path: PathBuf,
+    /// Device and inode of its directory; of a set, of its first file.
+    pub(super) identity: (u64, u64),
+    /// Access mode and flags of the open file; those that can be changed are the placeholder's.
+    pub(super) flags: c_int,
+    /// The descriptor that holds its locks; -1 as long as it never had any.
+    pub(super) locks: AtomicI32,
+    /// When its writes reach the log.
+    pub(super) mode: Mode,
+    /// Whether any of them waits.
+    waiting: &'static AtomicBool,
+    references: AtomicUsize,
+    lock: Lock,
+    state: UnsafeCell<State>,
+}
+
+// SAFETY: what is no atomic is only touched with the lock, or never changes.
+unsafe impl Sync for Open {}
+
+/// Whether `fd` is open on a container.
+#[inline(always)]
+pub fn has(fd: c_int) -> bool {
+    table().count.load(Relaxed) != 0 && get(fd).is_some()
+}
+
+/// Whether any container is open.
+pub fn any() -> bool {
+    table().count.load(Relaxed) != 0
+}
+
+/// The description of `fd`, if it is open on a container.
+#[inline]
+pub(super) fn get(fd: c_int) -> Option<&'static Open> {
+    // SAFETY: descriptions are never freed.
+    unsafe { table().entries.get(fd as usize)?.load(Acquire).as_ref() }
+}
+
+/// Says that `fd` belongs to a new description.
+pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
+    let Found { held, hold, identity } = found;
+    let mode = mode_of(&path);
+    let waiting: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let presence = match (&held, path.to_str()) {
+        // Who cannot have it uses the container like one that somebody removes.
+        (Held::Container(container), Some(name)) if remakes(name) => {
+            container.stay().ok().flatten()
+        }
+        _ => None,
+    };
+    let state = State::new(held, (presence, hold), Kept::new(mode, waiting));
+    let open = Box::leak(Box::new(Open {
+        path,
+        identity,
+        flags: flags & !STATUS,
+        locks: AtomicI32::new(-1),
+        mode,
+        waiting,
+        references: AtomicUsize::new(0),
+        lock: Lock::new(),
+        state: UnsafeCell::new(state),
+    }));
+    set(fd, Some(open));
+}
+
+/// When writes to the container `path` reach its log.
+fn mode_of(path: &Path) -> Mode {
+    let rules = &config::get().settings.blobs;
+    BlobRule::of(rules, &path.to_string_lossy()).map_or(Mode::Posix, |rule| rule.mode)
+}
+
+/// Device and inode of the directory `path`.
+pub(super) fn identity_of(path: &Path) -> (u64, u64) {
+    path.symlink_metadata().map_or((0, 0), |facts| (facts.dev(), facts.ino()))
+}
+
+/// The descriptions on the container with this identity.
+pub(super) fn on(identity: (u64, u64)) -> impl Iterator<Item = &'static Open> {
+    all().map(|(_, open)| open).filter(move |open| open.identity == identity)
+}
+
+/// Says to which description `fd` belongs; the one that it belonged to, if that has no other.
+pub(super) fn set(fd: c_int, open: Option<&'static Open>) -> Option<&'static Open> {
+    let entry = table().entries.get(fd as usize)?;
+    if let Some(open) = open {
+        open.references.fetch_add(1, AcqRel);
+        table().count.fetch_add(1, Relaxed);
+        table().end.fetch_max(fd as usize + 1, Relaxed);
+    }
+    let new = open.map_or(std::ptr::null_mut(), |open| std::ptr::from_ref(open).cast_mut());
+    // SAFETY: descriptions are never freed.
+    let old = unsafe { entry.swap(new, AcqRel).as_ref() }?;
+    table().count.fetch_sub(1, Relaxed);
+    (old.references.fetch_sub(1, Release) == 1).then_some(old)
+}
+
+/// All descriptors that are open on containers.
+pub(super) fn all() -> impl Iterator<Item = (c_int, &'static Open)> {
+    let end = if table().count.load(Relaxed) == 0 { 0 } else { table().end.load(Relaxed) };
+    (0..end as c_int).filter_map(|fd| Some((fd, get(fd)?)))
+}
+
+impl Open {
+    /// Lets `act` use what the lock protects.
+    ///
+    /// # Errors
+    /// `EDEADLK` in a signal handler that interrupted such a call, and those of `act`.
+    pub(super) fn locked<T>(
+        &self,
+        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+    ) -> Result<T, c_int> {
+        kept::store_beside(self)?;
+        self.alone(act)
+    }
+
+    /// As [`locked`](Open::locked), whatever waits of the same container elsewhere.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn alone<T>(
+        &self,
+        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+    ) -> Result<T, c_int> {
+        let _inside = Inside::enter();
+        let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
+        // SAFETY: the lock is held.
+        act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+    }
+
+    /// Whether any of its writes waits.
+    pub(super) fn waits(&self) -> bool {
+        self.waiting.load(Relaxed)
+    }
+
+    /// Whether any descriptor belongs to it.
+    pub(super) fn has_descriptors(&self) -> bool {
+        self.references.load(Acquire) != 0
+    }
+
+    /// Ends everything: neither a descriptor nor a mapping needs it any more.
+    ///
+    /// # Errors
+    /// What the program must hear.
+    pub(super) fn finish(&self) -> Result<(), c_int> {
+        self.locked(|_, state| state.close())
+    }
+
+    fn access(&self) -> c_int {
+        self.flags & libc::O_ACCMODE
+    }
+
+    /// # Errors
+    /// `EBADF` if the descriptor is not open for reading.
+    pub(super) fn may_read(&self) -> Result<(), c_int> {
+        if self.access() == libc::O_WRONLY { Err(libc::EBADF) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// `EBADF` if the descriptor is not open for writing.
+    pub(super) fn may_write(&self) -> Result<(), c_int> {
+        if self.access() == libc::O_RDONLY { Err(libc::EBADF) } else { Ok(()) }
+    }
+
+    /// Whether a write returns when it is durable.
+    pub(super) fn is_synchronous(&self) -> bool {
+        self.flags & libc::O_DSYNC != 0
+    }
+
+    /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
+    /// the lock.
+    pub(super) fn disown(&self) {
+        let was_free = self.lock.is_free();
+        self.lock.release();
+        // SAFETY: a child has one thread.
+        let state = unsafe { &mut *self.state.get() };
+        state.disown(was_free);
+    }
+}

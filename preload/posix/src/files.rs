@@ -1,0 +1,417 @@
+//! The files that descriptors of rules are open on, and their descriptions.
+//!
+//! Both kinds of objects are never freed, only used again: who reads a pointer and then waits for a
+//! lock finds an object of the same kind, and looks again whether it is still the one that was meant.
+
+use super::ahead::Ahead;
+use super::host::process;
+use super::late::{self, Late};
+use super::lock::{Guard, Lock};
+use super::reason::Reason;
+use super::{descriptors, state};
+use agg_core::rules::Mode;
+use agg_core::spool::Slot;
+use libc::c_int;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
+
+/// An open file description of this process; `dup` shares it.
+pub struct Description {
+    file: AtomicPtr<File>,
+    /// One of its descriptors.
+    pub descriptor: AtomicI32,
+    /// How many descriptors it has.
+    pub references: AtomicUsize,
+    /// Whether it may be written to.
+    pub writable: AtomicBool,
+    /// Whether it may be read.
+    pub readable: AtomicBool,
+    /// The position is ours, the kernel's is old.
+    pub tracked: AtomicBool,
+    position: UnsafeCell<u64>,
+}
+
+/// A file that is open in this process, by any number of descriptions.
+pub struct File {
+    lock: Lock,
+    /// Everything about it goes to the kernel.
+    pub native: AtomicBool,
+    /// Some of its bytes are not in the kernel.
+    pub dirty: AtomicBool,
+    /// Device and inode.
+    pub identity: [AtomicU64; 2],
+    held: UnsafeCell<Held>,
+    /// Writes of signal handlers that found the lock held by their own thread.
+    pub late: Late,
+}
+
+/// What is only touched with the lock of the file.
+pub struct Held {
+    /// The name, as the kernel knew it at open.
+    pub path: Vec<u8>,
+    /// What is promised.
+    pub mode: Mode,
+    /// Descriptions open on it.
+    pub descriptions: usize,
+    /// Room for dirty bytes.
+    pub slot: Option<Slot>,
+    /// Number of dirty pieces.
+    pub count: usize,
+    /// Bytes in the slot.
+    pub used: usize,
+    /// Where the last piece ends in the file.
+    pub end: u64,
+    /// Whose descriptor writes the dirty bytes.
+    pub writer: Option<&'static Description>,
+    /// The error that the next write, sync or close returns.
+    pub error: c_int,
+    /// Small writes since the last large one.
+    pub streak: usize,
+    /// Whether pieces apart from each other are worth keeping.
+    pub scattered: bool,
+    /// A position that the kernel has accepted.
+    pub accepted: u64,
+    /// What was read before the program asked for it.
+    pub ahead: Ahead,
+    /// What happened.
+    pub counts: Counts,
+    /// The user has been told.
+    pub told: bool,
+}
+
+/// What happened to a file.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Reads of a container.
+    pub reads: u64,
+    /// Their bytes.
+    pub bytes_read: u64,
+    /// Writes to a container.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes_written: u64,
+    /// Writes that were kept back.
+    pub kept: u64,
+    /// Their bytes.
+    pub kept_bytes: u64,
+    /// Requests by which they reached the kernel.
+    pub drains: u64,
+    /// Reads that were served from bytes read ahead.
+    pub read: u64,
+    /// Requests that read ahead.
+    pub fills: u64,
+    /// Accesses and files left to the kernel, by reason.
+    pub reasons: [u64; Reason::COUNT],
+    /// Bytes that were lost, and told.
+    pub lost: u64,
+}
+
+// SAFETY: what is no atomic is only touched with the lock of the file.
+unsafe impl Sync for Description {}
+// SAFETY: as above.
+unsafe impl Sync for File {}
+
+/// A description and its file, locked.
+pub struct Access {
+    /// The description.
+    pub description: &'static Description,
+    /// Its file.
+    pub file: &'static File,
+    _guard: Guard<'static>,
+}
+
+impl Description {
+    fn new() -> Self {
+        Self {
+            file: AtomicPtr::new(std::ptr::null_mut()),
+            descriptor: AtomicI32::new(-1),
+            references: AtomicUsize::new(0),
+            writable: AtomicBool::new(false),
+            readable: AtomicBool::new(false),
+            tracked: AtomicBool::new(false),
+            position: UnsafeCell::new(0),
+        }
+    }
+
+    /// Its file.
+    #[inline]
+    pub fn file(&self) -> Option<&'static File> {
+        // SAFETY: files are never freed.
+        unsafe { self.file.load(Relaxed).as_ref() }
+    }
+
+    /// Connects it with a file, or with none.
+    pub fn set_file(&self, file: Option<&'static File>) {
+        let file = file.map_or(std::ptr::null_mut(), |file| std::ptr::from_ref(file).cast_mut());
+        self.file.store(file, Relaxed);
+    }
+
+    /// The position, while [tracked](Description::tracked); the file is locked.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        // SAFETY: whoever asks holds the lock of the file.
+        unsafe { *self.position.get() }
+    }
+
+    /// Changes the position; the file is locked.
+    #[inline]
+    pub fn set_position(&self, position: u64) {
+        // SAFETY: as above.
+        unsafe { *self.position.get() = position }
+    }
+}
+
+impl File {
+    fn new() -> Self {
+        Self {
+            lock: Lock::new(),
+            native: AtomicBool::new(false),
+            dirty: AtomicBool::new(false),
+            identity: [AtomicU64::new(0), AtomicU64::new(0)],
+            held: UnsafeCell::new(Held::new()),
+            late: Late::new(),
+        }
+    }
+
+    /// Locks the file; `None` in a signal handler that interrupted its owner.
+    #[inline]
+    pub fn lock(&'static self) -> Option<Guard<'static>> {
+        self.lock.lock()
+    }
+
+    /// What the lock protects.
+    ///
+    /// # Safety
+    /// The caller holds the lock, or is the only thread that is left.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "the lock sees to it that there is one")]
+    pub unsafe fn held(&self) -> &mut Held {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.held.get() }
+    }
+
+    /// Whether it is the file of this device and inode.
+    pub fn is(&self, identity: [u64; 2]) -> bool {
+        self.identity[0].load(Relaxed) == identity[0]
+            && self.identity[1].load(Relaxed) == identity[1]
+    }
+}
+
+impl Held {
+    const fn new() -> Self {
+        Self {
+            path: Vec::new(),
+            mode: Mode::Posix,
+            descriptions: 0,
+            slot: None,
+            count: 0,
+            used: 0,
+            end: 0,
+            writer: None,
+            error: 0,
+            streak: 0,
+            scattered: true,
+            accepted: 0,
+            ahead: Ahead::new(),
+            counts: Counts {
+                reads: 0,
+                bytes_read: 0,
+                writes: 0,
+                bytes_written: 0,
+                kept: 0,
+                kept_bytes: 0,
+                drains: 0,
+                read: 0,
+                fills: 0,
+                reasons: [0; Reason::COUNT],
+                lost: 0,
+            },
+            told: false,
+        }
+    }
+
+    /// Takes the error that is owed.
+    pub fn take_error(&mut self) -> c_int {
+        std::mem::take(&mut self.error)
+    }
+}
+
+impl Access {
+    /// The description of `fd` and its file, locked; `None` if it is not one of ours.
+    #[inline]
+    pub fn of(fd: c_int) -> Option<Self> {
+        loop {
+            let description = descriptors::get(fd)?;
+            let file = description.file()?;
+            let guard = file.lock()?;
+            let same = |other: &'static Description| std::ptr::eq(other, description);
+            if descriptors::get(fd).is_some_and(same)
+                && description.file().is_some_and(|other| std::ptr::eq(other, file))
+            {
+                return Some(Self { description, file, _guard: guard });
+            }
+        }
+    }
+
+    /// What the lock protects.
+    #[inline]
+    pub fn held(&mut self) -> &mut Held {
+        // SAFETY: the lock is held as long as this value lives.
+        unsafe { self.file.held() }
+    }
+}
+
+impl Drop for Access {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.file.late.is_empty() {
+            // SAFETY: the lock is held until the guard goes.
+            late::carry_out(self.file, unsafe { self.file.held() });
+        }
+    }
+}
+
+/// All files, and objects to be used again.
+pub struct Registry {
+    /// Files that are open.
+    pub files: Vec<&'static File>,
+    spare_files: Vec<&'static File>,
+    spare_descriptions: Vec<&'static Description>,
+}
+
+/// The list, and its lock.
+pub(crate) struct Shared {
+    lock: Lock,
+    registry: UnsafeCell<Registry>,
+}
+// SAFETY: the registry is only touched with the lock.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(crate) const fn new() -> Self {
+        let registry =
+            Registry { files: Vec::new(), spare_files: Vec::new(), spare_descriptions: Vec::new() };
+        Self { lock: Lock::new(), registry: UnsafeCell::new(registry) }
+    }
+}
+
+fn shared() -> &'static Shared {
+    &process().files
+}
+
+/// Locks the list of files, before the lock of any file, and calls `with`; `None` in a signal handler
+/// that interrupted its owner.
+pub fn registry<T>(with: impl FnOnce(&mut Registry) -> T) -> Option<T> {
+    let _guard = shared().lock.lock()?;
+    // SAFETY: the lock is held.
+    Some(with(unsafe { &mut *shared().registry.get() }))
+}
+
+/// As [`registry`], also if this thread was interrupted while it held the list: at the end of the
+/// process.
+pub fn registry_anyway(with: impl FnOnce(&Registry)) {
+    let _guard = shared().lock.lock();
+    // SAFETY: the lock is held, or this thread holds it and does not go on.
+    with(unsafe { &*shared().registry.get() });
+}
+
+/// Holds the list beyond the end of a function; [`release_registry`] gives it back.
+pub fn hold_registry() -> Option<&'static mut Registry> {
+    std::mem::forget(shared().lock.lock()?);
+    // SAFETY: the lock is held, until `release_registry`.
+    Some(unsafe { &mut *shared().registry.get() })
+}
+
+/// The list, which this thread [holds](hold_registry).
+pub fn with_held_registry(with: impl FnOnce(&Registry)) {
+    // SAFETY: the lock is held since `hold_registry`.
+    with(unsafe { &*shared().registry.get() });
+}
+
+/// Gives back what [`hold_registry`] took.
+pub fn release_registry() {
+    shared().lock.release();
+}
+
+/// Gives back the lock of a file whose guard was forgotten.
+pub fn release(file: &File) {
+    file.lock.release();
+}
+
+impl Registry {
+    /// The open file of this device and inode.
+    pub fn find(&self, identity: [u64; 2]) -> Option<&'static File> {
+        self.files.iter().find(|file| file.is(identity)).copied()
+    }
+
+    /// A new file.
+    pub fn add(&mut self, identity: [u64; 2], path: Vec<u8>, mode: Mode) -> &'static File {
+        let fresh = || -> &'static File { Box::leak(Box::new(File::new())) };
+        let file = self.spare_files.pop().unwrap_or_else(fresh);
+        if let Some(_guard) = file.lock() {
+            file.native.store(false, Relaxed);
+            for (place, value) in file.identity.iter().zip(identity) {
+                place.store(value, Relaxed);
+            }
+            // SAFETY: the lock is held.
+            let held = unsafe { file.held() };
+            *held = Held { path, mode, ahead: held.ahead.reused(), ..Held::new() };
+        }
+        self.files.push(file);
+        file
+    }
+
+    /// A new description of `file` with one descriptor, open as `access` says (`O_RDONLY`, ...).
+    pub fn describe(
+        &mut self,
+        file: &'static File,
+        fd: c_int,
+        access: c_int,
+    ) -> &'static Description {
+        let fresh = || -> &'static Description { Box::leak(Box::new(Description::new())) };
+        let description = self.spare_descriptions.pop().unwrap_or_else(fresh);
+        description.descriptor.store(fd, Relaxed);
+        description.references.store(1, Relaxed);
+        description.writable.store(access != libc::O_RDONLY, Relaxed);
+        description.readable.store(access != libc::O_WRONLY, Relaxed);
+        description.tracked.store(false, Relaxed);
+        description.set_file(Some(file));
+        description
+    }
+
+    /// A description has no descriptor any more; nothing of it is dirty. Whether the file is closed
+    /// with it.
+    pub fn forget(&mut self, description: &'static Description, file: &'static File) -> bool {
+        description.set_file(None);
+        self.spare_descriptions.push(description);
+        // SAFETY: the caller holds the lock of the file.
+        let held = unsafe { file.held() };
+        held.descriptions -= 1;
+        if held.descriptions > 0 {
+            return false;
+        }
+        self.files.retain(|other| !std::ptr::eq(*other, file));
+        self.spare_files.push(file);
+        true
+    }
+}
+
+/// Counts a file whose first byte becomes dirty, or whose last one is in the kernel now.
+pub fn mark(file: &File, held: &Held, dirty: bool) {
+    if file.dirty.swap(dirty, Relaxed) == dirty {
+        return;
+    }
+    let count = |counter: &AtomicUsize| {
+        if dirty {
+            counter.fetch_add(1, Relaxed)
+        } else {
+            counter.fetch_sub(1, Relaxed)
+        };
+    };
+    count(&state::flags().dirty);
+    if held.mode == Mode::Causal {
+        count(&state::flags().causal);
+    }
+}

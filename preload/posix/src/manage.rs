@@ -1,0 +1,99 @@
+//! Calls on a descriptor that are neither reads nor writes.
+
+use super::next;
+use super::reason::Reason;
+use super::state::Inside;
+use super::{ahead, errno, mappings, open, reach, settle};
+use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
+
+/// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
+#[inline]
+pub fn drained(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    match settle::drained(fd) {
+        Ok(()) => kernel(),
+        Err(error) => errno::fail(error) as c_int,
+    }
+}
+
+/// As [`drained`], before a call that changes the file, or after which others' bytes are to be seen.
+pub fn changed(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
+    drained(fd, kernel)
+}
+
+/// As [`changed`], for the functions that return the error number.
+pub fn changed_number(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
+    settle::drained(fd).map_or_else(|error| error, |()| kernel())
+}
+
+/// `fsync` and `fdatasync`: also tell what could not be stored before.
+pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    ahead::forget(fd);
+    let owed = super::files::Access::of(fd).map_or(0, |mut access| access.held().take_error());
+    match settle::drained(fd) {
+        Ok(()) if owed == 0 => kernel(),
+        Ok(()) => {
+            kernel();
+            errno::fail(owed) as c_int
+        }
+        Err(error) => errno::fail(error) as c_int,
+    }
+}
+
+/// What is mapped is the kernel's affair, for good; also if it is opened again while the mapping is there.
+pub fn before_mapping(fd: c_int, flags: c_int) {
+    if flags & libc::MAP_TYPE != libc::MAP_PRIVATE
+        && !Inside::is()
+        && let Some(identity) = open::identity_of(fd)
+    {
+        mappings::remember(identity);
+    }
+    settle::demote(fd, Reason::Mapped);
+}
+
+/// `mmap`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn map(
+    address: *mut c_void,
+    len: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off64_t,
+) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 {
+        reach::forget();
+    }
+    if flags & libc::MAP_ANONYMOUS == 0 {
+        before_mapping(fd, flags);
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { next::mmap64(address, len, protection, flags, fd, offset) }
+}
+
+/// `ioctl`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    // Asking whether it is a terminal, and flags of the descriptor, change and show nothing.
+    let harmless =
+        [libc::TCGETS as c_ulong, libc::TIOCGWINSZ as c_ulong, 0x5451 /* FIOCLEX */, 0x5450];
+    if !harmless.contains(&request) {
+        settle::settle(fd, Some(Reason::Control));
+    }
+    // SAFETY: the caller's arguments, passed on.
+    unsafe { next::ioctl(fd, request, argument) }
+}
+
+/// Lets the kernel move bytes between two files.
+pub fn between(from: c_int, to: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+    settle::causal();
+    for fd in [from, to] {
+        settle::settle(fd, Some(Reason::Sendfile));
+    }
+    kernel()
+}

@@ -1,0 +1,181 @@
+//! Child processes, other programs in this process, and its end.
+
+use super::files::{self, File};
+use super::host::process;
+use super::next;
+use super::reason::Reason;
+use super::{containers, descriptors, report, settle, spool, state};
+use libc::{c_int, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Before `fork`: the child shares positions with the parent, so both are the kernel's from now on.
+pub extern "C" fn before_fork() {
+    if !state::active() {
+        return;
+    }
+    state::note_child();
+    containers::keep_holds();
+    containers::store_kept(|_| true);
+    let Some(registry) = files::hold_registry() else { return };
+    process().holding.store(true, Relaxed);
+    for file in &registry.files {
+        let Some(guard) = file.lock() else { continue };
+        // SAFETY: the lock is held.
+        let held = unsafe { file.held() };
+        settle::make_native(file, held, Reason::Fork);
+        // The lock is given back on both sides.
+        std::mem::forget(guard);
+    }
+}
+
+/// After `fork`, in the parent.
+pub extern "C" fn after_fork() {
+    if !state::active() || !process().holding.swap(false, Relaxed) {
+        return;
+    }
+    files::with_held_registry(|registry| {
+        registry.files.iter().for_each(|file| files::release(file))
+    });
+    files::release_registry();
+}
+
+/// After `fork`, in the child: the spool is the parent's.
+pub extern "C" fn in_child() {
+    if state::active() {
+        if process().holding.load(Relaxed) {
+            files::with_held_registry(|registry| {
+                registry.files.iter().for_each(|file| leave(file))
+            });
+        }
+        after_fork();
+        state::forget_owner();
+        spool::disown();
+        containers::in_child();
+        state::forget_dirty();
+    }
+}
+
+/// What could not be stored before the fork is the parent's to store.
+fn leave(file: &'static File) {
+    // SAFETY: the lock is held across the fork, and this is the only thread.
+    let held = unsafe { file.held() };
+    (held.slot, held.count, held.used, held.error) = (None, 0, 0, 0);
+    files::mark(file, held, false);
+}
+
+/// `_Fork`, which calls nobody.
+pub fn bare_fork() -> libc::pid_t {
+    before_fork();
+    // SAFETY: nothing is passed.
+    let child = unsafe { next::_Fork() };
+    if child == 0 {
+        in_child()
+    } else {
+        after_fork()
+    }
+    child
+}
+
+/// Before `vfork` and `clone`: a child that shares memory, but not descriptors.
+pub extern "C" fn before_vfork() {
+    if state::active() && !state::is_guest() {
+        state::note_child();
+        containers::keep_holds();
+        state::own_table();
+        settle::each(|file, held| settle::make_native(file, held, Reason::Vfork));
+    }
+}
+
+/// Before another program starts, in this process or in a child that does not run ours: everything is
+/// in the kernel, and what it inherits is the kernel's affair.
+pub fn before_program(reason: Reason) {
+    if state::is_guest() {
+        return;
+    }
+    state::note_child();
+    containers::keep_holds();
+    settle::all();
+    for fd in descriptors::all() {
+        // SAFETY: plain numbers.
+        let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
+        if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+            settle::demote(fd, reason);
+        }
+    }
+}
+
+/// Before `exec`: this process becomes another program, if it can.
+pub extern "C" fn before_exec() {
+    if state::active() && !state::is_guest() {
+        settle::each(|file, held| settle::make_native(file, held, Reason::Inherited));
+        containers::settle_all();
+        if !state::any_dirty() {
+            spool::remove();
+        }
+    }
+}
+
+/// `posix_spawn_file_actions_adddup2`: what keeps a container goes with its descriptor.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn add_duplicate(actions: *mut c_void, fd: c_int, new: c_int) -> c_int {
+    if state::active()
+        && let Some(kept) = containers::to_inherit(fd)
+    {
+        // SAFETY: the caller's promise; of a descriptor and itself it takes close-on-exec away.
+        let added = unsafe { next::posix_spawn_file_actions_adddup2(actions, kept, kept) };
+        if added != 0 {
+            return added;
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
+}
+
+/// At the end of the process: all bytes are in the kernel, and nothing is kept back any more.
+pub fn at_exit() {
+    if state::is_guest() {
+        return;
+    }
+    state::end();
+    settle::each_at_the_end(finish);
+    containers::at_exit();
+    tell_unused();
+    if !state::any_dirty() {
+        spool::remove();
+    }
+}
+
+fn tell_unused() {
+    let _inside = state::Inside::enter();
+    (process().host.at_exit)();
+}
+
+fn finish(file: &'static File, held: &mut files::Held) {
+    settle::drain_quietly(file, held);
+    for fd in descriptors::all() {
+        if let Some(description) = descriptors::get(fd)
+            && description.file().is_some_and(|other| std::ptr::eq(other, file))
+        {
+            settle::sync_position(description);
+        }
+    }
+    if held.count > 0 {
+        super::dirty::lose(file, held, held.error);
+    }
+    settle::give_back(held);
+    if !std::mem::replace(&mut held.told, true) {
+        report::tell(&held.path, held.mode, &held.counts);
+    }
+}
+
+/// `_exit` and `_Exit`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn exit_now(code: c_int) -> c_int {
+    at_exit();
+    // SAFETY: the caller's argument, passed on.
+    unsafe { next::_exit(code) }
+}

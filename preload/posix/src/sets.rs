@@ -1,0 +1,54 @@
+//! Which names mean sets of netCDF files that are read as the one file that they stand for.
+//!
+//! Reading starts no thread. Its locks are those of an open set and of the parts that are kept; a child after `fork` that
+//! cannot know that nobody held them opens the set again.
+
+use crate::config;
+use crate::containers::room;
+use agg_core::{Error, Result};
+use aggio_formats::files::Folder;
+pub use aggio_formats::told;
+use aggio_formats::{Cache, Logical, Options, Set};
+use std::sync::Arc;
+
+/// Whether a rule says that files of this name are sets.
+pub fn names(path: &str) -> bool {
+    config::get().settings.sets.names(path)
+}
+
+/// The set that is to be shown as `path`, and its directory.
+///
+/// # Errors
+/// What the system says of the files that may be one.
+pub fn find(path: &str) -> Result<Option<(Set, Folder)>> {
+    let settings = &config::get().settings;
+    if path.ends_with('/') || !settings.on || !settings.sets.shows(path) {
+        return Ok(None);
+    }
+    let Some((folder, name)) =
+        std::path::absolute(path).ok().and_then(|path| Folder::of(path.as_path()))
+    else {
+        return Ok(None);
+    };
+    // What has the name is the file, unless the user says that it is none.
+    let is_there = folder.path.join(&name).symlink_metadata().is_ok();
+    if is_there && !names(path) || !is_there && !Set::may_be(&folder, &name) {
+        return Ok(None);
+    }
+    let found = Set::find_rest(&folder, &name).map_err(|why| told(&why))?;
+    Ok(found.map(|set| (set, folder)))
+}
+
+/// Whether the system did not let this process look: nobody else's files make a name a set.
+pub fn is_forbidden(error: &Error) -> bool {
+    error.errno() == libc::EACCES
+}
+
+/// Opens a set; what is assembled of it is kept in `cache`.
+///
+/// # Errors
+/// If a file is missing, damaged, or does not belong to the others; the error names it.
+pub fn open_with(set: &Set, cache: Arc<Cache>) -> Result<Logical> {
+    let most_open = room().clamp(4, 64);
+    set.open(&Options { cache, most_open, ..Options::default() }).map_err(|why| told(&why))
+}

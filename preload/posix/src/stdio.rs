@@ -1,0 +1,267 @@
+//! Streams of the C library on files of rules. The library's own streams call the kernel where
+//! nobody can stand before it; a cookie stream calls us.
+
+use super::next;
+use super::open::adopt;
+use super::reason::Reason;
+use super::state::Inside;
+use super::{containers, data, descriptors, errno, settle, wide};
+use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
+use std::ffi::CStr;
+
+/// Where a stream of glibc keeps its descriptor, and what a cookie stream has there.
+const DESCRIPTOR: usize = 112;
+const NO_DESCRIPTOR: c_int = -2;
+
+/// The functions of a cookie stream, as glibc declares them.
+#[repr(C)]
+pub struct Functions {
+    /// Reads into the stream's buffer.
+    pub read: unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
+    /// Writes the stream's buffer.
+    pub write: unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
+    /// Moves the position.
+    pub seek: unsafe extern "C" fn(*mut c_void, *mut off64_t, c_int) -> c_int,
+    /// Closes.
+    pub close: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+fn descriptor_of(cookie: *mut c_void) -> c_int {
+    cookie as usize as c_int
+}
+
+unsafe extern "C" fn read(cookie: *mut c_void, data: *mut c_char, len: size_t) -> ssize_t {
+    let fd = descriptor_of(cookie);
+    data::read_at_position(fd, |position| {
+        // SAFETY: the stream's buffer.
+        unsafe {
+            match position {
+                Some(position) => next::pread64(fd, data.cast(), len, position as i64),
+                None => next::read(fd, data.cast(), len),
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn write(cookie: *mut c_void, data: *const c_char, len: size_t) -> ssize_t {
+    let (fd, mut done) = (descriptor_of(cookie), 0);
+    while done < len {
+        // SAFETY: the stream's buffer.
+        match unsafe { data::write(fd, data.add(done).cast(), len - done) } {
+            1.. if len == 0 => break,
+            written @ 1.. => done += written as size_t,
+            // A cookie stream takes less than was asked for as a failure, and nothing else.
+            _ => break,
+        }
+    }
+    done as ssize_t
+}
+
+unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off64_t, whence: c_int) -> c_int {
+    // SAFETY: the stream passes a place.
+    let place = unsafe { &mut *offset };
+    let position = data::seek(descriptor_of(cookie), *place, whence);
+    if position < 0 {
+        return -1;
+    }
+    *place = position;
+    0
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    super::open::close(descriptor_of(cookie))
+}
+
+/// What a mode like `r+` means.
+pub struct Meaning {
+    /// As `open` takes them.
+    pub flags: c_int,
+    /// The stream converts characters or maps the file: only the C library's own can.
+    pub special: bool,
+}
+
+/// What a mode means; `None` if it means nothing.
+///
+/// # Safety
+/// `mode` is a C string.
+pub unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
+    // SAFETY: the caller's promise.
+    let mode = unsafe { CStr::from_ptr(mode) }.to_bytes();
+    let (first, rest) = mode.split_first()?;
+    let (access, mut flags) = match first {
+        b'r' => (libc::O_RDONLY, 0),
+        b'w' => (libc::O_WRONLY, libc::O_CREAT | libc::O_TRUNC),
+        b'a' => (libc::O_WRONLY, libc::O_CREAT | libc::O_APPEND),
+        _ => return None,
+    };
+    let options = rest.split(|byte| *byte == b',').next().unwrap_or_default();
+    // glibc looks at so many letters and no more.
+    let options = &options[..options.len().min(6)];
+    let access = if options.contains(&b'+') { libc::O_RDWR } else { access };
+    for option in options {
+        match option {
+            b'x' => flags |= libc::O_EXCL,
+            b'e' => flags |= libc::O_CLOEXEC,
+            _ => {}
+        }
+    }
+    let special = *first == b'a' || rest.contains(&b',') || options.contains(&b'm');
+    Some(Meaning { flags: flags | access, special })
+}
+
+/// `fopen`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
+    super::open::before();
+    // SAFETY: the caller's promise.
+    if let Some(stream) = unsafe { containers::fopen(path, mode) } {
+        return stream;
+    }
+    // SAFETY: the caller's promise.
+    let meaning = unsafe { meaning(mode) };
+    let Some(meaning) = meaning.filter(|meaning| !meaning.special && !Inside::is()) else {
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { own_stream(next::fopen64(path, mode)) };
+    };
+    // SAFETY: the caller's path.
+    let fd = unsafe { adopt(next::open64(path, meaning.flags, 0o666)) };
+    if fd < 0 {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the descriptor is open and nobody else's.
+    let stream = unsafe { on_descriptor(fd, mode) };
+    if stream.is_null() {
+        let _errno = errno::Keep::new();
+        super::open::close(fd);
+    }
+    stream
+}
+
+/// A stream that the C library serves itself: its file is the kernel's affair.
+///
+/// # Safety
+/// `stream` is a stream or null.
+pub unsafe fn own_stream(stream: *mut FILE) -> *mut FILE {
+    if !stream.is_null() && !Inside::is() {
+        let _errno = errno::Keep::new();
+        // SAFETY: the caller's promise.
+        let fd = unsafe { libc::fileno(stream) };
+        adopt(fd);
+        settle::demote(fd, Reason::Stream);
+    }
+    stream
+}
+
+/// `fdopen`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
+    // SAFETY: the caller's arguments, passed on.
+    let plain = || unsafe { next::fdopen(fd, mode) };
+    if !descriptors::has(fd) {
+        return plain();
+    }
+    // SAFETY: the caller's promise about `mode`; plain numbers.
+    let (meaning, flags) = unsafe { (meaning(mode), next::fcntl(fd, libc::F_GETFL, 0)) };
+    let allowed = |wanted: c_int| {
+        let (has, wants) = (flags & libc::O_ACCMODE, wanted & libc::O_ACCMODE);
+        has == libc::O_RDWR || has == wants
+    };
+    match meaning {
+        Some(Meaning { flags, special: false }) if allowed(flags) => {}
+        _ => {
+            settle::demote(fd, Reason::Stream);
+            return plain();
+        }
+    }
+    // SAFETY: the functions live as long as the process.
+    match unsafe { cookie_stream(fd, mode, Functions { read, write, seek, close }) } {
+        Some(stream) => stream,
+        // Another C library: its own stream will do.
+        None => {
+            settle::demote(fd, Reason::Stream);
+            plain()
+        }
+    }
+}
+
+/// A stream whose functions are ours, and which tells `fd` as its descriptor; `None` if the streams of
+/// this C library are not those that are known here. Then one is leaked.
+///
+/// # Safety
+/// `mode` is a C string; the functions take `fd` as their cookie.
+pub unsafe fn cookie_stream(
+    fd: c_int,
+    mode: *const c_char,
+    functions: Functions,
+) -> Option<*mut FILE> {
+    // SAFETY: the caller's promise; the place is inside glibc's stream.
+    unsafe {
+        let stream = next::fopencookie(fd as usize as *mut c_void, mode, functions);
+        if stream.is_null() {
+            return Some(stream);
+        }
+        let place = stream.cast::<u8>().add(DESCRIPTOR).cast::<c_int>();
+        if *place != NO_DESCRIPTOR {
+            return None;
+        }
+        *place = fd;
+        wide::learn(stream);
+        Some(stream)
+    }
+}
+
+/// Where a stream of glibc keeps what wide characters need, what a stream has there that can have none, and room for it.
+const WIDE: usize = 160;
+const NO_WIDE: usize = usize::MAX;
+const WIDE_ROOM: usize = 1024;
+
+/// `freopen`: the C library makes the stream its own.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    super::open::before();
+    // SAFETY: the caller's arguments, passed on.
+    unsafe {
+        if wide::is_ours(stream) {
+            give_up(stream);
+        } else if path.is_null() {
+            settle::demote(libc::fileno(stream), Reason::Stream);
+        }
+        if let Some(error) = containers::reopened(path, mode) {
+            // The old file is closed in any case.
+            libc::fclose(stream);
+            errno::fail(error);
+            return std::ptr::null_mut();
+        }
+        own_stream(next::freopen64(path, mode, stream))
+    }
+}
+
+/// Before the C library takes a stream of ours: what it keeps is written, its descriptor is the kernel's, and it has what
+/// all streams have that the C library makes from files.
+///
+/// # Safety
+/// `stream` is ours.
+unsafe fn give_up(stream: *mut FILE) {
+    // SAFETY: the caller's promise; a stream without wide characters has a number instead of an address.
+    unsafe {
+        libc::fflush(stream);
+        let fd = libc::fileno(stream);
+        if containers::has(fd) {
+            let _ = containers::forget(fd);
+        } else {
+            settle::demote(fd, Reason::Stream);
+            let _ = super::open::forget(fd);
+        }
+        let place = stream.cast::<u8>().add(WIDE).cast::<usize>();
+        if *place == NO_WIDE {
+            // It stays until the process ends, as the C library does not free it.
+            *place = libc::calloc(1, WIDE_ROOM) as usize;
+        }
+    }
+}

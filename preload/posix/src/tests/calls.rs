@@ -1,0 +1,252 @@
+//! A process in which files are served, and calls as the host makes them.
+
+use crate::*;
+use agg_core::blob::{Container, is_container};
+use agg_core::complaint::Complaints;
+use agg_core::hints::Sources;
+use agg_core::settings::Settings;
+use libc::{c_int, c_void, off64_t};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+
+#[unsafe(export_name = "aggio_posix_process")]
+static PROCESS: Process = Process::new(Host { config, at_exit: || () });
+
+#[unsafe(export_name = "aggio_posix_tables")]
+static TABLES: Tables = Tables::new();
+
+thread_local! {
+    static THREAD: Thread = const { Thread::new() };
+}
+
+#[unsafe(export_name = "aggio_posix_thread")]
+fn thread() -> *const Thread {
+    THREAD.with(std::ptr::from_ref)
+}
+
+fn spool() -> PathBuf {
+    std::env::temp_dir().join(format!("aggio-posix-{}", std::process::id()))
+}
+
+fn config() -> &'static Config {
+    static CONFIG: OnceLock<Config> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        let variable = |name: &str| match name {
+            "AGGIO_POSIX" => Some("close.*:close,causal.*:causal".into()),
+            "AGGIO_BLOB" => Some("blob.*,late.*:close".into()),
+            "AGGIO_SPOOL" => Some(spool().display().to_string()),
+            _ => None,
+        };
+        let mut complaints = Complaints::default();
+        let settings = Settings::read(&variable, &[], &mut complaints);
+        assert!(settings.keeps_back() && settings.blobs.len() == 2);
+        Config { settings, sources: Sources::default() }
+    })
+}
+
+/// Has calls served, one test at a time, as they are of one process; nothing is left when it ends.
+pub(super) fn served() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    static STARTED: Once = Once::new();
+    extern "C" fn end() {
+        process::at_exit();
+        std::fs::remove_dir_all(spool()).expect("the spool's directory goes");
+    }
+    let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    STARTED.call_once(|| {
+        std::fs::create_dir(spool()).expect("a directory for the spool");
+        state::start(true);
+        // SAFETY: the function may be called at the end.
+        assert_eq!(unsafe { libc::atexit(end) }, 0);
+    });
+    turn
+}
+
+/// Names of files: without a rule, of each mode, and containers without and with writes that wait.
+pub(super) const KINDS: [&str; 5] = ["plain.x", "causal.x", "close.x", "blob.x", "late.x"];
+
+/// Lets `act` use a file of each kind in an empty directory, which is empty at the end, too.
+pub(super) fn each(act: impl Fn(&Path)) {
+    let _served = served();
+    for kind in KINDS {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(kind);
+        act(&path);
+        if path.exists() {
+            unlink(&path).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "{kind}");
+    }
+}
+
+pub(super) type Told = Result<i64, c_int>;
+
+pub(super) fn told(result: impl Into<i64>) -> Told {
+    let result = result.into();
+    if result < 0 { Err(errno::get()) } else { Ok(result) }
+}
+
+pub(super) fn size(result: isize) -> Told {
+    told(result as i64)
+}
+
+pub(super) fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+pub(super) fn open(path: &Path, flags: c_int) -> Result<c_int, c_int> {
+    let path = c_path(path);
+    // SAFETY: a C string.
+    let kernel = || unsafe { next::open64(path.as_ptr(), flags, 0o644) };
+    let fd = crate::open::open(libc::AT_FDCWD, path.as_ptr(), flags, 0o644, kernel);
+    if fd < 0 { Err(errno::get()) } else { Ok(fd) }
+}
+
+pub(super) fn close(fd: c_int) -> Told {
+    told(if containers::has(fd) { containers::close(fd) } else { crate::open::close(fd) })
+}
+
+pub(super) fn write(fd: c_int, bytes: &[u8]) -> Told {
+    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
+    // SAFETY: the bytes outlive the call.
+    size(unsafe {
+        if containers::has(fd) {
+            containers::write(fd, data, len)
+        } else {
+            data::write(fd, data, len)
+        }
+    })
+}
+
+pub(super) fn write_at(fd: c_int, bytes: &[u8], at: off64_t) -> Told {
+    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
+    // SAFETY: the bytes outlive the call.
+    size(unsafe {
+        if containers::has(fd) {
+            containers::pwrite(fd, data, len, at)
+        } else {
+            data::pwrite(fd, data, len, at)
+        }
+    })
+}
+
+/// At most 99 bytes at the position.
+pub(super) fn read(fd: c_int) -> Result<Vec<u8>, c_int> {
+    let mut bytes = vec![0; 99];
+    let data: *mut c_void = bytes.as_mut_ptr().cast();
+    // SAFETY: the room outlives the call.
+    let read = size(unsafe {
+        if containers::has(fd) { containers::read(fd, data, 99) } else { data::read(fd, data, 99) }
+    });
+    bytes.truncate(read? as usize);
+    Ok(bytes)
+}
+
+/// At most 99 bytes from a place on.
+pub(super) fn read_at(fd: c_int, at: off64_t) -> Result<Vec<u8>, c_int> {
+    let mut bytes = vec![0; 99];
+    let data: *mut c_void = bytes.as_mut_ptr().cast();
+    // SAFETY: the room outlives the call.
+    let read = size(unsafe {
+        if containers::has(fd) {
+            containers::pread(fd, data, 99, at)
+        } else {
+            data::pread(fd, data, 99, at)
+        }
+    });
+    bytes.truncate(read? as usize);
+    Ok(bytes)
+}
+
+pub(super) fn seek(fd: c_int, by: off64_t, whence: c_int) -> Told {
+    told(if containers::has(fd) {
+        containers::seek(fd, by, whence)
+    } else {
+        data::seek(fd, by, whence)
+    })
+}
+
+pub(super) fn synchronise(fd: c_int) -> Told {
+    told(if containers::has(fd) {
+        containers::synchronise(fd)
+    } else {
+        // SAFETY: a plain number.
+        manage::synced(fd, || unsafe { libc::fsync(fd) })
+    })
+}
+
+pub(super) fn set_size(fd: c_int, len: off64_t) -> Told {
+    told(if containers::has(fd) {
+        containers::set_size(fd, len)
+    } else {
+        // SAFETY: plain numbers.
+        manage::changed(fd, || unsafe { libc::ftruncate64(fd, len) })
+    })
+}
+
+pub(super) fn duplicate(fd: c_int) -> c_int {
+    // SAFETY: a plain number.
+    let kernel = || unsafe { libc::dup(fd) };
+    if containers::has(fd) {
+        containers::duplicate(fd, kernel())
+    } else {
+        crate::duplicate::duplicate(fd, kernel)
+    }
+}
+
+pub(super) fn unlink(path: &Path) -> Told {
+    let path = c_path(path);
+    settle::before_rename();
+    // SAFETY: a C string.
+    let kernel = || unsafe { libc::unlink(path.as_ptr()) };
+    told(containers::unlink(libc::AT_FDCWD, path.as_ptr(), 0).unwrap_or_else(kernel))
+}
+
+pub(super) fn remove_directory(path: &Path) -> Told {
+    let path = c_path(path);
+    // SAFETY: a C string.
+    let kernel = || unsafe { libc::rmdir(path.as_ptr()) };
+    let of_file = containers::unlink(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR);
+    let of_directory = || containers::without_directory(libc::AT_FDCWD, path.as_ptr(), kernel);
+    told(of_file.unwrap_or_else(of_directory))
+}
+
+/// Size and number of names of an open file.
+pub(super) fn facts(fd: c_int) -> (i64, libc::nlink_t) {
+    // SAFETY: all bits zero are a record, which outlives the call.
+    unsafe {
+        let mut facts: libc::stat64 = std::mem::zeroed();
+        let to: *mut c_void = (&raw mut facts).cast();
+        let done = if containers::has(fd) {
+            containers::fstat(fd, to)
+        } else {
+            manage::drained(fd, || next::fstat64(fd, to))
+        };
+        assert_eq!(done, 0);
+        (facts.st_size, facts.st_nlink)
+    }
+}
+
+/// The bytes that others see.
+pub(super) fn stored(path: &Path) -> Vec<u8> {
+    if !is_container(path) {
+        return std::fs::read(path).unwrap();
+    }
+    let reader = Container::open(path).unwrap().reader().unwrap();
+    let mut bytes = vec![0; reader.size() as usize];
+    assert_eq!(reader.read_at(&mut bytes, 0).unwrap(), bytes.len());
+    bytes
+}
+
+pub(super) fn is_for_container(path: &Path) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    name.starts_with("blob") || name.starts_with("late")
+}
+
+/// Whether small writes wait.
+pub(super) fn keeps_back(path: &Path) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    !name.starts_with("plain") && !name.starts_with("blob")
+}
