@@ -3,10 +3,8 @@
 //! Only in mode `close`: what others write meanwhile is seen when the file is opened again. Whatever
 //! this process does to the file itself, or tells the kernel to do, lets go of what was read.
 
-use super::files::{Access, Description, Held};
-use super::next;
-use super::{reach, settle, state};
-use agg_core::rules::Mode;
+use super::counts::Counts;
+use super::{next, state};
 use libc::{c_int, ssize_t};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
@@ -82,74 +80,50 @@ impl Ahead {
         }
         true
     }
-}
 
-/// Whether a read of `len` bytes to `data` through `description` may be served here.
-#[inline]
-pub fn may(description: &Description, data: *const u8, len: usize) -> bool {
-    (1..=LARGE).contains(&len)
-        && description.readable.load(Relaxed)
-        && description.file().is_some_and(|file| !file.native.load(Relaxed))
-        && !state::ending()
-        && reach::readable(data, len)
-}
-
-/// Whether this read is one of several small ones.
-#[inline]
-pub fn wanted(held: &mut Held) -> bool {
-    held.ahead.streak += 1;
-    held.mode == Mode::Close && held.ahead.streak > STREAK
-}
-
-/// As `pread`. The file is locked, and nothing of it is dirty.
-///
-/// # Safety
-/// `data` has room for `len` bytes, at most [`LARGE`].
-pub unsafe fn read(held: &mut Held, fd: c_int, data: *mut u8, len: usize, offset: u64) -> ssize_t {
-    let ahead = &mut held.ahead;
-    // SAFETY: the caller's promise.
-    if unsafe { ahead.copy(data, len, offset) } {
-        ahead.expected = offset + len as u64;
-        held.counts.read += 1;
-        return len as ssize_t;
+    /// Counts a small read; whether it is one of several.
+    #[inline]
+    pub fn is_streak(&mut self) -> bool {
+        self.streak += 1;
+        self.streak > STREAK
     }
-    let follows = offset.checked_sub(ahead.expected).is_some_and(|gap| gap <= GAP);
-    let memory = if follows { ahead.memory() } else { None };
-    let (into, room) = memory.map_or((data, len), |memory| (memory.as_ptr(), WINDOW));
-    // SAFETY: the window, or the caller's promise.
-    let n = unsafe { next::pread64(fd, into.cast(), room, offset as i64) };
-    let Ok(found) = usize::try_from(n) else {
-        ahead.forget();
-        return n;
-    };
-    let served = found.min(len);
-    ahead.expected = offset + served as u64;
-    if memory.is_some() {
-        (ahead.start, ahead.len) = (offset, found);
-        state::flags().ahead.store(true, Relaxed);
-        // SAFETY: so many bytes are in the window, and the caller's promise.
-        unsafe { ahead.copy(data, served, offset) };
-        held.counts.read += 1;
-        held.counts.fills += 1;
-    }
-    served as ssize_t
-}
 
-/// Lets go of what was read of the file of `fd`: it is about to change, or the program wants to see what
-/// others have written.
-pub fn forget(fd: c_int) {
-    if state::flags().ahead.load(Relaxed)
-        && let Some(mut access) = Access::of(fd)
-    {
-        access.held().ahead.forget();
-    }
-}
-
-/// The same of all files.
-#[inline]
-pub fn forget_all() {
-    if state::flags().ahead.load(Relaxed) && !state::Inside::is() {
-        state::flags().ahead.store(false, Relaxed);
-        settle::each(|_, held| held.ahead.forget());
+    /// As `pread`. The file is locked, and nothing of it is dirty.
+    ///
+    /// # Safety
+    /// `data` has room for `len` bytes, at most [`LARGE`].
+    pub unsafe fn read(
+        &mut self,
+        counts: &mut Counts,
+        fd: c_int,
+        (data, len): (*mut u8, usize),
+        offset: u64,
+    ) -> ssize_t {
+        // SAFETY: the caller's promise.
+        if unsafe { self.copy(data, len, offset) } {
+            self.expected = offset + len as u64;
+            counts.read += 1;
+            return len as ssize_t;
+        }
+        let follows = offset.checked_sub(self.expected).is_some_and(|gap| gap <= GAP);
+        let memory = if follows { self.memory() } else { None };
+        let (into, room) = memory.map_or((data, len), |memory| (memory.as_ptr(), WINDOW));
+        // SAFETY: the window, or the caller's promise.
+        let n = unsafe { next::pread64(fd, into.cast(), room, offset as i64) };
+        let Ok(found) = usize::try_from(n) else {
+            self.forget();
+            return n;
+        };
+        let served = found.min(len);
+        self.expected = offset + served as u64;
+        if memory.is_some() {
+            (self.start, self.len) = (offset, found);
+            state::flags().ahead.store(true, Relaxed);
+            // SAFETY: so many bytes are in the window, and the caller's promise.
+            unsafe { self.copy(data, served, offset) };
+            counts.read += 1;
+            counts.fills += 1;
+        }
+        served as ssize_t
     }
 }

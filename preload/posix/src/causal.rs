@@ -1,7 +1,7 @@
 //! What a process may tell others must not come before the bytes it speaks of.
 
 use super::reason::Reason;
-use super::{ahead, settle, state};
+use super::{reading, settle, state};
 use libc::c_int;
 
 /// Before a call of MPI: those on files see all bytes of this process, and others may tell of files
@@ -9,7 +9,7 @@ use libc::c_int;
 #[inline]
 pub fn before_mpi(function: &str) {
     if function.starts_with("MPI_File") {
-        ahead::forget_all();
+        reading::forget_all();
     }
     if !state::any_dirty() {
         return;

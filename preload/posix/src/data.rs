@@ -1,8 +1,9 @@
 //! Reads, writes and positions.
 
-use super::files::{Access, Description, File, Held};
+use super::access::Access;
+use super::files::{Description, File, Held};
 use super::next;
-use super::{ahead, descriptors, dirty, errno, reach, settle};
+use super::{descriptors, dirty, errno, reach, reading, settle};
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -316,7 +317,7 @@ unsafe fn at_offset(
 #[inline]
 pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
     let small =
-        descriptors::get(fd).is_some_and(|description| ahead::may(description, data.cast(), len));
+        descriptors::get(fd).is_some_and(|description| reading::may(description, data.cast(), len));
     // SAFETY: the caller's promise about its data.
     if small && let Some(read) = unsafe { small_read(fd, data.cast(), len) } {
         return read;
@@ -338,7 +339,7 @@ unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
     let mut access = Access::of(fd)?;
     let (file, description) = (access.file, access.description);
     let held = access.held();
-    if !ahead::wanted(held) || file.native.load(Relaxed) || !track(description) {
+    if !reading::wanted(held) || file.native.load(Relaxed) || !track(description) {
         return None;
     }
     if let Err(error) = dirty::drain(file, held) {
@@ -346,7 +347,7 @@ unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
     }
     let position = description.position();
     // SAFETY: the caller's promise.
-    let read = unsafe { ahead::read(held, fd, data, len, position) };
+    let read = unsafe { reading::read(held, fd, data, len, position) };
     if read > 0 {
         description.set_position(position + read as u64);
     }
@@ -359,17 +360,17 @@ unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
 /// As the C library demands.
 pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
     let small =
-        descriptors::get(fd).is_some_and(|description| ahead::may(description, data.cast(), len));
+        descriptors::get(fd).is_some_and(|description| reading::may(description, data.cast(), len));
     if small
         && let Ok(place) = u64::try_from(offset)
         && let Some(mut access) = Access::of(fd)
         && !access.file.native.load(Relaxed)
-        && ahead::wanted(access.held())
+        && reading::wanted(access.held())
     {
         let file = access.file;
         return match dirty::drain(file, access.held()) {
             // SAFETY: the caller's promise about its data.
-            Ok(()) => unsafe { ahead::read(access.held(), fd, data.cast(), len, place) },
+            Ok(()) => unsafe { reading::read(access.held(), fd, data.cast(), len, place) },
             Err(error) => errno::fail(error),
         };
     }

@@ -4,7 +4,7 @@ use super::files::{self, Description, File, Held};
 use super::next;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{descriptors, errno, settle, spool, state};
+use super::{descriptors, errno, flush, spool, state};
 use agg_core::log::{self, Level};
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
 use agg_core::spool::{Slot, stored};
@@ -61,17 +61,17 @@ pub fn at_once(
 fn find_room(file: &'static File, held: &mut Held, description: &Description) -> bool {
     let fd = description.descriptor.load(Relaxed);
     let identity = [file.identity[0].load(Relaxed), file.identity[1].load(Relaxed)];
-    match super::open::name_of(fd) {
+    match super::facts::name_of(fd) {
         Some(path) => held.path = path,
         None => {
-            settle::make_native(file, held, Reason::NoPath);
+            flush::make_native(file, held, Reason::NoPath);
             return false;
         }
     }
     held.slot = spool::slot(fd, &held.path, identity, &[SLOT_DATA]);
     (held.count, held.used) = (0, 0);
     if held.slot.is_none() {
-        settle::make_native(file, held, Reason::NoSpool);
+        flush::make_native(file, held, Reason::NoSpool);
     }
     held.slot.is_some()
 }
@@ -275,5 +275,43 @@ pub fn change_descriptor(description: &'static Description, fd: c_int) {
         && let Some(other) = descriptors::of(description)
     {
         description.descriptor.store(other, Relaxed);
+    }
+}
+
+/// Carries out the writes of signal handlers that wait. The file is locked.
+#[cold]
+pub fn carry_out(file: &'static File, held: &mut Held) {
+    let _errno = errno::Keep::new();
+    if let Err(error) = drain(file, held) {
+        held.error = error;
+    }
+    let mut done = 0;
+    loop {
+        let used = file.late.used();
+        if done == used {
+            if file.late.is_done(used) {
+                return;
+            }
+            continue;
+        }
+        let (fd, bytes) = file.late.entry(done);
+        done += 8 + bytes.len();
+        let Some(description) = descriptors::get(fd) else { continue };
+        let tracked = description.tracked.load(Relaxed);
+        // SAFETY: the pointer and length describe the bytes.
+        let written = unsafe {
+            if tracked {
+                let position = description.position();
+                next::pwrite64(fd, bytes.as_ptr().cast(), bytes.len(), position as i64)
+            } else {
+                next::write(fd, bytes.as_ptr().cast(), bytes.len())
+            }
+        };
+        if written != bytes.len() as isize {
+            held.error = if written < 0 { errno::get() } else { libc::EIO };
+        }
+        if tracked && written > 0 {
+            description.set_position(description.position() + written as u64);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Descriptors that share a description.
 
-use super::files::{self, Access};
+use super::access::Access;
+use super::files;
 use super::next;
 use super::reason::Reason;
 use super::{containers, descriptors, errno, open, settle, spool, state};

@@ -26,7 +26,6 @@ pub fn fail(value: c_int) -> isize {
 /// Restores it when it goes out of scope.
 pub struct Keep(c_int);
 
-#[allow(clippy::new_without_default, reason = "it has the value of now")]
 impl Keep {
     /// Remembers the value now.
     #[inline]

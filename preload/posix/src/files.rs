@@ -4,11 +4,10 @@
 //! lock finds an object of the same kind, and looks again whether it is still the one that was meant.
 
 use super::ahead::Ahead;
-use super::host::process;
-use super::late::{self, Late};
+use super::counts::Counts;
+use super::late::Late;
 use super::lock::{Guard, Lock};
-use super::reason::Reason;
-use super::{descriptors, state};
+use super::state;
 use agg_core::rules::Mode;
 use agg_core::spool::Slot;
 use libc::c_int;
@@ -81,46 +80,10 @@ pub struct Held {
     pub told: bool,
 }
 
-/// What happened to a file.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    /// Reads of a container.
-    pub reads: u64,
-    /// Their bytes.
-    pub bytes_read: u64,
-    /// Writes to a container.
-    pub writes: u64,
-    /// Their bytes.
-    pub bytes_written: u64,
-    /// Writes that were kept back.
-    pub kept: u64,
-    /// Their bytes.
-    pub kept_bytes: u64,
-    /// Requests by which they reached the kernel.
-    pub drains: u64,
-    /// Reads that were served from bytes read ahead.
-    pub read: u64,
-    /// Requests that read ahead.
-    pub fills: u64,
-    /// Accesses and files left to the kernel, by reason.
-    pub reasons: [u64; Reason::COUNT],
-    /// Bytes that were lost, and told.
-    pub lost: u64,
-}
-
 // SAFETY: what is no atomic is only touched with the lock of the file.
 unsafe impl Sync for Description {}
 // SAFETY: as above.
 unsafe impl Sync for File {}
-
-/// A description and its file, locked.
-pub struct Access {
-    /// The description.
-    pub description: &'static Description,
-    /// Its file.
-    pub file: &'static File,
-    _guard: Guard<'static>,
-}
 
 impl Description {
     fn new() -> Self {
@@ -215,19 +178,7 @@ impl Held {
             scattered: true,
             accepted: 0,
             ahead: Ahead::new(),
-            counts: Counts {
-                reads: 0,
-                bytes_read: 0,
-                writes: 0,
-                bytes_written: 0,
-                kept: 0,
-                kept_bytes: 0,
-                drains: 0,
-                read: 0,
-                fills: 0,
-                reasons: [0; Reason::COUNT],
-                lost: 0,
-            },
+            counts: Counts::new(),
             told: false,
         }
     }
@@ -235,41 +186,6 @@ impl Held {
     /// Takes the error that is owed.
     pub fn take_error(&mut self) -> c_int {
         std::mem::take(&mut self.error)
-    }
-}
-
-impl Access {
-    /// The description of `fd` and its file, locked; `None` if it is not one of ours.
-    #[inline]
-    pub fn of(fd: c_int) -> Option<Self> {
-        loop {
-            let description = descriptors::get(fd)?;
-            let file = description.file()?;
-            let guard = file.lock()?;
-            let same = |other: &'static Description| std::ptr::eq(other, description);
-            if descriptors::get(fd).is_some_and(same)
-                && description.file().is_some_and(|other| std::ptr::eq(other, file))
-            {
-                return Some(Self { description, file, _guard: guard });
-            }
-        }
-    }
-
-    /// What the lock protects.
-    #[inline]
-    pub fn held(&mut self) -> &mut Held {
-        // SAFETY: the lock is held as long as this value lives.
-        unsafe { self.file.held() }
-    }
-}
-
-impl Drop for Access {
-    #[inline]
-    fn drop(&mut self) {
-        if !self.file.late.is_empty() {
-            // SAFETY: the lock is held until the guard goes.
-            late::carry_out(self.file, unsafe { self.file.held() });
-        }
     }
 }
 
@@ -281,58 +197,60 @@ pub struct Registry {
     spare_descriptions: Vec<&'static Description>,
 }
 
-/// The list, and its lock.
-pub(crate) struct Shared {
+/// All files of the process, as the host's item `aggio_posix_files`.
+pub struct Files {
     lock: Lock,
     registry: UnsafeCell<Registry>,
 }
 // SAFETY: the registry is only touched with the lock.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for Files {}
 
-impl Shared {
-    pub(crate) const fn new() -> Self {
+impl Files {
+    /// None.
+    pub const fn new() -> Self {
         let registry =
             Registry { files: Vec::new(), spare_files: Vec::new(), spare_descriptions: Vec::new() };
         Self { lock: Lock::new(), registry: UnsafeCell::new(registry) }
     }
 }
 
-fn shared() -> &'static Shared {
-    &process().files
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_files"]
+    safe static FILES: Files;
 }
 
 /// Locks the list of files, before the lock of any file, and calls `with`; `None` in a signal handler
 /// that interrupted its owner.
 pub fn registry<T>(with: impl FnOnce(&mut Registry) -> T) -> Option<T> {
-    let _guard = shared().lock.lock()?;
+    let _guard = FILES.lock.lock()?;
     // SAFETY: the lock is held.
-    Some(with(unsafe { &mut *shared().registry.get() }))
+    Some(with(unsafe { &mut *FILES.registry.get() }))
 }
 
 /// As [`registry`], also if this thread was interrupted while it held the list: at the end of the
 /// process.
 pub fn registry_anyway(with: impl FnOnce(&Registry)) {
-    let _guard = shared().lock.lock();
+    let _guard = FILES.lock.lock();
     // SAFETY: the lock is held, or this thread holds it and does not go on.
-    with(unsafe { &*shared().registry.get() });
+    with(unsafe { &*FILES.registry.get() });
 }
 
 /// Holds the list beyond the end of a function; [`release_registry`] gives it back.
 pub fn hold_registry() -> Option<&'static mut Registry> {
-    std::mem::forget(shared().lock.lock()?);
+    std::mem::forget(FILES.lock.lock()?);
     // SAFETY: the lock is held, until `release_registry`.
-    Some(unsafe { &mut *shared().registry.get() })
+    Some(unsafe { &mut *FILES.registry.get() })
 }
 
 /// The list, which this thread [holds](hold_registry).
 pub fn with_held_registry(with: impl FnOnce(&Registry)) {
     // SAFETY: the lock is held since `hold_registry`.
-    with(unsafe { &*shared().registry.get() });
+    with(unsafe { &*FILES.registry.get() });
 }
 
 /// Gives back what [`hold_registry`] took.
 pub fn release_registry() {
-    shared().lock.release();
+    FILES.lock.release();
 }
 
 /// Gives back the lock of a file whose guard was forgotten.

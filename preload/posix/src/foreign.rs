@@ -2,7 +2,7 @@
 
 use super::next;
 use super::reason::Reason;
-use super::{containers, descriptors, manage, open, process, settle, spool, state};
+use super::{containers, descriptors, flush, manage, open, process, settle, spool, state};
 use libc::{c_int, c_long};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -66,7 +66,7 @@ pub unsafe fn before_messages(messages: *const libc::mmsghdr, count: libc::c_uin
 
 /// Everything that is open goes to the kernel for good: it will be used in a way that cannot be seen.
 fn demote_all(reason: Reason) {
-    settle::each(|file, held| settle::make_native(file, held, reason));
+    settle::each(|file, held| flush::make_native(file, held, reason));
 }
 
 /// `syscall`: known calls go the way of their functions; before any other, everything is in the

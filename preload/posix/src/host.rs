@@ -1,23 +1,32 @@
 //! What the host owns and supplies: the state of the process and of each thread, and the settings.
 //!
 //! Descriptors, streams and memory belong to a process, and signal handlers and the C library's
-//! callbacks carry no context. So there is one value of the whole process, which the linker finds: the
-//! host defines the three items declared here, as it would define a `#[global_allocator]`. In the
-//! preload library they are hidden symbols, so that reaching them costs what a static of this crate
-//! would; in the tests of this crate they are those of `tests.rs`.
+//! callbacks carry no context. So each part of the state is one value of the whole process, which the
+//! linker finds: a module that has state declares an item, here and in others, and the host defines it,
+//! as it would define a `#[global_allocator]`. In the preload library these are hidden symbols, and
+//! reaching one costs a load more than a static of this crate would; in the tests of this crate they are those of
+//! `tests/calls.rs`.
 
-use super::containers::{self, table};
-use super::{Config, descriptors, files, mappings, next, reach, spool, state, wide};
+use super::mappings::Mappings;
+use super::next::Slots;
+use agg_core::hints::Sources;
+use agg_core::settings::Settings;
 use std::cell::Cell;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 unsafe extern "Rust" {
     #[link_name = "aggio_posix_process"]
     safe static PROCESS: Process;
-    #[link_name = "aggio_posix_tables"]
-    safe static TABLES: Tables;
     #[link_name = "aggio_posix_thread"]
     safe fn this_thread() -> *const Thread;
+}
+
+/// What the environment says.
+pub struct Config {
+    /// The switches.
+    pub settings: Settings,
+    /// Hints that do not come from the program.
+    pub sources: Sources,
 }
 
 /// What the host does for this crate.
@@ -28,19 +37,66 @@ pub struct Host {
     pub at_exit: fn(),
 }
 
-/// The state of a process, as the host's item `aggio_posix_process`.
+/// What the process is, and what it has done.
+pub(crate) struct Flags {
+    /// Rules exist. While this is false, every function goes straight on.
+    pub(crate) active: AtomicBool,
+    /// Containers are files to this process, and so are sets, unless the settings exclude them.
+    pub(crate) containers: AtomicBool,
+    /// The process is about to end or to become another program: nothing is kept back any more.
+    pub(crate) ending: AtomicBool,
+    /// The process whose descriptors the table describes; 0 until somebody may be another.
+    pub(crate) owner: AtomicU32,
+    /// The process has a ring or a queue of requests: which files they are for cannot be seen.
+    pub(crate) ring: AtomicBool,
+    /// Files and containers with dirty bytes.
+    pub(crate) dirty: AtomicUsize,
+    /// Of these, those of mode causal.
+    pub(crate) causal: AtomicUsize,
+    /// Bytes of some file may have been read ahead.
+    pub(crate) ahead: AtomicBool,
+    /// The process has opened a file to write it.
+    pub(crate) writes: AtomicBool,
+    /// Other programs that it has started may have used the files that rules name.
+    pub(crate) started_others: AtomicBool,
+}
+
+impl Flags {
+    const fn new() -> Self {
+        Self {
+            active: AtomicBool::new(false),
+            containers: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            owner: AtomicU32::new(0),
+            ring: AtomicBool::new(false),
+            dirty: AtomicUsize::new(0),
+            causal: AtomicUsize::new(0),
+            ahead: AtomicBool::new(false),
+            writes: AtomicBool::new(false),
+            started_others: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The state of a process that no module has for itself, as the host's item `aggio_posix_process`.
 pub struct Process {
     pub(crate) host: Host,
-    pub(crate) next: next::Slots,
-    pub(crate) flags: state::Flags,
-    pub(crate) files: files::Shared,
-    pub(crate) mappings: mappings::Mappings,
-    pub(crate) readable: reach::Known,
-    pub(crate) spool: spool::Own,
-    pub(crate) cookie: wide::Cookie,
+    pub(crate) next: Slots,
+    pub(crate) flags: Flags,
+    /// Files that are, or were, mapped.
+    pub(crate) mappings: Mappings,
+    /// Pages that could be read when it was tried last; 0 is none, as nothing is mapped there.
+    pub(crate) readable: [AtomicUsize; 64],
+    /// The table of functions of cookie streams; 0 as long as there is none.
+    pub(crate) cookie: AtomicUsize,
     /// The list of files is held across `fork`.
     pub(crate) holding: AtomicBool,
-    pub(crate) containers: containers::Shared,
+    /// How many open containers have writes that wait.
+    pub(crate) waiting: AtomicUsize,
+    /// Holds of containers were passed on to a program that perhaps did not start.
+    pub(crate) passes: AtomicBool,
+    /// Some descriptor was marked as a set's, perhaps of one that MPI-IO reads.
+    pub(crate) has_sets: AtomicBool,
 }
 
 impl Process {
@@ -48,36 +104,16 @@ impl Process {
     pub const fn new(host: Host) -> Self {
         Self {
             host,
-            next: next::Slots::new(),
-            flags: state::Flags::new(),
-            files: files::Shared::new(),
-            mappings: mappings::Mappings::new(),
-            readable: reach::Known::new(),
-            spool: spool::Own::new(),
-            cookie: wide::Cookie::new(),
+            next: Slots::new(),
+            flags: Flags::new(),
+            mappings: Mappings::new(),
+            readable: [const { AtomicUsize::new(0) }; 64],
+            cookie: AtomicUsize::new(0),
             holding: AtomicBool::new(false),
-            containers: containers::Shared::new(),
+            waiting: AtomicUsize::new(0),
+            passes: AtomicBool::new(false),
+            has_sets: AtomicBool::new(false),
         }
-    }
-}
-
-/// What descriptors are open on, as the host's item `aggio_posix_tables`. All its bytes are zero, so
-/// that it takes no room in a file, nor in memory before it is used.
-pub struct Tables {
-    pub(crate) files: descriptors::Table,
-    pub(crate) containers: table::Table,
-}
-
-impl Tables {
-    /// Nothing.
-    pub const fn new() -> Self {
-        Self { files: descriptors::Table::new(), containers: table::Table::new() }
-    }
-}
-
-impl Default for Tables {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -101,12 +137,6 @@ impl Thread {
 #[inline(always)]
 pub(crate) fn process() -> &'static Process {
     &PROCESS
-}
-
-/// The tables of the process.
-#[inline(always)]
-pub(crate) fn tables() -> &'static Tables {
-    &TABLES
 }
 
 /// Lets `with` use the state of this thread.

@@ -1,9 +1,6 @@
 //! Writes of a signal handler that interrupted this library while it was at the same file: they are
 //! carried out when the interrupted call is done, as if the signal had come then.
 
-use super::files::{File, Held};
-use super::next;
-use super::{descriptors, dirty, errno};
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -21,6 +18,16 @@ impl Late {
     /// None.
     pub const fn new() -> Self {
         Self { used: AtomicUsize::new(0), bytes: UnsafeCell::new([0; ROOM]) }
+    }
+
+    /// Bytes of those that wait.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Acquire)
+    }
+
+    /// All of `used` bytes were carried out; `false` if more came meanwhile.
+    pub(crate) fn is_done(&self, used: usize) -> bool {
+        self.used.compare_exchange(used, 0, Release, Relaxed).is_ok()
     }
 
     /// Whether none waits.
@@ -51,7 +58,7 @@ impl Late {
     }
 
     /// The first write from `start` on.
-    fn entry(&self, start: usize) -> (c_int, &[u8]) {
+    pub(crate) fn entry(&self, start: usize) -> (c_int, &[u8]) {
         // SAFETY: handlers that interrupt this thread only add behind what is used.
         let bytes = unsafe { &*self.bytes.get() };
         let word = |at: usize| {
@@ -59,43 +66,5 @@ impl Late {
         };
         let len = word(start + 4) as usize;
         (word(start) as c_int, &bytes[start + 8..start + 8 + len])
-    }
-}
-
-/// Carries out the writes that wait. The file is locked.
-#[cold]
-pub fn carry_out(file: &'static File, held: &mut Held) {
-    let _errno = errno::Keep::new();
-    if let Err(error) = dirty::drain(file, held) {
-        held.error = error;
-    }
-    let mut done = 0;
-    loop {
-        let used = file.late.used.load(Acquire);
-        if done == used {
-            if file.late.used.compare_exchange(used, 0, Release, Relaxed).is_ok() {
-                return;
-            }
-            continue;
-        }
-        let (fd, bytes) = file.late.entry(done);
-        done += 8 + bytes.len();
-        let Some(description) = descriptors::get(fd) else { continue };
-        let tracked = description.tracked.load(Relaxed);
-        // SAFETY: the pointer and length describe the bytes.
-        let written = unsafe {
-            if tracked {
-                let position = description.position();
-                next::pwrite64(fd, bytes.as_ptr().cast(), bytes.len(), position as i64)
-            } else {
-                next::write(fd, bytes.as_ptr().cast(), bytes.len())
-            }
-        };
-        if written != bytes.len() as isize {
-            held.error = if written < 0 { errno::get() } else { libc::EIO };
-        }
-        if tracked && written > 0 {
-            description.set_position(description.position() + written as u64);
-        }
     }
 }

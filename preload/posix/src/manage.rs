@@ -1,9 +1,11 @@
 //! Calls on a descriptor that are neither reads nor writes.
 
+use super::facts::identity_of;
+use super::host::process;
 use super::next;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{ahead, errno, mappings, open, reach, settle};
+use super::{errno, reach, reading, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -17,20 +19,20 @@ pub fn drained(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
 
 /// As [`drained`], before a call that changes the file, or after which others' bytes are to be seen.
 pub fn changed(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    ahead::forget(fd);
+    reading::forget(fd);
     drained(fd, kernel)
 }
 
 /// As [`changed`], for the functions that return the error number.
 pub fn changed_number(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    ahead::forget(fd);
+    reading::forget(fd);
     settle::drained(fd).map_or_else(|error| error, |()| kernel())
 }
 
 /// `fsync` and `fdatasync`: also tell what could not be stored before.
 pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    ahead::forget(fd);
-    let owed = super::files::Access::of(fd).map_or(0, |mut access| access.held().take_error());
+    reading::forget(fd);
+    let owed = super::access::Access::of(fd).map_or(0, |mut access| access.held().take_error());
     match settle::drained(fd) {
         Ok(()) if owed == 0 => kernel(),
         Ok(()) => {
@@ -45,9 +47,9 @@ pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
 pub fn before_mapping(fd: c_int, flags: c_int) {
     if flags & libc::MAP_TYPE != libc::MAP_PRIVATE
         && !Inside::is()
-        && let Some(identity) = open::identity_of(fd)
+        && let Some(identity) = identity_of(fd)
     {
-        mappings::remember(identity);
+        process().mappings.remember(identity);
     }
     settle::demote(fd, Reason::Mapped);
 }

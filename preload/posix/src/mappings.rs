@@ -1,7 +1,6 @@
 //! Files of which the program has, or had, a shared mapping: that outlives the descriptor, so whoever opens such a file
 //! again is served by the kernel.
 
-use super::host::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
 
 /// How many files are remembered; with more, all files count as mapped.
@@ -22,7 +21,8 @@ impl Mappings {
         Self { files, taken: AtomicUsize::new(0), full: AtomicBool::new(false) }
     }
 
-    fn remember(&self, identity: [u64; 2]) {
+    /// The file of this device and inode is mapped.
+    pub(crate) fn remember(&self, identity: [u64; 2]) {
         if self.has(identity) {
             return;
         }
@@ -36,22 +36,13 @@ impl Mappings {
         }
     }
 
-    fn has(&self, identity: [u64; 2]) -> bool {
+    /// Whether the file of this device and inode was ever mapped.
+    pub(crate) fn has(&self, identity: [u64; 2]) -> bool {
         let known = self.taken.load(Acquire).min(MOST);
         let same =
             |file: &[AtomicU64; 2]| file.iter().zip(identity).all(|(w, v)| w.load(Acquire) == v);
         self.full.load(Acquire) || self.files[..known].iter().any(same)
     }
-}
-
-/// The file of this device and inode is mapped.
-pub fn remember(identity: [u64; 2]) {
-    process().mappings.remember(identity);
-}
-
-/// Whether the file of this device and inode was ever mapped.
-pub fn has(identity: [u64; 2]) -> bool {
-    process().mappings.has(identity)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use super::errno;
 use super::host::process;
-use super::stdio::Functions;
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
     ssize_t, wchar_t,
@@ -121,6 +120,19 @@ macro_rules! functions {
             }
         )*
     };
+}
+
+/// The functions of a cookie stream, as glibc declares them.
+#[repr(C)]
+pub struct Functions {
+    /// Reads into the stream's buffer.
+    pub read: unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> ssize_t,
+    /// Writes the stream's buffer.
+    pub write: unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> ssize_t,
+    /// Moves the position.
+    pub seek: unsafe extern "C" fn(*mut c_void, *mut off64_t, c_int) -> c_int,
+    /// Closes.
+    pub close: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
 /// Memory of a type that only travels through.

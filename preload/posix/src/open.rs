@@ -1,17 +1,19 @@
 //! Opening and closing.
 
-use super::files::{self, Access, Description, File};
+use super::access::Access;
+use super::facts::{identity_of, name_of};
+use super::files::{self, Description, File};
+use super::host::process;
 use super::next;
 use super::reason::Reason;
 use super::state::{self, Inside};
-use super::{ahead, containers, descriptors, dirty, errno, mappings, report, settle, spool};
+use super::{containers, descriptors, dirty, errno, flush, reading, report, settle, spool};
 use crate::config;
 use agg_core::driver::caches;
 use agg_core::log;
 use agg_core::log::Level;
 use agg_core::rules::{Mode, Rule};
 use libc::{c_char, c_int, mode_t};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// File systems without files of programs.
@@ -25,7 +27,7 @@ pub fn before() {
     }
     settle::all();
     let _errno = errno::Keep::new();
-    ahead::forget_all();
+    reading::forget_all();
     let _inside = Inside::enter();
     if config::get().settings.keeps_back() {
         spool::recover();
@@ -111,11 +113,11 @@ fn take(fd: c_int) {
         held.descriptions += 1;
         let description = registry.describe(file, fd, flags & libc::O_ACCMODE);
         descriptors::set(fd, Some(description));
-        let mapped = || mappings::has(identity).then_some(Reason::Mapped);
+        let mapped = || process().mappings.has(identity).then_some(Reason::Mapped);
         let native = why_native(fd, flags, held.mode).or_else(mapped);
         tell_open(held, native);
         if let Some(reason) = native {
-            settle::make_native(file, held, reason);
+            flush::make_native(file, held, reason);
         }
     });
 }
@@ -139,25 +141,6 @@ fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
         _ if state::flags().ring.load(Relaxed) => Some(Reason::Ring),
         _ => None,
     }
-}
-
-/// Device and inode of the file that `fd` is open on, if it is a regular one with a name.
-pub fn identity_of(fd: c_int) -> Option<[u64; 2]> {
-    // SAFETY: all bits zero are a record; it outlives the call.
-    unsafe {
-        let mut facts: libc::stat64 = std::mem::zeroed();
-        let known = next::fstat64(fd, (&raw mut facts).cast()) == 0;
-        let regular = facts.st_mode & libc::S_IFMT == libc::S_IFREG;
-        (known && regular && facts.st_nlink > 0).then_some([facts.st_dev, facts.st_ino])
-    }
-}
-
-/// The name of the file that `fd` is open on.
-pub fn name_of(fd: c_int) -> Option<Vec<u8>> {
-    let _inside = Inside::enter();
-    let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
-    let path = path.as_os_str().as_bytes();
-    (path.first() == Some(&b'/') && !path.ends_with(b" (deleted)")).then(|| path.to_vec())
 }
 
 /// `close`.
@@ -196,7 +179,7 @@ pub fn forget(fd: c_int) -> Result<(), c_int> {
         descriptors::set(fd, None);
         if !last {
             if description.tracked.load(Relaxed) && file.native.load(Relaxed) {
-                settle::sync_position(description);
+                flush::sync_position(description);
             }
             dirty::change_descriptor(description, fd);
             return;

@@ -4,7 +4,7 @@ use super::files::{self, File};
 use super::host::process;
 use super::next;
 use super::reason::Reason;
-use super::{containers, descriptors, report, settle, spool, state};
+use super::{containers, descriptors, flush, report, settle, spool, state};
 use libc::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,7 +22,7 @@ pub extern "C" fn before_fork() {
         let Some(guard) = file.lock() else { continue };
         // SAFETY: the lock is held.
         let held = unsafe { file.held() };
-        settle::make_native(file, held, Reason::Fork);
+        flush::make_native(file, held, Reason::Fork);
         // The lock is given back on both sides.
         std::mem::forget(guard);
     }
@@ -82,7 +82,7 @@ pub extern "C" fn before_vfork() {
         state::note_child();
         containers::keep_holds();
         state::own_table();
-        settle::each(|file, held| settle::make_native(file, held, Reason::Vfork));
+        settle::each(|file, held| flush::make_native(file, held, Reason::Vfork));
     }
 }
 
@@ -107,7 +107,7 @@ pub fn before_program(reason: Reason) {
 /// Before `exec`: this process becomes another program, if it can.
 pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
-        settle::each(|file, held| settle::make_native(file, held, Reason::Inherited));
+        settle::each(|file, held| flush::make_native(file, held, Reason::Inherited));
         containers::settle_all();
         if !state::any_dirty() {
             spool::remove();
@@ -139,7 +139,7 @@ pub fn at_exit() {
         return;
     }
     state::end();
-    settle::each_at_the_end(finish);
+    flush::each_at_the_end(finish);
     containers::at_exit();
     tell_unused();
     if !state::any_dirty() {
@@ -153,18 +153,18 @@ fn tell_unused() {
 }
 
 fn finish(file: &'static File, held: &mut files::Held) {
-    settle::drain_quietly(file, held);
+    flush::drain_quietly(file, held);
     for fd in descriptors::all() {
         if let Some(description) = descriptors::get(fd)
             && description.file().is_some_and(|other| std::ptr::eq(other, file))
         {
-            settle::sync_position(description);
+            flush::sync_position(description);
         }
     }
     if held.count > 0 {
         super::dirty::lose(file, held, held.error);
     }
-    settle::give_back(held);
+    flush::give_back(held);
     if !std::mem::replace(&mut held.told, true) {
         report::tell(&held.path, held.mode, &held.counts);
     }

@@ -18,24 +18,16 @@ const SOME: usize = 32;
 const READ: c_int = 22;
 const WRITE: c_int = 23;
 
-/// Pages that could be read when it was tried last; 0 is none, as nothing is mapped there.
-pub(crate) struct Known([AtomicUsize; 64]);
-
-impl Known {
-    pub(crate) const fn new() -> Self {
-        Self([const { AtomicUsize::new(0) }; 64])
-    }
-
-    /// The place of a page.
-    #[inline]
-    fn of(&self, page: usize) -> &AtomicUsize {
-        &self.0[page % self.0.len()]
-    }
+/// Where a page is remembered.
+#[inline]
+fn place_of(page: usize) -> &'static AtomicUsize {
+    let places = &process().readable;
+    &places[page % places.len()]
 }
 
 /// The program changes what is mapped: nothing is known any more.
 pub fn forget() {
-    process().readable.0.iter().for_each(|page| page.store(0, Relaxed));
+    process().readable.iter().for_each(|page| page.store(0, Relaxed));
 }
 
 /// Whether `len` bytes at `data` can be read.
@@ -62,11 +54,11 @@ fn populated_for_long(start: usize, len: usize) -> bool {
 }
 
 fn is_known(page: usize) -> bool {
-    process().readable.of(page).load(Relaxed) == page
+    place_of(page).load(Relaxed) == page
 }
 
 fn remember(page: usize) {
-    process().readable.of(page).store(page, Relaxed);
+    place_of(page).store(page, Relaxed);
 }
 
 #[inline]

@@ -1,6 +1,6 @@
 //! The line of `AGGIO_REPORT` about a file that a program used without MPI.
 
-use super::files::Counts;
+use super::counts::Counts;
 use super::reason::Reason;
 use super::state::Inside;
 use crate::config;

@@ -1,7 +1,6 @@
 //! The spool file of this process, made when the first small write is kept back.
 
 use super::errno::Keep;
-use super::host::process;
 use super::lock::Lock;
 use super::state::Inside;
 use crate::config;
@@ -12,8 +11,8 @@ use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-/// The spool of the process.
-pub(crate) struct Own {
+/// The spool of the process, as the host's item `aggio_posix_spool`.
+pub struct OwnSpool {
     lock: Lock,
     spool: UnsafeCell<Option<Spool>>,
     /// The spools of other processes, as long as there is no own one.
@@ -24,10 +23,11 @@ pub(crate) struct Own {
     told: AtomicBool,
 }
 // SAFETY: the spool is only touched with the lock.
-unsafe impl Sync for Own {}
+unsafe impl Sync for OwnSpool {}
 
-impl Own {
-    pub(crate) const fn new() -> Self {
+impl OwnSpool {
+    /// None.
+    pub const fn new() -> Self {
         Self {
             lock: Lock::new(),
             spool: UnsafeCell::new(None),
@@ -38,15 +38,15 @@ impl Own {
     }
 }
 
-#[inline(always)]
-fn own() -> &'static Own {
-    &process().spool
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_spool"]
+    safe static OWN: OwnSpool;
 }
 
 fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
-    let _guard = own().lock.lock()?;
+    let _guard = OWN.lock.lock()?;
     // SAFETY: the lock is held.
-    Some(work(unsafe { &mut *own().spool.get() }))
+    Some(work(unsafe { &mut *OWN.spool.get() }))
 }
 
 /// Room for so many bytes, the first of `rooms` that can be had, of the file that `fd` is open on,
@@ -57,7 +57,7 @@ pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], rooms: &[usize]) 
         if own.is_none() {
             match Spool::create(Path::new(&config::get().settings.spool)) {
                 Ok(spool) => {
-                    process().spool.descriptor.store(spool.descriptor(), Relaxed);
+                    OWN.descriptor.store(spool.descriptor(), Relaxed);
                     *own = Some(spool);
                 }
                 Err(error) => complain(&error.to_string()),
@@ -74,7 +74,7 @@ pub fn slot(fd: c_int, path: &[u8], [device, inode]: [u64; 2], rooms: &[usize]) 
 
 /// Once a process: each file would say it in other words.
 fn complain(what: &str) {
-    if !own().told.swap(true, Relaxed) {
+    if !OWN.told.swap(true, Relaxed) {
         agg_core::log!(Level::Warn, "small writes are not kept back: {what}");
     }
 }
@@ -101,7 +101,7 @@ fn with_others<T>(work: impl FnOnce(&mut Others) -> T) -> Option<T> {
         None => {
             let directory = || Others::new(Path::new(&config::get().settings.spool));
             // SAFETY: the lock is held.
-            work(unsafe { &mut *process().spool.others.get() }.get_or_insert_with(directory))
+            work(unsafe { &mut *OWN.others.get() }.get_or_insert_with(directory))
         }
     })
 }
@@ -141,12 +141,12 @@ pub fn give_back(slot: Slot) {
 /// Whether `fd` is the spool's, which the program knows nothing of.
 #[inline]
 pub fn is_descriptor(fd: c_int) -> bool {
-    fd >= 0 && fd == own().descriptor.load(Relaxed)
+    fd >= 0 && fd == OWN.descriptor.load(Relaxed)
 }
 
 /// The spool's descriptor, if there is one.
 pub fn descriptor() -> Option<c_int> {
-    Some(own().descriptor.load(Relaxed)).filter(|fd| *fd >= 0)
+    Some(OWN.descriptor.load(Relaxed)).filter(|fd| *fd >= 0)
 }
 
 /// Removes the spool file; no byte is in it any more.
@@ -155,7 +155,7 @@ pub fn remove() {
     with(|own| {
         if let Some(spool) = own.take() {
             spool.remove();
-            process().spool.descriptor.store(-1, Relaxed);
+            OWN.descriptor.store(-1, Relaxed);
         }
     });
 }
@@ -164,7 +164,7 @@ pub fn remove() {
 pub fn disown() {
     let _inside = Inside::enter();
     with(|own| {
-        process().spool.descriptor.store(-1, Relaxed);
+        OWN.descriptor.store(-1, Relaxed);
         if let Some(spool) = own.take() {
             // SAFETY: files of the child have given up their slots.
             unsafe { spool.disown() };

@@ -1,48 +1,7 @@
 //! Whether there is anything to do in this process, and whether a call comes from aggio itself.
 
-use super::host::{process, thread};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
-
-/// What the process is, and what it has done.
-pub(crate) struct Flags {
-    /// Rules exist. While this is false, every function goes straight on.
-    active: AtomicBool,
-    /// Containers are files to this process, and so are sets, unless the settings exclude them.
-    containers: AtomicBool,
-    /// The process is about to end or to become another program: nothing is kept back any more.
-    ending: AtomicBool,
-    /// The process whose descriptors the table describes; 0 until somebody may be another.
-    owner: AtomicU32,
-    /// The process has a ring or a queue of requests: which files they are for cannot be seen.
-    pub(crate) ring: AtomicBool,
-    /// Files and containers with dirty bytes.
-    pub(crate) dirty: AtomicUsize,
-    /// Of these, those of mode causal.
-    pub(crate) causal: AtomicUsize,
-    /// Bytes of some file may have been read ahead.
-    pub(crate) ahead: AtomicBool,
-    /// The process has opened a file to write it.
-    writes: AtomicBool,
-    /// Other programs that it has started may have used the files that rules name.
-    started_others: AtomicBool,
-}
-
-impl Flags {
-    pub(crate) const fn new() -> Self {
-        Self {
-            active: AtomicBool::new(false),
-            containers: AtomicBool::new(false),
-            ending: AtomicBool::new(false),
-            owner: AtomicU32::new(0),
-            ring: AtomicBool::new(false),
-            dirty: AtomicUsize::new(0),
-            causal: AtomicUsize::new(0),
-            ahead: AtomicBool::new(false),
-            writes: AtomicBool::new(false),
-            started_others: AtomicBool::new(false),
-        }
-    }
-}
+use super::host::{Flags, process, thread};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The flags of the process.
 #[inline(always)]

@@ -5,7 +5,7 @@ use super::errno;
 use super::host::process;
 use super::next;
 use libc::{FILE, c_char, c_int, c_void, size_t, wchar_t};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The end of a stream, or an error.
 pub const NONE: u32 = u32::MAX;
@@ -30,15 +30,6 @@ unsafe extern "C" {
     fn open_wmemstream(to: *mut *mut wchar_t, len: *mut size_t) -> *mut FILE;
 }
 
-/// The table of functions of cookie streams; 0 as long as there is none.
-pub(crate) struct Cookie(AtomicUsize);
-
-impl Cookie {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-}
-
 /// # Safety
 /// `stream` is a stream of glibc.
 unsafe fn word(stream: *mut FILE, at: usize) -> usize {
@@ -52,7 +43,7 @@ unsafe fn word(stream: *mut FILE, at: usize) -> usize {
 /// `stream` is a cookie stream of glibc.
 pub unsafe fn learn(stream: *mut FILE) {
     // SAFETY: the caller's promise.
-    process().cookie.0.store(unsafe { word(stream, TABLE) }, Relaxed);
+    process().cookie.store(unsafe { word(stream, TABLE) }, Relaxed);
 }
 
 /// Whether a stream has our functions.
@@ -60,7 +51,7 @@ pub unsafe fn learn(stream: *mut FILE) {
 /// # Safety
 /// `stream` is a stream or null.
 pub unsafe fn is_ours(stream: *mut FILE) -> bool {
-    let cookie = process().cookie.0.load(Relaxed);
+    let cookie = process().cookie.load(Relaxed);
     if cookie == 0 || stream.is_null() {
         return false;
     }

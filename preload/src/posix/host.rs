@@ -2,13 +2,32 @@
 //! `aggio-posix`.
 
 use crate::{config, unused};
-use aggio_posix::{Host, Process, Tables, Thread};
+use aggio_posix::containers::{Areas, Containers, OwnLocks, Streams};
+use aggio_posix::{Descriptors, Files, Host, OwnSpool, Process, Thread};
 
 #[unsafe(export_name = "aggio_posix_process")]
 static PROCESS: Process = Process::new(Host { config: config::get, at_exit: unused::tell_at_exit });
 
-#[unsafe(export_name = "aggio_posix_tables")]
-static TABLES: Tables = Tables::new();
+#[unsafe(export_name = "aggio_posix_descriptors")]
+static DESCRIPTORS: Descriptors = Descriptors::new();
+
+#[unsafe(export_name = "aggio_posix_files")]
+static FILES: Files = Files::new();
+
+#[unsafe(export_name = "aggio_posix_spool")]
+static SPOOL: OwnSpool = OwnSpool::new();
+
+#[unsafe(export_name = "aggio_posix_containers")]
+static CONTAINERS: Containers = Containers::new();
+
+#[unsafe(export_name = "aggio_posix_locks")]
+static LOCKS: OwnLocks = OwnLocks::new();
+
+#[unsafe(export_name = "aggio_posix_areas")]
+static AREAS: Areas = Areas::new();
+
+#[unsafe(export_name = "aggio_posix_streams")]
+static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
@@ -19,10 +38,15 @@ fn thread() -> *const Thread {
     THREAD.with(std::ptr::from_ref)
 }
 
-// Hidden: the linker resolves them, so that they cost what any static of the library does, and nobody
-// else's symbols can take their place.
+// Hidden: nobody else sees them, and nobody else's symbols can take their place.
 std::arch::global_asm!(
     ".hidden aggio_posix_process",
-    ".hidden aggio_posix_tables",
+    ".hidden aggio_posix_descriptors",
+    ".hidden aggio_posix_files",
+    ".hidden aggio_posix_spool",
+    ".hidden aggio_posix_containers",
+    ".hidden aggio_posix_locks",
+    ".hidden aggio_posix_areas",
+    ".hidden aggio_posix_streams",
     ".hidden aggio_posix_thread"
 );

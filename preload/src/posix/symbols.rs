@@ -13,7 +13,7 @@
 
 use super::{environment, execute, spawn};
 use aggio_posix::containers::{self, standard};
-use aggio_posix::next::{Missing, Slot};
+use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
     causal, data, descriptors, duplicate, errno, foreign, manage, open, process, reach, settle,
@@ -619,7 +619,7 @@ table! {
         = { stdio::reopen(path, mode, stream) };
     fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) }
         container { containers::fdopen(fd, mode) };
-    any [fopencookie] (cookie: Any, mode: *const c_char, functions: stdio::Functions) -> *mut FILE
+    any [fopencookie] (cookie: Any, mode: *const c_char, functions: Functions) -> *mut FILE
         = { next::fopencookie(cookie, mode, functions) };
 
     // Wide characters on streams.

@@ -1,7 +1,6 @@
 //! Which memory of the program is what of a container: copies, which never become writable, because nobody
 //! would store what is written there, and live mappings, whose pages are bytes of logs.
 
-use super::super::host::process;
 use super::super::lock::{Guard, Lock};
 use super::table::Open;
 use agg_core::Extent;
@@ -17,8 +16,8 @@ pub(super) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// All areas of the process.
-pub(crate) struct Areas {
+/// All areas of the process, as the host's item `aggio_posix_areas`.
+pub struct Areas {
     lock: Lock,
     list: UnsafeCell<Vec<Area>>,
     /// How many there are, and how many of them are live.
@@ -29,15 +28,17 @@ pub(crate) struct Areas {
 }
 
 impl Areas {
-    pub(crate) const fn new() -> Self {
+    /// None.
+    pub const fn new() -> Self {
         let (count, live) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let list = UnsafeCell::new(Vec::new());
         Self { lock: Lock::new(), list, count, live, change: Lock::new() }
     }
 }
 
-fn areas() -> &'static Areas {
-    &process().containers.areas
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_areas"]
+    safe static AREAS: Areas;
 }
 
 // SAFETY: the list is only touched with the lock.
@@ -91,12 +92,12 @@ pub(super) fn pages(start: usize, len: usize) -> Range<usize> {
 
 /// Lets `act` use the list; `None` in a signal handler that interrupted this.
 fn with<T>(act: impl FnOnce(&mut Vec<Area>) -> T) -> Option<T> {
-    let _guard = areas().lock.lock()?;
+    let _guard = AREAS.lock.lock()?;
     // SAFETY: the lock is held.
-    let list = unsafe { &mut *areas().list.get() };
+    let list = unsafe { &mut *AREAS.list.get() };
     let done = act(list);
-    areas().count.store(list.len(), Relaxed);
-    areas().live.store(list.iter().filter(|area| area.live.is_some()).count(), Relaxed);
+    AREAS.count.store(list.len(), Relaxed);
+    AREAS.live.store(list.iter().filter(|area| area.live.is_some()).count(), Relaxed);
     Some(done)
 }
 
@@ -118,13 +119,13 @@ pub(super) fn live_on(identity: (u64, u64)) -> Vec<(Range<usize>, Live)> {
 pub fn has_copies(start: usize, len: usize) -> bool {
     let range = pages(start, len);
     let copy = |area: &Area| area.live.is_none() && area.meets(&range);
-    areas().count.load(Relaxed) != 0 && with(|list| list.iter().any(copy)).unwrap_or(true)
+    AREAS.count.load(Relaxed) != 0 && with(|list| list.iter().any(copy)).unwrap_or(true)
 }
 
 /// Whether there is any live mapping.
 #[inline]
 pub(super) fn any_live() -> bool {
-    areas().live.load(Relaxed) != 0
+    AREAS.live.load(Relaxed) != 0
 }
 
 /// The live mappings in a range of memory.
@@ -181,7 +182,7 @@ pub(super) fn protect(start: usize, len: usize, protection: c_int) {
 
 /// The pages of a range are something else, or nothing, from now on; the files that have no live mapping any more.
 pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
-    if areas().count.load(Relaxed) == 0 {
+    if AREAS.count.load(Relaxed) == 0 {
         return Vec::new();
     }
     let _held = hold();
@@ -208,14 +209,14 @@ fn take(list: &mut Vec<Area>, range: Range<usize>) -> Vec<Area> {
 
 /// In a child after `fork`: whoever held the locks was in the parent.
 pub(super) fn in_child() {
-    areas().lock.release();
-    areas().change.release();
+    AREAS.lock.release();
+    AREAS.change.release();
 }
 
 /// Keeps live mappings in the list, and so where they are in memory; `None` in a signal handler that interrupted
 /// one who did.
 pub(super) fn hold() -> Option<Guard<'static>> {
-    areas().change.lock()
+    AREAS.change.lock()
 }
 
 #[cfg(test)]

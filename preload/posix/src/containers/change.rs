@@ -120,7 +120,7 @@ pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
 
 /// Bytes between the position and the end.
 fn unread(fd: c_int) -> Result<c_int, c_int> {
-    let rest = i128::from(data::size(fd)?) - i128::from(data::position(fd)?);
+    let rest = i128::from(table::size(fd)?) - i128::from(data::position(fd)?);
     Ok(rest as c_int)
 }
 

@@ -342,7 +342,7 @@ pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
             // SAFETY: plain numbers.
             return unsafe { next::lseek64(fd, by, whence) };
         }
-        libc::SEEK_END => size(fd).and_then(|size| {
+        libc::SEEK_END => table::size(fd).and_then(|size| {
             let end = i64::try_from(size).map_err(|_| libc::EOVERFLOW)?;
             offset(end.checked_add(by).ok_or(libc::EOVERFLOW)?)
         }),
@@ -355,10 +355,6 @@ pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
         Ok(place) => place,
         Err(error) => errno::fail(error) as off64_t,
     }
-}
-
-pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
-    open(fd)?.locked(|_, state| state.size())
 }
 
 /// The first byte from `at` on that is (or is not) in a hole.

@@ -1,8 +1,9 @@
 //! What sets have none of, and containers have as the directories that they are: extended attributes and further names.
 
+use super::super::cookie::meaning;
 use super::super::errno;
-use super::super::stdio::meaning;
-use super::names::{Name, set_of};
+use super::names::set_of;
+use super::paths::Name;
 use libc::{c_char, c_int, ssize_t};
 
 /// Reading an extended attribute of a set.

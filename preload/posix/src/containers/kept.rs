@@ -1,9 +1,9 @@
 //! Writes that wait in the spool until they become one frame of the log: modes `close` and `causal` of `AGGIO_BLOB`.
 
-use super::super::files::Counts;
+use super::super::counts::Counts;
 use super::super::host::process;
 use super::super::state::{self, Inside};
-use super::super::{open::name_of, report, settle, spool};
+use super::super::{facts::name_of, flush, report, spool};
 use super::table::{self, Open};
 use agg_core::blob::{Container, Writer};
 use agg_core::log::{self, Level};
@@ -24,7 +24,7 @@ const END: u64 = i64::MAX as u64;
 
 /// How many open containers have writes that wait.
 fn waiting() -> &'static AtomicUsize {
-    &process().containers.waiting
+    &process().waiting
 }
 
 /// The writes of one open container that wait.
@@ -251,7 +251,7 @@ pub(super) fn store_beside(open: &Open) -> std::result::Result<(), libc::c_int> 
 pub(super) fn before_write(open: &Open) {
     let own = open.waits() && open.mode == Mode::Causal;
     if state::flags().causal.load(Relaxed) > usize::from(own) {
-        settle::causal_files();
+        flush::causal();
         store_where(|other| other.mode == Mode::Causal && !std::ptr::eq(other, open));
     }
 }

@@ -4,7 +4,8 @@
 use super::super::errno;
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::names::{Name, follows, look};
+use super::names::{follows, look};
+use super::paths::Name;
 use agg_core::blob::{self, is_container};
 use agg_core::{Error, ErrorClass};
 use libc::{c_int, c_void, dirent64};

@@ -129,7 +129,7 @@ pub(super) fn renew(identity: (u64, u64)) {
         });
         match shown {
             Ok(()) => areas::show(&pages, live),
-            Err(error) => super::open::tell(open, error),
+            Err(error) => super::table::tell(open, error),
         }
     }
 }
@@ -140,7 +140,7 @@ pub fn forget_copies(start: usize, len: usize) {
         if !open.has_descriptors() {
             let _errno = errno::Keep::new();
             if let Err(error) = open.finish() {
-                super::open::tell(open, error);
+                super::table::tell(open, error);
             }
         }
     }

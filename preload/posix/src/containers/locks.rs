@@ -5,12 +5,11 @@
 //! container, and end when the process closes any descriptor of the container.
 
 use super::super::errno;
-use super::super::host::process;
 use super::super::lock::Lock;
 use super::super::next;
 use super::super::state::{self, Inside};
 use super::table::{self, Open};
-use super::{data, kept, placeholder};
+use super::{kept, placeholder};
 use agg_core::blob::{self, LOCKS_FROM};
 use agg_core::log::Level;
 use libc::{c_int, off64_t};
@@ -18,30 +17,33 @@ use std::cell::UnsafeCell;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// The descriptors with the locks of this process, by the identity of the container.
-pub(crate) struct Own {
+/// The descriptors with the locks of this process, by the identity of the container: the host's item
+/// `aggio_posix_locks`.
+pub struct OwnLocks {
     lock: Lock,
     files: UnsafeCell<Vec<((u64, u64), c_int)>>,
 }
 
 // SAFETY: the list is only touched with the lock.
-unsafe impl Sync for Own {}
+unsafe impl Sync for OwnLocks {}
 
-impl Own {
-    pub(crate) const fn new() -> Self {
+impl OwnLocks {
+    /// None.
+    pub const fn new() -> Self {
         Self { lock: Lock::new(), files: UnsafeCell::new(Vec::new()) }
     }
 }
 
-fn all() -> &'static Own {
-    &process().containers.locks
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_locks"]
+    safe static OWN: OwnLocks;
 }
 
 /// Lets `act` use the list of this process.
 fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -> Result<T, c_int> {
-    let _guard = all().lock.lock().ok_or(libc::EDEADLK)?;
+    let _guard = OWN.lock.lock().ok_or(libc::EDEADLK)?;
     // SAFETY: the lock is held.
-    act(unsafe { &mut *all().files.get() })
+    act(unsafe { &mut *OWN.files.get() })
 }
 
 /// A new description of the file that carries the locks of a container.
@@ -251,9 +253,9 @@ pub(super) fn at_exit(opens: impl Iterator<Item = &'static Open>) {
 
 /// In a child after `fork`: locks of the parent's process are not the child's.
 pub(super) fn in_child() {
-    all().lock.release();
+    OWN.lock.release();
     // SAFETY: a child has one thread.
-    for (_, file) in unsafe { &mut *all().files.get() }.drain(..) {
+    for (_, file) in unsafe { &mut *OWN.files.get() }.drain(..) {
         // SAFETY: the descriptor is ours; the parent's own keeps the locks.
         unsafe { next::close(file) };
     }
@@ -295,7 +297,7 @@ fn start(fd: c_int, lock: &libc::flock64) -> Result<off64_t, c_int> {
         libc::SEEK_SET => 0,
         // SAFETY: plain numbers.
         libc::SEEK_CUR => unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) },
-        libc::SEEK_END => data::size(fd)? as off64_t,
+        libc::SEEK_END => table::size(fd)? as off64_t,
         _ => return Err(libc::EINVAL),
     };
     let start = base.checked_add(lock.l_start).ok_or(libc::EOVERFLOW)?;

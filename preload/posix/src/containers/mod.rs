@@ -5,9 +5,9 @@
 //! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
 //! open, temporary   opening, making, and taking over what another program has left open
 //! data, send   reads, writes, positions                mapping  containers in memory
-//! own          descriptors that are not the program's
+//! own, aside   descriptors that are not the program's
 //! facts        what `stat` tells        change   sizes, modes, synchronising
-//! names        calls with names         rename   names that change       stream   streams of the C library
+//! names, paths  calls with names        rename   names that change       stream   streams of the C library
 //! kinds        what directories and `access` tell of one   further    what only sets lack
 //! kept         writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
@@ -19,6 +19,7 @@
 //! descriptor.
 
 mod areas;
+mod aside;
 mod change;
 mod data;
 mod facts;
@@ -33,6 +34,7 @@ mod names;
 mod numbers;
 mod open;
 mod own;
+mod paths;
 mod placeholder;
 mod programs;
 mod rename;
@@ -40,9 +42,11 @@ mod send;
 mod set;
 pub mod standard;
 mod stream;
-pub(crate) mod table;
+mod table;
 mod temporary;
 
+pub use areas::Areas;
+pub use aside::{aside, room};
 pub use change::{
     allocate, allocate_number, change_mode, change_owner, change_times, change_times_coarsely,
     ioctl, set_size, synchronise, synchronise_all,
@@ -55,7 +59,7 @@ pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kept::store_kept;
 pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
-pub use locks::{flock, inherit_all, lockf, to_inherit};
+pub use locks::{OwnLocks, flock, inherit_all, lockf, to_inherit};
 pub use mapping::map;
 pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
@@ -66,13 +70,13 @@ pub use open::{
     at_exit, attach, close, control, duplicate, forget, forget_range, in_child, keep_holds, open,
     settle_all,
 };
-pub use own::{aside, is_own, own_among, room};
+pub use own::{is_own, own_among};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
 pub use rename::rename;
 pub use send::between;
-pub use standard::{after_change, before_change};
+pub use standard::{Streams, after_change, before_change};
 pub use stream::{fdopen, fopen, print};
-pub use table::{any, has};
+pub use table::{Containers, any, has};
 pub use temporary::make as make_temporary;
 
 use agg_core::Error;
@@ -80,34 +84,6 @@ use agg_core::blob::{Container, Reader};
 use agg_core::complaint::Complaints;
 use agg_core::hints::Hints;
 use libc::c_int;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-
-/// What all containers of the process have in common.
-pub(crate) struct Shared {
-    /// How many open containers have writes that wait.
-    waiting: AtomicUsize,
-    /// Holds were passed on to a program that perhaps did not start.
-    passes: AtomicBool,
-    /// Some descriptor was marked as a set's, perhaps of one that MPI-IO reads.
-    has_sets: AtomicBool,
-    locks: locks::Own,
-    areas: areas::Areas,
-    /// The streams for descriptors 0, 1 and 2.
-    standard: [standard::Pair; 3],
-}
-
-impl Shared {
-    pub(crate) const fn new() -> Self {
-        Self {
-            waiting: AtomicUsize::new(0),
-            passes: AtomicBool::new(false),
-            has_sets: AtomicBool::new(false),
-            locks: locks::Own::new(),
-            areas: areas::Areas::new(),
-            standard: [const { standard::Pair::new() }; 3],
-        }
-    }
-}
 
 /// The number by which the C library tells of an error.
 fn number(error: &Error) -> c_int {

@@ -3,22 +3,19 @@
 use super::super::next;
 use super::super::state::{self, Inside};
 use super::super::{errno, reach};
-use super::open::named;
+use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
 use super::{change, facts, live, number, table};
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Attributes, Container, is_container};
 use agg_core::driver::set::remove_shadowed;
-use libc::{c_char, c_int, c_uint, c_void, mode_t, off64_t};
+use libc::{c_int, c_uint, c_void, mode_t, off64_t};
 use std::ffi::CString;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// A name, as the program gave it.
-pub(super) type Name = *const c_char;
 
 /// What a name means.
 pub(super) enum Meant {
@@ -92,12 +89,6 @@ impl Meant {
             Meant::Unknown(error) => Err(error),
         }
     }
-}
-
-/// Whether a name ends as only those of directories may.
-pub(super) fn is_of_a_directory(path: Name) -> bool {
-    // SAFETY: the program's path is a C string.
-    !path.is_null() && unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes().ends_with(b"/")
 }
 
 pub(super) fn told(result: agg_core::Result<()>) -> c_int {

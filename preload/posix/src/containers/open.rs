@@ -3,9 +3,9 @@
 use super::super::host::process;
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::super::{errno, reach, spool};
+use super::super::{errno, spool};
 use super::held::{Found, Held, State};
-use super::names::is_of_a_directory;
+use super::paths::{is_of_a_directory, named};
 use super::table::{self, Open};
 use super::{areas, kept, live, locks, number, own, placeholder, set, standard};
 use crate::config;
@@ -24,23 +24,6 @@ use std::sync::atomic::Ordering::Relaxed;
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 /// `O_LARGEFILE`, as the kernel tells of every file that a 64-bit program opens.
 const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
-
-/// The absolute name that a call means; symbolic links at its end are followed if `follow`.
-pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
-    // SAFETY: the program's path.
-    let path = Path::new(unsafe { reach::text(path) }?);
-    if path.as_os_str().is_empty() {
-        return None;
-    }
-    let base = match (path.is_absolute(), at) {
-        (true, _) => PathBuf::new(),
-        (_, libc::AT_FDCWD) => std::env::current_dir().ok()?,
-        (_, fd) => std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?,
-    };
-    let full = base.join(path);
-    let is_link = follow && full.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
-    if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
-}
 
 /// Opens a container, or makes one where a rule says so; `None` if the call means something else.
 pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
@@ -357,14 +340,14 @@ pub fn settle_all() {
             let ended = if is_mapped(open) { state.store_kept() } else { state.end() };
             ended.and(passed)
         };
-        process().containers.passes.store(true, Relaxed);
+        process().passes.store(true, Relaxed);
         each(opens(), ended);
     }
 }
 
 /// Before a child begins: this program is not ended by another one, so its holds stay its own.
 pub fn keep_holds() {
-    if process().containers.passes.swap(false, Relaxed) && !state::is_guest() {
+    if process().passes.swap(false, Relaxed) && !state::is_guest() {
         each(opens(), |_, state| state.pass_hold_on(false));
     }
 }
@@ -377,7 +360,7 @@ fn each(
     let _errno = errno::Keep::new();
     for open in opens {
         if let Err(error) = open.locked(&act) {
-            tell(open, error);
+            table::tell(open, error);
         }
     }
 }
@@ -395,14 +378,6 @@ pub fn at_exit() {
         locks::at_exit(opens());
         each(opens(), |_, state| state.release());
     }
-}
-
-/// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
-pub(super) fn tell(open: &Open, error: c_int) {
-    let cause = io::Error::from_raw_os_error(error);
-    let path = open.path.display();
-    let text = format_args!("{path}: the container could not be completed: {cause}");
-    agg_core::log::write(agg_core::log::Level::Error, text);
 }
 
 /// In a child after `fork`: it writes to logs of its own.

@@ -1,55 +1,19 @@
 //! Descriptors that belong to containers and not to the program: a program that closes whatever it finds must not close
 //! them, for their numbers would become other files.
 
-use super::super::host::process;
 use super::super::next;
 use super::super::state::{self, Inside};
+use super::aside::{MARK, has_sets};
 use super::{placeholder, table};
 use agg_core::blob::is_container;
-use libc::{c_int, off64_t};
-use std::fs::File;
-use std::io;
+use libc::c_int;
 use std::ops::RangeInclusive;
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
-
-/// The position of descriptors of sets, which are read without it: one that every file system has, and that nobody who
-/// reads in pieces of a usual size comes to.
-const MARK: off64_t = 0x6167_6769;
-
-/// Takes the descriptor of a file that a set consists of out of the program's way.
-///
-/// # Errors
-/// What the system says.
-pub fn aside(file: File) -> io::Result<File> {
-    let _inside = Inside::enter();
-    process().containers.has_sets.store(true, Relaxed);
-    let first = placeholder::aside() as usize;
-    // SAFETY: plain numbers; the new descriptor is nobody else's.
-    unsafe {
-        let fd = next::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, first);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let moved = File::from_raw_fd(fd);
-        // Without the mark the program might close it, and another file get its number.
-        if next::lseek64(fd, MARK, libc::SEEK_SET) != MARK {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(moved)
-    }
-}
-
-/// How many descriptors one set may have: several are to have room besides the program's own.
-pub fn room() -> usize {
-    placeholder::limit().saturating_sub(placeholder::aside()).max(0) as usize / 8
-}
 
 /// Whether there may be such descriptors, and it is the program that asks. A child that shares its
 /// memory has copies of them, which the program that it starts inherits.
 fn asks() -> bool {
-    (table::any() || process().containers.has_sets.load(Relaxed)) && !Inside::is()
+    (table::any() || has_sets()) && !Inside::is()
 }
 
 /// Whether the open file is a container's directory, or a part of it, or read for a set.

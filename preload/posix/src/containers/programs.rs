@@ -3,7 +3,7 @@
 
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::open::named;
+use super::paths::named;
 use super::{number, table};
 use agg_core::blob::{Container, Reader, is_container};
 use libc::{c_char, c_int};

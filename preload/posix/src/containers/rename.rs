@@ -3,8 +3,8 @@
 use super::super::errno;
 use super::super::next;
 use super::super::state::Inside;
-use super::names::{Meant, Name, is_of_a_directory, meant, take_away, told};
-use super::open::named;
+use super::names::{Meant, meant, take_away, told};
+use super::paths::{Name, is_of_a_directory, named};
 use super::set::Named;
 use super::table;
 use agg_core::blob::{self, is_container};

@@ -3,7 +3,7 @@
 //! No byte of a set can be changed, but one that was made here becomes a container that can. Its facts are those of its first file, with the size of the one that it stands for.
 
 use super::super::host::thread;
-use super::own;
+use super::aside::aside;
 use crate::sets;
 use agg_core::blob::Attributes;
 use agg_core::driver::set::{Free, refusal};
@@ -250,7 +250,7 @@ impl OpenSet {
     /// # Errors
     /// What the system says.
     pub(super) fn lock_file(&self) -> Result<File> {
-        let opened = File::open(self.named.place()).and_then(own::aside);
+        let opened = File::open(self.named.place()).and_then(aside);
         opened.map_err(|why| Error::os("open", &why))
     }
 

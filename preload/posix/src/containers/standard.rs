@@ -3,7 +3,6 @@
 //! The C library's own streams write to the kernel where nobody can stand before it. While descriptor 0, 1
 //! or 2 is a container's, the variables `stdin`, `stdout` and `stderr` point to streams of ours.
 
-use super::super::host::process;
 use super::{stream, table};
 use libc::{FILE, c_int};
 use std::ptr::null_mut;
@@ -15,20 +14,35 @@ unsafe extern "C" {
     static mut stderr: *mut FILE;
 }
 
+/// The streams for descriptors 0, 1 and 2, as the host's item `aggio_posix_streams`.
+pub struct Streams([Pair; 3]);
+
+impl Streams {
+    /// The C library's own.
+    pub const fn new() -> Self {
+        Self([const { Pair::new() }; 3])
+    }
+}
+
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_streams"]
+    safe static STREAMS: Streams;
+}
+
 /// Our stream, and the C library's own while ours stands for it.
-pub(crate) struct Pair {
+struct Pair {
     ours: AtomicPtr<FILE>,
     own: AtomicPtr<FILE>,
 }
 
 impl Pair {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self { ours: AtomicPtr::new(null_mut()), own: AtomicPtr::new(null_mut()) }
     }
 }
 
 fn pair_of(fd: c_int) -> Option<&'static Pair> {
-    process().containers.standard.get(usize::try_from(fd).ok()?)
+    STREAMS.0.get(usize::try_from(fd).ok()?)
 }
 
 /// The C library's variable for a descriptor.

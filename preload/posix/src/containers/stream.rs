@@ -1,7 +1,8 @@
 //! Streams of the C library on containers.
 
+use super::super::cookie::{Meaning, cookie_stream, meaning};
 use super::super::errno;
-use super::super::stdio::{Functions, Meaning, cookie_stream, meaning};
+use super::super::next::Functions;
 use super::{data, open, placeholder, table};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 

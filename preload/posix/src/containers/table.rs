@@ -1,6 +1,5 @@
 //! Which open container or set a descriptor belongs to.
 
-use super::super::host::tables;
 use super::super::lock::Lock;
 use super::super::state::Inside;
 use super::held::{Found, Held, State};
@@ -23,24 +22,26 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 /// Descriptors from this number on are never ours.
 const LIMIT: usize = 65_536;
 
-/// The descriptions of all descriptors.
-pub(crate) struct Table {
+/// The descriptions of all descriptors, as the host's item `aggio_posix_containers`. All its bytes are
+/// zero.
+pub struct Containers {
     entries: [AtomicPtr<Open>; LIMIT],
     /// Descriptors in the table, and one more than the highest that ever was.
     count: AtomicUsize,
     end: AtomicUsize,
 }
 
-impl Table {
-    pub(crate) const fn new() -> Self {
+impl Containers {
+    /// None is open on a container.
+    pub const fn new() -> Self {
         let entries = [const { AtomicPtr::new(std::ptr::null_mut()) }; LIMIT];
         Self { entries, count: AtomicUsize::new(0), end: AtomicUsize::new(0) }
     }
 }
 
-#[inline(always)]
-fn table() -> &'static Table {
-    &tables().containers
+unsafe extern "Rust" {
+    #[link_name = "aggio_posix_containers"]
+    safe static TABLE: Containers;
 }
 
 /// An open file description on a container; never freed, for a thread may have just found it.
@@ -68,19 +69,19 @@ unsafe impl Sync for Open {}
 /// Whether `fd` is open on a container.
 #[inline(always)]
 pub fn has(fd: c_int) -> bool {
-    table().count.load(Relaxed) != 0 && get(fd).is_some()
+    TABLE.count.load(Relaxed) != 0 && get(fd).is_some()
 }
 
 /// Whether any container is open.
 pub fn any() -> bool {
-    table().count.load(Relaxed) != 0
+    TABLE.count.load(Relaxed) != 0
 }
 
 /// The description of `fd`, if it is open on a container.
 #[inline]
 pub(super) fn get(fd: c_int) -> Option<&'static Open> {
     // SAFETY: descriptions are never freed.
-    unsafe { table().entries.get(fd as usize)?.load(Acquire).as_ref() }
+    unsafe { TABLE.entries.get(fd as usize)?.load(Acquire).as_ref() }
 }
 
 /// Says that `fd` belongs to a new description.
@@ -128,22 +129,22 @@ pub(super) fn on(identity: (u64, u64)) -> impl Iterator<Item = &'static Open> {
 
 /// Says to which description `fd` belongs; the one that it belonged to, if that has no other.
 pub(super) fn set(fd: c_int, open: Option<&'static Open>) -> Option<&'static Open> {
-    let entry = table().entries.get(fd as usize)?;
+    let entry = TABLE.entries.get(fd as usize)?;
     if let Some(open) = open {
         open.references.fetch_add(1, AcqRel);
-        table().count.fetch_add(1, Relaxed);
-        table().end.fetch_max(fd as usize + 1, Relaxed);
+        TABLE.count.fetch_add(1, Relaxed);
+        TABLE.end.fetch_max(fd as usize + 1, Relaxed);
     }
     let new = open.map_or(std::ptr::null_mut(), |open| std::ptr::from_ref(open).cast_mut());
     // SAFETY: descriptions are never freed.
     let old = unsafe { entry.swap(new, AcqRel).as_ref() }?;
-    table().count.fetch_sub(1, Relaxed);
+    TABLE.count.fetch_sub(1, Relaxed);
     (old.references.fetch_sub(1, Release) == 1).then_some(old)
 }
 
 /// All descriptors that are open on containers.
 pub(super) fn all() -> impl Iterator<Item = (c_int, &'static Open)> {
-    let end = if table().count.load(Relaxed) == 0 { 0 } else { table().end.load(Relaxed) };
+    let end = if TABLE.count.load(Relaxed) == 0 { 0 } else { TABLE.end.load(Relaxed) };
     (0..end as c_int).filter_map(|fd| Some((fd, get(fd)?)))
 }
 
@@ -222,4 +223,20 @@ impl Open {
         let state = unsafe { &mut *self.state.get() };
         state.disown(was_free);
     }
+}
+
+/// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
+pub(super) fn tell(open: &Open, error: c_int) {
+    let cause = std::io::Error::from_raw_os_error(error);
+    let path = open.path.display();
+    let text = format_args!("{path}: the container could not be completed: {cause}");
+    agg_core::log::write(agg_core::log::Level::Error, text);
+}
+
+/// Bytes of the file that `fd` is open on.
+///
+/// # Errors
+/// As [`Open::locked`]; `EBADF` if it is none of these.
+pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
+    get(fd).ok_or(libc::EBADF)?.locked(|_, state| state.size())
 }

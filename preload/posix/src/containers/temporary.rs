@@ -2,7 +2,8 @@
 
 use super::super::errno;
 use super::super::state::{self, Inside};
-use super::open::{self, named};
+use super::open;
+use super::paths::named;
 use crate::config;
 use agg_core::settings::blobs::BlobRule;
 use libc::{c_char, c_int};

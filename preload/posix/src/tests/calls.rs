@@ -1,5 +1,6 @@
 //! A process in which files are served, and calls as the host makes them.
 
+use crate::containers::{Areas, Containers, OwnLocks, Streams};
 use crate::*;
 use agg_core::blob::{Container, is_container};
 use agg_core::complaint::Complaints;
@@ -14,8 +15,26 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 #[unsafe(export_name = "aggio_posix_process")]
 static PROCESS: Process = Process::new(Host { config, at_exit: || () });
 
-#[unsafe(export_name = "aggio_posix_tables")]
-static TABLES: Tables = Tables::new();
+#[unsafe(export_name = "aggio_posix_descriptors")]
+static DESCRIPTORS: Descriptors = Descriptors::new();
+
+#[unsafe(export_name = "aggio_posix_files")]
+static FILES: Files = Files::new();
+
+#[unsafe(export_name = "aggio_posix_spool")]
+static SPOOL: OwnSpool = OwnSpool::new();
+
+#[unsafe(export_name = "aggio_posix_containers")]
+static CONTAINERS: Containers = Containers::new();
+
+#[unsafe(export_name = "aggio_posix_locks")]
+static LOCKS: OwnLocks = OwnLocks::new();
+
+#[unsafe(export_name = "aggio_posix_areas")]
+static AREAS: Areas = Areas::new();
+
+#[unsafe(export_name = "aggio_posix_streams")]
+static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
