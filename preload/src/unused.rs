@@ -1,4 +1,5 @@
-//! Patterns in the settings that matched no file: probably not what the user meant. Told once a job, at its end.
+//! Patterns in the settings that matched no file: probably not what the user meant. Told once a
+//! job, at its end.
 
 use crate::config;
 use agg_core::log::{self, Level};
@@ -23,8 +24,9 @@ pub fn tell_after_mpi() {
     blobs.into_iter().for_each(|pattern| of_rank("AGGIO_BLOB", pattern));
 }
 
-/// When a process ends for which there are rules. One that only reads, that has started others, or that was itself started
-/// by a process under this library is a part of a job that others know better.
+/// When a process ends for which there are rules. One that only reads, that has started others, or
+/// that was itself started by a process under this library is a part of a job that others know
+/// better.
 pub fn tell_at_exit() {
     if state::has_started_others() || !state::has_written() || parent_is_served() {
         return;

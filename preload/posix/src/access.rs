@@ -1,5 +1,5 @@
-//! A descriptor of ours with its file locked; writes that came in the middle are carried out with the
-//! lock.
+//! A descriptor of ours with its file locked; writes that came in the middle are carried out with
+//! the lock.
 
 use super::descriptors;
 use super::dirty;

@@ -1,7 +1,9 @@
-//! Small reads that follow each other, with or without gaps, are served from bytes that were read ahead.
+//! Small reads that follow each other, with or without gaps, are served from bytes that were read
+//! ahead.
 //!
-//! Only in mode `close`: what others write meanwhile is seen when the file is opened again. Whatever
-//! this process does to the file itself, or tells the kernel to do, lets go of what was read.
+//! Only in mode `close`: what others write meanwhile is seen when the file is opened again.
+//! Whatever this process does to the file itself, or tells the kernel to do, lets go of what was
+//! read.
 
 use super::counts::Counts;
 use super::{next, state};
@@ -18,8 +20,8 @@ const STREAK: usize = 2;
 /// The largest gap between two reads that follow each other.
 const GAP: u64 = WINDOW as u64 / 8;
 
-/// What was read ahead of a file. Its memory is kept as long as the process lives: a signal handler may
-/// read, and must not allocate.
+/// What was read ahead of a file. Its memory is kept as long as the process lives: a signal handler
+/// may read, and must not allocate.
 #[derive(Debug, Default)]
 pub struct Ahead {
     memory: Option<NonNull<u8>>,
@@ -63,7 +65,8 @@ impl Ahead {
         self.memory
     }
 
-    /// Copies `len` bytes from `offset` on; `false`, and nothing happens, if not all of them are here.
+    /// Copies `len` bytes from `offset` on; `false`, and nothing happens, if not all of them are
+    /// here.
     ///
     /// # Safety
     /// `data` has room for `len` bytes.

@@ -46,8 +46,8 @@ pub unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
     Some(Meaning { flags: flags | access, special })
 }
 
-/// A stream whose functions are ours, and which tells `fd` as its descriptor; `None` if the streams of
-/// this C library are not those that are known here. Then one is leaked.
+/// A stream whose functions are ours, and which tells `fd` as its descriptor; `None` if the streams
+/// of this C library are not those that are known here. Then one is leaked.
 ///
 /// # Safety
 /// `mode` is a C string; the functions take `fd` as their cookie.

@@ -9,8 +9,8 @@ use std::sync::atomic::{
 /// Descriptors from this number on are never ours.
 pub const LIMIT: usize = 65_536;
 
-/// The descriptions of all descriptors, as the host's item `aggio_posix_descriptors`. All its bytes are
-/// zero, so that it takes no room in a file, nor in memory before it is used.
+/// The descriptions of all descriptors, as the host's item `aggio_posix_descriptors`. All its bytes
+/// are zero, so that it takes no room in a file, nor in memory before it is used.
 pub struct Descriptors {
     entries: [AtomicPtr<Description>; LIMIT],
     /// One more than the highest descriptor that was ever in the table.

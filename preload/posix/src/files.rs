@@ -1,7 +1,8 @@
 //! The files that descriptors of rules are open on, and their descriptions.
 //!
 //! Both kinds of objects are never freed, only used again: who reads a pointer and then waits for a
-//! lock finds an object of the same kind, and looks again whether it is still the one that was meant.
+//! lock finds an object of the same kind, and looks again whether it is still the one that was
+//! meant.
 
 use super::ahead::Ahead;
 use super::counts::Counts;
@@ -219,8 +220,8 @@ unsafe extern "Rust" {
     safe static FILES: Files;
 }
 
-/// Locks the list of files, before the lock of any file, and calls `with`; `None` in a signal handler
-/// that interrupted its owner.
+/// Locks the list of files, before the lock of any file, and calls `with`; `None` in a signal
+/// handler that interrupted its owner.
 pub fn registry<T>(with: impl FnOnce(&mut Registry) -> T) -> Option<T> {
     let _guard = FILES.lock.lock()?;
     // SAFETY: the lock is held.

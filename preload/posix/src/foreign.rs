@@ -64,7 +64,8 @@ pub unsafe fn before_messages(messages: *const libc::mmsghdr, count: libc::c_uin
     }
 }
 
-/// Everything that is open goes to the kernel for good: it will be used in a way that cannot be seen.
+/// Everything that is open goes to the kernel for good: it will be used in a way that cannot be
+/// seen.
 fn demote_all(reason: Reason) {
     settle::each(|file, held| flush::make_native(file, held, reason));
 }

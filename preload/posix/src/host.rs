@@ -1,11 +1,11 @@
 //! What the host owns and supplies: the state of the process and of each thread, and the settings.
 //!
 //! Descriptors, streams and memory belong to a process, and signal handlers and the C library's
-//! callbacks carry no context. So each part of the state is one value of the whole process, which the
-//! linker finds: a module that has state declares an item, here and in others, and the host defines it,
-//! as it would define a `#[global_allocator]`. In the preload library these are hidden symbols, and
-//! reaching one costs a load more than a static of this crate would; in the tests of this crate they are those of
-//! `tests/calls.rs`.
+//! callbacks carry no context. So each part of the state is one value of the whole process, which
+//! the linker finds: a module that has state declares an item, here and in others, and the host
+//! defines it, as it would define a `#[global_allocator]`. In the preload library these are hidden
+//! symbols, and reaching one costs a load more than a static of this crate would; in the tests of
+//! this crate they are those of `tests/calls.rs`.
 
 use super::mappings::Mappings;
 use super::next::Slots;

@@ -13,22 +13,22 @@
 //! containers, sets   files that are blob containers, and sets of netCDF files
 //! settle         what must happen before anybody else looks, of files and containers
 //! cookie, wide   streams of ours, and wide characters on them
-//! open, data, reading, manage, duplicate, process, foreign, stdio, causal   what each function does
+//! open, data, reading, manage, duplicate, process, foreign, stdio, causal   what functions do
 //! ```
 //!
 //! From top to bottom: no file needs one below it, but for circles of at most four.
 //!
-//! Nothing here is interposed: the host (`libaggio.so`) exports the functions of the C library, and calls
-//! this crate where there is something to do. Functions take arguments, return results and set `errno`
-//! as those of the C library do.
+//! Nothing here is interposed: the host (`libaggio.so`) exports the functions of the C library, and
+//! calls this crate where there is something to do. Functions take arguments, return results and
+//! set `errno` as those of the C library do.
 //!
 //! Descriptors are the kernel's own, always. A description has a position of ours only while small
-//! writes to it are kept back; whatever is not understood first puts the bytes and the position into
-//! the kernel and then goes there itself.
+//! writes to it are kept back; whatever is not understood first puts the bytes and the position
+//! into the kernel and then goes there itself.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
-    reason = "addresses are the program's, which the kernel checks, or this crate before it uses them"
+    reason = "addresses are the program's; the kernel checks them, or this crate before it uses one"
 )]
 #![allow(clippy::new_without_default, reason = "the host's statics need a constant function")]
 #![allow(unreachable_pub, reason = "`pub` also marks what other modules use")]

@@ -94,7 +94,10 @@ fn own_address() -> usize {
     let thread: usize;
     // SAFETY: the ABI keeps the thread's own address there.
     unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, fs:0", out(reg) thread,
+            options(nostack, readonly, preserves_flags)
+        );
     }
     thread
 }
@@ -106,7 +109,10 @@ fn own_address() -> usize {
     let thread: usize;
     // SAFETY: the ABI keeps the thread's own address there.
     unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nostack, nomem, preserves_flags));
+        std::arch::asm!(
+            "mrs {}, tpidr_el0", out(reg) thread,
+            options(nostack, nomem, preserves_flags)
+        );
     }
     thread
 }

@@ -17,7 +17,8 @@ pub fn drained(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// As [`drained`], before a call that changes the file, or after which others' bytes are to be seen.
+/// As [`drained`], before a call that changes the file, or after which others' bytes are to be
+/// seen.
 pub fn changed(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     reading::forget(fd);
     drained(fd, kernel)
@@ -43,7 +44,8 @@ pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// What is mapped is the kernel's affair, for good; also if it is opened again while the mapping is there.
+/// What is mapped is the kernel's affair, for good; also if it is opened again while the mapping is
+/// there.
 pub fn before_mapping(fd: c_int, flags: c_int) {
     if flags & libc::MAP_TYPE != libc::MAP_PRIVATE
         && !Inside::is()

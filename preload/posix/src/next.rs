@@ -1,4 +1,5 @@
-//! The functions of the C library that stand behind interposed ones, as far as this crate calls them.
+//! The functions of the C library that stand behind interposed ones, as far as this crate calls
+//! them.
 
 use super::errno;
 use super::host::process;
@@ -148,7 +149,9 @@ functions! {
     fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
     fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int;
     fn flock(fd: c_int, operation: c_int) -> c_int;
-    fn syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
+    fn syscall(
+        number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize
+    ) -> c_long;
 
     fn read(fd: c_int, data: Any, len: size_t) -> ssize_t;
     fn pread64(fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t;
@@ -159,7 +162,9 @@ functions! {
     fn lseek64(fd: c_int, offset: off64_t, whence: c_int) -> off64_t;
     fn sync() -> ();
 
-    fn mmap64(address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t) -> Any;
+    fn mmap64(
+        address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t
+    ) -> Any;
     fn mremap(address: Any, len: size_t, new: size_t, flags: c_int, to: Any) -> Any;
     fn munmap(address: Any, len: size_t) -> c_int;
     fn msync(address: Any, len: size_t, flags: c_int) -> c_int;

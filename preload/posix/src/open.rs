@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// File systems without files of programs.
 const NOT_FILES: [&[u8]; 2] = [b"/proc/", b"/sys/"];
 
-/// Before a file is opened or cut: what is kept is written out, also what killed processes have left,
-/// which must not come after a truncation.
+/// Before a file is opened or cut: what is kept is written out, also what killed processes have
+/// left, which must not come after a truncation.
 pub fn before() {
     if Inside::is() || state::is_guest() {
         return;
@@ -34,8 +34,8 @@ pub fn before() {
     }
 }
 
-/// `open` and its kin: a container or set where the name means one or is to, otherwise what `kernel`
-/// opens.
+/// `open` and its kin: a container or set where the name means one or is to, otherwise what
+/// `kernel` opens.
 pub fn open(
     at: c_int,
     path: *const c_char,

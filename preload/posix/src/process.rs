@@ -86,8 +86,8 @@ pub extern "C" fn before_vfork() {
     }
 }
 
-/// Before another program starts, in this process or in a child that does not run ours: everything is
-/// in the kernel, and what it inherits is the kernel's affair.
+/// Before another program starts, in this process or in a child that does not run ours: everything
+/// is in the kernel, and what it inherits is the kernel's affair.
 pub fn before_program(reason: Reason) {
     if state::is_guest() {
         return;

@@ -1,5 +1,5 @@
-//! Whether the program's memory can be read or written: where the kernel would say `EFAULT`, a copy made here would
-//! end the program.
+//! Whether the program's memory can be read or written: where the kernel would say `EFAULT`, a copy
+//! made here would end the program.
 
 use super::host::process;
 use super::{errno, system};
@@ -67,7 +67,8 @@ fn page_readable(page: usize) -> bool {
     page != 0 && (is_known(page) || try_page(page))
 }
 
-/// Asks the kernel for a change of the signal mask that does not exist: it reads the new mask before it sees that.
+/// Asks the kernel for a change of the signal mask that does not exist: it reads the new mask
+/// before it sees that.
 #[cold]
 fn try_page(page: usize) -> bool {
     let nothing = [usize::MAX, page * PAGE, 0, 8, 0, 0];
@@ -92,7 +93,8 @@ fn populated(start: usize, len: usize, advice: c_int) -> bool {
     match populate(first * PAGE, end - first * PAGE, advice) {
         0 => true,
         libc::EFAULT | libc::ENOMEM => false,
-        // What is mapped does not allow it, or is a device's, or the kernel does not know the request.
+        // What is mapped does not allow it, or is a device's, or the kernel does not know the
+        // request.
         libc::EINVAL if advice == READ => (first..=(end - 1) / PAGE).all(page_readable),
         libc::EINVAL => {
             let here = 0_u8;

@@ -33,8 +33,8 @@ pub unsafe fn read(held: &mut Held, fd: c_int, data: *mut u8, len: usize, offset
     unsafe { held.ahead.read(&mut held.counts, fd, (data, len), offset) }
 }
 
-/// Lets go of what was read of the file of `fd`: it is about to change, or the program wants to see what
-/// others have written.
+/// Lets go of what was read of the file of `fd`: it is about to change, or the program wants to see
+/// what others have written.
 pub fn forget(fd: c_int) {
     if state::flags().ahead.load(Relaxed)
         && let Some(mut access) = Access::of(fd)

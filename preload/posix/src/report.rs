@@ -63,8 +63,8 @@ fn json(path: &str, mode: Mode, counts: &Counts) -> String {
         ("lost_bytes", counts.lost),
     ];
     format!(
-        "{{\"aggio_report\":{VERSION},\"interface\":\"posix\",\"file\":{},\"mode\":\"{}\",\"sum\":{},\
-         \"left_to_the_kernel\":{}}}",
+        "{{\"aggio_report\":{VERSION},\"interface\":\"posix\",\"file\":{},\"mode\":\"{}\",\
+         \"sum\":{},\"left_to_the_kernel\":{}}}",
         quoted(path),
         mode.name(),
         object(sums.to_vec()),

@@ -1,7 +1,7 @@
 //! Which names mean sets of netCDF files that are read as the one file that they stand for.
 //!
-//! Reading starts no thread. Its locks are those of an open set and of the parts that are kept; a child after `fork` that
-//! cannot know that nobody held them opens the set again.
+//! Reading starts no thread. Its locks are those of an open set and of the parts that are kept; a
+//! child after `fork` that cannot know that nobody held them opens the set again.
 
 use crate::config;
 use crate::containers::room;

@@ -9,8 +9,8 @@ pub(crate) fn flags() -> &'static Flags {
     &process().flags
 }
 
-/// There are rules, or containers are files to this process, if they are to be: from now on calls are
-/// served.
+/// There are rules, or containers are files to this process, if they are to be: from now on calls
+/// are served.
 pub fn start(containers: bool) {
     process().next.resolve();
     flags().containers.store(containers, Relaxed);

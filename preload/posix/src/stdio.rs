@@ -134,7 +134,8 @@ pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
     }
 }
 
-/// Where a stream of glibc keeps what wide characters need, what a stream has there that can have none, and room for it.
+/// Where a stream of glibc keeps what wide characters need, what a stream has there that can have
+/// none, and room for it.
 const WIDE: usize = 160;
 const NO_WIDE: usize = usize::MAX;
 const WIDE_ROOM: usize = 1024;
@@ -162,13 +163,14 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
     }
 }
 
-/// Before the C library takes a stream of ours: what it keeps is written, its descriptor is the kernel's, and it has what
-/// all streams have that the C library makes from files.
+/// Before the C library takes a stream of ours: what it keeps is written, its descriptor is the
+/// kernel's, and it has what all streams have that the C library makes from files.
 ///
 /// # Safety
 /// `stream` is ours.
 unsafe fn give_up(stream: *mut FILE) {
-    // SAFETY: the caller's promise; a stream without wide characters has a number instead of an address.
+    // SAFETY: the caller's promise; a stream without wide characters has a number instead of an
+    // address.
     unsafe {
         libc::fflush(stream);
         let fd = libc::fileno(stream);

@@ -1,5 +1,5 @@
-//! The meaning of calls without preloading anything: each is made on a file without a rule, on files
-//! whose small writes wait, and on containers, and gives the same on all of them.
+//! The meaning of calls without preloading anything: each is made on a file without a rule, on
+//! files whose small writes wait, and on containers, and gives the same on all of them.
 
 mod calls;
 

@@ -1,5 +1,5 @@
-//! Wide characters on streams of ours. The C library's cookie streams have none: their functions are made here of those for
-//! narrow characters.
+//! Wide characters on streams of ours. The C library's cookie streams have none: their functions
+//! are made here of those for narrow characters.
 
 use super::errno;
 use super::host::process;
@@ -12,7 +12,8 @@ pub const NONE: u32 = u32::MAX;
 /// In the first word of a stream of glibc: the end was seen; there was an error.
 const END: c_int = 0x10;
 const FAILED: c_int = 0x20;
-/// Where a cookie stream of glibc keeps its descriptor (ours tells one), its table of functions and its cookie.
+/// Where a cookie stream of glibc keeps its descriptor (ours tells one), its table of functions and
+/// its cookie.
 const DESCRIPTOR: usize = 112;
 const TABLE: usize = 216;
 const VALUE: usize = 224;
@@ -55,8 +56,8 @@ pub unsafe fn is_ours(stream: *mut FILE) -> bool {
     if cookie == 0 || stream.is_null() {
         return false;
     }
-    // SAFETY: every stream has a table of functions and a descriptor; a cookie stream has a cookie, which is the descriptor
-    // if it is ours.
+    // SAFETY: every stream has a table of functions and a descriptor; a cookie stream has a cookie,
+    // which is the descriptor if it is ours.
     unsafe {
         let descriptor = stream.cast::<u8>().add(DESCRIPTOR).cast::<c_int>().read();
         word(stream, TABLE) == cookie && usize::try_from(descriptor) == Ok(word(stream, VALUE))
@@ -269,7 +270,8 @@ pub unsafe fn scan(stream: *mut FILE, format: *const wchar_t, list: *mut c_void)
     }
 }
 
-/// Scans bytes: the number of fields, the number of bytes that were used, and whether the end was seen.
+/// Scans bytes: the number of fields, the number of bytes that were used, and whether the end was
+/// seen.
 ///
 /// # Safety
 /// As [`scan`].

@@ -1,5 +1,5 @@
-//! The environment of programs that are started while containers are open: they may inherit one, and without this library
-//! every call on it would fail.
+//! The environment of programs that are started while containers are open: they may inherit one,
+//! and without this library every call on it would fail.
 
 use aggio_posix::{containers, state};
 use libc::{c_char, c_void};
@@ -21,7 +21,8 @@ pub fn own() -> *const *const c_char {
     unsafe { environ }
 }
 
-/// The settings of this process when it was started: programs clear their environment before they start another one.
+/// The settings of this process when it was started: programs clear their environment before they
+/// start another one.
 static STARTED_WITH: OnceLock<Vec<CString>> = OnceLock::new();
 
 /// Remembers the settings of this process.
@@ -72,8 +73,8 @@ unsafe fn entries<'a>(list: *const *const c_char) -> Vec<&'a CStr> {
     all
 }
 
-/// The environment that another program gets: `given`, and this library with its settings if they are not in it
-/// while containers are open.
+/// The environment that another program gets: `given`, and this library with its settings if they
+/// are not in it while containers are open.
 ///
 /// # Safety
 /// `given` is as `execve` takes it and lives as long as the result.

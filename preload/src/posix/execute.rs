@@ -6,8 +6,8 @@ use aggio_posix::containers::Instead;
 use aggio_posix::errno;
 use libc::{c_char, c_int, c_void};
 
-/// Executes what was found instead of a container; returns only if that fails. With `shell` a shell executes what the
-/// kernel does not know.
+/// Executes what was found instead of a container; returns only if that fails. With `shell` a shell
+/// executes what the kernel does not know.
 ///
 /// # Safety
 /// `arguments` and `environment` are as `execve` takes them.
@@ -49,7 +49,8 @@ pub unsafe fn spawn(
 ) -> c_int {
     match found {
         Err(error) => error,
-        // SAFETY: the caller's promise; the lists live as long as the call, which waits until the child needs them no more.
+        // SAFETY: the caller's promise; the lists live as long as the call, which waits until the
+        // child needs them no more.
         Ok(instead) => unsafe {
             let list = instead.arguments(arguments as *const *const c_char);
             let list = list.as_ptr() as *mut c_void;

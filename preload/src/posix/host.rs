@@ -1,5 +1,5 @@
-//! The state of the process and of its threads, which belongs to this library and is used by the crate
-//! `aggio-posix`.
+//! The state of the process and of its threads, which belongs to this library and is used by the
+//! crate `aggio-posix`.
 
 use crate::{config, unused};
 use aggio_posix::containers::{Areas, Containers, OwnLocks, Streams};

@@ -1,5 +1,5 @@
-//! The functions of the C library that are interposed for programs without MPI. What they mean is in the
-//! crate `aggio-posix`; here is how calls come to it.
+//! The functions of the C library that are interposed for programs without MPI. What they mean is
+//! in the crate `aggio-posix`; here is how calls come to it.
 //!
 //! ```text
 //! symbols      the table of interposed functions, one row each

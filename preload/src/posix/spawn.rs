@@ -1,8 +1,10 @@
-//! Functions with arguments of any number: this library does its part, then jumps on, or answers itself.
+//! Functions with arguments of any number: this library does its part, then jumps on, or answers
+//! itself.
 //!
 //! The registers that carry arguments, and the stack, are as the caller left them.
 
-/// Arguments as the caller left them: a save area of the ABI's, then the number of vector registers.
+/// Arguments as the caller left them: a save area of the ABI's, then the number of vector
+/// registers.
 #[cfg(target_arch = "x86_64")]
 #[repr(C)]
 struct Saved {
@@ -36,7 +38,8 @@ impl Saved {
         List { integers_used: 8 * fixed, vectors_used: 48, stack, saved: self }
     }
 
-    /// All pointers from argument `from` on, up to a null one, which is among them; and what comes behind it.
+    /// All pointers from argument `from` on, up to a null one, which is among them; and what comes
+    /// behind it.
     ///
     /// # Safety
     /// There is a null one.

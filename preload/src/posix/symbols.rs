@@ -1,10 +1,10 @@
 //! The table of all interposed functions of the C library; everything else about them is derived
 //! from it.
 //!
-//! One row is: kind, names, arguments, result, and what is done when there is something to do. Names
-//! of one row have the same meaning and the same arguments, as on all machines with 64-bit `off_t`.
-//! Each name becomes an exported function and a way to the next one (`next::name`), and one line of
-//! [`aggio_interposed_posix`]. The kind says when there is something to do; otherwise the call goes on:
+//! One row is: kind, names, arguments, result, and what is done when there is something to do.
+//! Names of one row have the same meaning and the same arguments, as on all machines with 64-bit
+//! `off_t`. Each name becomes an exported function and a way to the next one (`next::name`), and
+//! one line of [`aggio_interposed_posix`]. The kind says when there is something to do:
 //!
 //! * `fd`: the first argument is a descriptor of ours,
 //! * `out`: that, or something of mode causal is kept back,

@@ -1,5 +1,5 @@
-//! Which memory of the program is what of a container: copies, which never become writable, because nobody
-//! would store what is written there, and live mappings, whose pages are bytes of logs.
+//! Which memory of the program is what of a container: copies, which never become writable, because
+//! nobody would store what is written there, and live mappings, whose pages are bytes of logs.
 
 use super::super::lock::{Guard, Lock};
 use super::table::Open;
@@ -180,7 +180,8 @@ pub(super) fn protect(start: usize, len: usize, protection: c_int) {
     }
 }
 
-/// The pages of a range are something else, or nothing, from now on; the files that have no live mapping any more.
+/// The pages of a range are something else, or nothing, from now on; the files that have no live
+/// mapping any more.
 pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
     if AREAS.count.load(Relaxed) == 0 {
         return Vec::new();
@@ -213,8 +214,8 @@ pub(super) fn in_child() {
     AREAS.change.release();
 }
 
-/// Keeps live mappings in the list, and so where they are in memory; `None` in a signal handler that interrupted
-/// one who did.
+/// Keeps live mappings in the list, and so where they are in memory; `None` in a signal handler
+/// that interrupted one who did.
 pub(super) fn hold() -> Option<Guard<'static>> {
     AREAS.change.lock()
 }

@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The position of descriptors of sets, which are read without it: one that every file system has, and that nobody who
-/// reads in pieces of a usual size comes to.
+/// The position of descriptors of sets, which are read without it: one that every file system has,
+/// and that nobody who reads in pieces of a usual size comes to.
 pub(super) const MARK: off64_t = 0x6167_6769;
 
 /// Takes the descriptor of a file that a set consists of out of the program's way.

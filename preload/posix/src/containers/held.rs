@@ -1,4 +1,5 @@
-//! What an open container or set has: its readers and its log, which are only touched with the lock.
+//! What an open container or set has: its readers and its log, which are only touched with the
+//! lock.
 
 use super::kept::Kept;
 use super::set::OpenSet;
@@ -134,7 +135,8 @@ impl State {
         }
         let (reader, writer) = (self.reader.take(), self.writer.take());
         if was_free && !areas::any_live() {
-            // Locks stay the parent's. With it they end, however it ends: this process does not write to them.
+            // Locks stay the parent's. With it they end, however it ends: this process does not
+            // write to them.
             if let Some(writer) = writer {
                 writer.abandon();
             }
@@ -243,7 +245,8 @@ impl State {
     /// Lets a write wait, if it may; whether it does.
     ///
     /// # Errors
-    /// If there is no room for it and what waits already cannot be stored; then nothing of it was taken.
+    /// If there is no room for it and what waits already cannot be stored; then nothing of it was
+    /// taken.
     pub(super) fn keep(
         &mut self,
         open: &Open,

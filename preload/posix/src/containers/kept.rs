@@ -1,4 +1,5 @@
-//! Writes that wait in the spool until they become one frame of the log: modes `close` and `causal` of `AGGIO_BLOB`.
+//! Writes that wait in the spool until they become one frame of the log: modes `close` and `causal`
+//! of `AGGIO_BLOB`.
 
 use super::super::counts::Counts;
 use super::super::host::process;
@@ -75,8 +76,8 @@ impl Kept {
         self.pieces > 0 && start == self.end
     }
 
-    /// Lets `buffers` wait, one behind the other from `start` on; there is [room](Kept::has_room). Whether they do: not where
-    /// there is no memory for it.
+    /// Lets `buffers` wait, one behind the other from `start` on; there is [room](Kept::has_room).
+    /// Whether they do: not where there is no memory for it.
     pub(super) fn take(
         &mut self,
         (container, identity): (&Container, (u64, u64)),
@@ -128,15 +129,16 @@ impl Kept {
         let Some(slot) = &self.slot else { return Vec::new() };
         let run = |index: usize| {
             let (offset, len, place) = slot.piece(index);
-            // SAFETY: the run is inside the data of the slot, which nobody changes while `self` is borrowed.
+            // SAFETY: the run is inside the data of the slot, which nobody changes while `self` is
+            // borrowed.
             let bytes = unsafe { std::slice::from_raw_parts(slot.data().add(place), len) };
             (offset, bytes)
         };
         (0..self.pieces).map(run).collect()
     }
 
-    /// Gives up what waits and could not be stored as a whole, because this was the last moment: what was written first is
-    /// stored as far as there is room, and the user is told of the rest.
+    /// Gives up what waits and could not be stored as a whole, because this was the last moment:
+    /// what was written first is stored as far as there is room, and the user is told of the rest.
     pub(super) fn give_up(&mut self, writer: &Writer, container: &Container, why: &Error) {
         let mut stored = 0;
         for (offset, bytes) in self.runs() {
@@ -208,8 +210,8 @@ fn find_room(container: &Container, (device, inode): (u64, u64), room: usize) ->
     spool::slot(directory, &name_of(directory)?, [device, inode], &[room, FRAME_DATA])
 }
 
-/// Stores what waits of the open containers that `which` names. What cannot be stored waits still: the next call that must
-/// store it says why.
+/// Stores what waits of the open containers that `which` names. What cannot be stored waits still:
+/// the next call that must store it says why.
 pub(super) fn store_where(which: impl Fn(&Open) -> bool) {
     if waiting().load(Relaxed) == 0 || Inside::is() || state::is_guest() {
         return;
@@ -247,7 +249,8 @@ pub(super) fn store_beside(open: &Open) -> std::result::Result<(), libc::c_int> 
     Ok(())
 }
 
-/// Before a write to `open`, of which others may learn: what was written before to other files whose mode is causal.
+/// Before a write to `open`, of which others may learn: what was written before to other files
+/// whose mode is causal.
 pub(super) fn before_write(open: &Open) {
     let own = open.waits() && open.mode == Mode::Causal;
     if state::flags().causal.load(Relaxed) > usize::from(own) {

@@ -1,5 +1,5 @@
-//! What calls tell that show of which kind something is: a container is a regular file to them, not the directory that the
-//! kernel sees.
+//! What calls tell that show of which kind something is: a container is a regular file to them, not
+//! the directory that the kernel sees.
 
 use super::super::errno;
 use super::super::next;
@@ -13,8 +13,8 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// After `readdir`: whether the entry is to be shown, and not a container that has lost its name; says of one that is a
-/// container that it is a regular file.
+/// After `readdir`: whether the entry is to be shown, and not a container that has lost its name;
+/// says of one that is a container that it is a regular file.
 ///
 /// # Safety
 /// `entry` is what `readdir` returned for `directory`.

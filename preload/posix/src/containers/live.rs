@@ -1,5 +1,6 @@
-//! Live mappings: memory that programs share with a container's file and change by storing to it. Its pages are
-//! pages of logs, so that what is stored is in the file at once, for everybody, also if the process is killed.
+//! Live mappings: memory that programs share with a container's file and change by storing to it.
+//! Its pages are pages of logs, so that what is stored is in the file at once, for everybody, also
+//! if the process is killed.
 
 use super::super::errno;
 use super::super::next;
@@ -114,7 +115,8 @@ fn place(address: usize, len: u64, protection: c_int, file: &File, offset: u64) 
     if made == libc::MAP_FAILED { Err(failed("mmap")) } else { Ok(()) }
 }
 
-/// After a change of the size: live mappings of the container with this identity show what is there now.
+/// After a change of the size: live mappings of the container with this identity show what is there
+/// now.
 pub(super) fn renew(identity: (u64, u64)) {
     if !areas::has_live_on(identity) {
         return;

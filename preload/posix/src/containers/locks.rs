@@ -1,8 +1,10 @@
-//! Locks of programs on containers: locks on a file of the container that all see, behind the writers' own.
+//! Locks of programs on containers: locks on a file of the container that all see, behind the
+//! writers' own.
 //!
-//! `flock` and the locks of descriptions (`F_OFD_SETLK`) are held by a descriptor that belongs to the open file and is
-//! inherited with it. The locks of a process (`fcntl`, `lockf`) are held by one that belongs to the process and the
-//! container, and end when the process closes any descriptor of the container.
+//! `flock` and the locks of descriptions (`F_OFD_SETLK`) are held by a descriptor that belongs to
+//! the open file and is inherited with it. The locks of a process (`fcntl`, `lockf`) are held by
+//! one that belongs to the process and the container, and end when the process closes any
+//! descriptor of the container.
 
 use super::super::errno;
 use super::super::lock::Lock;
@@ -17,8 +19,8 @@ use std::cell::UnsafeCell;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// The descriptors with the locks of this process, by the identity of the container: the host's item
-/// `aggio_posix_locks`.
+/// The descriptors with the locks of this process, by the identity of the container: the host's
+/// item `aggio_posix_locks`.
 pub struct OwnLocks {
     lock: Lock,
     files: UnsafeCell<Vec<((u64, u64), c_int)>>,
@@ -93,8 +95,8 @@ fn marked(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
     Ok(made)
 }
 
-/// For a descriptor that other programs inherit: their locks are to be this program's, too, so what holds them is made
-/// before. Where that cannot be, they are this program's only if it locks first.
+/// For a descriptor that other programs inherit: their locks are to be this program's, too, so what
+/// holds them is made before. Where that cannot be, they are this program's only if it locks first.
 pub(super) fn prepare(fd: c_int) {
     let _errno = errno::Keep::new();
     if let Some(open) = table::get(fd)
@@ -104,7 +106,8 @@ pub(super) fn prepare(fd: c_int) {
     }
 }
 
-/// After close-on-exec of a descriptor changed, or another one was made: the locks of an open file are inherited with it.
+/// After close-on-exec of a descriptor changed, or another one was made: the locks of an open file
+/// are inherited with it.
 pub(super) fn inherit(fd: c_int) {
     // SAFETY: plain numbers.
     if unsafe { next::fcntl(fd, libc::F_GETFD, 0) } == 0 {
@@ -133,7 +136,8 @@ fn pass_on(open: &Open, locks: c_int) {
     unsafe { next::fcntl(locks, libc::F_SETFD, flags as usize) };
 }
 
-/// Takes over the locks of an open file that this program inherited, if there are some among `descriptors`.
+/// Takes over the locks of an open file that this program inherited, if there are some among
+/// `descriptors`.
 pub(super) fn attach(fd: c_int, open: &Open, descriptors: &[c_int]) {
     let Some(mark) = placeholder::inode(fd) else { return };
     let Ok(Some(own)) = open.locked(|_, state| state.lock_identity()) else { return };
@@ -204,8 +208,8 @@ pub fn inherit_all() {
     }
 }
 
-/// When a descriptor of a container is closed in this process: as with every file, all locks of the process on it end;
-/// with the `last` one of an open file those of the open file, too.
+/// When a descriptor of a container is closed in this process: as with every file, all locks of the
+/// process on it end; with the `last` one of an open file those of the open file, too.
 pub(super) fn closed(open: &Open, last: bool) {
     let _errno = errno::Keep::new();
     // A signal handler that interrupted such a call leaves the locks until the process ends.

@@ -1,18 +1,21 @@
-//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set, and sets of netCDF files as one (`AGGIO_SETS`).
+//! Blob containers as files of ordinary programs, where `AGGIO_BLOB` is set, and sets of netCDF
+//! files as one (`AGGIO_SETS`).
 //!
 //! ```text
-//! table        which open container a descriptor belongs to
+//! table        which open container a descriptor belongs to       held    its readers and its log
 //! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
 //! open, temporary   opening, making, and taking over what another program has left open
 //! data, send   reads, writes, positions                mapping  containers in memory
 //! own, aside   descriptors that are not the program's
 //! facts        what `stat` tells        change   sizes, modes, synchronising
-//! names, paths  calls with names        rename   names that change       stream   streams of the C library
+//! names, paths calls with names         rename   names that change
+//! stream, standard   streams of the C library
 //! kinds        what directories and `access` tell of one   further    what only sets lack
 //! kept         writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
 //! set          sets, whose bytes can only be read
-//! numbers      calls by their numbers  mapped   shared mappings, which are copies
+//! numbers      calls by their numbers
+//! areas, live  what is mapped, and shared mappings
 //! ```
 //!
 //! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's

@@ -121,7 +121,8 @@ fn with(
     })
 }
 
-/// Lets `act` look at the mode and owner of what a name means, and at the file that says who may change it.
+/// Lets `act` look at the mode and owner of what a name means, and at the file that says who may
+/// change it.
 pub(super) fn look(
     name: (c_int, Name, bool),
     act: impl FnOnce(&Attributes, Option<&Path>) -> agg_core::Result<()>,
@@ -225,7 +226,8 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
     let identity = table::identity_of(path);
     blob::remove(path)?;
     for open in table::on(identity) {
-        // A signal handler that interrupts a call on this very file leaves it: its writes wait where they would not.
+        // A signal handler that interrupts a call on this very file leaves it: its writes wait
+        // where they would not.
         let _ = open.locked(|_, state| {
             state.nameless = true;
             Ok(())
@@ -236,7 +238,8 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
 
 /// Lets the kernel remove or replace a directory, in which there may be containers that have lost
 /// their names only: as if they were not there, they go on above it. Where that cannot be known, or
-/// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel says.
+/// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel
+/// says.
 pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
     let done = kernel();
     let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);

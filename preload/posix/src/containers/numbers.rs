@@ -1,4 +1,5 @@
-//! System calls by their numbers (`syscall`): those that mean a container go the way of their functions.
+//! System calls by their numbers (`syscall`): those that mean a container go the way of their
+//! functions.
 
 use super::super::errno;
 use super::super::state;

@@ -154,8 +154,8 @@ fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Cont
     }
 }
 
-/// Whether a directory is a container that is being made or removed, by its name, which has a random
-/// number of ours.
+/// Whether a directory is a container that is being made or removed, by its name, which has a
+/// random number of ours.
 fn is_hidden(place: &Path) -> bool {
     place.file_name().is_some_and(blob::is_hidden)
 }
@@ -329,9 +329,9 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     }
 }
 
-/// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not whose pages are mapped,
-/// for only the kernel can end that.
-/// What has no name is let go by the next program.
+/// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not
+/// whose pages are mapped, for only the kernel can end that. What has no name is let go by the next
+/// program.
 pub fn settle_all() {
     if !state::is_guest() {
         let is_mapped = |open: &Open| areas::has_live(open);

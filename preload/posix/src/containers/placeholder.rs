@@ -1,8 +1,9 @@
 //! The kernel's descriptor that stands for an open container.
 //!
 //! It is a file in memory that nobody can change, open for writing only: every call that does not
-//! pass through this library fails there, instead of reading or writing other bytes. Its position is
-//! that of the open file. Its content says what it stands for, so that a program which inherits it can go on.
+//! pass through this library fails there, instead of reading or writing other bytes. Its position
+//! is that of the open file. Its content says what it stands for, so that a program which inherits
+//! it can go on.
 
 use super::super::next;
 use super::super::state::Inside;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// What the kernel shows as the name of such a file.
 const NAME: &std::ffi::CStr = c"aggio-container";
 const LINK: &[u8] = b"/memfd:aggio-container";
-/// Descriptors that are no business of the program have numbers from here on, so that it gets the lowest
-/// free ones; where it may have few, in the upper half.
+/// Descriptors that are no business of the program have numbers from here on, so that it gets the
+/// lowest free ones; where it may have few, in the upper half.
 const ASIDE: c_int = 200;
 
 /// The first number of descriptors that are no business of the program.

@@ -1,5 +1,5 @@
-//! Containers that are executed: the kernel gets a copy in memory that nobody can change, or the interpreter that a script
-//! names.
+//! Containers that are executed: the kernel gets a copy in memory that nobody can change, or the
+//! interpreter that a script names.
 
 use super::super::next;
 use super::super::state::{self, Inside};
@@ -22,7 +22,8 @@ const PIECE: usize = 1 << 20;
 /// What is executed instead of a container.
 pub struct Instead {
     path: CString,
-    /// Arguments that go before those of the caller, whose first one they replace; empty: the caller's.
+    /// Arguments that go before those of the caller, whose first one they replace; empty: the
+    /// caller's.
     first: Vec<CString>,
     /// The container itself.
     container: CString,
@@ -48,7 +49,8 @@ impl Instead {
         all
     }
 
-    /// What a shell executes if the kernel does not know what this is: `/bin/sh` with the container.
+    /// What a shell executes if the kernel does not know what this is: `/bin/sh` with the
+    /// container.
     ///
     /// # Safety
     /// As [`Instead::arguments`].

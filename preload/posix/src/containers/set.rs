@@ -1,6 +1,8 @@
-//! Sets of netCDF files as files of ordinary programs: beside containers, one more thing that a descriptor may stand for.
+//! Sets of netCDF files as files of ordinary programs: beside containers, one more thing that a
+//! descriptor may stand for.
 //!
-//! No byte of a set can be changed, but one that was made here becomes a container that can. Its facts are those of its first file, with the size of the one that it stands for.
+//! No byte of a set can be changed, but one that was made here becomes a container that can. Its
+//! facts are those of its first file, with the size of the one that it stands for.
 
 use super::super::host::thread;
 use super::aside::aside;
@@ -16,8 +18,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tells the number of the one file from that of its first, which is another file: programs that compare files by their
-/// numbers would take both for the same.
+/// Tells the number of the one file from that of its first, which is another file: programs that
+/// compare files by their numbers would take both for the same.
 const ANOTHER: u64 = 1 << 63;
 
 /// The set that a name stands for.
@@ -49,7 +51,8 @@ pub(super) fn find(path: &Path) -> Result<Option<Named>> {
     Ok(Some(Named { set, folder, path: path.to_owned(), first }))
 }
 
-/// What went wrong, which the program hears by number only, is told once where it is more than a refusal.
+/// What went wrong, which the program hears by number only, is told once where it is more than a
+/// refusal.
 fn told(error: Error) -> Error {
     if error.errno() == libc::EIO {
         log::once_on_any_rank(Level::Error, &error.to_string());
@@ -88,7 +91,8 @@ impl Named {
     /// Makes a container of it, to be changed; an empty one unless it `keeps` the bytes.
     ///
     /// # Errors
-    /// `EROFS` unless a rule says that files of this name are sets; if it cannot be read, or the container not be stored.
+    /// `EROFS` unless a rule says that files of this name are sets; if it cannot be read, or the
+    /// container not be stored.
     pub(super) fn change(&self, keeps: bool) -> Result<PathBuf> {
         let path = self.path.to_str().ok_or_else(|| self.refusal())?;
         agg_core::driver::set::change(path, keeps).map_err(told)?;
@@ -219,7 +223,8 @@ impl OpenSet {
     /// Fills a buffer from `offset` on; less only at the end of the file.
     ///
     /// # Errors
-    /// If a file of the set cannot be read, which a line names; `EDEADLK` in a signal handler that interrupted such a call.
+    /// If a file of the set cannot be read, which a line names; `EDEADLK` in a signal handler that
+    /// interrupted such a call.
     pub(super) fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let file = self.file()?;
         if thread(|thread| thread.reading.replace(true)) {

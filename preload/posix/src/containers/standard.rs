@@ -1,7 +1,8 @@
 //! The standard streams while their descriptors are open on containers.
 //!
-//! The C library's own streams write to the kernel where nobody can stand before it. While descriptor 0, 1
-//! or 2 is a container's, the variables `stdin`, `stdout` and `stderr` point to streams of ours.
+//! The C library's own streams write to the kernel where nobody can stand before it. While
+//! descriptor 0, 1 or 2 is a container's, the variables `stdin`, `stdout` and `stderr` point to
+//! streams of ours.
 
 use super::{stream, table};
 use libc::{FILE, c_int};
@@ -75,7 +76,8 @@ pub fn before_change(fd: c_int) {
     }
 }
 
-/// After the number `fd` was given to another file: the variable points to the stream that can serve it.
+/// After the number `fd` was given to another file: the variable points to the stream that can
+/// serve it.
 pub fn after_change(fd: c_int) {
     let Some(pair) = pair_of(fd) else { return };
     let own = pair.own.load(Relaxed);

@@ -22,8 +22,8 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 /// Descriptors from this number on are never ours.
 const LIMIT: usize = 65_536;
 
-/// The descriptions of all descriptors, as the host's item `aggio_posix_containers`. All its bytes are
-/// zero.
+/// The descriptions of all descriptors, as the host's item `aggio_posix_containers`. All its bytes
+/// are zero.
 pub struct Containers {
     entries: [AtomicPtr<Open>; LIMIT],
     /// Descriptors in the table, and one more than the highest that ever was.
@@ -214,8 +214,8 @@ impl Open {
         self.flags & libc::O_DSYNC != 0
     }
 
-    /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever held
-    /// the lock.
+    /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever
+    /// held the lock.
     pub(super) fn disown(&self) {
         let was_free = self.lock.is_free();
         self.lock.release();

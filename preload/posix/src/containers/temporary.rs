@@ -17,7 +17,8 @@ const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 /// Names that are tried.
 const TRIES: u32 = 100;
 
-/// A new container whose name is the template with other letters; `None` if it is to be something else.
+/// A new container whose name is the template with other letters; `None` if it is to be something
+/// else.
 ///
 /// # Safety
 /// `template` is a C string that may be changed.
