@@ -315,3 +315,29 @@ fn small_reads_see_the_same_bytes_in_fewer_requests() {
         assert!(right, "mode {mode}: {report}");
     }
 }
+
+#[test]
+fn a_program_that_becomes_another_one_reports_its_files_before() {
+    let Some(library) = library() else { return };
+    const SCRIPT: &str = "import os, sys
+f = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+for _ in range(7): os.write(f, b'0123456789')
+os.execv('/bin/true', ['true'])";
+    for mode in MODES {
+        let directory = Directory::new();
+        let file = directory.path().join("file");
+        let mut command = plain(Path::new("python3"));
+        command.args(["-c", SCRIPT]).arg(&file).env("AGGIO_REPORT", "json");
+        served(&mut command, mode, directory.path(), &library);
+        let run = output(&mut command);
+        assert!(run.status.success(), "{mode}: {run:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"0123456789".repeat(7), "{mode}");
+        let told = String::from_utf8_lossy(&run.stderr);
+        let objects: Vec<_> = told.lines().filter(|line| line.contains("aggio_report")).collect();
+        assert_eq!(objects.len(), 1, "{mode}: {told}");
+        assert!(objects[0].contains("\"open across exec\":1"), "{mode}: {told}");
+        let kept = mode != "close" || objects[0].contains("\"kept_bytes\":60,\"requests\":1");
+        assert!(kept, "{mode}: {told}");
+        assert_eq!(spools(directory.path()), 0, "{mode}");
+    }
+}

@@ -137,7 +137,8 @@ const REPORTS_INTRODUCTION: &str = "\
 `AGGIO_REPORT=on` writes a line for people for each file that is closed, `AGGIO_REPORT=json` one JSON object on a line of its
 own, with nothing before it; both to standard error, or to the end of `AGGIO_LOG_FILE`. A file of an MPI program is told once, by
 rank 0 of those that opened it, when all have closed it. One that is open still when MPI or the process ends is told by each of
-its ranks (not after `_exit` or a signal).
+its ranks (not after `_exit` or a signal). A program without MPI that becomes another one
+(`exec`) reports its open files before.
 
 | field | what it is |
 |---|---|

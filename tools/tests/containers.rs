@@ -241,6 +241,44 @@ fn a_hole_costs_nothing_whatever_its_size() {
 }
 
 #[test]
+fn verify_passes_over_holes_and_finds_what_differs_behind_them() {
+    let place = Place::new();
+    let how = Create { mode: 0o644, exclusive: true, data_crc: true };
+    let container = |name: &str, byte: u8, at: u64| {
+        let path = place.path(name);
+        let writer = Container::create(path.as_ref(), &how).unwrap().writer().unwrap();
+        writer.write_at(&[1], 0).unwrap();
+        writer.write_at(&[byte], at).unwrap();
+        writer.close().unwrap();
+        path
+    };
+    let file = |name: &str, byte: u8, at: u64| {
+        let path = place.path(name);
+        let file = std::fs::File::create(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1], 0).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[byte], at).unwrap();
+        path
+    };
+    let far = [7, 7, 8].iter().zip(["far", "same", "other"]);
+    let far: Vec<_> = far.map(|(byte, name)| container(name, *byte, 1 << 62)).collect();
+    let told = |first: &str, second: &str| {
+        let verified = aggio(&["verify", "--bytes", first, second]);
+        (verified.status.code(), String::from_utf8(verified.stdout).unwrap())
+    };
+    assert_eq!(told(&far[0], &far[1]), (Some(0), String::new()));
+    assert_eq!(told(&far[0], &far[2]), (Some(1), format!("byte {}\n", 1_u64 << 62)));
+    let wide = container("wide", 7, 1 << 40);
+    let (same, earlier, longer) =
+        (file("sparse", 7, 1 << 40), file("earlier", 7, 1 << 39), file("longer", 7, 1 << 41));
+    assert_eq!(told(&wide, &same), (Some(0), String::new()));
+    assert_eq!(told(&same, &earlier), (Some(1), format!("byte {}\n", 1_u64 << 39)));
+    assert_eq!(told(&wide, &longer), (Some(1), format!("byte {}\n", 1_u64 << 40)));
+    std::fs::File::options().write(true).open(&same).unwrap().set_len(1 << 41).unwrap();
+    let goes_on = format!("{same} goes on behind byte {}\n", (1_u64 << 40) + 1);
+    assert_eq!(told(&wide, &same), (Some(1), goes_on));
+}
+
+#[test]
 fn run_preloads_the_library_once_and_keeps_others() {
     let place = Place::new();
     let library = place.path("libaggio.so");

@@ -107,12 +107,22 @@ pub fn before_program(reason: Reason) {
 /// Before `exec`: this process becomes another program, if it can.
 pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
-        settle::each(|file, held| flush::make_native(file, held, Reason::Inherited));
+        settle::each(|file, held| {
+            flush::make_native(file, held, Reason::Inherited);
+            tell_so_far(held);
+        });
         containers::settle_all();
         if !state::any_dirty() {
             spool::remove();
         }
     }
+}
+
+/// Reports a file to which this program may never come back. What follows if it does is reported
+/// for itself when the file is closed.
+fn tell_so_far(held: &mut files::Held) {
+    let counts = std::mem::take(&mut held.counts);
+    report::tell(&held.path, held.mode, &counts);
 }
 
 /// `posix_spawn_file_actions_adddup2`: what keeps a container goes with its descriptor.

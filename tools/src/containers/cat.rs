@@ -1,14 +1,12 @@
 //! `aggio cat`: the bytes of containers, sets and files, without FUSE.
 
 use super::facts::Facts;
-use super::{PIECE, at, pour, sets};
+use super::source::Source;
+use super::{PIECE, pour, sets};
 use crate::{Answer, progress};
-use agg_core::blob::{Container, Reader, Verify, is_container};
+use agg_core::blob::is_container;
 use aggio_formats::Logical;
-use rustix::fs::{Mode, OFlags};
-use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `aggio cat`.
@@ -26,9 +24,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     sets: sets::Flags,
 }
-
-/// Reads at an offset; less only at the end.
-pub(super) type Read = dyn Fn(&mut [u8], u64) -> Result<usize, String>;
 
 impl Arguments {
     /// The answer to the command.
@@ -73,12 +68,12 @@ impl Arguments {
             };
             return pour::all(&set, 0, &mut put);
         }
-        let read = source(path, self.sets)?;
+        let source = Source::open(path, self.sets)?;
         let end = self.length.map_or(u64::MAX, |length| self.offset.saturating_add(length));
         let (mut place, mut buffer) = (self.offset, vec![0; PIECE]);
         while place < end {
             let wanted = usize::try_from(end - place).unwrap_or(PIECE).min(PIECE);
-            let count = read(&mut buffer[..wanted], place)?;
+            let count = source.read_at(&mut buffer[..wanted], place)?;
             if count == 0 {
                 break;
             }
@@ -105,49 +100,4 @@ fn put(bytes: &[u8]) -> Result<bool, String> {
 /// The set that a path stands for, if that is no container.
 fn set_at(path: &Path, flags: sets::Flags) -> Result<Option<Logical>, String> {
     if is_container(path) { Ok(None) } else { sets::open(path, flags) }
-}
-
-/// A reader of a container that returns bytes only after it found the checksums of their frames
-/// right.
-pub(super) fn verifying(path: &Path) -> Result<Reader, String> {
-    let reader = Container::open(path).and_then(|container| container.reader());
-    reader.and_then(|reader| reader.verifying(Verify::Always)).map_err(|why| at(path, why))
-}
-
-/// How the bytes of a path are read.
-pub(super) fn source(path: &Path, flags: sets::Flags) -> Result<Box<Read>, String> {
-    let name = path.to_path_buf();
-    if is_container(path) {
-        let reader = verifying(path)?;
-        return Ok(Box::new(move |buffer, place| {
-            reader.read_at(buffer, place).map_err(|why| at(&name, why))
-        }));
-    }
-    if let Some(file) = sets::open(path, flags)? {
-        return Ok(Box::new(move |buffer, place| {
-            file.read_at(buffer, place).map_err(|why| why.to_string())
-        }));
-    }
-    let file = plain_file(path)?;
-    Ok(Box::new(move |buffer, place| {
-        loop {
-            match file.read_at(buffer, place) {
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                result => return result.map_err(|why| at(&name, why)),
-            }
-        }
-    }))
-}
-
-/// Opens something whose bytes have offsets; what has none makes nobody wait.
-fn plain_file(path: &Path) -> Result<File, String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let opened = rustix::fs::open(path, flags, Mode::empty());
-    let file = File::from(opened.map_err(|why| at(path, std::io::Error::from(why)))?);
-    let kind = file.metadata().map_err(|why| at(path, why))?.file_type();
-    if kind.is_file() || kind.is_block_device() || kind.is_char_device() {
-        return Ok(file);
-    }
-    let what = if kind.is_fifo() { "a FIFO" } else { "a directory and no container" };
-    Err(at(path, format!("{what}: only containers, sets and ordinary files can be read")))
 }

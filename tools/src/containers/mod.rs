@@ -21,6 +21,7 @@ mod netcdf;
 mod pour;
 mod poured;
 mod sets;
+mod source;
 
 pub(crate) use sets::Hole;
 

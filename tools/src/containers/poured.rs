@@ -1,6 +1,6 @@
 //! A container or a set, written to something that takes bytes one after the other.
 
-use super::{PIECE, at, cat, pour};
+use super::{PIECE, at, pour, source};
 use aggio_formats::Logical;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -24,7 +24,7 @@ pub(super) fn container(
     progress: &Progress<'_>,
 ) -> Result<(), String> {
     let told = |why: agg_core::Error| at(from, why);
-    let reader = cat::verifying(from)?;
+    let reader = source::verifying(from)?;
     let (mut place, mut buffer) = (0, vec![0; PIECE]);
     while place < reader.size() {
         let count = reader.read_at(&mut buffer, place).map_err(told)?;

@@ -2,7 +2,8 @@
 
 use super::facts::Facts;
 use super::in_container::InContainer;
-use super::{PIECE, cat, compare, netcdf, sets};
+use super::source::Source;
+use super::{PIECE, compare, netcdf, sets};
 use crate::progress::{self, Progress};
 use crate::{Answer, exit};
 use agg_core::blob::is_container;
@@ -76,10 +77,13 @@ impl Arguments {
 
     fn differing_bytes(&self, tell: Progress<'_>) -> Result<Vec<String>, String> {
         let size = Facts::with(&self.first, self.sets).map_or(0, |facts| facts.size);
-        let read = [cat::source(&self.first, self.sets)?, cat::source(&self.second, self.sets)?];
+        let first = Source::open(&self.first, self.sets)?;
+        let second = Source::open(&self.second, self.sets)?;
         let (mut place, mut left, mut right) = (0_u64, vec![0; PIECE], vec![0; PIECE]);
         loop {
-            let counts = [read[0](&mut left, place)?, read[1](&mut right, place)?];
+            // Between two places of data both are zeros.
+            place = first.data_from(place)?.min(second.data_from(place)?);
+            let counts = [first.read_at(&mut left, place)?, second.read_at(&mut right, place)?];
             let common = counts[0].min(counts[1]);
             let differs = |index: &usize| left[*index] != right[*index];
             if let Some(index) = (0..common).find(differs) {
