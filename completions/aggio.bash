@@ -757,7 +757,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__stat)
-            opts="-h --json --holes --partial --help"
+            opts="-h --json --chunks --holes --partial --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -91,6 +91,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand ls" -s h -l help -d 'Print h
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l json -d 'Everything as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand stat" -l chunks -d 'Each chunk of HDF5 files: its first element, its place and its bytes in the file'
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l offset -d 'The first byte that is written' -r

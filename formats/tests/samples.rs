@@ -62,15 +62,19 @@ fn the_header_in_an_hdf5_blob_has_the_order_of_the_machine() {
     let samples = netcdf_samples();
     let (folder, name) = Folder::of(&samples.path().join("e3sm/h5blob4_h1.h5.0000")).unwrap();
     let files = OnDisk::new(folder, vec![name], 1);
-    let file = hdf5::File::open(&files, 0).unwrap();
-    let place = file.dataset("header_blob").unwrap();
+    let place = hdf5::bytes_of(&files, 0, "header_blob").unwrap();
     assert_eq!(place, 2048..2048 + 16236);
     let mut bytes = vec![0; 16236];
     files.read(0, &mut bytes, place.start).unwrap();
     let dialect = Dialect { endian: Endian::Little, ..Dialect::default() };
     let header = parse_as(&bytes, dialect).unwrap();
     assert!(header.write_as(Endian::Little).unwrap() == bytes);
-    assert!(file.dataset("nothing").unwrap_err().to_string().contains("no dataset nothing"));
+    assert!(
+        hdf5::bytes_of(&files, 0, "nothing")
+            .unwrap_err()
+            .to_string()
+            .contains("no dataset nothing")
+    );
 }
 
 #[test]

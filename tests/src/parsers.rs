@@ -14,6 +14,7 @@ use agg_core::settings::Settings;
 use agg_core::view::View;
 use agg_core::{Error, Extent};
 use aggio_formats::cdf::{self, Dialect, Endian, Layout, Place};
+use aggio_formats::hdf5::{Contents, OneOf, What};
 use aggio_formats::{Logical, Options, plain, set};
 use std::sync::Arc;
 
@@ -204,12 +205,19 @@ pub fn blobs(bytes: &[u8]) {
     }
 }
 
-/// HDF5 files: where a dataset lies, and what its blobs stand for.
+/// HDF5 files: what they hold, where a dataset lies, and what its blobs stand for.
 pub fn hdf5(bytes: &[u8]) {
     let files = vec![("file".to_owned(), bytes.to_vec())];
-    if let Ok(file) = aggio_formats::hdf5::File::open(&files, 0)
-        && let Ok(place) = file.dataset("data_blob")
-    {
+    if let Ok(found) = Contents::read(&OneOf(&files, 0)) {
+        for object in &found.objects {
+            let What::Dataset(_, chunks) = &object.what else { continue };
+            for chunk in chunks {
+                assert!(chunk.place + chunk.stored <= bytes.len() as u64, "{chunk:?}");
+            }
+        }
+        assert!(found.metadata <= bytes.len() as u64, "{found:?}");
+    }
+    if let Ok(place) = aggio_formats::hdf5::bytes_of(&files, 0, "data_blob") {
         assert!(place.end <= bytes.len() as u64, "{place:?}");
     }
     if let Ok(file) = set::open_blobs(Arc::new(files), 1, &Options::default()) {

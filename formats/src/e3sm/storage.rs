@@ -72,9 +72,8 @@ impl Subfile {
             let records = records(&header);
             return Ok(Subfile { file, header, records, endian: Endian::Big, blobs: None });
         }
-        let hdf5 = hdf5::File::open(files, file)?;
-        let place = hdf5.dataset("header_blob")?;
-        let blobs = hdf5.dataset("data_blob")?;
+        let place = hdf5::bytes_of(files, file, "header_blob")?;
+        let blobs = hdf5::bytes_of(files, file, "data_blob")?;
         let start = bytes(files, file, place.start, place.end - place.start)?;
         let (header, endian) = native(&start)
             .map_err(|why| Error::corrupt(files.name(file), format!("header_blob: {why}")))?;

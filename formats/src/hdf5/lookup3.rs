@@ -38,7 +38,7 @@ impl State {
 }
 
 /// The checksum of some bytes.
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     // Metadata have no more bytes than 32 bits tell.
     let mut state = State([0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3]);
     let mut rest = bytes;

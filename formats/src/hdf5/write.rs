@@ -3,8 +3,9 @@
 //! Superblock of version 2, object headers of version 2 without times, links in the root group's header: the HDF5 File
 //! Format Specification 3.0, II.B and IV.A.
 
+use super::SIGNATURE;
+use super::header::kind::{DATASPACE, DATATYPE, LAYOUT, LINK, LINK_INFO};
 use super::lookup3::checksum;
-use super::{DATASPACE, DATATYPE, LAYOUT, LINK, LINK_INFO, SIGNATURE};
 
 /// Bytes of a superblock of version 2.
 const SUPERBLOCK: u64 = 48;

@@ -1,7 +1,8 @@
 //! What is known about a path: a container, a set of netCDF files, or a file as it is.
 
-use super::{at, netcdf, sets};
+use super::{at, hdf5, netcdf, sets};
 use agg_core::blob::{Container, is_container};
+use aggio_formats::hdf5::Contents;
 use aggio_formats::{Logical, Set};
 use serde_json::{Value, json};
 use std::fs::FileType;
@@ -25,6 +26,8 @@ pub(super) struct Facts {
     pub(super) blob: Option<Blob>,
     /// What is in it, if it is a set of netCDF files, or was looked into.
     pub(super) netcdf: Option<Logical>,
+    /// What is in it, if it is an HDF5 file and was looked into.
+    pub(super) hdf5: Option<Contents>,
 }
 
 /// What only a container has.
@@ -67,6 +70,7 @@ impl Facts {
             stored: found.blocks() * 512,
             blob: None,
             netcdf: None,
+            hdf5: None,
         })
     }
 
@@ -90,6 +94,7 @@ impl Facts {
             stored: found.blocks * 512,
             blob: Some(blob),
             netcdf: None,
+            hdf5: None,
         })
     }
 
@@ -111,6 +116,7 @@ impl Facts {
             stored: found.iter().map(|found| found.blocks() * 512).sum(),
             blob: None,
             netcdf: Some(file),
+            hdf5: None,
         })
     }
 
@@ -122,7 +128,8 @@ impl Facts {
         }
     }
 
-    pub(super) fn as_json(&self) -> Value {
+    /// The facts; `chunks` says whether each chunk of an HDF5 file is told.
+    pub(super) fn as_json(&self, chunks: bool) -> Value {
         let mut object = json!({
             "path": self.path.display().to_string(),
             "kind": self.kind,
@@ -140,6 +147,9 @@ impl Facts {
         }
         if let (Some(file), Some(map)) = (&self.netcdf, object.as_object_mut()) {
             map.insert("netcdf".into(), netcdf::object(file));
+        }
+        if let (Some(found), Some(map)) = (&self.hdf5, object.as_object_mut()) {
+            map.insert("hdf5".into(), hdf5::object(found, chunks));
         }
         object
     }
@@ -178,7 +188,7 @@ fn letter(kind: FileType) -> char {
 }
 
 /// Facts as a document.
-pub(super) fn document(files: &[Facts]) -> String {
-    let files: Vec<Value> = files.iter().map(Facts::as_json).collect();
+pub(super) fn document(files: &[Facts], chunks: bool) -> String {
+    let files: Vec<Value> = files.iter().map(|facts| facts.as_json(chunks)).collect();
     format!("{:#}\n", json!({ "schema": 1, "files": files }))
 }

@@ -45,7 +45,7 @@ impl Arguments {
                 Err(why) => findings.push(format!("ls: {why}")),
             }
         }
-        let text = if self.json { facts::document(&files) } else { self.as_text(&files) };
+        let text = if self.json { facts::document(&files, false) } else { self.as_text(&files) };
         Answer { text, findings, status: None }
     }
 

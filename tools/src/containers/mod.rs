@@ -16,6 +16,7 @@ mod compare;
 mod destination;
 mod facts;
 mod guarded;
+mod hdf5;
 mod in_container;
 mod netcdf;
 mod pour;

@@ -1,19 +1,22 @@
 //! `aggio stat`: what is known about containers, sets of netCDF files, and files.
 
 use super::facts::{self, Facts};
-use super::{netcdf, sets};
+use super::{hdf5, netcdf, sets};
 use crate::Answer;
 use std::path::PathBuf;
 
 /// Arguments of `aggio stat`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Containers, sets of netCDF files, and files; what netCDF files hold is told, too
+    /// Containers, sets of netCDF files, and files; what netCDF and HDF5 files hold is told, too
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Everything as JSON
     #[arg(long)]
     json: bool,
+    /// Each chunk of HDF5 files: its first element, its place and its bytes in the file
+    #[arg(long)]
+    chunks: bool,
     #[command(flatten)]
     sets: sets::Flags,
 }
@@ -25,28 +28,35 @@ impl Arguments {
         for path in &self.paths {
             match Facts::with(path, self.sets) {
                 Ok(mut facts) => {
-                    let looked = look_into(&mut facts);
-                    findings.extend(looked.err().map(|why| format!("stat: {why}")));
+                    let problems = look_into(&mut facts).unwrap_or_else(|why| vec![why]);
+                    findings.extend(problems.into_iter().map(|why| format!("stat: {why}")));
                     files.push(facts);
                 }
                 Err(why) => findings.push(format!("stat: {why}")),
             }
         }
-        let text =
-            if self.json { facts::document(&files) } else { files.iter().map(lines).collect() };
+        let text = if self.json {
+            facts::document(&files, self.chunks)
+        } else {
+            files.iter().map(|facts| lines(facts, self.chunks)).collect()
+        };
         Answer { text, findings, status: None }
     }
 }
 
-/// A plain file may be a netCDF file.
-fn look_into(facts: &mut Facts) -> Result<(), String> {
+/// A plain file may be a netCDF file or, as the content of a container, an HDF5 file; what is
+/// damaged in that is returned.
+fn look_into(facts: &mut Facts) -> Result<Vec<String>, String> {
     if facts.kind == "file" {
         facts.netcdf = netcdf::of_file(&facts.path)?;
     }
-    Ok(())
+    if facts.netcdf.is_none() && ["file", "container"].contains(&facts.kind) {
+        facts.hdf5 = hdf5::of(&facts.path, facts.kind == "container")?;
+    }
+    Ok(facts.hdf5.iter().flat_map(hdf5::problems).collect())
 }
 
-fn lines(facts: &Facts) -> String {
+fn lines(facts: &Facts, chunks: bool) -> String {
     let mut text = format!(
         "{}: {}, {} bytes ({} stored), mode {:04o}, owner {}:{}\n",
         facts.path.display(),
@@ -64,6 +74,9 @@ fn lines(facts: &Facts) -> String {
     }
     if let Some(file) = &facts.netcdf {
         text.push_str(&netcdf::lines(file));
+    }
+    if let Some(found) = &facts.hdf5 {
+        text.push_str(&hdf5::lines(found, chunks));
     }
     text
 }

@@ -1,15 +1,22 @@
 //! HDF5 files with contiguous datasets of bytes, made by hand.
 
+use crate::hdf5::checksum;
+
+fn with_checksum(bytes: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&bytes).to_le_bytes();
+    [&bytes[..], &sum].concat()
+}
+
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let size = u16::try_from(body.len()).unwrap().to_le_bytes();
     [&[kind, size[0], size[1], 0], body].concat()
 }
 
-/// An object header of version 2 without times; the checksum is not looked at.
+/// An object header of version 2 without times.
 fn object(messages: &[Vec<u8>]) -> Vec<u8> {
     let body = messages.concat();
     let size = u32::try_from(body.len()).unwrap().to_le_bytes();
-    [b"OHDR\x02\x02", &size[..], &body, &[0; 4]].concat()
+    with_checksum([b"OHDR\x02\x02", &size[..], &body].concat())
 }
 
 /// The header of a dataset of bytes.
@@ -43,6 +50,6 @@ pub(super) fn with_datasets(datasets: &[(&str, &[u8])]) -> Vec<u8> {
     root.resize(512, 0);
     let end = (begin + data.len()) as u64;
     let numbers = [0, u64::MAX, end, ROOT as u64].map(u64::to_le_bytes).concat();
-    let superblock = [&b"\x89HDF\r\n\x1a\n\x03\x08\x08\x00"[..], &numbers, &[0; 4]].concat();
-    [superblock, root, objects, data].concat()
+    let superblock = [&b"\x89HDF\r\n\x1a\n\x03\x08\x08\x00"[..], &numbers].concat();
+    [with_checksum(superblock), root, objects, data].concat()
 }

@@ -1,0 +1,253 @@
+//! What an HDF5 file holds: all groups and datasets, and where their bytes are.
+
+use super::dataset::{self, Dataset};
+use super::group::{self, Target};
+use super::header::{self, Message};
+use super::index::{self, Chunk};
+use super::layout::Layout;
+use super::reader::Reader;
+use super::source::Source;
+use super::superblock::{self, Superblock};
+use crate::error::{Error, Kind, Result};
+use std::collections::HashMap;
+
+/// Groups within groups at most.
+const MOST_LEVELS: usize = 1000;
+
+/// Everything in a file.
+#[derive(Debug)]
+pub struct Contents {
+    /// What its first block tells.
+    pub superblock: Superblock,
+    /// Bytes of the file, the user block included.
+    pub size: u64,
+    /// Names in the order of their paths; the first one is the root group, `/`.
+    pub objects: Vec<Object>,
+    /// Bytes of metadata that were found.
+    pub metadata: u64,
+    /// Bytes of datasets in the file, as the filters left them.
+    pub data: u64,
+}
+
+/// A name in the file.
+#[derive(Debug)]
+pub struct Object {
+    /// The groups that lead to it, and its own name.
+    pub path: String,
+    /// What has that name.
+    pub what: What,
+    /// How many attributes it has.
+    pub attributes: u64,
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+pub enum What {
+    /// A group.
+    Group,
+    /// A dataset and its chunks, if it has any.
+    Dataset(Box<Dataset>, Vec<Chunk>),
+    /// A datatype that has a name.
+    Datatype,
+    /// The same object as another path.
+    Same(String),
+    /// A path in this file.
+    Soft(String),
+    /// A path in another file.
+    External {
+        /// The file.
+        file: String,
+        /// The path.
+        path: String,
+    },
+    /// Something that cannot be told, and why.
+    Unknown(Error),
+}
+
+/// Whether a file begins like an HDF5 file, also behind a user block.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub fn is_hdf5(source: &dyn Source) -> Result<bool> {
+    match superblock::find(&Reader::new(source)?) {
+        Ok(_) => Ok(true),
+        Err(why) if why.kind == Kind::Corrupt => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+impl Contents {
+    /// Reads the metadata of a file; its datasets are not read.
+    ///
+    /// What is damaged or not supported in an object is told in its place.
+    ///
+    /// # Errors
+    ///
+    /// If the superblock or the root group cannot be read, or the metadata have no end.
+    pub fn read(source: &dyn Source) -> Result<Self> {
+        let mut reader = Reader::new(source)?;
+        let superblock = superblock::read(&mut reader)?;
+        let root = header::read(&reader, superblock.root)?;
+        let mut walk = Walk {
+            reader: &reader,
+            superblock: &superblock,
+            objects: Vec::new(),
+            known: HashMap::new(),
+            data: 0,
+        };
+        walk.known.insert(superblock.root, "/".into());
+        walk.describe("/".into(), &root)?;
+        walk.group("", &root, 0)?;
+        let (objects, data) = (walk.objects, walk.data);
+        let metadata = covered(reader.noted());
+        Ok(Contents { superblock, size: reader.size(), objects, metadata, data })
+    }
+}
+
+/// Bytes that ranges cover, of which the first numbers ascend.
+fn covered(ranges: Vec<(u64, u64)>) -> u64 {
+    let (mut covered, mut end) = (0, 0);
+    for (place, count) in ranges {
+        let (begin, last) = (place.max(end), place.saturating_add(count));
+        covered += last.saturating_sub(begin);
+        end = end.max(last);
+    }
+    covered
+}
+
+struct Walk<'a> {
+    reader: &'a Reader<'a>,
+    superblock: &'a Superblock,
+    objects: Vec<Object>,
+    /// The first path of each object header.
+    known: HashMap<u64, String>,
+    data: u64,
+}
+
+impl Walk<'_> {
+    /// The names in a group, and all below them.
+    fn group(&mut self, path: &str, messages: &[Message], level: usize) -> Result<()> {
+        if level > MOST_LEVELS {
+            return Err(self
+                .reader
+                .corrupt(format!("more than {MOST_LEVELS} groups in each other")));
+        }
+        for link in group::links(self.reader, self.superblock, messages)? {
+            let path = format!("{path}/{}", link.name);
+            self.reader.step(path.len() as u64)?;
+            let what = match link.target {
+                Target::Hard(address) => match self.known.get(&address) {
+                    Some(first) => What::Same(first.clone()),
+                    None => {
+                        self.known.insert(address, path.clone());
+                        self.object(path, address, level)?;
+                        continue;
+                    }
+                },
+                Target::Soft(target) => What::Soft(target),
+                Target::External { file, path } => What::External { file, path },
+                Target::User(kind) => What::Unknown(
+                    self.reader.unsupported(format!("{path}: a link of the user's kind {kind}")),
+                ),
+            };
+            self.objects.push(Object { path, what, attributes: 0 });
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, path: String, address: u64, level: usize) -> Result<()> {
+        let messages = match header::read(self.reader, address) {
+            Ok(messages) => messages,
+            Err(why) => return self.unknown(path, why),
+        };
+        self.describe(path.clone(), &messages)?;
+        if !group::is_group(&messages) {
+            return Ok(());
+        }
+        match self.group(&path, &messages, level + 1) {
+            Err(why) if self.is_fatal() => Err(why),
+            Err(why) => self.unknown(path, why),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether nothing more can be read.
+    fn is_fatal(&self) -> bool {
+        self.reader.step(0).is_err()
+    }
+
+    fn unknown(&mut self, path: String, mut why: Error) -> Result<()> {
+        if self.is_fatal() {
+            return Err(why);
+        }
+        why.what = format!("{path}: {}", why.what);
+        self.objects.push(Object { path, what: What::Unknown(why), attributes: 0 });
+        Ok(())
+    }
+
+    /// Adds the object that has these messages.
+    fn describe(&mut self, path: String, messages: &[Message]) -> Result<()> {
+        let what = self.what(messages);
+        let found = what.and_then(|what| Ok((what, group::attributes(self.reader, messages)?)));
+        match found {
+            Ok((what, attributes)) => {
+                self.objects.push(Object { path, what, attributes });
+                Ok(())
+            }
+            Err(why) => self.unknown(path, why),
+        }
+    }
+
+    fn what(&mut self, messages: &[Message]) -> Result<What> {
+        if !dataset::is_dataset(messages) {
+            return Ok(if group::is_group(messages) { What::Group } else { What::Datatype });
+        }
+        let mut found = dataset::of(self.reader, messages)?;
+        let chunks = index::chunks(self.reader, self.superblock, &found)?;
+        let lies = found.contiguous(self.reader)?;
+        let stored = match &mut found.layout {
+            Layout::Contiguous { address, .. } => {
+                *address = lies.map(|(place, _)| place);
+                lies.map_or(0, |(_, bytes)| bytes)
+            }
+            Layout::Chunked(_) => {
+                chunks.iter().fold(0, |all: u64, chunk| all.saturating_add(chunk.stored))
+            }
+            Layout::Compact { .. } => 0,
+        };
+        self.data = self.data.saturating_add(stored);
+        Ok(What::Dataset(Box::new(found), chunks))
+    }
+}
+
+/// Where the bytes of the contiguous dataset at `name` of the root group lie.
+///
+/// # Errors
+///
+/// If there is none, or it is no contiguous list of bytes, or its end is not in the file.
+pub(super) fn bytes_of(source: &dyn Source, name: &str) -> Result<std::ops::Range<u64>> {
+    let mut reader = Reader::new(source)?;
+    let superblock = superblock::read(&mut reader)?;
+    let root = header::read(&reader, superblock.root)?;
+    let links = group::links(&reader, &superblock, &root)?;
+    let target = links.into_iter().find(|link| link.name == name).map(|link| link.target);
+    let Some(Target::Hard(address)) = target else {
+        return Err(reader.corrupt(format!("no dataset {name}")));
+    };
+    let named = |mut why: Error| {
+        why.what = format!("{}: {name}", why.what);
+        why
+    };
+    let found = dataset::of(&reader, &header::read(&reader, address).map_err(named)?);
+    let found = found.map_err(named)?;
+    let is_list = found.space.shape().len() == 1 && found.datatype.size == 1;
+    if !is_list || !matches!(found.layout, Layout::Contiguous { .. }) {
+        return Err(reader.error(Kind::Unsupported, format!("{name}: no contiguous list of bytes")));
+    }
+    match found.contiguous(&reader).map_err(named)? {
+        Some((place, count)) => Ok(place..place + count),
+        None if found.space.elements() == Some(0) => Ok(0..0),
+        None => Err(reader.error(Kind::Truncated, format!("{name}: its bytes are nowhere"))),
+    }
+}

@@ -1,0 +1,110 @@
+//! What `aggio stat` says of HDF5 files is what HDF5 wrote; damaged files come to an end.
+
+use aggio_tests::{Directory, factor, parsers, repository, skip, tool};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const INDEXES: [&str; 6] =
+    ["B-tree-1", "B-tree-2", "extensible-array", "fixed-array", "implicit", "single-chunk"];
+
+/// A Python that has h5py.
+fn python() -> Option<&'static str> {
+    const PYTHON: &str = "/usr/bin/python3";
+    let works = Command::new(PYTHON).args(["-c", "import h5py"]).output();
+    if works.is_ok_and(|output| output.status.success()) {
+        return Some(PYTHON);
+    }
+    skip("python3-h5py is missing (tests/setup.sh check)");
+    None
+}
+
+#[test]
+fn groups_datasets_and_chunks_of_random_files_are_where_they_are_said_to_be() {
+    let Some(python) = python() else { return };
+    let Some(aggio) = tool() else { return };
+    let place = Directory::new();
+    let mut met = BTreeSet::new();
+    for seed in 1..=40 * factor() {
+        let script = repository().join("tests/programs/hdf5_layouts.py");
+        let mut command = Command::new(python);
+        command.arg(script).arg(&aggio).arg(place.path().join("file.h5")).arg(seed.to_string());
+        let run = command.output().expect("python runs");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success(), "seed {seed}: {said}");
+        let indexes = String::from_utf8_lossy(&run.stdout);
+        met.extend(indexes.split_whitespace().map(str::to_owned));
+    }
+    assert!(met.iter().eq(INDEXES), "{met:?}");
+}
+
+fn run(aggio: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let run = Command::new(aggio).args(arguments).output().expect("the tool runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("a text");
+    (run.status.code(), text(run.stdout), text(run.stderr))
+}
+
+#[test]
+fn a_container_holds_what_its_file_holds() {
+    let Some(aggio) = tool() else { return };
+    let place = Directory::new();
+    let blob = place.path().join("blob").display().to_string();
+    let file = repository().join("tests/corpus/hdf5/seed-latest").display().to_string();
+    assert_eq!(run(&aggio, &["split", &file, &blob]).0, Some(0));
+    let [of_file, of_blob] = [&file, &blob].map(|path| run(&aggio, &["stat", "--chunks", path]));
+    assert_eq!((of_file.0, of_blob.0), (Some(0), Some(0)), "{of_file:?} {of_blob:?}");
+    let held = |told: &str| told.split_once("  HDF5").map(|(_, held)| held.to_owned());
+    assert_eq!(held(&of_file.1), held(&of_blob.1));
+    let held = held(&of_file.1).expect("what the file holds");
+    assert!(
+        held.contains("\n  /z  int8 (6, 4), fill 3, chunks (2, 2) of 4 bytes, fixed array, 2 of 6")
+    );
+    assert!(held.contains("\n  /g/e  -> /x in o.h5\n"), "{held}");
+}
+
+#[test]
+fn what_is_damaged_is_named_and_the_rest_is_told() {
+    let Some(aggio) = tool() else { return };
+    let place = Directory::new();
+    let path = place.path().join("file").display().to_string();
+    let mut bytes = std::fs::read(repository().join("tests/corpus/hdf5/seed-latest")).unwrap();
+    let array = bytes.windows(4).position(|part| part == b"FAHD").expect("a fixed array");
+    bytes[array + 9] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let (status, told, found) = run(&aggio, &["stat", &path]);
+    assert_eq!(status, Some(1), "{found}");
+    assert!(found.contains("/fixed") && found.contains("checksum is wrong"), "{found}");
+    assert!(told.contains("  /fixed  not known: ") && told.contains("  /grows  int8"), "{told}");
+    std::fs::write(&path, &std::fs::read(&path).unwrap()[..4000]).unwrap();
+    let (status, _, found) = run(&aggio, &["stat", &path]);
+    assert!(status == Some(1) && found.contains("4000 bytes are left of"), "{found}");
+}
+
+/// Numbers that look random, always the same ones.
+fn numbers() -> impl Iterator<Item = u64> {
+    let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    std::iter::successors(Some(20_261_124), next).map(|state| state >> 24)
+}
+
+#[test]
+fn damaged_files_end_in_an_answer_within_a_second() {
+    let mut numbers = numbers();
+    let mut number = |limit: usize| numbers.next().unwrap_or(0) as usize % limit;
+    for seed in ["seed-earliest", "seed-latest"] {
+        let good = std::fs::read(repository().join("tests/corpus/hdf5").join(seed)).unwrap();
+        for _ in 0..2000 * factor() {
+            let mut bytes = good.clone();
+            for _ in 0..1 + number(3) {
+                let at = number(bytes.len());
+                let value = [0, 1, 0x7F, 0xFF, number(256) as u8][number(5)];
+                let end = bytes.len().min(at + [1, 1, 2, 8][number(4)]);
+                bytes[at..end].fill(value);
+            }
+            let before = Instant::now();
+            parsers::hdf5(&bytes);
+            let took = before.elapsed();
+            assert!(took < Duration::from_secs(1), "{seed}: {took:?}");
+        }
+    }
+}
