@@ -1,10 +1,10 @@
-# make demo         real data through PnetCDF and parallel HDF5, natively and with aggio
-# make check        every test a change must pass (also .ci/run)
-# make check-long   the same random tests, a hundred times as many
-# make conformance  the test suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py, natively and with aggio; pjdfstest
-# make bench        aggio beside the native implementations and the limit: docs/benchmarks/
-# make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/simulation.md
-# make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX; DEBUG_INFO=1 with debug information
+# make demo real data through PnetCDF and parallel HDF5, natively and with aggio make check every
+# test a change must pass (also .ci/run) make check-long the same random tests, a hundred times as
+# many make conformance the test suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py,
+# natively and with aggio; pjdfstest make bench aggio beside the native implementations and the
+# limit: docs/benchmarks/ make simulate the plans of aggio and ROMIO for 100 to 100,000 ranks:
+# docs/benchmarks/simulation.md make install libaggio.so, the aggio tool, manual pages and
+# completions below PREFIX; DEBUG_INFO=1 with debug information
 
 PREFIX ?= /usr/local
 CARGO  ?= cargo
@@ -55,8 +55,9 @@ conformance:
 	tests/conformance/run.py $(SUITES)
 	if [ -z "$(SUITES)" ]; then tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(AGGIO_LIBRARY); fi
 
-# The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file system are measured.
-# BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md tells more.
+# The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file
+# system are measured. BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md
+# tells more.
 BENCH_ARGUMENTS ?=
 bench:
 	$(SETUP) bench
@@ -80,7 +81,8 @@ bench:
 	tests/set_speed.py --aggio $(TARGET)/release/aggio --generator $(TARGET)/release/examples/blob_sets > $(TARGET)/sets.md
 	cp $(TARGET)/sets.md docs/benchmarks/sets.md
 
-# Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what they compare.
+# Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what
+# they compare.
 simulate: build
 	$(CARGO) test -p aggio --test counted
 	AGGIO_TESTS=require $(CARGO) test -p aggio-tests --test predicted
@@ -88,7 +90,8 @@ simulate: build
 	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
-# Stripped; DEBUG_INFO=1 installs the debug information beside it, below lib/debug, where gdb and perf look.
+# Stripped; DEBUG_INFO=1 installs the debug information beside it, below lib/debug, where gdb and
+# perf look.
 install: build
 	tools/install-stripped $(TARGET)/release/libaggio.so "$(DESTDIR)$(PREFIX)" lib/libaggio.so $(DEBUG_INFO)
 	tools/install-stripped $(TARGET)/release/aggio "$(DESTDIR)$(PREFIX)" bin/aggio $(DEBUG_INFO)

@@ -4,8 +4,8 @@
     blob_reader.py CONTAINER > FILE     the logical file
     blob_reader.py --map CONTAINER      its pieces, one a line, newest last
 
-Every frame of every log is read and checked; the index and the counter are not needed for that, so the
-index is only compared with the logs. Exit code 1 and a line on stderr if something is wrong.
+Every frame of every log is read and checked; the index and the counter are not needed for that, so
+the index is only compared with the logs. Exit code 1 and a line on stderr if something is wrong.
 """
 
 import os
@@ -80,7 +80,8 @@ def read_manifest(container):
 
 
 def read_frame(log, identity, place):
-    """The frame at a place of a log: (kind, strips, sequence number, data's place, end, own checksum)."""
+    """The frame at a place of a log: (kind, strips, sequence number, data's place, end, own
+    checksum)."""
     if len(log) - place < FRAME.size:
         return None
     fields = FRAME.unpack_from(log, place)
@@ -95,7 +96,10 @@ def read_frame(log, identity, place):
     data, end = place + head + skip, place + head + length
     if not flags & NO_DATA_CRC and crc32c(log[data:end]) != data_crc:
         raise Wrong(f"{identity:016x}.log: wrong checksum of the data at byte {data}")
-    if kind not in (COMMIT, SUMMARY, AGAIN) and sum(strip[3] for strip in strips) != last - first + 1:
+    if (
+        kind not in (COMMIT, SUMMARY, AGAIN)
+        and sum(strip[3] for strip in strips) != last - first + 1
+    ):
         return None
     return (DATA if kind == MAPPED else kind), strips, first, data, end, crc
 
@@ -182,7 +186,12 @@ def read_index(container, manifest):
     data = read_part(container, name)
     header = INDEX.unpack_from(data)
     magic, uuid, _, logs, events, runs, run_bytes, singles = header[:8]
-    if magic != b"aggioix1" or header[12] != crc or crc32c(data[:124]) != crc or len(data) != length:
+    if (
+        magic != b"aggioix1"
+        or header[12] != crc
+        or crc32c(data[:124]) != crc
+        or len(data) != length
+    ):
         raise Wrong(f"{name}: not the index that the manifest names")
     if int.from_bytes(uuid, "little") != int(manifest["uuid"], 16):
         raise Wrong(f"{name}: index of another container")
@@ -219,7 +228,9 @@ def run_pieces(numbers, runs, names):
         seq = numbers.signed(seq)
         numbers.plain()
         for k in range(count):
-            pieces.append(((start + k * stride) % 2**64, length, names[log], place + k * place_stride))
+            pieces.append(
+                ((start + k * stride) % 2**64, length, names[log], place + k * place_stride)
+            )
     return pieces
 
 
@@ -228,7 +239,9 @@ def main():
     container = sys.argv[-1]
     manifest = read_manifest(container)
     names = [name for name in os.listdir(container) if re.fullmatch("[0-9a-f]{16}\\.log", name)]
-    lost = [name for name, (length, _, _) in manifest["log"].items() if length and name not in names]
+    lost = [
+        name for name, (length, _, _) in manifest["log"].items() if length and name not in names
+    ]
     if lost:
         raise Wrong(f"{lost[0]}: missing")
     pieces, logs = [], {}

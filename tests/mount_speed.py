@@ -3,9 +3,10 @@
 
     tests/mount_speed.py [--aggio target/release/aggio] [--directory DIR] [--mib 512]
 
-Prints a table in Markdown: sequential reads of 1 MiB, cold and warm, and random reads of 4 KiB, warm; GB/s or requests
-a second, and the ratio to the ordinary file. `cold` means that the kernel keeps nothing of the file below the mount
-point; the backing files are in the page cache, so that the way through the file system is measured and no disk.
+Prints a table in Markdown: sequential reads of 1 MiB, cold and warm, and random reads of 4 KiB,
+warm; GB/s or requests a second, and the ratio to the ordinary file. `cold` means that the kernel
+keeps nothing of the file below the mount point; the backing files are in the page cache, so that
+the way through the file system is measured and no disk.
 """
 
 import argparse
@@ -19,10 +20,11 @@ MIB = 1 << 20
 
 HEAD = """# Files below a mount point
 
-{mib} MiB of one file: read in requests of 1 MiB from its beginning, and 60,000 requests of 4 KiB at random places, by
-`tests/mount_speed.py`. *Cold* means that the kernel keeps nothing of the file below the mount point; the backing files are in the
-page cache (tmpfs), so no disk is measured. The best of five (random: three) counts; in parentheses the ratio to the ordinary
-file. Wanted: a container at least 0.35 cold, 0.7 warm and 0.8 random; a plain file with passthrough 0.95.
+{mib} MiB of one file: read in requests of 1 MiB from its beginning, and 60,000 requests of 4 KiB at
+random places, by `tests/mount_speed.py`. *Cold* means that the kernel keeps nothing of the file
+below the mount point; the backing files are in the page cache (tmpfs), so no disk is measured. The
+best of five (random: three) counts; in parentheses the ratio to the ordinary file. Wanted: a
+container at least 0.35 cold, 0.7 warm and 0.8 random; a plain file with passthrough 0.95.
 """
 
 
@@ -82,7 +84,8 @@ def rows(arguments, folder):
     subprocess.run([arguments.aggio, "split", plain, container], check=True)
     sequential(plain, size)
     warm, scatter = best(lambda: sequential(plain, size)), best(lambda: scattered(plain, size), 3)
-    # A plain file that was read before is in the page cache: what there is to compare with, cold or warm.
+    # A plain file that was read before is in the page cache: what there is to compare with, cold or
+    # warm.
     yield "ordinary file", (warm, warm, scatter), (warm, scatter)
     for name, options, file in [
         ("container", [], "container"),

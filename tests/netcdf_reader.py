@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Reads netCDF classic files and the sets of E3SM-IO and PnetCDF. Shares nothing with aggio: the tests compare both.
+"""Reads netCDF classic files and the sets of E3SM-IO and PnetCDF. Shares nothing with aggio: the
+tests compare both.
 
-  netcdf_reader.py values FILE          every variable of a netCDF file, as JSON
-  netcdf_reader.py subfiles MASTER      every variable of a master and its subfiles (PnetCDF), as JSON
-  netcdf_reader.py canonical SET FILE   the file that the blobs SET.0000, SET.0001, ... stand for (E3SM-IO)
+  netcdf_reader.py values FILE every variable of a netCDF file, as JSON netcdf_reader.py subfiles
+  MASTER every variable of a master and its subfiles (PnetCDF), as JSON netcdf_reader.py canonical
+  SET FILE the file that the blobs SET.0000, SET.0001, ... stand for (E3SM-IO)
 """
 import glob
 import json
@@ -107,7 +108,10 @@ def values(path):
 def subfiles(path):
     data = open(path, "rb").read()
     head = Header(data)
-    parts = [open(f"{path}.subfile_{i}.nc", "rb").read() for i in range(att(head.atts, FILLER + "num_subfiles")[0])]
+    parts = [
+        open(f"{path}.subfile_{i}.nc", "rb").read()
+        for i in range(att(head.atts, FILLER + "num_subfiles")[0])
+    ]
     heads = [Header(part) for part in parts]
     records = 0
     for h, part in zip(heads, parts):
@@ -148,11 +152,14 @@ def interleave(lengths, split, ranges, pieces):
 
 
 def hdf5_dataset(data, name):
-    """A contiguous dataset of bytes: its object header follows the address in the link of that name."""
+    """A contiguous dataset of bytes: its object header follows the address in the link of that
+    name."""
     link = data.index(bytes([len(name)]) + name)
     at = struct.unpack_from("<Q", data, link + 1 + len(name))[0]
     assert data[at : at + 4] == b"OHDR", "an object header"
-    layout = next(i for i in range(at, at + 512) if data[i : i + 3] == b"\x08\x12\x00" and data[i + 5] == 1)
+    layout = next(
+        i for i in range(at, at + 512) if data[i : i + 3] == b"\x08\x12\x00" and data[i + 5] == 1
+    )
     begin, size = struct.unpack_from("<QQ", data, layout + 6)
     return data[begin : begin + size]
 
@@ -163,7 +170,9 @@ class Subfile:
     def __init__(self, path):
         self.data = open(path, "rb").read()
         self.hdf5 = self.data.startswith(b"\x89HDF")
-        self.head = Header(hdf5_dataset(self.data, b"header_blob"), "<") if self.hdf5 else Header(self.data)
+        self.head = (
+            Header(hdf5_dataset(self.data, b"header_blob"), "<") if self.hdf5 else Header(self.data)
+        )
         self.k = att(self.head.atts, "num_decompositions")[0]
         self.nblobs = dict(self.head.dims)["nblobs"]
         self.values = {}  # (variable, record) -> list of (offset or None, bytes in canonical order)
@@ -173,13 +182,23 @@ class Subfile:
         return range(self.head.numrecs if self.head.has_records(var) else 1)
 
     def read_pnetcdf(self):
-        table = lambda name: unpack(self.byname[name]["kind"], self.head.slab(self.data, self.byname[name], 0))
+        table = lambda name: unpack(
+            self.byname[name]["kind"], self.head.slab(self.data, self.byname[name], 0)
+        )
         self.byname = {v["name"]: v for v in self.head.vars}
         requests = {}
         for k in range(1, self.k + 1):
-            counts, offsets, lengths = table(f"D{k}.nreqs"), table(f"D{k}.offsets"), table(f"D{k}.lengths")
+            counts, offsets, lengths = (
+                table(f"D{k}.nreqs"),
+                table(f"D{k}.offsets"),
+                table(f"D{k}.lengths"),
+            )
             most = len(offsets) // self.nblobs
-            requests[k] = [(offsets[b * most + j], lengths[b * most + j]) for b in range(self.nblobs) for j in range(counts[b])]
+            requests[k] = [
+                (offsets[b * most + j], lengths[b * most + j])
+                for b in range(self.nblobs)
+                for j in range(counts[b])
+            ]
         for var in self.head.vars[5 * self.k :]:
             own = att(var["atts"], "decomposition_ID")
             for r in self.records(var):
@@ -201,13 +220,19 @@ class Subfile:
                 (n,), _, (counts[k],) = take(1, "i"), take(1, "q"), take(1, "q")
                 requests[k] = list(zip(take(n, "i"), take(n, "i")))
             for var in self.head.vars[5 * self.k :]:
-                own, size = att(var["atts"], "decomposition_ID"), struct.calcsize(LETTERS[var["kind"]])
-                letter = " BH I   Q"[size]  # not of floating point, whose conversion changes some bits
+                own, size = att(var["atts"], "decomposition_ID"), struct.calcsize(
+                    LETTERS[var["kind"]]
+                )
+                letter = " BH I   Q"[
+                    size
+                ]  # not of floating point, whose conversion changes some bits
                 if own is None and b > 0:
                     continue
                 count = counts[own[0]] if own else self.head.count(var)
                 for r in self.records(var):
-                    raw, size = take(count * struct.calcsize(letter), "s")[0], struct.calcsize(letter)
+                    raw, size = take(count * struct.calcsize(letter), "s")[0], struct.calcsize(
+                        letter
+                    )
                     raw = b"".join(raw[i : i + size][::-1] for i in range(0, len(raw), size))
                     self.add(var, r, requests[own[0]] if own else None, raw)
 
@@ -222,7 +247,8 @@ class Subfile:
 
 
 def canonical(base, path):
-    """Only values are rebuilt here: header and places are taken from the file that is compared, as PnetCDF wrote it."""
+    """Only values are rebuilt here: header and places are taken from the file that is compared, as
+    PnetCDF wrote it."""
     data = bytearray(open(path, "rb").read())
     head, size = Header(bytes(data)), len(data)
     for var in head.vars:
@@ -232,7 +258,10 @@ def canonical(base, path):
     for number, name in enumerate(sorted(glob.glob(glob.escape(base) + ".[0-9][0-9][0-9][0-9]"))):
         subfile = Subfile(name)
         told = att(subfile.head.atts[3:4], "canonical_layout")
-        assert told in (None, [head.version, size] + [var["begin"] for var in head.vars]), "other places"
+        assert told in (
+            None,
+            [head.version, size] + [var["begin"] for var in head.vars],
+        ), "other places"
         for var in head.vars:
             for r in range(head.numrecs if head.has_records(var) else 1):
                 start = var["begin"] + r * head.recsize() * head.has_records(var)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """How fast sets of E3SM-IO's blobs are read and merged, beside the same bytes in an ordinary file.
 
-    tests/set_speed.py [--aggio target/release/aggio] [--generator target/release/examples/blob_sets]
+    tests/set_speed.py [--aggio target/release/aggio]
+                       [--generator target/release/examples/blob_sets]
                        [--directory DIR] [--mib 1024] [--rounds 3] [--seed SET]
 
-Prints tables in Markdown: seconds, medians of the rounds, and the ratio of the ordinary file's seconds to them. Each measurement
-stands beside one of the ordinary file that was made just before; what is below DIR is removed at the end.
+Prints tables in Markdown: seconds, medians of the rounds, and the ratio of the ordinary file's
+seconds to them. Each measurement stands beside one of the ordinary file that was made just before;
+what is below DIR is removed at the end.
 """
 
 import argparse
@@ -22,12 +24,14 @@ MIB = 1 << 20
 
 HEAD = """# Sets of blobs, read and merged
 
-Sets of about {mib} MiB by `tests/set_speed.py`, on {directory}. *tiled* has the decompositions of a small file of E3SM's F case
-(72 levels, requests of about two elements) for so many times its columns, *wide* has them as they are, for 400 variables; both in
-PnetCDF's layout and in HDF5's, with one subfile and with four. `merge` is beside `cp --reflink=never`, `cat` (`aggio cat`) and the
-reads of the mounted file are beside `cat` of the ordinary file. *First* includes opening the set and knows nothing, *again* finds
-the file in the page cache. Seconds are medians of {rounds} rounds, in parentheses the least and the most; ratios are medians of those
-of a round; *processor* is the ratio of seconds of processors, which says more on a busy machine. Wanted: 0.3, when read again 0.7.
+Sets of about {mib} MiB by `tests/set_speed.py`, on {directory}. *tiled* has the decompositions of a
+small file of E3SM's F case (72 levels, requests of about two elements) for so many times its
+columns, *wide* has them as they are, for 400 variables; both in PnetCDF's layout and in HDF5's,
+with one subfile and with four. `merge` is beside `cp --reflink=never`, `cat` (`aggio cat`) and the
+reads of the mounted file are beside `cat` of the ordinary file. *First* includes opening the set
+and knows nothing, *again* finds the file in the page cache. Seconds are medians of {rounds} rounds,
+in parentheses the least and the most; ratios are medians of those of a round; *processor* is the
+ratio of seconds of processors, which says more on a busy machine. Wanted: 0.3, when read again 0.7.
 """
 
 
@@ -122,19 +126,31 @@ def cell(pairs):
     # Times of processors come in hundredths of a second.
     processor = statistics.median(max(plain[1], 0.001) / max(one[1], 0.001) for one, plain in pairs)
     middle = statistics.median(ours)
-    return f"{middle:.2f} s ({min(ours):.2f}-{max(ours):.2f}), {clock:.2f}, processor {processor:.2f}"
+    return (
+        f"{middle:.2f} s ({min(ours):.2f}-{max(ours):.2f}), {clock:.2f}, processor {processor:.2f}"
+    )
 
 
 def table(arguments, shape):
     folder = os.path.join(arguments.work, shape)
     os.mkdir(folder)
-    subprocess.run([arguments.generator, arguments.seed, shape, str(arguments.mib), folder], check=True)
+    subprocess.run(
+        [arguments.generator, arguments.seed, shape, str(arguments.mib), folder], check=True
+    )
     print(f"\n## {shape}, {os.path.getsize(os.path.join(folder, 'plain')) / MIB:.0f} MiB\n")
-    print("| set | merge | cat | mounted, first | mounted, again | peak of the mount | its descriptors |")
+    print(
+        "| set | merge | cat | mounted, first | mounted, again | peak of the mount | its"
+        " descriptors |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name in SETS:
-        rounds = [measured(arguments, folder, name, number == 0) for number in range(arguments.rounds)]
-        cells = [cell([found[what] for found, _, _ in rounds]) for what in ["merge", "cat", "first", "again"]]
+        rounds = [
+            measured(arguments, folder, name, number == 0) for number in range(arguments.rounds)
+        ]
+        cells = [
+            cell([found[what] for found, _, _ in rounds])
+            for what in ["merge", "cat", "first", "again"]
+        ]
         peak, files = max(peak for _, peak, _ in rounds), max(files for _, _, files in rounds)
         print(f"| {name} | {' | '.join(cells)} | {peak:.0f} MiB | {files} |", flush=True)
     subprocess.run(["rm", "-r", folder], check=True)
@@ -150,13 +166,17 @@ def main():
     parser.add_argument("--seed", help="a small set; without it the one in tests/golden")
     parser.add_argument("--shapes", default="tiled,wide")
     arguments = parser.parse_args()
-    arguments.aggio, arguments.generator = map(os.path.abspath, [arguments.aggio, arguments.generator])
+    arguments.aggio, arguments.generator = map(
+        os.path.abspath, [arguments.aggio, arguments.generator]
+    )
     print(HEAD.format(**vars(arguments)))
     with tempfile.TemporaryDirectory(dir=arguments.directory) as work:
         arguments.work = work
         os.mkdir(os.path.join(work, "point"))
         if not arguments.seed:
-            golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden/netcdf.tar.xz")
+            golden = os.path.join(
+                os.path.dirname(os.path.abspath(__file__)), "golden/netcdf.tar.xz"
+            )
             with tarfile.open(golden) as archive:
                 archive.extractall(os.path.join(work, "seed"), filter="data")
             arguments.seed = os.path.join(work, "seed/e3sm/blob1_h1.nc")

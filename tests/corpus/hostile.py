@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the netCDF files and sets of this corpus that are wrong in one respect each, as published hostile files are.
+"""Makes the netCDF files and sets of this corpus that are wrong in one respect each, as published
+hostile files are.
 
-  hostile.py FOLDER    writes FOLDER/netcdf/hostile-CLASS.VERSION, FOLDER/blobs/hostile-CLASS and FOLDER/blobs/seed-places
+  hostile.py FOLDER writes FOLDER/netcdf/hostile-CLASS.VERSION, FOLDER/blobs/hostile-CLASS and
+  FOLDER/blobs/seed-places
 
-Classes are those of the files that PnetCDF's ncvalidator refuses, of inputs that made netCDF's own readers abort or ask
-for gigabytes, and of everything else in a header that is a number. A set is the length of its first file (two bytes), the
-first file, and the second. tools/tests/netcdf_hostile.rs says what becomes of each.
+Classes are those of the files that PnetCDF's ncvalidator refuses, of inputs that made netCDF's own
+readers abort or ask for gigabytes, and of everything else in a header that is a number. A set is
+the length of its first file (two bytes), the first file, and the second.
+tools/tests/netcdf_hostile.rs says what becomes of each.
 """
 import os
 import struct
@@ -45,7 +48,13 @@ class Cdf:
 
     def att(self, name, values=b"abcd", kind=CHAR, count=None, fill=b"\0"):
         count = len(values) // SIZES.get(kind, 1) if count is None else count
-        return self.name(name) + number(4, kind) + self.count(count) + values + fill * (-len(values) % 4)
+        return (
+            self.name(name)
+            + number(4, kind)
+            + self.count(count)
+            + values
+            + fill * (-len(values) % 4)
+        )
 
     def var(self, name=b"v", dims=(), begin=1024, kind=INT, atts=None, told=4, count=None):
         ids = b"".join(map(self.count, dims))
@@ -59,7 +68,9 @@ class Cdf:
 
     def of(self, dims, *variables, records=0):
         """Dimensions of these lengths, and variables."""
-        dims = self.list(DIMENSIONS, (self.dim(b"d%d" % i, length) for i, length in enumerate(dims)))
+        dims = self.list(
+            DIMENSIONS, (self.dim(b"d%d" % i, length) for i, length in enumerate(dims))
+        )
         return self.file(dims, variables=self.list(VARIABLES, variables), records=records)
 
 
@@ -82,16 +93,23 @@ def wrong_names(c):
     for what, length in ("long", TOP - 3), ("longest", c.most), ("negative", -1):
         name = c.name(b"", length)
         yield f"name-{what}", c.file(c.list(DIMENSIONS, [name + c.count(4)]))
-        yield f"attribute-name-{what}", c.file(atts=c.list(ATTRIBUTES, [name + number(4, CHAR) + c.count(0)]))
+        yield f"attribute-name-{what}", c.file(
+            atts=c.list(ATTRIBUTES, [name + number(4, CHAR) + c.count(0)])
+        )
         yield f"variable-name-{what}", c.of([], name + c.var()[len(name):] + bytes(8))
-    yield "name-empty", c.file(c.list(DIMENSIONS, [c.dim(b"", 4)]), c.list(ATTRIBUTES, [c.att(b"")]))
+    yield "name-empty", c.file(
+        c.list(DIMENSIONS, [c.dim(b"", 4)]), c.list(ATTRIBUTES, [c.att(b"")])
+    )
     yield "name-control", c.file(c.list(DIMENSIONS, [c.dim(b"\x1b]0;x\x07\n../\0\xff\xfe", 4)]))
     yield "name-twice", c.file(c.list(DIMENSIONS, [c.dim(b"d", 4)] * 2), variables=c.list(
         VARIABLES, [c.var(b"v"), c.var(b"v", begin=1028)]))
     filled = c.name(b"dim", fill=b"!") + c.count(4)
     own = c.name(b"v", fill=b"!") + c.var()[len(c.name(b"v")):]
-    yield "padding", c.file(c.list(DIMENSIONS, [filled]), c.list(ATTRIBUTES, [c.att(b"a", b"x", fill=b"!")]),
-                            c.list(VARIABLES, [own]))
+    yield "padding", c.file(
+        c.list(DIMENSIONS, [filled]),
+        c.list(ATTRIBUTES, [c.att(b"a", b"x", fill=b"!")]),
+        c.list(VARIABLES, [own]),
+    )
 
 
 def wrong_values(c):
@@ -138,7 +156,9 @@ def wrong_places(c):
     yield "records-end", c.of([0, TOP, 512], c.var(dims=[0, 1, 2]), records=TOP - 1)
     yield "records-many", c.of([0], c.var(dims=[0]), records=TOP - 1)
     yield "records-none", c.of([4], c.var(dims=[0]), records=c.most)
-    yield "records-streaming", c.of([0, 4], c.var(dims=[0, 1], begin=200), records=-1).ljust(264, b"r")
+    yield "records-streaming", c.of([0, 4], c.var(dims=[0, 1], begin=200), records=-1).ljust(
+        264, b"r"
+    )
     yield "records-streaming-none", c.of([4], c.var(dims=[0]), records=-1)
     yield "records-streaming-short", c.of([0], c.var(dims=[0]), records=-1)
     yield "records-negative", c.of([0], c.var(dims=[0]), records=-2)
@@ -147,7 +167,9 @@ def wrong_places(c):
     if c.version > 1:
         # More than 4 GiB, which CDF-2 does not allow if another variable follows.
         yield "large-first", c.of([TOP], c.var(b"a", [0]), c.var(b"b", begin=2**34))
-        yield "large-record", c.of([0, TOP], c.var(b"a", [0, 1]), c.var(b"b", [0], begin=1024 + 4 * TOP))
+        yield "large-record", c.of(
+            [0, TOP], c.var(b"a", [0, 1]), c.var(b"b", [0], begin=1024 + 4 * TOP)
+        )
 
 
 def wrong_files():
@@ -155,10 +177,13 @@ def wrong_files():
         yield f"magic-{version}", b"CDF" + bytes([version]) + bytes(28)
     yield "magic-short", b"CDF"
     yield "magic-only", b"CDF\1"
-    # Two of the shortest that were published: an unknown tag in 13 bytes, a length beyond everything.
+    # Two of the shortest that were published: an unknown tag in 13 bytes, a length beyond
+    # everything.
     yield "published-abort", bytes.fromhex("434446010000 00b98dffff08db")
     c = Cdf(1)
-    yield "published-length", c.file(c.list(DIMENSIONS, [c.name(b"x" * 150, 0x7FFFFF00) + c.count(4)]))
+    yield "published-length", c.file(
+        c.list(DIMENSIONS, [c.name(b"x" * 150, 0x7FFFFF00) + c.count(4)])
+    )
 
 
 def ints(*values):
@@ -170,17 +195,26 @@ def longs(*values):
 
 
 class Blob:
-    """A subfile of E3SM-IO: one variable `v(t, x)` of one record, of whose four columns each process has two."""
+    """A subfile of E3SM-IO: one variable `v(t, x)` of one record, of whose four columns each
+    process has two."""
 
     def __init__(self, which, places=None):
         self.dims = {b"t": 0, b"x": 4, b"nblobs": 1, b"D1.nelems": 2, b"D1.max_nreqs": 2}
-        self.atts = {b"global_nprocs": ints(2), b"num_decompositions": ints(1), b"num_subfiles": ints(2)}
+        self.atts = {
+            b"global_nprocs": ints(2),
+            b"num_decompositions": ints(1),
+            b"num_subfiles": ints(2),
+        }
         self.places, self.places_kind = places, INT64
         self.own = {b"decomposition_ID": ints(1), b"global_dimids": ints(0, 1)}
         self.shape, self.kind, self.decomposed = [0, 3], INT, ints(1)
         self.tables = {
-            b"nreqs": (INT, [2], ints(2)), b"blob_start": (INT64, [2], longs(0)), b"blob_count": (INT64, [2], longs(2)),
-            b"offsets": (INT, [2, 4], ints(which, which + 2)), b"lengths": (INT, [2, 4], ints(1, 1))}
+            b"nreqs": (INT, [2], ints(2)),
+            b"blob_start": (INT64, [2], longs(0)),
+            b"blob_count": (INT64, [2], longs(2)),
+            b"offsets": (INT, [2, 4], ints(which, which + 2)),
+            b"lengths": (INT, [2, 4], ints(1, 1)),
+        }
         self.data, self.records, self.cut = ints(10 + which, 12 + which), 1, 0
 
     def table(self, name, values):
@@ -201,14 +235,18 @@ class Blob:
     def variables(self, c, begin):
         found = []
         for name, (kind, dims, values) in self.tables.items():
-            of = c.list(ATTRIBUTES, [c.att(b"global_dimids", self.decomposed, INT)] if name == b"nreqs" else [])
+            of = c.list(
+                ATTRIBUTES,
+                [c.att(b"global_dimids", self.decomposed, INT)] if name == b"nreqs" else [],
+            )
             found.append(c.var(b"D1." + name, dims, begin, kind, of))
             begin += len(values)
         own = c.list(ATTRIBUTES, (c.att(name, values, INT) for name, values in self.own.items()))
         return c.list(VARIABLES, [*found, c.var(b"v", self.shape, begin, self.kind, own)])
 
 
-# What the canonical file of the blobs tells where its variable lies: version, bytes of the file, begin.
+# What the canonical file of the blobs tells where its variable lies: version, bytes of the file,
+# begin.
 PLACES = longs(2, 216, 200)
 
 
@@ -231,38 +269,74 @@ def sets():
 
     yield "seed-places", made(places=PLACES)
     for what, places in {
-        "empty": b"", "short": longs(2), "version": longs(3, 216, 200), "negative": longs(2, 216, -1),
-        "size-negative": longs(2, -1, 200), "size-small": longs(2, 8, 200), "few": longs(2, 216),
-        "many": longs(2, 216, 200, 300), "header": longs(2, 216, 0), "largest": longs(2, 216, 2**63 - 4),
-        "size-largest": longs(2, 2**63 - 1, 200), "far": longs(1, 2**40, 2**40 - 16),
+        "empty": b"",
+        "short": longs(2),
+        "version": longs(3, 216, 200),
+        "negative": longs(2, 216, -1),
+        "size-negative": longs(2, -1, 200),
+        "size-small": longs(2, 8, 200),
+        "few": longs(2, 216),
+        "many": longs(2, 216, 200, 300),
+        "header": longs(2, 216, 0),
+        "largest": longs(2, 216, 2**63 - 4),
+        "size-largest": longs(2, 2**63 - 1, 200),
+        "far": longs(1, 2**40, 2**40 - 16),
     }.items():
         yield "hostile-places-" + what, made(places=places)
-    yield "hostile-places-type", made(lambda blob: setattr(blob, "places_kind", INT), ints(2, 216, 200))
-    yield "hostile-places-lacks-type", made(lambda blob: setattr(blob, "kind", 9), longs(1, 216, 200))
-    yield "hostile-places-differ", made(lambda blob: setattr(blob, "places", longs(2, 220, 204)), PLACES, both=False)
+    yield "hostile-places-type", made(
+        lambda blob: setattr(blob, "places_kind", INT), ints(2, 216, 200)
+    )
+    yield "hostile-places-lacks-type", made(
+        lambda blob: setattr(blob, "kind", 9), longs(1, 216, 200)
+    )
+    yield "hostile-places-differ", made(
+        lambda blob: setattr(blob, "places", longs(2, 220, 204)), PLACES, both=False
+    )
     for what, value in ("none", 0), ("negative", -1), ("many", TOP):
         yield "hostile-processes-" + what, put("atts", b"global_nprocs", ints(value))
         yield "hostile-subfiles-" + what, put("atts", b"num_subfiles", ints(value))
     for what, value in ("negative", -1), ("many", TOP), ("two", 2):
         yield "hostile-decompositions-" + what, put("atts", b"num_decompositions", ints(value))
     for what, name, value in (
-        ("blobs-none", b"nblobs", 0), ("blobs-many", b"nblobs", 2**40), ("elements-few", b"D1.nelems", 1),
-        ("elements-many", b"D1.nelems", 2**62), ("requests-many", b"D1.max_nreqs", 2**61),
-        ("requests-none", b"D1.max_nreqs", 0), ("columns-many", b"x", 2**62), ("columns-few", b"x", 2),
+        ("blobs-none", b"nblobs", 0),
+        ("blobs-many", b"nblobs", 2**40),
+        ("elements-few", b"D1.nelems", 1),
+        ("elements-many", b"D1.nelems", 2**62),
+        ("requests-many", b"D1.max_nreqs", 2**61),
+        ("requests-none", b"D1.max_nreqs", 0),
+        ("columns-many", b"x", 2**62),
+        ("columns-few", b"x", 2),
     ):
         yield "hostile-" + what, put("dims", name, value)
     for what, name, values in (
-        ("nreqs-more", b"nreqs", ints(3)), ("nreqs-negative", b"nreqs", ints(-1)), ("start-other", b"blob_start", longs(1)),
-        ("start-negative", b"blob_start", longs(-1)), ("count-negative", b"blob_count", longs(-1)),
-        ("count-largest", b"blob_count", longs(2**63 - 1)), ("offset-behind", b"offsets", ints(0, 4)),
-        ("offset-negative", b"offsets", ints(0, -1)), ("offset-twice", b"offsets", ints(0, 0)),
-        ("offset-of-other", b"offsets", ints(0, 1)), ("length-negative", b"lengths", ints(1, -1)),
-        ("length-behind", b"lengths", ints(1, 3)), ("length-largest", b"lengths", ints(1, TOP)),
+        ("nreqs-more", b"nreqs", ints(3)),
+        ("nreqs-negative", b"nreqs", ints(-1)),
+        ("start-other", b"blob_start", longs(1)),
+        ("start-negative", b"blob_start", longs(-1)),
+        ("count-negative", b"blob_count", longs(-1)),
+        ("count-largest", b"blob_count", longs(2**63 - 1)),
+        ("offset-behind", b"offsets", ints(0, 4)),
+        ("offset-negative", b"offsets", ints(0, -1)),
+        ("offset-twice", b"offsets", ints(0, 0)),
+        ("offset-of-other", b"offsets", ints(0, 1)),
+        ("length-negative", b"lengths", ints(1, -1)),
+        ("length-behind", b"lengths", ints(1, 3)),
+        ("length-largest", b"lengths", ints(1, TOP)),
     ):
         yield "hostile-" + what, table(name, values)
-    for what, value in ("zero", ints(0)), ("negative", ints(-1)), ("next", ints(2)), ("two", ints(1, 1)):
+    for what, value in (
+        ("zero", ints(0)),
+        ("negative", ints(-1)),
+        ("next", ints(2)),
+        ("two", ints(1, 1)),
+    ):
         yield "hostile-id-" + what, put("own", b"decomposition_ID", value)
-    for what, value in ("next", ints(0, 2)), ("negative", ints(0, -1)), ("none", b""), ("short", ints(1)):
+    for what, value in (
+        ("next", ints(0, 2)),
+        ("negative", ints(0, -1)),
+        ("none", b""),
+        ("short", ints(1)),
+    ):
         yield "hostile-dimids-" + what, put("own", b"global_dimids", value)
     yield "hostile-decomposed-none", of("decomposed", b"")
     yield "hostile-decomposed-records", of("decomposed", ints(0))

@@ -1,4 +1,5 @@
-"""What users do with a container: look at it through a mount, make a file of it, check it. All must see one and the same file."""
+"""What users do with a container: look at it through a mount, make a file of it, check it. All must
+see one and the same file."""
 
 import contextlib
 import filecmp
@@ -16,7 +17,9 @@ ALONE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 def checked(command, **more):
     """What a command printed; the end of everything if it failed."""
     environment = {**os.environ, **ALONE}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, **more)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, **more
+    )
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout.decode(errors='replace')}")
     return done.stdout
@@ -26,8 +29,12 @@ def checked(command, **more):
 def view(aggio, folder, point):
     """Mounts a folder read-only; `None` where FUSE is not to be had."""
     os.makedirs(point, exist_ok=True)
-    process = subprocess.Popen([aggio, "mount", "--until-end-of-input", folder, point], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [aggio, "mount", "--until-end-of-input", folder, point],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         if process.stdout.readline() == b"mounted\n":
             yield point

@@ -1,7 +1,8 @@
-"""The end of the demonstration: the same programs natively and under aggio, for seconds and on a full disk.
+"""The end of the demonstration: the same programs natively and under aggio, for seconds and on a
+full disk.
 
-Times are medians of rounds in which both take turns. Requests are the system calls that write to the output file, counted
-by strace in a run of their own, in the same way for both.
+Times are medians of rounds in which both take turns. Requests are the system calls that write to
+the output file, counted by strace in a run of their own, in the same way for both.
 """
 
 import collections
@@ -63,7 +64,18 @@ class Stage:
         os.unlink(output)
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "trace")
-            tool = ["strace", "-f", "--seccomp-bpf", "-qq", "-e", f"trace={WRITES}", "-P", output, "-o", trace]
+            tool = [
+                "strace",
+                "-f",
+                "--seccomp-bpf",
+                "-qq",
+                "-e",
+                f"trace={WRITES}",
+                "-P",
+                output,
+                "-o",
+                trace,
+            ]
             result = self.run(example, server, output, tool)
             if result.code != 0 or not os.path.exists(trace):
                 return None
@@ -79,7 +91,10 @@ def show(example, sides):
     for side in sides:
         bar = "█" * max(1, round(WIDTH * side.seconds / longest))
         requests = "" if side.requests is None else f"{side.requests:>9,} requests"
-        print(f"  {side.name:<7}{bar:<{WIDTH}} {side.seconds:6.2f} s{requests}  {side.bytes / 2**20:.0f} MiB")
+        print(
+            f"  {side.name:<7}{bar:<{WIDTH}} {side.seconds:6.2f} s{requests} "
+            f" {side.bytes / 2**20:.0f} MiB"
+        )
     print(f"  the same bytes, {native.seconds / served.seconds:.1f} times as fast", flush=True)
 
 
@@ -103,21 +118,34 @@ def can_mount(tool):
 
 
 def fill_disk(stage, servers, whole):
-    """The program on a disk that has room for a third of its output. `whole` is the size of that output."""
+    """The program on a disk that has room for a third of its output. `whole` is the size of that
+    output."""
     point = tempfile.mkdtemp(prefix="full", dir=stage.folder)
     # What an MPI that ends by a crash leaves in shared memory goes with the name space.
-    mount = f'mount -t tmpfs -o size={FULL_SIZE} none "{point}" && mount -t tmpfs none /dev/shm && exec "$@"'
-    tool = ["unshare", "--user", "--map-root-user", "--mount"] if os.geteuid() else ["unshare", "--mount"]
+    mount = (
+        f'mount -t tmpfs -o size={FULL_SIZE} none "{point}" && mount -t tmpfs none /dev/shm && exec'
+        ' "$@"'
+    )
+    tool = (
+        ["unshare", "--user", "--map-root-user", "--mount"]
+        if os.geteuid()
+        else ["unshare", "--mount"]
+    )
     tool += ["sh", "-c", mount, "sh"]
     try:
         if not can_mount(tool):
             print("\nA full disk: left out, this machine does not let a user mount one")
             return
-        print(f"\nA full disk: room for {FULL_SIZE[:-1]} MiB, the program writes {whole / 2**20:.0f} MiB")
+        print(
+            f"\nA full disk: room for {FULL_SIZE[:-1]} MiB, the program writes"
+            f" {whole / 2**20:.0f} MiB"
+        )
         for server in servers:
             result = stage.run(FULL, server, os.path.join(point, "coast.nc"), tool)
             print(f"  {server.name:<7}{verdict(result)}", flush=True)
-            if server.library and (result.code in (0, None) or "Not enough space" not in result.output):
+            if server.library and (
+                result.code in (0, None) or "Not enough space" not in result.output
+            ):
                 sys.exit(f"{server.name}: {result.code}\n{result.output}")
     finally:
         shutil.rmtree(point, ignore_errors=True)
@@ -129,19 +157,24 @@ def verdict(result):
         return f"does not end (stopped after {PATIENCE} s)"
     if result.code == 0:
         return "exit status 0: the program believes that its data are stored; most of them are lost"
-    first = next((line for line in result.output.splitlines() if "space" in line), "no word about space")
+    first = next(
+        (line for line in result.output.splitlines() if "space" in line), "no word about space"
+    )
     return f"exit status {result.code}: \"{first.strip()}\""
 
 
 def demonstrate(mpis, servers, sources, ranks, work, compile_program):
-    """Everything; `compile_program(mpi, library, program)` gives the variables that the program needs."""
+    """Everything; `compile_program(mpi, library, program)` gives the variables that the program
+    needs."""
     print("\nThe same unmodified programs, natively and with aggio preloaded", flush=True)
     for mpi in mpis:
         for example in (one for one in EXAMPLES if one.mpi == mpi.name):
             variables = compile_program(mpi, example.library, example.program)
             folder = os.path.join(work, mpi.name)
             stage = Stage(mpi, folder, variables, sources[example.library], ranks)
-            outputs = [os.path.join(folder, f"figure.{server.name}.{example.suffix}") for server in servers]
+            outputs = [
+                os.path.join(folder, f"figure.{server.name}.{example.suffix}") for server in servers
+            ]
             compare(stage, example, servers, outputs)
             if example == FULL:
                 fill_disk(stage, servers, os.path.getsize(outputs[0]))

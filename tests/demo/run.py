@@ -1,12 +1,16 @@
 #!/usr/bin/python3
-"""Real data through PnetCDF and parallel HDF5 on 4 ranks: natively, with libaggio.so preloaded, and into containers.
+"""Real data through PnetCDF and parallel HDF5 on 4 ranks: natively, with libaggio.so preloaded, and
+into containers.
 
-Reads the coastlines of Debian's gmt-gshhg, writes derived fields, then changes that file; compares the outputs byte for byte
-and with the formats' own tools, and prints a table: time, requests in (data calls and pieces), requests out (system calls).
+Reads the coastlines of Debian's gmt-gshhg, writes derived fields, then changes that file; compares
+the outputs byte for byte and with the formats' own tools, and prints a table: time, requests in
+(data calls and pieces), requests out (system calls).
 
-At its end two programs that run for seconds are compared, and one of them on a full disk (figure.py).
+At its end two programs that run for seconds are compared, and one of them on a full disk
+(figure.py).
 
-    run.py [--quick]    --quick: without PnetCDF on an MPI for which it would have to be built, and without that end
+    run.py [--quick]    --quick: without PnetCDF on an MPI for which it would have to be built,
+                        and without that end
 """
 
 import collections
@@ -29,9 +33,13 @@ WORK = os.environ.get("AGGIO_DEMO_DIR", os.path.join(ROOT, "build/demo"))
 COAST = "/usr/share/gmt-gshhg/binned_GSHHS_i.nc"
 RANKS = 4
 
-#: A library's two programs: one makes a file, one changes it. `compare` are tools that print and compare such files.
+#: A library's two programs: one makes a file, one changes it. `compare` are tools that print and
+#: compare such files.
 Work = collections.namedtuple("Work", "library suffix compare")
-WORKS = [Work("pnetcdf", "nc", ([["ncdump"]], "ncmpidiff")), Work("hdf5", "h5", ([["h5dump"], ["h5ls", "-rv"]], "h5diff"))]
+WORKS = [
+    Work("pnetcdf", "nc", ([["ncdump"]], "ncmpidiff")),
+    Work("hdf5", "h5", ([["h5dump"], ["h5ls", "-rv"]], "h5diff")),
+]
 
 
 def convert():
@@ -44,13 +52,16 @@ def convert():
 
 
 def library_for(mpi, library):
-    """The compiler, its options and the variables that programs of a library need; `None` if there is none for this MPI."""
+    """The compiler, its options and the variables that programs of a library need; `None` if there
+    is none for this MPI."""
     if library != "pnetcdf":
         return [mpi.tool("h5pcc"), "-shlib"], ["-lm"], {}
     flags, variables = ["-lpnetcdf", "-lm"], {}
     if mpi.name == "mpich":
         # Debian builds PnetCDF for Open MPI only.
-        if "--quick" in sys.argv and not os.path.exists(os.path.join(mpi.work("pnetcdf"), "complete")):
+        if "--quick" in sys.argv and not os.path.exists(
+            os.path.join(mpi.work("pnetcdf"), "complete")
+        ):
             return None
         place = os.path.join(pnetcdf.build(mpi), "install")
         flags = [f"-I{place}/include", f"-L{place}/lib", *flags]
@@ -59,7 +70,8 @@ def library_for(mpi, library):
 
 
 def compile_program(mpi, library, name):
-    """Compiles a program; the variables it needs to find its library, or `None` if there is none for this MPI."""
+    """Compiles a program; the variables it needs to find its library, or `None` if there is none
+    for this MPI."""
     folder = os.path.join(WORK, mpi.name)
     os.makedirs(folder, exist_ok=True)
     found = library_for(mpi, library)
@@ -73,14 +85,18 @@ def compile_program(mpi, library, name):
 
 def compile_programs(mpi, library):
     """Compiles the two programs of a library."""
-    return [compile_program(mpi, library, f"{what}_{library}") for what in ("coast", "coast_density")][0]
+    return [
+        compile_program(mpi, library, f"{what}_{library}") for what in ("coast", "coast_density")
+    ][0]
 
 
 def run(mpi, server, variables, command):
     """One program on all ranks."""
     folder = os.path.join(WORK, mpi.name)
     program = [os.path.join(folder, command[0]), *command[1:]]
-    result = watch(mpi.launch(RANKS, program), folder, mpi, server, 300, {**variables, **server.more})
+    result = watch(
+        mpi.launch(RANKS, program), folder, mpi, server, 300, {**variables, **server.more}
+    )
     told = re.search(r"\d+ (?:points|cells), ([\d.]+) s", result.output)
     if result.code != 0 or not told:
         sys.exit(f"{command[0]} on {mpi.name}, {server.name}: {result.code}\n{result.output}")
@@ -101,7 +117,10 @@ def demonstrate(mpi, work, source, servers, aggio):
     """All ways to run the programs of one library; all must leave the same file."""
     variables = compile_programs(mpi, work.library)
     if variables is None:
-        print(f"{work.library} on {mpi.name}: left out, it would have to be built (make demo does)", flush=True)
+        print(
+            f"{work.library} on {mpi.name}: left out, it would have to be built (make demo does)",
+            flush=True,
+        )
         return []
     fit = [server for server in servers if server.name != "blobs" or work.suffix == "nc"]
     outputs, rows = zip(*(serve(mpi, server, variables, work, source) for server in fit))
@@ -109,7 +128,10 @@ def demonstrate(mpi, work, source, servers, aggio):
     if not filecmp.cmp(native, served, shallow=False):
         sys.exit(f"{native} and {served} differ")
     checked([work.compare[1], native, served])
-    print(f"{work.library} on {mpi.name}: outputs are equal, {os.path.getsize(native)} bytes", flush=True)
+    print(
+        f"{work.library} on {mpi.name}: outputs are equal, {os.path.getsize(native)} bytes",
+        flush=True,
+    )
     point = os.path.join(WORK, mpi.name, "view")
     print("  " + containers.compare(aggio, native, container, work.compare, point), flush=True)
     for more in outputs[3:]:
@@ -118,13 +140,25 @@ def demonstrate(mpi, work, source, servers, aggio):
 
 
 def table(rows):
-    print("\n| program | MPI | MPI-IO by | seconds | calls in | pieces in | bytes in | requests out | bytes out |")
+    print(
+        "\n| program | MPI | MPI-IO by | seconds | calls in | pieces in | bytes in | requests out |"
+        " bytes out |"
+    )
     print("|---|---|---|--:|--:|--:|--:|--:|--:|")
     for program, mpi, server, seconds, report in rows:
-        numbers = [report["calls"], report["pieces_in"], report["bytes_read"] + report["bytes_written"],
-                   report["reads_out"] + report["writes_out"], report["bytes_read_out"] + report["bytes_written_out"]]
+        numbers = [
+            report["calls"],
+            report["pieces_in"],
+            report["bytes_read"] + report["bytes_written"],
+            report["reads_out"] + report["writes_out"],
+            report["bytes_read_out"] + report["bytes_written_out"],
+        ]
         cells = numbers if server != "native" else ["-"] * 5
-        print(f"| {program} | {mpi} | {server} | {seconds:.3f} | " + " | ".join(map(str, cells)) + " |")
+        print(
+            f"| {program} | {mpi} | {server} | {seconds:.3f} | "
+            + " | ".join(map(str, cells))
+            + " |"
+        )
     if any(server != "native" and report["calls"] == 0 for _, _, server, _, report in rows):
         sys.exit("a program's calls were not served by aggio")
 
@@ -136,7 +170,12 @@ def main():
         if not os.path.exists(built):
             sys.exit(f"{built} has not been built (cargo build --release)")
     os.makedirs(WORK, exist_ok=True)
-    servers = [Server("native", None), Server("aggio", library), Server("container", library), Server("blobs", library)]
+    servers = [
+        Server("native", None),
+        Server("aggio", library),
+        Server("container", library),
+        Server("blobs", library),
+    ]
     rules = {"container": "*.nc, *.h5", "blobs": "*.nc:e3sm:blobs=2"}
     for server in servers:
         server.more = {"AGGIO_BLOB": rules[server.name]} if server.name in rules else {}
@@ -147,7 +186,9 @@ def main():
             rows += demonstrate(mpi, work, sources[work.library], servers, aggio)
     table(rows)
     if "--quick" not in sys.argv:
-        figure.demonstrate(known_mpis(["openmpi", "mpich"]), servers[:2], sources, RANKS, WORK, compile_program)
+        figure.demonstrate(
+            known_mpis(["openmpi", "mpich"]), servers[:2], sources, RANKS, WORK, compile_program
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/bin/sh
 # One simulated host: the first process of its PID namespace.
 #     host.sh AGENT DIRECTORY NAME COVERED
-# It has its own name, network, System V and shared memory, and processes. COVERED, if not empty, is a directory
-# in whose place this host sees an empty one. AGENT then starts what others ask for.
+# It has its own name, network, System V and shared memory, and processes. COVERED, if not empty, is
+# a directory in whose place this host sees an empty one. AGENT then starts what others ask for.
 set -eu
 agent=$1 directory=$2 name=$3 covered=$4
 

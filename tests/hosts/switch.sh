@@ -1,8 +1,9 @@
 #!/bin/sh
 # The network between simulated hosts: the first process of a PID namespace that holds all of them.
 #     switch.sh AGENT DIRECTORY HOSTS HIDDEN SIGHTED
-# It says "ready" when every host answers, and ends when its standard input does. The kernel then kills
-# every process of the namespace, and with the last process of a namespace its devices and mounts go.
+# It says "ready" when every host answers, and ends when its standard input does. The kernel then
+# kills every process of the namespace, and with the last process of a namespace its devices and
+# mounts go.
 set -eu
 agent=$1 directory=$2 hosts=$3 hidden=$4 sighted=$5
 here=$(dirname "$0")

@@ -12,7 +12,8 @@ ROWS, COLUMNS = 12, 500
 
 
 def rows_of(rank, name):
-    """The values of a rank; in one dataset they are in one piece, in the other every SIZE-th row."""
+    """The values of a rank; in one dataset they are in one piece, in the other every SIZE-th
+    row."""
     return (numpy.arange(ROWS * COLUMNS, dtype="f8").reshape(ROWS, COLUMNS) + rank) * len(name)
 
 
@@ -51,7 +52,9 @@ def read(path):
                 together = of[RANK::3]
             # What another rank wrote, by itself.
             other = of[(RANK + 1) % SIZE]
-            lines.append((name, of.shape, zlib.crc32(together.tobytes()), zlib.crc32(other.tobytes())))
+            lines.append(
+                (name, of.shape, zlib.crc32(together.tobytes()), zlib.crc32(other.tobytes()))
+            )
         whole = zlib.crc32(numpy.ascontiguousarray(file["pieces"][...]).tobytes())
     for rank, told in enumerate(WORLD.gather((lines, whole)) or []):
         print(rank, *told, sep="\n")
@@ -61,13 +64,17 @@ def share(path):
     """Ranks write parts of the same filtered chunks, one collective call after the other."""
     with h5py.File(path, "w", driver="mpio", comm=WORLD) as file:
         for name, filters in FILTERS.items():
-            of = file.create_dataset(name, (SIZE * ROWS, COLUMNS), "i4", chunks=(SIZE * ROWS, 50), **filters)
+            of = file.create_dataset(
+                name, (SIZE * ROWS, COLUMNS), "i4", chunks=(SIZE * ROWS, 50), **filters
+            )
             for step in range(ROWS):
                 with of.collective:
                     of[step * SIZE + RANK] = numpy.full(COLUMNS, 1 + RANK + 100 * step, "i4")
                 # Columns in part, over what another rank has written just now.
                 with of.collective:
-                    of[step * SIZE + (RANK + 1) % SIZE, 20 * step:20 * step + 7] = numpy.full(7, -RANK, "i4")
+                    of[step * SIZE + (RANK + 1) % SIZE, 20 * step : 20 * step + 7] = numpy.full(
+                        7, -RANK, "i4"
+                    )
     with h5py.File(path, "r", driver="mpio", comm=WORLD) as file:
         for name in FILTERS:
             found = file[name][...]
@@ -80,8 +87,12 @@ def share(path):
                     sys.exit(f"{name}: {wrong} elements of row {row} are wrong")
 
 
-FILTERS = {"shuffle": {"shuffle": True}, "fletcher32": {"fletcher32": True}, "gzip": {"compression": "gzip"},
-           "lzf": {"compression": "lzf", "shuffle": True}}
+FILTERS = {
+    "shuffle": {"shuffle": True},
+    "fletcher32": {"fletcher32": True},
+    "gzip": {"compression": "gzip"},
+    "lzf": {"compression": "lzf", "shuffle": True},
+}
 
 if not h5py.get_config().mpi:
     sys.exit("this h5py is not parallel")

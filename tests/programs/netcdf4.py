@@ -9,19 +9,35 @@ import numpy
 def tell(path):
     """Everything in a file; values as a sum, so that every bit counts."""
     with netCDF4.Dataset(path) as file:
-        print(file.data_model, {name: (len(of), of.isunlimited()) for name, of in file.dimensions.items()})
+        print(
+            file.data_model,
+            {name: (len(of), of.isunlimited()) for name, of in file.dimensions.items()},
+        )
         print({name: file.getncattr(name) for name in file.ncattrs()})
         for name, of in file.variables.items():
             of.set_auto_maskandscale(False)
             values = numpy.ascontiguousarray(of[...])
-            print(name, of.dimensions, of.shape, values.dtype, hex(zlib.crc32(values.tobytes())), of.ncattrs())
+            print(
+                name,
+                of.dimensions,
+                of.shape,
+                values.dtype,
+                hex(zlib.crc32(values.tobytes())),
+                of.ncattrs(),
+            )
             if values.ndim > 1:
                 print(numpy.ascontiguousarray(of[1::2, ..., 3]).tobytes().hex())
             print(values.ravel()[:3].tolist(), values.ravel()[-1:].tolist())
 
 
 def write(folder):
-    for model in "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA", "NETCDF4_CLASSIC", "NETCDF4":
+    for model in (
+        "NETCDF3_CLASSIC",
+        "NETCDF3_64BIT_OFFSET",
+        "NETCDF3_64BIT_DATA",
+        "NETCDF4_CLASSIC",
+        "NETCDF4",
+    ):
         path = f"{folder}/{model}.nc"
         with netCDF4.Dataset(path, "w", format=model) as file:
             for name, length in ("t", None), ("y", 30), ("x", 40):

@@ -2,7 +2,8 @@
 
     operations.py SEED OPERATIONS DIRECTORY
 
-The same arguments give the same operations; what differs between two runs is the file system's doing.
+The same arguments give the same operations; what differs between two runs is the file system's
+doing.
 """
 
 import os

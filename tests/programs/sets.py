@@ -24,7 +24,9 @@ def same(found, at, how):
 
 def some():
     """An offset, sometimes behind the end, and a length."""
-    at = chance.choice([0, size - 1, size, size + 7, chance.randrange(size), chance.randrange(size)])
+    at = chance.choice(
+        [0, size - 1, size, size + 7, chance.randrange(size), chance.randrange(size)]
+    )
     return at, chance.choice([0, 1, 4096, chance.randrange(1, 300000)])
 
 
@@ -79,7 +81,13 @@ def shared(fd):
     assert os.waitpid(child, 0)[1] == 0
     assert os.lseek(other, 0, os.SEEK_CUR) == 200
     os.set_inheritable(other, True)
-    same(subprocess.run(["head", "-c", "70000"], stdin=other, stdout=subprocess.PIPE, check=True).stdout, 200, "head")
+    same(
+        subprocess.run(
+            ["head", "-c", "70000"], stdin=other, stdout=subprocess.PIPE, check=True
+        ).stdout,
+        200,
+        "head",
+    )
     os.close(other)
 
 
@@ -140,12 +148,22 @@ def facts(fd):
 
 def refused(fd):
     calls = [
-        lambda: os.open(name, os.O_WRONLY), lambda: os.open(name, os.O_RDWR),
-        lambda: os.open(name, os.O_RDONLY | os.O_TRUNC), lambda: os.open(name, os.O_CREAT | os.O_WRONLY, 0o600),
-        lambda: os.unlink(name), lambda: os.truncate(name, 0), lambda: os.rename(name, "other"),
-        lambda: os.rename(canonical, name), lambda: os.link(name, "other"), lambda: os.link(canonical, name),
-        lambda: os.chmod(name, 0o600), lambda: os.chown(name, 0, 0), lambda: os.utime(name),
-        lambda: os.setxattr(name, "user.x", b"y"), lambda: os.fchmod(fd, 0o600), lambda: os.utime(fd),
+        lambda: os.open(name, os.O_WRONLY),
+        lambda: os.open(name, os.O_RDWR),
+        lambda: os.open(name, os.O_RDONLY | os.O_TRUNC),
+        lambda: os.open(name, os.O_CREAT | os.O_WRONLY, 0o600),
+        lambda: os.unlink(name),
+        lambda: os.truncate(name, 0),
+        lambda: os.rename(name, "other"),
+        lambda: os.rename(canonical, name),
+        lambda: os.link(name, "other"),
+        lambda: os.link(canonical, name),
+        lambda: os.chmod(name, 0o600),
+        lambda: os.chown(name, 0, 0),
+        lambda: os.utime(name),
+        lambda: os.setxattr(name, "user.x", b"y"),
+        lambda: os.fchmod(fd, 0o600),
+        lambda: os.utime(fd),
     ]
     for number, call in enumerate(calls):
         try:
@@ -154,7 +172,8 @@ def refused(fd):
         except OSError as error:
             assert error.errno == errno.EROFS, (number, error)
     for number, call, wanted in [
-        (0, lambda: os.write(fd, b"x"), errno.EBADF), (1, lambda: os.pwrite(fd, b"x", 0), errno.EBADF),
+        (0, lambda: os.write(fd, b"x"), errno.EBADF),
+        (1, lambda: os.pwrite(fd, b"x", 0), errno.EBADF),
         (2, lambda: os.ftruncate(fd, 0), errno.EINVAL),
         (3, lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY), errno.EEXIST),
     ]:

@@ -59,7 +59,9 @@ def outcomes(directory, ranks):
             module = case.get("classname").removeprefix("h5py.").removeprefix("tests.")
             name = f"{module}.{case.get('name')}"
             kinds = {child.tag for child in case}
-            word = "fail" if kinds & {"failure", "error"} else "skip" if "skipped" in kinds else "pass"
+            word = (
+                "fail" if kinds & {"failure", "error"} else "skip" if "skipped" in kinds else "pass"
+            )
             words[name] = "fail" if "fail" in (word, words.get(name)) else word
     return {name: word for name, word in words.items() if word != "skip"}
 

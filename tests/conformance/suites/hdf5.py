@@ -1,7 +1,7 @@
 """HDF5's parallel tests: testpar of the hdf5 source package, the library itself built for each MPI.
 
-The same programs twice: as they are, and with writes that wait (`AGGIO_DEFER`): HDF5 is linked into them, so that no
-library tells by its name who opens the files.
+The same programs twice: as they are, and with writes that wait (`AGGIO_DEFER`): HDF5 is linked into
+them, so that no library tells by its name who opens the files.
 """
 
 import os
@@ -10,10 +10,24 @@ import shutil
 from mpis import Test, sh, watch
 from sources import debian_source
 
-PROGRAMS = ["t_mpi", "t_bigio", "testphdf5", "t_cache", "t_cache_image", "t_pread", "t_pshutdown", "t_prestart",
-            "t_init_term", "t_shapesame", "t_filters_parallel", "t_pflush1", "t_pflush2"]
+PROGRAMS = [
+    "t_mpi",
+    "t_bigio",
+    "testphdf5",
+    "t_cache",
+    "t_cache_image",
+    "t_pread",
+    "t_pshutdown",
+    "t_prestart",
+    "t_init_term",
+    "t_shapesame",
+    "t_filters_parallel",
+    "t_pflush1",
+    "t_pflush2",
+]
 RANKS = 4
-# t_prestart reads what t_pshutdown wrote, t_pflush2 what t_pflush1 left when it aborted: they share a directory.
+# t_prestart reads what t_pshutdown wrote, t_pflush2 what t_pflush1 left when it aborted: they share
+# a directory.
 FIRST = {"t_prestart": "t_pshutdown", "t_pflush2": "t_pflush1"}
 
 
@@ -25,18 +39,35 @@ def build(mpi):
         return directory
     print(f"building HDF5 for {mpi.name}", flush=True)
     if not os.path.exists(os.path.join(directory, "config.status")):
-        sh([os.path.join(source, "configure"), "--enable-parallel", "--disable-shared", "--disable-hl",
-            "--disable-fortran", "--disable-cxx", "--enable-build-mode=production", f"CC={mpi.tool('mpicc')}",
-            "CFLAGS=-O1"], directory, log)
+        sh(
+            [
+                os.path.join(source, "configure"),
+                "--enable-parallel",
+                "--disable-shared",
+                "--disable-hl",
+                "--disable-fortran",
+                "--disable-cxx",
+                "--enable-build-mode=production",
+                f"CC={mpi.tool('mpicc')}",
+                "CFLAGS=-O1",
+            ],
+            directory,
+            log,
+        )
     jobs = f"-j{os.cpu_count()}"
-    for command in (["-C", "src"], ["-C", "test", "libh5test.la"], ["-k", "-C", "testpar", *PROGRAMS]):
+    for command in (
+        ["-C", "src"],
+        ["-C", "test", "libh5test.la"],
+        ["-k", "-C", "testpar", *PROGRAMS],
+    ):
         sh(["make", jobs, *command], directory, log)
     open(os.path.join(directory, "complete"), "w").close()
     return directory
 
 
 class Chain(Test):
-    """A program that needs the files of an earlier one, which is run first in the same directory."""
+    """A program that needs the files of an earlier one, which is run first in the same
+    directory."""
 
     def __init__(self, first, *arguments, **more):
         super().__init__(*arguments, **more)
@@ -79,5 +110,13 @@ class Programs:
         program, first = os.path.join(folder, name), FIRST.get(name)
         if not os.path.exists(program):
             return Test(name, self.suite, RANKS, [program], verdict(name), built=False)
-        return Chain(first and os.path.join(folder, first), name, self.suite, RANKS, [program], verdict(name),
-                     limit=900, variables=self.variables)
+        return Chain(
+            first and os.path.join(folder, first),
+            name,
+            self.suite,
+            RANKS,
+            [program],
+            verdict(name),
+            limit=900,
+            variables=self.variables,
+        )

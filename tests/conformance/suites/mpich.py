@@ -1,4 +1,5 @@
-"""MPICH's own tests of its I/O chapter, test/mpi/io and its Fortran and C++ folders, and those of errors of files."""
+"""MPICH's own tests of its I/O chapter, test/mpi/io and its Fortran and C++ folders, and those of
+errors of files."""
 
 import os
 import re
@@ -16,11 +17,18 @@ def configure(mpi, source, build):
     tools = {"CC": "mpicc", "CXX": "mpicxx", "F77": "mpif77", "FC": "mpif90",
              "MPICC": "mpicc", "MPICXX": "mpicxx", "MPIF77": "mpif77", "MPIFC": "mpif90"}
     fortran = "-O1 -fallow-argument-mismatch"
-    command = [os.path.join(source, "configure"), "--with-mpi=/usr", "--enable-fortran=all",
-               "--disable-dependency-tracking", *(f"{name}={mpi.tool(tool)}" for name, tool in tools.items()),
-               # Open MPI hides what MPI-3 removed unless told not to; the tests name some of it.
-               "CFLAGS=-O1 -DOMPI_OMIT_MPI1_COMPAT_DECLS=0", "CXXFLAGS=-O1 -std=c++98",
-               f"FFLAGS={fortran}", f"FCFLAGS={fortran}"]
+    command = [
+        os.path.join(source, "configure"),
+        "--with-mpi=/usr",
+        "--enable-fortran=all",
+        "--disable-dependency-tracking",
+        *(f"{name}={mpi.tool(tool)}" for name, tool in tools.items()),
+        # Open MPI hides what MPI-3 removed unless told not to; the tests name some of it.
+        "CFLAGS=-O1 -DOMPI_OMIT_MPI1_COMPAT_DECLS=0",
+        "CXXFLAGS=-O1 -std=c++98",
+        f"FFLAGS={fortran}",
+        f"FCFLAGS={fortran}",
+    ]
     return sh(command, build, os.path.join(build, "build.log"))
 
 
@@ -30,7 +38,9 @@ def forget_windows(build):
     with open(path) as stream:
         text = stream.read()
     with open(path, "w") as stream:
-        stream.write(text.replace("#define HAVE_MPI_WIN_CREATE 1", "/* #undef HAVE_MPI_WIN_CREATE */"))
+        stream.write(
+            text.replace("#define HAVE_MPI_WIN_CREATE 1", "/* #undef HAVE_MPI_WIN_CREATE */")
+        )
 
 
 def build(mpi):
@@ -50,9 +60,14 @@ def build(mpi):
     make = lambda *command: sh(["make", "-k", *command], directory, log)
     make("-C", "util")
     make("-C", "dtpools")
-    # configure enables mpi_f08 inside MPICH's own tree only; the folder needs nothing but this file of it.
+    # configure enables mpi_f08 inside MPICH's own tree only; the folder needs nothing but this file
+    # of it.
     f08 = os.path.join(directory, "util/mtest_f08.o")
-    sh([mpi.tool("mpif90"), "-O1", "-c", "-o", f08, os.path.join(source, "util/mtest_f08.f90")], directory, log)
+    sh(
+        [mpi.tool("mpif90"), "-O1", "-c", "-o", f08, os.path.join(source, "util/mtest_f08.f90")],
+        directory,
+        log,
+    )
     for folder in FOLDERS:
         if folder.endswith("cxx/io") and mpi.name.startswith("openmpi"):
             forget_windows(directory)
@@ -63,17 +78,28 @@ def build(mpi):
 
 
 def test_lines(source, directory, folder):
-    for name in (os.path.join(directory, folder, "testlist"), os.path.join(source, folder, "testlist"),
-                 os.path.join(source, folder, "testlist.in")):
+    for name in (
+        os.path.join(directory, folder, "testlist"),
+        os.path.join(source, folder, "testlist"),
+        os.path.join(source, folder, "testlist.in"),
+    ):
         if os.path.exists(name):
             with open(name) as stream:
-                return [line.split() for line in stream if line.strip() and not re.match(r"\s*[#@]", line)]
+                return [
+                    line.split()
+                    for line in stream
+                    if line.strip() and not re.match(r"\s*[#@]", line)
+                ]
     return []
 
 
 def passed(run):
     """What MPICH's runtests demands: success, and `No Errors` said once."""
-    return run.code == 0 and len(re.findall(r"no errors", run.output, re.I)) == 1 and "Found" not in run.output
+    return (
+        run.code == 0
+        and len(re.findall(r"no errors", run.output, re.I)) == 1
+        and "Found" not in run.output
+    )
 
 
 class Folder:
@@ -93,6 +119,15 @@ class Folder:
                 print(f"left out for want of memory: {self.folder}/{name}")
                 continue
             arguments = [values["arg"]] if "arg" in values else []
-            tests.append(Test(name, self.folder.replace("/", "-"), int(ranks), [program, *arguments], passed,
-                              limit=LIMIT, built=os.path.exists(program)))
+            tests.append(
+                Test(
+                    name,
+                    self.folder.replace("/", "-"),
+                    int(ranks),
+                    [program, *arguments],
+                    passed,
+                    limit=LIMIT,
+                    built=os.path.exists(program),
+                )
+            )
         return tests

@@ -1,4 +1,5 @@
-"""PnetCDF's `make check` (one process) and `make ptest` (four), the library itself built for each MPI."""
+"""PnetCDF's `make check` (one process) and `make ptest` (four), the library itself built for each
+MPI."""
 
 import os
 import re
@@ -9,7 +10,8 @@ from sources import debian_source
 
 
 def build(mpi, name="pnetcdf", *options):
-    """The build directory; also where the demonstration finds a PnetCDF for MPICH (folder `install`)."""
+    """The build directory; also where the demonstration finds a PnetCDF for MPICH (folder
+    `install`)."""
     source = debian_source("pnetcdf")
     directory = mpi.work(name)
     log = os.path.join(directory, "build.log")
@@ -20,10 +22,25 @@ def build(mpi, name="pnetcdf", *options):
         sh(["autoreconf", "-i"], source, log)
     if not os.path.exists(os.path.join(directory, "config.status")):
         fortran = "-O1 -fallow-argument-mismatch"
-        sh([os.path.join(source, "configure"), *options, f"--prefix={directory}/install", "--enable-shared",
-            "--disable-static", "CFLAGS=-O1", "CXXFLAGS=-O1", f"FFLAGS={fortran}", f"FCFLAGS={fortran}",
-            f"MPICC={mpi.tool('mpicc')}", f"MPICXX={mpi.tool('mpicxx')}", f"MPIF77={mpi.tool('mpif77')}",
-            f"MPIF90={mpi.tool('mpif90')}"], directory, log)
+        sh(
+            [
+                os.path.join(source, "configure"),
+                *options,
+                f"--prefix={directory}/install",
+                "--enable-shared",
+                "--disable-static",
+                "CFLAGS=-O1",
+                "CXXFLAGS=-O1",
+                f"FFLAGS={fortran}",
+                f"FCFLAGS={fortran}",
+                f"MPICC={mpi.tool('mpicc')}",
+                f"MPICXX={mpi.tool('mpicxx')}",
+                f"MPIF77={mpi.tool('mpif77')}",
+                f"MPIF90={mpi.tool('mpif90')}",
+            ],
+            directory,
+            log,
+        )
     jobs = f"-j{os.cpu_count()}"
     if not (sh(["make", jobs], directory, log) and sh(["make", "install"], directory, log)):
         raise SystemExit(f"PnetCDF cannot be built, see {log}")
@@ -36,7 +53,11 @@ def build_tests(mpi, *how):
     done = os.path.join(directory, "tests-complete")
     if not os.path.exists(done):
         print(f"building PnetCDF's tests in {directory}", flush=True)
-        sh(["make", "-k", f"-j{os.cpu_count()}", "tests"], directory, os.path.join(directory, "build.log"))
+        sh(
+            ["make", "-k", f"-j{os.cpu_count()}", "tests"],
+            directory,
+            os.path.join(directory, "build.log"),
+        )
         open(done, "w").close()
     return directory
 
@@ -49,8 +70,15 @@ class Folder(Test):
         watched = watch(["make", *self.overrides(mpi, server), "-k", "-C", directory, target],
                         directory, mpi, server, self.limit, self.variables)
         if target == "check":
-            parts = {f"{self.name}/{name}": {"result": "pass" if word in ("PASS", "XFAIL") else "fail", "seconds": 0.0}
-                     for word, name in re.findall(r"^(PASS|FAIL|XFAIL|XPASS|ERROR): (\S+)", watched.output, re.M)}
+            parts = {
+                f"{self.name}/{name}": {
+                    "result": "pass" if word in ("PASS", "XFAIL") else "fail",
+                    "seconds": 0.0,
+                }
+                for word, name in re.findall(
+                    r"^(PASS|FAIL|XFAIL|XPASS|ERROR): (\S+)", watched.output, re.M
+                )
+            }
             return {**parts, self.name: watched.record(watched.code == 0)}
         return {self.name: watched.record(watched.code == 0)}
 
@@ -61,7 +89,8 @@ class Folder(Test):
 
 
 def folders(top, *path):
-    """The folders that this configuration tests: those below `SUBDIRS`, which are fewer than there are."""
+    """The folders that this configuration tests: those below `SUBDIRS`, which are fewer than there
+    are."""
     directory = os.path.join(top, *path)
     asked = subprocess.run(["make", "-s", "-C", directory, "--no-print-directory",
                             "--eval=aggio-subdirs:;@echo $(SUBDIRS)", "aggio-subdirs"],
@@ -85,17 +114,30 @@ class Target:
 
     def prepare(self, mpi):
         top = build_tests(mpi, *self.HOW)
-        names = [folder for part in ("test", "examples", "benchmarks") for folder in folders(top, part)]
+        names = [
+            folder for part in ("test", "examples", "benchmarks") for folder in folders(top, part)
+        ]
         return [self.test(top, name, self.target) for name in names if self.is_target_of(top, name)]
 
     def is_target_of(self, top, name):
         with open(os.path.join(top, name, "Makefile")) as stream:
             text = stream.read()
-        return "\nTESTS = " in text if self.target == "check" else re.search(r"^ptest\b.*:", text, re.M)
+        return (
+            "\nTESTS = " in text
+            if self.target == "check"
+            else re.search(r"^ptest\b.*:", text, re.M)
+        )
 
     def test(self, top, folder, target, name=None):
-        return Folder(name or folder, self.suite, 4, [os.path.join(top, folder), target], None, limit=900,
-                      variables=self.variables)
+        return Folder(
+            name or folder,
+            self.suite,
+            4,
+            [os.path.join(top, folder), target],
+            None,
+            limit=900,
+            variables=self.variables,
+        )
 
 
 class Burst(Target):

@@ -1,5 +1,5 @@
-# Files that are changed by stores to memory: written, grown and cut beside that, remapped, inherited, and mapped after
-# their last descriptor was closed.
+# Files that are changed by stores to memory: written, grown and cut beside that, remapped,
+# inherited, and mapped after their last descriptor was closed.
 /usr/bin/python3 - <<'END'
 import mmap, os
 

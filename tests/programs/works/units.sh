@@ -1,2 +1,3 @@
 # Fortran input and output of every kind.
-"$WORKS/units_f90"; echo "status $?"; rm -f asynchronous; for f in *; do echo "$f $(cksum < "$f")"; done; mkdir more; cd more; "$WORKS/units_f90" > printed; cat printed
+"$WORKS/units_f90"; echo "status $?"; rm -f asynchronous; for f in *; do echo "$f $(cksum < "$f")"
+done; mkdir more; cd more; "$WORKS/units_f90" > printed; cat printed
