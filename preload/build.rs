@@ -1,8 +1,8 @@
 //! Links the unwinder of Rust's standard library statically.
 //!
-//! A program in C, which most are, does not need `libgcc_s.so.1`. If the preloaded library did, each process that inherits
-//! `LD_PRELOAD` would look for it, map it, and run its constructor, whose CPUID instructions alone take some 40 µs in a
-//! virtual machine.
+//! A program in C, which most are, does not need `libgcc_s.so.1`. If the preloaded library did,
+//! each process that inherits `LD_PRELOAD` would look for it, map it, and run its constructor,
+//! whose CPUID instructions alone take some 40 µs in a virtual machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,8 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=CC");
     let Some(folder) = env::var_os("OUT_DIR").map(PathBuf::from) else { return };
-    // Where the compiler has no such archives, the library is needed at run time, as by any Rust program.
+    // Where the compiler has no such archives, the library is needed at run time, as by any Rust
+    // program.
     let (Some(unwinder), Some(helpers)) = (archive("libgcc_eh.a"), archive("libgcc.a")) else {
         return;
     };

@@ -1,6 +1,7 @@
 //! What a container costs: index size, opening and writing, printed.
 //!
-//! `cargo run --release -p agg-core --example blob_figures -- [--markdown] DIRECTORY [WRITERS [WRITES]]`
+//! `cargo run --release -p agg-core --example blob_figures -- [--markdown] DIRECTORY [WRITERS
+//! [WRITES]]`
 
 use agg_core::blob::{Container, Create, Reader, remove};
 use std::io::{Error, Write};
@@ -16,7 +17,8 @@ const HOW: Create = Create { mode: 0o600, exclusive: true, data_crc: false };
 const HEAD: &str = "\
 # Containers
 
-4.19 million writes of 1,024 writers, each every 1,024th record of 16 bytes; as many pieces of odd lengths at places without order by one
+4.19 million writes of 1,024 writers, each every 1,024th record of 16 bytes; as many pieces of odd \
+lengths at places without order by one
 writer; and records in a row beside `pwrite` to a file (best of five).
 
 ```text";
@@ -165,7 +167,8 @@ fn records(place: &Path, record: usize, count: u64, data_crc: bool) -> Result<()
     let rate = |seconds: f64| (record as u64 * count) as f64 / seconds / 1e6;
     let [plain, blob] = best.map(rate);
     println!(
-        "{count} records of {record}, checksum {data_crc}: plain {plain:.0} MB/s, blob {blob:.0} MB/s"
+        "{count} records of {record}, checksum {data_crc}: plain {plain:.0} MB/s, blob {blob:.0} \
+            MB/s"
     );
     std::io::stdout().flush()?;
     Ok(())

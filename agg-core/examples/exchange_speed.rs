@@ -129,7 +129,8 @@ fn main() -> Result<()> {
             let speed = mib as f64 / time;
             limit = if block == 0 { speed } else { limit };
             println!(
-                "write {write}, blocks of {block:8}: {speed:7.0} MiB/s, {:.2} of contiguous; {:6.0} \
+                "write {write}, blocks of {block:8}: {speed:7.0} MiB/s, {:.2} of contiguous; \
+                    {:6.0} \
                  processor ms per GiB",
                 speed / limit,
                 work * 1024e3 / mib as f64,

@@ -1,13 +1,16 @@
-//! Large sets of E3SM-IO's blobs, made of the decompositions of a small one; `tests/set_speed.py` measures with them.
+//! Large sets of E3SM-IO's blobs, made of the decompositions of a small one; `tests/set_speed.py`
+//! measures with them.
 //!
 //! ```text
 //! cargo run --release -p aggio-formats --example blob_sets -- SEED SHAPE MIB DIRECTORY
 //! ```
 //!
-//! `SEED` is a set with variables `(time, ncol)` and `(time, lev, ncol)`. `SHAPE` is `tiled`: its variables and records,
-//! but so many times its columns that the file has `MIB` mebibytes, each process writes its columns of each copy; or
-//! `wide`: its decompositions as they are, 323 variables of the smaller and 77 of the larger one, and as many records as
-//! it takes. Below `DIRECTORY` are then the file itself, `plain`, and sets of it: `pnetcdf1`, `pnetcdf4`, `hdf5-1` and `hdf5-4`.
+//! `SEED` is a set with variables `(time, ncol)` and `(time, lev, ncol)`. `SHAPE` is `tiled`: its
+//! variables and records, but so many times its columns that the file has `MIB` mebibytes, each
+//! process writes its columns of each copy; or `wide`: its decompositions as they are, 323
+//! variables of the smaller and 77 of the larger one, and as many records as it takes. Below
+//! `DIRECTORY` are then the file itself, `plain`, and sets of it: `pnetcdf1`, `pnetcdf4`, `hdf5-1`
+//! and `hdf5-4`.
 
 use aggio_formats::blobs::{Content, Kind, Outcome, Owned, Plan, Sink, file_name};
 use aggio_formats::cdf::{Alignment, Header, Layout, Place, Records, Variable};

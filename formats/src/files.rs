@@ -190,8 +190,8 @@ impl OnDisk {
 /// What becomes of the descriptors of files.
 static PLACE: OnceLock<fn(File) -> std::io::Result<File>> = OnceLock::new();
 
-/// Puts the descriptors of all files that are opened from now on where `place` wants them; the first call in a process
-/// holds.
+/// Puts the descriptors of all files that are opened from now on where `place` wants them; the
+/// first call in a process holds.
 pub fn keep_descriptors(place: fn(File) -> std::io::Result<File>) {
     let _ = PLACE.set(place);
 }

@@ -9,7 +9,7 @@
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
 //! plugin.rs    netCDF classic files for the engine's plans
 //! recast.rs    containers that become sets         one_file.rs sets that the engine reads
-//! files.rs     many files, few of them open        gather.rs   scattered bytes, read in large pieces
+//! files.rs     many files, few of them open     gather.rs   scattered bytes, read in large pieces
 //! ```
 
 #![forbid(unsafe_code)]

@@ -32,7 +32,8 @@ impl Format for Classic {
 struct Variables {
     version: Version,
     layout: Layout,
-    /// Bytes of a row of each variable: all its elements with one index of its slowest dimension, that of records aside.
+    /// Bytes of a row of each variable: all its elements with one index of its slowest dimension,
+    /// that of records aside.
     rows: Vec<u64>,
 }
 
@@ -118,7 +119,8 @@ mod tests {
 
     const VERSIONS: [Version; 3] = [Version::Classic, Version::Offset64, Version::Data64];
 
-    /// A file with variables, each of which has records or not, a length of its first dimension and one of its second.
+    /// A file with variables, each of which has records or not, a length of its first dimension and
+    /// one of its second.
     fn header(
         version: Version,
         variables: &[(bool, u64, u64, Type)],
@@ -244,10 +246,15 @@ mod tests {
         }
 
         #[test]
-        fn borders_are_where_neighbours_are_different_things(header in any_header(), at in 0..3000u64) {
+        fn borders_are_where_neighbours_are_different_things(
+            header in any_header(),
+            at in 0..3000u64,
+        ) {
             let (map, bytes) = (map_of(&header), bytes_of(&header, 4000, 4000));
             let thing = |offset: u64| {
-                bytes[offset as usize].map(|(variable, record, _)| (variable, record)).ok_or(offset < map.header())
+                let found = bytes[offset as usize];
+                let found = found.map(|(variable, record, _)| (variable, record));
+                found.ok_or(offset < map.header())
             };
             let is_border = |offset: &u64| *offset == 0 || thing(*offset - 1) != thing(*offset);
             prop_assert_eq!(map.border_before(at), (0..=at).rev().find(is_border));

@@ -116,8 +116,8 @@ struct Writers<'a> {
 }
 
 impl<'a> Writers<'a> {
-    /// Bytes of a set that was opened again are in logs that have the numbers of its blobs, from one on: those of the ranks
-    /// that are in their places now.
+    /// Bytes of a set that was opened again are in logs that have the numbers of its blobs, from
+    /// one on: those of the ranks that are in their places now.
     fn new(reader: &'a Reader, recast: &Recast) -> Self {
         let before = (1..).zip(recast.groups.iter().flatten().copied());
         let now = recast.logs.iter().copied().zip(0..).filter(|(log, _)| *log != 0);

@@ -43,8 +43,8 @@ pub fn named_after(name: &str) -> Option<(&str, usize)> {
 }
 
 impl Set {
-    /// The set that `name` stands for in a folder: one of blobs if there is no file of that name, or of subfiles if the
-    /// file is their master.
+    /// The set that `name` stands for in a folder: one of blobs if there is no file of that name,
+    /// or of subfiles if the file is their master.
     ///
     /// # Errors
     ///
@@ -70,7 +70,8 @@ impl Set {
         Ok(count.map(|count| made(Layout::Blobs, count)))
     }
 
-    /// Whether `name`, of which there is no file, might stand for a set: one look or two, without any content.
+    /// Whether `name`, of which there is no file, might stand for a set: one look or two, without
+    /// any content.
     #[must_use]
     pub fn may_be(folder: &Folder, name: &str) -> bool {
         let is_there =
@@ -78,7 +79,8 @@ impl Set {
         is_there(0) || is_there(1)
     }
 
-    /// As [`Set::find`]; finds also a set of blobs whose first is missing, so that opening it tells what is.
+    /// As [`Set::find`]; finds also a set of blobs whose first is missing, so that opening it tells
+    /// what is.
     ///
     /// # Errors
     ///

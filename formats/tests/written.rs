@@ -1,5 +1,5 @@
-//! Sets of random files, on disk: an independent reader (`tests/netcdf_reader.py`) finds the file in them, and the tools
-//! of netCDF, PnetCDF and HDF5 accept their files.
+//! Sets of random files, on disk: an independent reader (`tests/netcdf_reader.py`) finds the file
+//! in them, and the tools of netCDF, PnetCDF and HDF5 accept their files.
 
 use aggio_formats::Result;
 use aggio_formats::blobs::{Content, Kind, Outcome, Owned, Plan, Sink, file_name};
@@ -86,7 +86,8 @@ fn header(random: &mut Random) -> Header {
     header
 }
 
-/// The bytes of a file, and whose they are: each variable is of one writer, of nobody, or dealt out in runs.
+/// The bytes of a file, and whose they are: each variable is of one writer, of nobody, or dealt out
+/// in runs.
 fn written(header: &Header, writers: u64, random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     let layout = Layout::of(header).unwrap();
     let Records::Known(records) = header.records else { unreachable!() };

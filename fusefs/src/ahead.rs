@@ -5,7 +5,8 @@ use parking_lot::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{OnceLock, Weak};
 
-/// Requests that arrive so much before or after the last one still count as one way through the file.
+/// Requests that arrive so much before or after the last one still count as one way through the
+/// file.
 const NEAR: u64 = 8 << 20;
 /// Bytes that are read in order before anything is prepared.
 const LEAST: u64 = 1 << 20;
@@ -29,8 +30,8 @@ struct Way {
 pub(crate) struct Progress(Mutex<Way>);
 
 impl Way {
-    /// Somebody asks for bytes; from where on something should be prepared. `after` tells where the part of the file
-    /// ends that a byte is in.
+    /// Somebody asks for bytes; from where on something should be prepared. `after` tells where the
+    /// part of the file ends that a byte is in.
     fn step(
         &mut self,
         offset: u64,

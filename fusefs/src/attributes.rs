@@ -77,7 +77,8 @@ pub(crate) fn of_set(first: &Stat, size: u64, id: u64) -> FileAttr {
     FileAttr { size, blocks: size.div_ceil(512), nlink: 1, ..shown }
 }
 
-/// What is shown of a container that cannot be read: enough to see it in a listing, nothing to read.
+/// What is shown of a container that cannot be read: enough to see it in a listing, nothing to
+/// read.
 pub(crate) fn of_broken(directory: &Stat, id: u64) -> FileAttr {
     let shown = of_plain(directory, id);
     FileAttr { size: 0, kind: FileType::RegularFile, perm: shown.perm & 0o666, nlink: 1, ..shown }

@@ -46,7 +46,8 @@ struct Uses {
     writers: usize,
 }
 
-/// The error of the system in an error of a container, which is told where it is more than a refusal.
+/// The error of the system in an error of a container, which is told where it is more than a
+/// refusal.
 pub(crate) fn error(fd: &OwnedFd, why: &agg_core::Error) -> Error {
     let errno = match why.errno() {
         0 => rustix::io::Errno::IO.raw_os_error(),

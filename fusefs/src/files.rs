@@ -108,7 +108,8 @@ impl View {
                     blob
                 }
             };
-            // Before the table is free again: whoever closes the container now must see that it is in use.
+            // Before the table is free again: whoever closes the container now must see that it is
+            // in use.
             blob.reserve();
             blob
         };
@@ -137,7 +138,8 @@ impl View {
         let kept = self.tree.has_kept(id, stamp(blob)?) && !writes(flags);
         blob.begin(writes(flags))?;
         let flags_of_open = if appends(flags) && writes(flags) {
-            // Where an append goes is known when it is carried out: nothing of it may be remembered.
+            // Where an append goes is known when it is carried out: nothing of it may be
+            // remembered.
             FopenFlags::FOPEN_DIRECT_IO
         } else if kept {
             FopenFlags::FOPEN_KEEP_CACHE
@@ -297,8 +299,8 @@ fn allocate_in(blob: &Blob, mode: FallocateFlags, range: Extent) -> Result<()> {
     })
 }
 
-/// A file of which every byte counts as data, because the kernel may have bytes of a mapping that it has not passed on;
-/// its end counts as a hole.
+/// A file of which every byte counts as data, because the kernel may have bytes of a mapping that
+/// it has not passed on; its end counts as a hole.
 pub(crate) fn seek_in_data(start: u64, size: u64, data: bool) -> Result<u64> {
     if start >= size {
         return Err(rustix::io::Errno::NXIO.into());

@@ -1,4 +1,5 @@
-//! The FUSE operations: each calls what does it and answers. Nothing else of this crate answers the kernel.
+//! The FUSE operations: each calls what does it and answers. Nothing else of this crate answers the
+//! kernel.
 
 use crate::change::Change;
 use crate::handles::Open;
@@ -222,7 +223,10 @@ impl Filesystem for Adapter {
             Some(backing) => reply.created_passthrough(
                 &found.ttl, &found.attributes, Generation(0), opened.handle, opened.flags, backing,
             ),
-            None => reply.created(&found.ttl, &found.attributes, Generation(0), opened.handle, opened.flags),
+            None => {
+                let (ttl, attributes) = (&found.ttl, &found.attributes);
+                reply.created(ttl, attributes, Generation(0), opened.handle, opened.flags);
+            }
         });
     }
 

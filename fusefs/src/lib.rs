@@ -1,16 +1,19 @@
-//! A directory, shown at a mount point with its containers and its sets of netCDF files as ordinary files.
+//! A directory, shown at a mount point with its containers and its sets of netCDF files as ordinary
+//! files.
 //!
 //! ```text
 //! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      what is under a name
 //!                                      files.rs, passthrough.rs   open, read, write, close
 //!                                      making.rs, names.rs, change.rs, xattr.rs
-//!             tree.rs: the files that the kernel knows    blob.rs: an open container -> agg_core::blob
+//!             tree.rs: the files that the kernel knows
+//!             blob.rs: an open container -> agg_core::blob
 //!             sets.rs: sets of netCDF files -> aggio_formats
 //! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
 //! ```
 //!
-//! Files of the backing directory are reached by descriptors, never by paths that somebody could change meanwhile, and
-//! no symbolic link is followed here: links are shown, and the kernel follows them for the program that asks.
+//! Files of the backing directory are reached by descriptors, never by paths that somebody could
+//! change meanwhile, and no symbolic link is followed here: links are shown, and the kernel follows
+//! them for the program that asks.
 
 #![forbid(unsafe_code)]
 

@@ -97,11 +97,13 @@ fn server(point: &Path) -> Option<u32> {
     std::str::from_utf8(value.get(..size)?).ok()?.parse().ok()
 }
 
-/// Removes a mount. Waits until its process has ended, so that everything is in the backing directory afterwards.
+/// Removes a mount. Waits until its process has ended, so that everything is in the backing
+/// directory afterwards.
 ///
 /// # Errors
 ///
-/// If it is in use and not `lazy`, or not permitted, or its process is still there after `patience`.
+/// If it is in use and not `lazy`, or not permitted, or its process is still there after
+/// `patience`.
 pub fn remove(point: &Path, lazy: bool, patience: Duration) -> Result<()> {
     let server = if is_dead(point) { None } else { server(point) };
     unmount(point, lazy)?;

@@ -1,7 +1,7 @@
 //! Plain files that the kernel reads and writes by itself, without asking here again.
 //!
-//! The kernel wants one backing file for all who have a file open, and no mixture: whether a file passes through is
-//! decided when nobody has it open, and holds until the last one closes it.
+//! The kernel wants one backing file for all who have a file open, and no mixture: whether a file
+//! passes through is decided when nobody has it open, and holds until the last one closes it.
 //!
 //! The kernel then writes with the rights that this process had when it named the backing file, and
 //! does not tell who writes. So a file with set-id bits does not pass through, and the others are

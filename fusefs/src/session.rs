@@ -19,7 +19,8 @@ fn threads() -> usize {
     (2 * cores).clamp(8, 16)
 }
 
-/// As many descriptors as this process may have; how many of them may be kept for files that nobody uses.
+/// As many descriptors as this process may have; how many of them may be kept for files that nobody
+/// uses.
 fn descriptors() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -61,7 +62,8 @@ impl Mount {
     pub fn start(options: Options) -> Result<Self, String> {
         let point = options.point.clone();
         let config = config(&options);
-        // What is made for others gets its mode when it is whole; until then it is nobody's but ours.
+        // What is made for others gets its mode when it is whole; until then it is nobody's but
+        // ours.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let at_backend = |why| format!("{}: {why}", options.backend.display());
         let view = View::new(options.clone(), descriptors()).map_err(at_backend)?;
@@ -72,7 +74,8 @@ impl Mount {
         Ok(Mount { session, point })
     }
 
-    /// Until `ends` says so or somebody else unmounts; then everything open is finished and unmounted.
+    /// Until `ends` says so or somebody else unmounts; then everything open is finished and
+    /// unmounted.
     ///
     /// # Errors
     ///
@@ -87,7 +90,8 @@ impl Mount {
         self.end(ends)
     }
 
-    /// A mount that is in use is detached and served until its last user is gone, or a second signal comes.
+    /// A mount that is in use is detached and served until its last user is gone, or a second
+    /// signal comes.
     fn end(self, ends: &Receiver<()>) -> Result<(), String> {
         if self.session.guard.is_finished() {
             return self.session.join().map_err(|why| format!("{}: {why}", self.point.display()));
@@ -137,7 +141,8 @@ fn raise_read_ahead(point: &Path) {
     }
 }
 
-/// Something arrives when a signal asks this process to end, or at the end of its input if that is wanted.
+/// Something arrives when a signal asks this process to end, or at the end of its input if that is
+/// wanted.
 ///
 /// # Errors
 ///

@@ -1,8 +1,9 @@
 //! The files that the kernel knows, under numbers that do not change.
 //!
-//! A file is held by a descriptor that only names it (`O_PATH`), so that renaming and removing do not lose it. There
-//! may be more files than descriptors: those of files that nobody uses are closed and opened again by the name that
-//! the file was found under, if the same file is still there.
+//! A file is held by a descriptor that only names it (`O_PATH`), so that renaming and removing do
+//! not lose it. There may be more files than descriptors: those of files that nobody uses are
+//! closed and opened again by the name that the file was found under, if the same file is still
+//! there.
 
 use fuser::INodeNo;
 use parking_lot::Mutex;
@@ -206,7 +207,8 @@ impl Tree {
         Ok((self.get(parent)?, name))
     }
 
-    /// Counts that the kernel learns of a file: its number. `wanted` is the number that it gets if that is free.
+    /// Counts that the kernel learns of a file: its number. `wanted` is the number that it gets if
+    /// that is free.
     pub(crate) fn remember(&self, parent: u64, name: &OsStr, seen: &Seen, wanted: u64) -> u64 {
         let identity = seen.identity();
         let mut nodes = self.nodes.lock();
@@ -241,7 +243,8 @@ impl Tree {
         id
     }
 
-    /// The number that a plain file wants: its own, unless it lies on another file system than the root.
+    /// The number that a plain file wants: its own, unless it lies on another file system than the
+    /// root.
     pub(crate) fn wanted(&self, stat: &Stat) -> u64 {
         if stat.st_dev == self.device {
             stat.st_ino
@@ -270,7 +273,8 @@ impl Tree {
         true
     }
 
-    /// A name goes away or leads to another file: keeps the descriptor of the file that has it now, if it is known.
+    /// A name goes away or leads to another file: keeps the descriptor of the file that has it now,
+    /// if it is known.
     pub(crate) fn pin(&self, directory: &OwnedFd, name: &OsStr) {
         let Ok(fd) = open_name(directory, name) else { return };
         let Ok(stat) = rustix::fs::fstat(&fd) else { return };

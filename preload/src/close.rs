@@ -64,14 +64,16 @@ fn keep(file: &OpenFile) {
     no_sets().extend(file.engine.no_set().map(str::to_owned));
 }
 
-/// Tells of which files no sets were made, each on a line: other output does not come between the lines and the end.
+/// Tells of which files no sets were made, each on a line: other output does not come between the
+/// lines and the end.
 pub fn tell_no_sets() {
     for line in no_sets().drain(..) {
         log::once_on_any_rank(Level::Warn, &line);
     }
 }
 
-/// Before the job is ended by force: what waits reaches the files, or somebody hears that it does not.
+/// Before the job is ended by force: what waits reaches the files, or somebody hears that it does
+/// not.
 pub fn rescue_all() {
     for file in handles::all() {
         if let Err(error) = file.engine.rescue() {
@@ -80,7 +82,8 @@ pub fn rescue_all() {
     }
 }
 
-/// At the end of a process that has not ended MPI: tells what was done with the files that are open.
+/// At the end of a process that has not ended MPI: tells what was done with the files that are
+/// open.
 pub fn report_all() {
     for file in handles::all() {
         file.engine.report_alone();

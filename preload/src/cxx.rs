@@ -1,6 +1,6 @@
-//! Error handlers of the C++ bindings. The program's function wants an object of the bindings, which
-//! only they can make; Open MPI's make the handler behind the C interface as well. Therefore this
-//! library stands before the one C++ function that makes them.
+//! Error handlers of the C++ bindings. The program's function wants an object of the bindings,
+//! which only they can make; Open MPI's make the handler behind the C interface as well. Therefore
+//! this library stands before the one C++ function that makes them.
 
 use crate::entry::FileHandle;
 use crate::errhandler::{self, Language};

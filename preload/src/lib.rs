@@ -11,9 +11,10 @@
 //! posix      programs without MPI: `open`, `write`, `fopen`, ...
 //! ```
 //!
-//! When the library is loaded it looks up the functions behind it and whether `AGGIO_POSIX` is set, in MPI programs
-//! asks PnetCDF for MPI-IO (`pnetcdf`), and does nothing else. The first MPI call decides whether it serves the
-//! process; until then, and with `AGGIO=off`, every call goes straight to the real library.
+//! When the library is loaded it looks up the functions behind it and whether `AGGIO_POSIX` is set,
+//! in MPI programs asks PnetCDF for MPI-IO (`pnetcdf`), and does nothing else. The first MPI call
+//! decides whether it serves the process; until then, and with `AGGIO=off`, every call goes
+//! straight to the real library.
 
 #![allow(
     unreachable_pub,

@@ -77,7 +77,8 @@ table! {
     fn Info_get_nkeys(info: usize, count: *mut c_int);
     fn Info_get_nthkey(info: usize, n: c_int, key: *mut c_char);
     fn Info_get_valuelen(info: usize, key: *const c_char, length: *mut c_int, flag: *mut c_int);
-    fn Info_get(info: usize, key: *const c_char, length: c_int, value: *mut c_char, flag: *mut c_int);
+    fn Info_get(info: usize, key: *const c_char, length: c_int, value: *mut c_char,
+        flag: *mut c_int);
     fn Info_free(info: Opaque);
 
     fn Status_set_elements(status: Opaque, datatype: usize, count: c_int);
@@ -97,14 +98,20 @@ table! {
     fn Type_size_x(datatype: usize, size: *mut i64);
     fn Type_get_extent(datatype: usize, lb: *mut i64, extent: *mut i64);
     fn Type_get_extent_x(datatype: usize, lb: *mut i64, extent: *mut i64);
-    fn Type_get_envelope(datatype: usize, integers: *mut c_int, addresses: *mut c_int, datatypes: *mut c_int, combiner: *mut c_int);
-    fn Type_get_envelope_c(datatype: usize, integers: *mut i64, addresses: *mut i64, counts: *mut i64, datatypes: *mut i64, combiner: *mut c_int);
-    fn Type_get_contents(datatype: usize, max_integers: c_int, max_addresses: c_int, max_datatypes: c_int, integers: *mut c_int, addresses: *mut i64, datatypes: Opaque);
-    fn Type_get_contents_c(datatype: usize, max_integers: i64, max_addresses: i64, max_counts: i64, max_datatypes: i64, integers: *mut c_int, addresses: *mut i64, counts: *mut i64, datatypes: Opaque);
+    fn Type_get_envelope(datatype: usize, integers: *mut c_int, addresses: *mut c_int,
+        datatypes: *mut c_int, combiner: *mut c_int);
+    fn Type_get_envelope_c(datatype: usize, integers: *mut i64, addresses: *mut i64,
+        counts: *mut i64, datatypes: *mut i64, combiner: *mut c_int);
+    fn Type_get_contents(datatype: usize, max_integers: c_int, max_addresses: c_int,
+        max_datatypes: c_int, integers: *mut c_int, addresses: *mut i64, datatypes: Opaque);
+    fn Type_get_contents_c(datatype: usize, max_integers: i64, max_addresses: i64,
+        max_counts: i64, max_datatypes: i64, integers: *mut c_int, addresses: *mut i64,
+        counts: *mut i64, datatypes: Opaque);
     fn Type_get_name(datatype: usize, name: *mut c_char, length: *mut c_int);
     fn Type_commit(datatype: Opaque);
     fn Type_contiguous(count: c_int, datatype: usize, new: Opaque);
-    fn Type_create_struct(count: c_int, lengths: *const c_int, displacements: *const i64, datatypes: Opaque, new: Opaque);
+    fn Type_create_struct(count: c_int, lengths: *const c_int, displacements: *const i64,
+        datatypes: Opaque, new: Opaque);
     fn Type_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
     fn Type_set_attr(datatype: usize, keyval: c_int, value: Opaque);
     fn Type_get_attr(datatype: usize, keyval: c_int, value: Opaque, found: *mut c_int);
@@ -120,11 +127,15 @@ table! {
     fn Comm_create_keyval(copy: Opaque, delete: Opaque, keyval: *mut c_int, extra: Opaque);
     fn Group_incl(group: usize, count: c_int, ranks: *const c_int, new: Opaque);
     fn Get_processor_name(name: *mut c_char, length: *mut c_int);
-    fn Allgather(send: Opaque, send_count: c_int, send_type: usize, receive: Opaque, receive_count: c_int, receive_type: usize, comm: usize);
+    fn Allgather(send: Opaque, send_count: c_int, send_type: usize, receive: Opaque,
+        receive_count: c_int, receive_type: usize, comm: usize);
     fn Send(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize);
-    fn Isend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
-    fn Issend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
-    fn Irecv(buffer: Opaque, count: c_int, datatype: usize, from: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Isend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize,
+        request: Opaque);
+    fn Issend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize,
+        request: Opaque);
+    fn Irecv(buffer: Opaque, count: c_int, datatype: usize, from: c_int, tag: c_int, comm: usize,
+        request: Opaque);
     fn Test(request: Opaque, flag: *mut c_int, status: Opaque);
     fn Get_elements(status: Opaque, datatype: usize, count: *mut c_int);
     fn Get_elements_x(status: Opaque, datatype: usize, count: *mut i64);
@@ -137,18 +148,24 @@ table! {
     fn Win_unlock_all(window: usize);
     fn Win_flush(rank: c_int, window: usize);
     fn Win_set_errhandler(window: usize, handler: usize);
-    fn Fetch_and_op(origin: Opaque, result: Opaque, datatype: usize, rank: c_int, displacement: i64, op: usize, window: usize);
+    fn Fetch_and_op(origin: Opaque, result: Opaque, datatype: usize, rank: c_int,
+        displacement: i64, op: usize, window: usize);
     fn Testall(count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque);
     fn Testany(count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque);
-    fn Testsome(count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque);
+    fn Testsome(count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int,
+        statuses: Opaque);
     fn Request_get_status(request: usize, flag: *mut c_int, status: Opaque);
     fn Request_get_status_all(count: c_int, requests: Opaque, flag: *mut c_int, statuses: Opaque);
-    fn Request_get_status_any(count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int, status: Opaque);
-    fn Request_get_status_some(count: c_int, requests: Opaque, completed: *mut c_int, indices: *mut c_int, statuses: Opaque);
-    fn Irsend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize, request: Opaque);
+    fn Request_get_status_any(count: c_int, requests: Opaque, index: *mut c_int, flag: *mut c_int,
+        status: Opaque);
+    fn Request_get_status_some(count: c_int, requests: Opaque, completed: *mut c_int,
+        indices: *mut c_int, statuses: Opaque);
+    fn Irsend(buffer: Opaque, count: c_int, datatype: usize, to: c_int, tag: c_int, comm: usize,
+        request: Opaque);
     fn Imrecv(buffer: Opaque, count: c_int, datatype: usize, message: Opaque, request: Opaque);
     fn Iprobe(from: c_int, tag: c_int, comm: usize, flag: *mut c_int, status: Opaque);
-    fn Improbe(from: c_int, tag: c_int, comm: usize, flag: *mut c_int, message: Opaque, status: Opaque);
+    fn Improbe(from: c_int, tag: c_int, comm: usize, flag: *mut c_int, message: Opaque,
+        status: Opaque);
     fn Barrier(comm: usize);
 }
 

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Once;
 
-/// When this library is loaded: only a program that has MPI already is asked. One that loads MPI later is asked when
-/// it starts MPI.
+/// When this library is loaded: only a program that has MPI already is asked. One that loads MPI
+/// later is asked when it starts MPI.
 pub fn at_load() {
     // SAFETY: the name is a C string; RTLD_NEXT needs no handle.
     let mpi = unsafe { libc::dlsym(libc::RTLD_NEXT, c"PMPI_Comm_rank".as_ptr()) };
@@ -15,7 +15,8 @@ pub fn at_load() {
     }
 }
 
-/// Puts the wish behind what `PNETCDF_HINTS` holds, once, unless a switch or the user's own choice is against it.
+/// Puts the wish behind what `PNETCDF_HINTS` holds, once, unless a switch or the user's own choice
+/// is against it.
 pub fn ask_for_mpi_io() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
@@ -24,8 +25,8 @@ pub fn ask_for_mpi_io() {
         }
         let hints = std::env::var_os(pnetcdf::VARIABLE).unwrap_or_default();
         if let Some(hints) = pnetcdf::with_mpi_io(hints.as_bytes()) {
-            // SAFETY: while the program is loaded it has one thread; and a program that starts MPI does nothing to its
-            // environment meanwhile, which MPI libraries change there, too.
+            // SAFETY: while the program is loaded it has one thread; and a program that starts MPI
+            // does nothing to its environment meanwhile, which MPI libraries change there, too.
             unsafe { std::env::set_var(pnetcdf::VARIABLE, OsString::from_vec(hints)) };
         }
     });

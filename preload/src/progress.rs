@@ -29,8 +29,8 @@ const LONGEST_NAP: u32 = 10;
 const SHORTEST_DOZE: Duration = Duration::from_micros(50);
 const LONGEST_DOZE: u32 = 20;
 
-/// First rest of a thread that a worker will wake, and how many times as long the longest is: messages
-/// of the program's proceed in between.
+/// First rest of a thread that a worker will wake, and how many times as long the longest is:
+/// messages of the program's proceed in between.
 const SHORTEST_REST: Duration = Duration::from_micros(20);
 const LONGEST_REST: u32 = 10;
 

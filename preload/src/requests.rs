@@ -284,7 +284,8 @@ pub fn progress() {
     }
 }
 
-/// Takes an ended operation off the list; whether it was still there, so that only one completes it.
+/// Takes an ended operation off the list; whether it was still there, so that only one completes
+/// it.
 fn unlist(operation: &Arc<Operation>) -> bool {
     let mut pending = locked(&PENDING);
     let index = pending.iter().position(|one| Arc::ptr_eq(one, operation));
@@ -348,8 +349,8 @@ unsafe extern "C" fn query(state: Opaque, status: Opaque) -> c_int {
     0
 }
 
-/// The free callback: the request is complete and nobody holds it any more; or the program has freed
-/// it early in a way that no hook saw, and the operation goes on.
+/// The free callback: the request is complete and nobody holds it any more; or the program has
+/// freed it early in a way that no hook saw, and the operation goes on.
 unsafe extern "C" fn free(state: Opaque) -> c_int {
     // SAFETY: `publish` gave one reference away, and this is called once.
     let operation = unsafe { Arc::from_raw(state.cast_const().cast::<Operation>()) };

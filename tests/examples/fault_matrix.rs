@@ -19,12 +19,15 @@ fn main() {
     let Some(library) = library() else { return };
     println!("# Faults: aggio beside the native implementations\n");
     println!(
-        "Three ranks, one operation each (262,144 bytes a rank), the fault injected into the system calls. A cell\n\
+        "Three ranks, one operation each (262,144 bytes a rank), the fault injected into the \
+            system calls. A cell\n\
          shows each rank's error class and the bytes its status counts.\n"
     );
     println!(
-        "`crashes` and `hangs` (for 20 seconds) are of the job. OMPIO leaves a named semaphore behind when it crashes; every\n\
-         run here has a file name of its own, since a later open of a file of the same name would hang.\n"
+        "`crashes` and `hangs` (for 20 seconds) are of the job. OMPIO leaves a named semaphore \
+            behind when it crashes; every\n\
+         run here has a file name of its own, since a later open of a file of the same name would \
+         hang.\n"
     );
     println!("| MPI | operation | fault | right answer | native | ROMIO in Open MPI | aggio |");
     println!("|---|---|---|---|---|---|---|");

@@ -14,7 +14,8 @@ pub struct Directory(PathBuf);
 impl Directory {
     /// Makes an empty directory below the system's temporary directory.
     ///
-    /// Its path is short: MPI launchers put sockets below it, and their names may have 107 characters.
+    /// Its path is short: MPI launchers put sockets below it, and their names may have 107
+    /// characters.
     ///
     /// # Panics
     ///
@@ -68,7 +69,8 @@ pub fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// All bytes of the file that the set called `path` stands for, by our own reader; `None` if there is no set.
+/// All bytes of the file that the set called `path` stands for, by our own reader; `None` if there
+/// is no set.
 ///
 /// # Panics
 ///
@@ -112,7 +114,8 @@ pub fn netcdf_samples() -> Directory {
     directory
 }
 
-/// Whether a file of this name in a temporary directory or shared memory is made by an MPI's launcher or runtime.
+/// Whether a file of this name in a temporary directory or shared memory is made by an MPI's
+/// launcher or runtime.
 pub fn is_of_a_runtime(name: &str) -> bool {
     let prefixes = [
         "ompi.",
@@ -156,7 +159,8 @@ pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// The first difference between two trees of files in words, `None` if they are equal byte for byte.
+/// The first difference between two trees of files in words, `None` if they are equal byte for
+/// byte.
 pub fn difference(one: &Path, other: &Path) -> Option<String> {
     let (left, right) = (snapshot(one), snapshot(other));
     for name in left.keys().chain(right.keys()) {

@@ -215,8 +215,8 @@ pub fn run(case: &Case, mpi: &Mpi, library: Option<&Path>, extra: &[(&str, &str)
     Result { ranks, stored: letters(&file), finished }
 }
 
-/// A file name that no earlier run had: OMPIO leaves a semaphore behind when it crashes, named after
-/// the file alone, on which every later open of a file of that name hangs.
+/// A file name that no earlier run had: OMPIO leaves a semaphore behind when it crashes, named
+/// after the file alone, on which every later open of a file of that name hangs.
 fn fresh_name() -> String {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     format!("faulty-{}-{}.data", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed))

@@ -7,8 +7,8 @@ use std::process::Command;
 /// Operations of a run, where there are several.
 const RUN: usize = 100_000;
 
-/// Seeds and numbers of operations of the runs: `few` operations in one, or a hundred thousand in each of as many runs as
-/// `AGGIO_TEST_FACTOR` says.
+/// Seeds and numbers of operations of the runs: `few` operations in one, or a hundred thousand in
+/// each of as many runs as `AGGIO_TEST_FACTOR` says.
 pub fn runs(few: usize) -> Vec<(usize, usize)> {
     match factor() {
         0 | 1 => vec![(1, few)],
@@ -16,7 +16,8 @@ pub fn runs(few: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Runs the operations on `file`, of a kind that the program knows; `prepare` adds what the process needs.
+/// Runs the operations on `file`, of a kind that the program knows; `prepare` adds what the process
+/// needs.
 ///
 /// # Panics
 ///

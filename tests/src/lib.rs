@@ -1,11 +1,13 @@
-//! Runs real MPI programs natively and with `libaggio.so` preloaded, and compares what they leave behind.
+//! Runs real MPI programs natively and with `libaggio.so` preloaded, and compares what they leave
+//! behind.
 //!
 //! ```text
-//! Mpi (an installed MPI)  ->  Program (compiled once per MPI)  ->  Job (mpirun, watched)  ->  Finished
+//! Mpi (installed)  ->  Program (compiled once per MPI)  ->  Job (mpirun, watched)  ->  Finished
 //! ```
 //!
-//! With `AGGIO_TESTS=require` (as `make check` sets it) whatever is missing is a failure; without it the tests that
-//! need it are skipped and say so, so that `cargo test` is useful on a machine without an MPI.
+//! With `AGGIO_TESTS=require` (as `make check` sets it) whatever is missing is a failure; without
+//! it the tests that need it are skipped and say so, so that `cargo test` is useful on a machine
+//! without an MPI.
 
 mod account;
 pub mod battery;

@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// The variable whose value marks every process of a job, whatever process group its launcher gave it.
+/// The variable whose value marks every process of a job, whatever process group its launcher gave
+/// it.
 pub const MARK: &str = "AGGIO_TEST_JOB";
 
 /// Lets the processes of a job that has ended go by themselves; gives how many did not.
@@ -26,7 +27,8 @@ fn needle(mark: &OsStr) -> Vec<u8> {
     needle
 }
 
-/// Kills every process that carries the mark of a job and waits up to ten seconds until all are gone.
+/// Kills every process that carries the mark of a job and waits up to ten seconds until all are
+/// gone.
 ///
 /// Launchers put ranks into process groups of their own, so killing a group is not enough.
 pub fn kill_marked(mark: &OsStr) {

@@ -68,7 +68,8 @@ impl Mpi {
                 ("OMPI_MCA_mpi_yield_when_idle", "1"),
                 // Containers often forbid the system calls of the single copy mechanism.
                 ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
-                // A machine without a fast network must not spend time and words on looking for one.
+                // A machine without a fast network must not spend time and words on looking for
+                // one.
                 ("OMPI_MCA_btl_base_warn_component_unused", "0"),
             ],
             Family::Mpich => &[],

@@ -1,8 +1,8 @@
 //! Every parser of the engine under arbitrary bytes: the bodies of the fuzz targets (`tests/fuzz`),
 //! which the test `corpus` replays over `tests/corpus` without a fuzzer.
 //!
-//! A parser may refuse its input; it must not panic, loop, or allocate more than the input justifies,
-//! and what it accepts must mean the same after being written and read again.
+//! A parser may refuse its input; it must not panic, loop, or allocate more than the input
+//! justifies, and what it accepts must mean the same after being written and read again.
 
 use agg_core::blob::inspect;
 use agg_core::complaint::Complaints;
@@ -136,7 +136,8 @@ pub fn indexes(bytes: &[u8]) {
     }
 }
 
-/// Headers of netCDF files in every dialect; what is accepted is written and read again, and each byte has one place.
+/// Headers of netCDF files in every dialect; what is accepted is written and read again, and each
+/// byte has one place.
 pub fn netcdf(bytes: &[u8]) {
     for (endian, many_unlimited) in
         [(Endian::Big, false), (Endian::Little, false), (Endian::Big, true)]
@@ -185,8 +186,8 @@ fn read_all(file: &Logical) {
     let _ = file.describe();
 }
 
-/// Sets of one or two files: blobs of E3SM-IO, a master and its subfiles of PnetCDF, a file by itself. The first two bytes
-/// say where the first file ends.
+/// Sets of one or two files: blobs of E3SM-IO, a master and its subfiles of PnetCDF, a file by
+/// itself. The first two bytes say where the first file ends.
 pub fn blobs(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_at_checked(2) else { return };
     let length = usize::from(u16::from_be_bytes([length[0], length[1]])).min(rest.len());

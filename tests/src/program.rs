@@ -16,7 +16,8 @@ pub struct Program {
 
 static COMPILING: Mutex<()> = Mutex::new(());
 
-/// Compiles `tests/programs/SOURCE` for `mpi`, unless an executable newer than its source is there already.
+/// Compiles `tests/programs/SOURCE` for `mpi`, unless an executable newer than its source is there
+/// already.
 ///
 /// # Panics
 ///
@@ -44,7 +45,8 @@ pub fn compile_with(source: &str, mpi: &Mpi, libraries: &[&str]) -> Program {
     Program { path: output, mpi: mpi.clone() }
 }
 
-/// Compiles `tests/programs/SOURCE` as a library to be preloaded, unless it is there and newer than its source.
+/// Compiles `tests/programs/SOURCE` as a library to be preloaded, unless it is there and newer than
+/// its source.
 ///
 /// # Panics
 ///
@@ -66,7 +68,8 @@ pub fn compile_shim(source: &str) -> PathBuf {
     output
 }
 
-/// Compiles `tests/programs/SOURCE` as an ordinary program with `options`, unless it is there and newer than its source.
+/// Compiles `tests/programs/SOURCE` as an ordinary program with `options`, unless it is there and
+/// newer than its source.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
 //! Tests that cannot run here.
 //!
-//! Rust's test harness knows no test that finds out while it runs that it cannot: it counts as passed. Here it says
-//! so past the harness, which keeps what passed tests print to itself, and at its end the process tells how many there
-//! were. Where tests are [required], it fails.
+//! Rust's test harness knows no test that finds out while it runs that it cannot: it counts as
+//! passed. Here it says so past the harness, which keeps what passed tests print to itself, and at
+//! its end the process tells how many there were. Where tests are [required], it fails.
 
 use crate::required;
 use std::io::Write;
@@ -11,7 +11,8 @@ use std::sync::Mutex;
 /// What was skipped in this process: the test, and why.
 static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
-/// Says that the test that calls this, or the part of it that follows, cannot run, and why; the caller returns.
+/// Says that the test that calls this, or the part of it that follows, cannot run, and why; the
+/// caller returns.
 ///
 /// # Panics
 ///

@@ -4,8 +4,8 @@ use crate::{Directory, Finished, Job, Program};
 use std::path::Path;
 
 /// Runs `program`, which gets `file` and then `arguments`, on so many ranks with `library`
-/// preloaded: how it ended, and the calls of `kinds`, which are names with commas between, that name
-/// `file` or a descriptor of it.
+/// preloaded: how it ended, and the calls of `kinds`, which are names with commas between, that
+/// name `file` or a descriptor of it.
 ///
 /// # Panics
 ///

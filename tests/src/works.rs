@@ -1,4 +1,5 @@
-//! Scripts of everyday programs (`programs/works`), run in one of the modes in which aggio may serve them.
+//! Scripts of everyday programs (`programs/works`), run in one of the modes in which aggio may
+//! serve them.
 
 use crate::{Directory, compile_plain, library, repository};
 use agg_core::blob::{Container, is_container};
@@ -70,7 +71,8 @@ pub struct Left {
     pub complained: String,
     /// The exit status; `None` after a signal.
     pub status: Option<i32>,
-    /// Permissions and content of every file, permissions of every directory, and where links point, by name.
+    /// Permissions and content of every file, permissions of every directory, and where links
+    /// point, by name.
     pub files: BTreeMap<String, (u32, Vec<u8>)>,
 }
 
@@ -96,7 +98,8 @@ impl Left {
                     let at = one.iter().zip(two).position(|(a, b)| a != b);
                     let (len, had) = (two.len(), one.len());
                     return Some(format!(
-                        "{name}: mode {other:o}, not {mode:o}; {len} bytes, not {had}; first difference {at:?}"
+                        "{name}: mode {other:o}, not {mode:o}; {len} bytes, not {had}; first \
+                            difference {at:?}"
                     ));
                 }
                 (one, _) => {
@@ -116,7 +119,8 @@ fn first_line(one: &str, other: &str) -> String {
     format!("line {}: {:?}, not {:?}", at + 1, other.get(at), one.get(at))
 }
 
-/// Runs a work in an empty directory; `None` where a mode cannot be had, with the reason on standard error.
+/// Runs a work in an empty directory; `None` where a mode cannot be had, with the reason on
+/// standard error.
 ///
 /// # Panics
 ///
@@ -240,7 +244,8 @@ fn check(place: &Path, files: &mut BTreeMap<String, (u32, Vec<u8>)>, mode: Mode)
     assert_eq!(found.len(), files.len(), "{mode:?}: {:?} {:?}", found.keys(), files.keys());
 }
 
-/// How names end of files that never become containers: shared memory of SQLite, and what `streams.c` makes by `freopen`.
+/// How names end of files that never become containers: shared memory of SQLite, and what
+/// `streams.c` makes by `freopen`.
 const NEVER_CONTAINERS: [&str; 2] = ["-shm", "reopened"];
 
 /// A mount that ends with the input of its process.

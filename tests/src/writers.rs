@@ -8,7 +8,8 @@ pub fn records(count: usize) -> Vec<u8> {
     (0..count).flat_map(|index| format!("{index:015}\n").into_bytes()).collect()
 }
 
-/// Lets a writer, whose last argument is the file, write so many records, and kills it where nobody can see it coming.
+/// Lets a writer, whose last argument is the file, write so many records, and kills it where nobody
+/// can see it coming.
 ///
 /// # Panics
 ///

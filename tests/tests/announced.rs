@@ -138,8 +138,8 @@ fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
 type Found = (u64, u64);
 
 /// Three records are written and synchronised so often that it succeeds, while writes fail as
-/// `plan` says: for each attempt that failed, how many records the file announced then, and how many
-/// of them were complete. All ranks hear the same of each attempt.
+/// `plan` says: for each attempt that failed, how many records the file announced then, and how
+/// many of them were complete. All ranks hear the same of each attempt.
 fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str) -> Vec<Found> {
     let (directory, (head, layout)) = (Directory::new(), header());
     let path = directory.path().join("file.nc");

@@ -1,7 +1,8 @@
-//! Programs that check themselves, one a corner of the MPI-IO chapter, on both MPIs under the library.
+//! Programs that check themselves, one a corner of the MPI-IO chapter, on both MPIs under the
+//! library.
 //!
-//! Each prints `ok` if nothing was wrong. The example `native_battery` runs them without the library: what
-//! fails there is what today's implementations get wrong.
+//! Each prints `ok` if nothing was wrong. The example `native_battery` runs them without the
+//! library: what fails there is what today's implementations get wrong.
 
 use aggio_tests::battery::{PROGRAMS, failure};
 use aggio_tests::{installed, library};
@@ -26,7 +27,8 @@ macro_rules! battery {
         #[test]
         fn every_program_of_the_table_has_a_test() {
             let tested = [$($source),*];
-            let missing: Vec<_> = PROGRAMS.iter().filter(|(name, _)| !tested.contains(name)).collect();
+            let known = PROGRAMS.iter().map(|(name, _)| name);
+            let missing: Vec<_> = known.filter(|name| !tested.contains(name)).collect();
             assert!(missing.is_empty(), "{missing:?}");
         }
     };

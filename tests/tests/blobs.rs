@@ -3,8 +3,8 @@
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{installed, library};
 
-/// Programs that demand what containers do not have: opening after another rank has removed the name, and a limit on the
-/// length of files (it holds for the logs).
+/// Programs that demand what containers do not have: opening after another rank has removed the
+/// name, and a limit on the length of files (it holds for the logs).
 const REFUSED: &[&str] = &["deferred.c", "overlap.c"];
 
 #[test]

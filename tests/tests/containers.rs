@@ -16,7 +16,8 @@ const MODES: [&str; 3] = ["", ":close", ":causal"];
 /// The library, and the mode that it serves containers in.
 type Served<'a> = (&'a Path, &'a str);
 
-/// `command` with every new file below `data` a container, if it is served; its spool is beside `data`.
+/// `command` with every new file below `data` a container, if it is served; its spool is beside
+/// `data`.
 fn run(mut command: Command, data: &Path, served: Option<Served<'_>>) -> Output {
     for name in ["LD_PRELOAD", "AGGIO_TESTS", "AGGIO_LIBRARY", "AGGIO_POSIX", "AGGIO_BLOB"] {
         command.env_remove(name);
@@ -120,7 +121,8 @@ fn random_operations_on_descriptors_give_what_they_give_on_files() {
     }
 }
 
-/// What each way of `container_leaks.c` gives: the right bytes, or an error that docs/containers.md names.
+/// What each way of `container_leaks.c` gives: the right bytes, or an error that docs/containers.md
+/// names.
 const WAYS: &[(&str, &str)] = &[
     ("EBADF", "splice_from vmsplice_to ring_read queue_read ask_read"),
     ("EBADF", "raw_read raw_pread static_reads"),
@@ -130,7 +132,8 @@ const WAYS: &[(&str, &str)] = &[
     ("ok", "number_write number_pwrite number_writev number_read number_seek number_stat"),
     (
         "ok",
-        "number_truncate number_dup number_close number_open map_to_read map_shared map_privately map_and_protect",
+        "number_truncate number_dup number_close number_open map_to_read map_shared map_privately \
+            map_and_protect",
     ),
     ("ok", "map_by_number reopen_to_read reopen_to_write reopen_to_cut reopen_stream"),
     ("ok", "reopen_removed reopen_replaced unread durably dates"),
@@ -165,7 +168,8 @@ fn no_way_around_read_and_write_gives_wrong_bytes_or_touches_others() {
 #[test]
 fn a_program_that_may_have_few_descriptors_gets_the_lowest_ones() {
     let Some(library) = library() else { return };
-    let script = "ulimit -n 64; echo content > f; exec 9> lock; flock 9; flock -n lock true; echo $?; python3 -c \"
+    let script = "ulimit -n 64; echo content > f; exec 9> lock; flock 9; flock -n lock true; echo \
+        $?; python3 -c \"
 files = [open(f'x{index}', 'w') for index in range(9)]
 print([file.fileno() for file in files])
 for file in files: file.close()
@@ -177,8 +181,8 @@ for file in files: file.close()
     }
 }
 
-/// A list that files of a directory inherit: user 1234 may do everything, others nothing. Then a file that root has
-/// written is used by 1234 and by 4321, who say what they could do.
+/// A list that files of a directory inherit: user 1234 may do everything, others nothing. Then a
+/// file that root has written is used by 1234 and by 4321, who say what they could do.
 const LISTED: &str = r#"
 chmod 755 . ..
 python3 -c "
@@ -192,7 +196,8 @@ umask 022
 echo root > f
 for user in 1234 4321; do
     setpriv --reuid=$user --regid=$user --clear-groups /bin/bash -c '
-        cat f; echo $?; echo more >> f; echo $?; test -r f; echo $?; test -w f; echo $?; test -x f; echo $?
+        cat f; echo $?; echo more >> f; echo $?
+        test -r f; echo $?; test -w f; echo $?; test -x f; echo $?
     ' 2> /dev/null
 done
 stat -c '%a %u %g %s' f

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Programs in which a rank reads alone, or another program looks at, what a rank has written and not synchronised.
+/// Programs in which a rank reads alone, or another program looks at, what a rank has written and
+/// not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
 
 #[test]
@@ -88,11 +89,12 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
     }
 }
 
-/// Where a file of CDF-5 has its number of records: none yet, then one more each time that it is written.
+/// Where a file of CDF-5 has its number of records: none yet, then one more each time that it is
+/// written.
 const RECORDS: std::ops::Range<usize> = 4..12;
 
-/// Two ranks with memory for `room` bytes that wait, the others waiting in files, write a netCDF file, whose last record
-/// another open adds; one is killed at its system call `number`.
+/// Two ranks with memory for `room` bytes that wait, the others waiting in files, write a netCDF
+/// file, whose last record another open adds; one is killed at its system call `number`.
 fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Finished {
     let program = compile("climate.c", mpi);
     let killer = PathBuf::from(env!("CARGO_BIN_EXE_aggio-test-kill"));
@@ -110,7 +112,8 @@ fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Fi
     job.preload(library().as_deref()).run()
 }
 
-/// Every byte is the right one or was never written, and so many records as the header announces are there.
+/// Every byte is the right one or was never written, and so many records as the header announces
+/// are there.
 fn has_what_it_announces(found: &[u8], whole: &[u8], what: &str) {
     assert!(found.len() <= whole.len(), "{what}: {} bytes", found.len());
     let wrong = (0..found.len())
@@ -173,7 +176,8 @@ fn with_records(whole: &[u8], records: u8) -> &[u8] {
 #[test]
 fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
     let Some(library) = library() else { return };
-    // Calls of `sequences.c`, and the distance of the sequences that are tried: all of a few calls, some of all of them.
+    // Calls of `sequences.c`, and the distance of the sequences that are tried: all of a few calls,
+    // some of all of them.
     let tried: &[(&str, &str)] =
         if factor() > 1 { &[("99", "1")] } else { &[("3", "1"), ("99", "199")] };
     let small = "*:aggio_defer_buffer=100:aggio_defer_spill=0";
@@ -217,7 +221,8 @@ fn what_waits_on_any_rank_is_in_the_file_when_a_rank_ends_the_job_by_force() {
     }
 }
 
-/// The PnetCDF program `SOURCE`, if there is the library, which Debian has for Open MPI; if tests are required, it is there.
+/// The PnetCDF program `SOURCE`, if there is the library, which Debian has for Open MPI; if tests
+/// are required, it is there.
 fn pnetcdf(source: &str, place: &Path) -> Option<Program> {
     let mpi = installed().into_iter().find(|mpi| mpi.name == "openmpi")?;
     let (input, path) = (repository().join("tests/programs").join(source), place.join("program"));

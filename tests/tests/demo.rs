@@ -1,4 +1,5 @@
-//! The demonstration's programs: PnetCDF and parallel HDF5 on real data, natively, with aggio and into containers.
+//! The demonstration's programs: PnetCDF and parallel HDF5 on real data, natively, with aggio and
+//! into containers.
 
 use aggio_tests::{library, repository, skip, target_directory};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Random MPI-IO programs as real MPI jobs: no byte, count or file pointer differs from the oracle's.
+//! Random MPI-IO programs as real MPI jobs: no byte, count or file pointer differs from the
+//! oracle's.
 
 use aggio_tests::{Directory, Job, compile, factor, installed, library};
 use std::time::Duration;

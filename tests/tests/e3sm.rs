@@ -73,7 +73,8 @@ impl Left {
         read_set(&self.path()).expect("a set")
     }
 
-    /// The same by a reader that shares nothing with ours, and takes places from the file that is compared.
+    /// The same by a reader that shares nothing with ours, and takes places from the file that is
+    /// compared.
     fn rebuilt(&self, native: &[u8]) -> Vec<u8> {
         let places = self.directory.path().join("places");
         std::fs::write(&places, native).expect("a file");
@@ -344,8 +345,9 @@ fn after_kill(directory: &Path) -> Option<Vec<u8>> {
     first.exists().then(|| read_set(&path).expect("a set"))
 }
 
-/// Kills rank 0 at so many calls of the last third of a job. What it leaves can be read, and a set is what the job writes, or
-/// what it had written when it closed the file before; the job can be run again.
+/// Kills rank 0 at so many calls of the last third of a job. What it leaves can be read, and a set
+/// is what the job writes, or what it had written when it closed the file before; the job can be
+/// run again.
 fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
     let native = Left::natively(mpi, way.0);
     let is_late = way.0.contains(&"late");
@@ -375,7 +377,8 @@ fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
         assert!(after_kill(directory.path()) == Some(native.clone()), "{what}");
         let names = names_in(directory.path());
         let seen = names.iter().filter(|name| !name.starts_with('.')).count();
-        // A set whose header is written over, so that there is a record too many, becomes a container.
+        // A set whose header is written over, so that there is a record too many, becomes a
+        // container.
         let expected = if is_late && directory.path().join(NAME).exists() { 3 } else { 2 };
         assert_eq!(seen, expected, "{what}\nagain: {names:?}: {}", again.report());
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 const RANKS: u32 = 4;
 const RECORDS: u64 = 6;
-/// Rows of the three variables with records, 64 integers each: together as many pieces for each rank.
+/// Rows of the three variables with records, 64 integers each: together as many pieces for each
+/// rank.
 const ROWS: [u64; 3] = [150, 100, 142];
 
 /// A file with a variable without records and three with records.

@@ -1,5 +1,5 @@
-//! Parallel programs in Python, with h5py and mpi4py, unmodified: they leave the same bytes and read the same values however they
-//! are served.
+//! Parallel programs in Python, with h5py and mpi4py, unmodified: they leave the same bytes and
+//! read the same values however they are served.
 
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, installed, library, read_container, repository, skip,

@@ -49,7 +49,8 @@ fn a_rank_that_fails_makes_the_job_fail() {
     }
 }
 
-/// How many processes run a program of this name; one that only waits to be collected does not count.
+/// How many processes run a program of this name; one that only waits to be collected does not
+/// count.
 fn processes_running(name: &str) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()

@@ -1,4 +1,5 @@
-//! MPI jobs across simulated hosts: right bytes, bounded traffic, clear errors, nothing left behind.
+//! MPI jobs across simulated hosts: right bytes, bounded traffic, clear errors, nothing left
+//! behind.
 
 use aggio_tests::hosts::{Bounds, Cluster, Cost, Plan};
 use aggio_tests::{

@@ -1,5 +1,6 @@
-//! Programs without MPI whose writes to containers wait (`AGGIO_BLOB=PATTERN:close` and `:causal`): who sees which bytes when,
-//! and what is left of them when a program is killed or there is no room.
+//! Programs without MPI whose writes to containers wait (`AGGIO_BLOB=PATTERN:close` and `:causal`):
+//! who sees which bytes when, and what is left of them when a program is killed or there is no
+//! room.
 
 use agg_core::blob::is_container;
 use aggio_tests::{
@@ -182,7 +183,8 @@ fn others_see_it_when_they_can_know_of_it() {
     // A child that waits for a word, and then says what it sees.
     let program = "
 reader, writer = os.pipe()
-child = subprocess.Popen(['sh', '-c', 'read word; cat \"$0\"', name], stdin=reader, stdout=subprocess.PIPE)
+child = subprocess.Popen(['sh', '-c', 'read word; cat \"$0\"', name], stdin=reader, \
+stdout=subprocess.PIPE)
 for number in range(9):
     os.pwrite(fd, b'record %d' % number, 8 * number)
 ACT
@@ -210,7 +212,8 @@ fn what_does_not_fit_is_an_error_of_the_program_and_what_came_before_it_is_store
         let directory = Directory::new();
         let small = directory.path().join("small");
         std::fs::create_dir(&small).expect("a directory");
-        let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\" \"$1/file\" close \"$4\"; \
+        let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\" \"$1/file\" close \
+            \"$4\"; \
                       code=$?; cat \"$1/file\" > \"$3\"; exit $code";
         let mut command = served(Path::new("/usr/bin/unshare"), mode, directory.path(), &library);
         command.args(["-m", "/bin/sh", "-c", script, "sh"]).arg(&small);
@@ -234,7 +237,8 @@ fn what_does_not_fit_is_an_error_of_the_program_and_what_came_before_it_is_store
 #[test]
 fn where_there_is_no_room_for_a_spool_or_a_larger_one_all_is_written() {
     let Some(library) = library() else { return };
-    // No directory; one that has room for the first slot, not for the second; one that has not even that.
+    // No directory; one that has room for the first slot, not for the second; one that has not even
+    // that.
     for (size, frames) in [(None, 0), (Some("2m"), 4), (Some("512k"), 0)] {
         let directory = Directory::new();
         let writer = compile_plain("ends_of_writers.c", &[]);
@@ -244,7 +248,8 @@ fn where_there_is_no_room_for_a_spool_or_a_larger_one_all_is_written() {
         let (script, spool) = match size {
             Some(size) => (
                 format!(
-                    "mount -t tmpfs -o size={size} none \"$1\" || exit 77; exec \"$2\" \"$3\" return 250000"
+                    "mount -t tmpfs -o size={size} none \"$1\" || exit 77; exec \"$2\" \"$3\" \
+                        return 250000"
                 ),
                 spool,
             ),

@@ -1,4 +1,5 @@
-//! Sets of blobs of a land model's file, as PnetCDF writes them itself, and as aggio makes them of the file.
+//! Sets of blobs of a land model's file, as PnetCDF writes them itself, and as aggio makes them of
+//! the file.
 
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, compile_with, installed, library, names_in, read_set,

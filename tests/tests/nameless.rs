@@ -1,16 +1,19 @@
-//! Containers whose names go while somebody has them open: as with ordinary files the name goes at once, and the file
-//! lives until the last close, in whatever process.
+//! Containers whose names go while somebody has them open: as with ordinary files the name goes at
+//! once, and the file lives until the last close, in whatever process.
 
 use aggio_tests::{Directory, library, names_in};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a Python program twice, on an ordinary file and on a container called `name`: what it prints, which must be the
-/// same, and what is left in its directory.
+/// Runs a Python program twice, on an ordinary file and on a container called `name`: what it
+/// prints, which must be the same, and what is left in its directory.
 fn same(program: &str, library: &Path) -> String {
-    let begin = "import os, subprocess, sys, time\nname = sys.argv[1]\ndirectory = os.path.dirname(name)\n\
-                 def other(text, *more): return subprocess.run([sys.executable, '-c', 'import os, sys\\n' + text, name, *more]).returncode\n\
-                 def make(path, data=b'bytes'):\n    with open(path, 'wb') as file: file.write(data)\n";
+    let begin = "import os, subprocess, sys, time\nname = sys.argv[1]\ndirectory = \
+        os.path.dirname(name)\n\
+                 def other(text, *more): return subprocess.run([sys.executable, '-c', 'import os, \
+                 sys\\n' + text, name, *more]).returncode\n\
+                 def make(path, data=b'bytes'):\n    with open(path, 'wb') as file: \
+                 file.write(data)\n";
     let run = |blob: bool| {
         let directory = Directory::new();
         let mut command = Command::new("/usr/bin/python3");
@@ -60,7 +63,8 @@ fn a_file_that_another_one_replaces_lives_until_it_is_closed() {
 make(name)
 make(name + '2', b'second')
 fd = os.open(name, os.O_RDWR)
-print(other('os.rename(sys.argv[1] + \"2\", sys.argv[1])'), os.pread(fd, 9, 0), open(name, 'rb').read())
+print(other('os.rename(sys.argv[1] + \"2\", sys.argv[1])'), os.pread(fd, 9, 0), open(name, \
+'rb').read())
 os.pwrite(fd, b'B', 0)
 print(os.pread(fd, 9, 0), open(name, 'rb').read(), os.fstat(fd).st_nlink)
 os.close(fd)
@@ -96,7 +100,8 @@ fd = os.open(name, os.O_RDWR)
 os.set_inheritable(fd, True)
 os.unlink(name)
 text = 'import os, sys; sys.stdin.read(); print(os.pread(int(sys.argv[1]), 99, 0), flush=True)'
-child = subprocess.Popen([sys.executable, '-c', text, str(fd)], stdin=subprocess.PIPE, close_fds=False)
+child = subprocess.Popen([sys.executable, '-c', text, str(fd)], stdin=subprocess.PIPE, \
+close_fds=False)
 os.close(fd)
 time.sleep(0.5)
 child.stdin.close()

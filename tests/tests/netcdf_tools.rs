@@ -1,5 +1,5 @@
-//! The programs of netCDF and netCDF4-python, unmodified: they read a set as they read the file for which it stands, and leave
-//! what they leave without the library.
+//! The programs of netCDF and netCDF4-python, unmodified: they read a set as they read the file for
+//! which it stands, and leave what they leave without the library.
 
 use agg_core::blob::{Container, is_container};
 use aggio_tests::{Directory, Job, Mpi, compile, installed, library, repository, skip};
@@ -13,20 +13,25 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 const READERS: &[&str] = &[
     "ncdump -k out.nc; ncdump out.nc",
     "ncdump -v temperature,label -b f out.nc",
-    "for kind in nc3 nc6 cdf5; do nccopy -k $kind out.nc $OUT/copy.nc && cksum < $OUT/copy.nc; done",
+    "for kind in nc3 nc6 cdf5; do nccopy -k $kind out.nc $OUT/copy.nc && cksum < $OUT/copy.nc; \
+        done",
     "nccopy -4 -d 1 out.nc $OUT/packed.nc && ncdump -n same $OUT/packed.nc",
     "nccopy -V time,label -3 out.nc $OUT/part.nc && cksum < $OUT/part.nc",
     "nccopy -w out.nc $OUT/whole.nc && cksum < $OUT/whole.nc",
-    "ncdump out.nc > $OUT/out.cdl && ncgen -k cdf5 -o $OUT/again.nc $OUT/out.cdl && cksum < $OUT/again.nc",
+    "ncdump out.nc > $OUT/out.cdl && ncgen -k cdf5 -o $OUT/again.nc $OUT/out.cdl && cksum < \
+        $OUT/again.nc",
 ];
 
 const PYTHON: &str = "/usr/bin/python3 $REPOSITORY/tests/programs/netcdf4.py";
 
 /// Ways to write; every file is compared.
 const WRITERS: &[&str] = &[
-    "for kind in classic 64-bit-offset 64-bit-data; do ncgen -k $kind -o $kind.nc c.cdl; ncdump $kind.nc; done",
-    "ncgen -k classic -o in.nc c.cdl; nccopy -3 in.nc out3.nc; nccopy -6 in.nc out6.nc; nccopy -k cdf5 in.nc out5.nc; for kind in 3 6 5; do ncdump -k out$kind.nc; done",
-    "ncgen -k nc6 -o in.nc c.cdl; nccopy -m 3000 -h 100 -r in.nc r.nc; nccopy -w -k cdf5 in.nc w.nc; cmp w.nc in.nc; ls",
+    "for kind in classic 64-bit-offset 64-bit-data; do ncgen -k $kind -o $kind.nc c.cdl; ncdump \
+        $kind.nc; done",
+    "ncgen -k classic -o in.nc c.cdl; nccopy -3 in.nc out3.nc; nccopy -6 in.nc out6.nc; nccopy -k \
+        cdf5 in.nc out5.nc; for kind in 3 6 5; do ncdump -k out$kind.nc; done",
+    "ncgen -k nc6 -o in.nc c.cdl; nccopy -m 3000 -h 100 -r in.nc r.nc; nccopy -w -k cdf5 in.nc \
+        w.nc; cmp w.nc in.nc; ls",
     "ncgen -k cdf5 -o a.nc c.cdl; nccopy -4 a.nc b.nc; nccopy -3 b.nc a.nc; ncdump a.nc; rm b.nc",
 ];
 
@@ -180,13 +185,16 @@ fn left(place: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.iter().map(|path| (name(path), bytes(path))).collect()
 }
 
-/// A directory with a description of a file of 100 KB. Its variables need no padding, for which netCDF-C takes what is in memory.
+/// A directory with a description of a file of 100 KB. Its variables need no padding, for which
+/// netCDF-C takes what is in memory.
 fn described() -> Directory {
     let place = Directory::new();
     let values: Vec<String> = (0..12_480).map(|value| value.to_string()).collect();
     let text = format!(
-        "netcdf c {{ dimensions: t = UNLIMITED ; y = 40 ; x = 52 ; variables: double v(t, y, x) ; v:units = \"K\" ; \
-         int time(t) ; char name(x) ; byte odd(t, x) ; data: time = 0, 1, 2, 3, 4, 5 ; name = \"letters\" ; v = {} ; }}",
+        "netcdf c {{ dimensions: t = UNLIMITED ; y = 40 ; x = 52 ; variables: double v(t, y, x) ; \
+            v:units = \"K\" ; \
+         int time(t) ; char name(x) ; byte odd(t, x) ; data: time = 0, 1, 2, 3, 4, 5 ; name = \
+         \"letters\" ; v = {} ; }}",
         values.join(", ")
     );
     std::fs::write(place.path().join("c.cdl"), text).expect("a file");

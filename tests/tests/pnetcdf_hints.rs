@@ -1,9 +1,11 @@
-//! `PNETCDF_HINTS`: MPI programs under the library ask PnetCDF for MPI-IO, unless the user chose otherwise.
+//! `PNETCDF_HINTS`: MPI programs under the library ask PnetCDF for MPI-IO, unless the user chose
+//! otherwise.
 
 use aggio_tests::{Job, compile, installed, library};
 use std::process::Command;
 
-/// The variable's value in a program under every MPI: when it is loaded, in its child, and when MPI has started.
+/// The variable's value in a program under every MPI: when it is loaded, in its child, and when MPI
+/// has started.
 fn values(variables: &[(&str, &str)]) -> Vec<[String; 3]> {
     let Some(library) = library() else { return Vec::new() };
     let run = |mpi| {

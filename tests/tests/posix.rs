@@ -9,7 +9,8 @@ use std::process::{Command, Output};
 
 const MODES: [&str; 3] = ["close", "causal", "posix"];
 
-/// `command` with the library and a rule for everything below `directory`; spool files are there, too.
+/// `command` with the library and a rule for everything below `directory`; spool files are there,
+/// too.
 fn served(command: &mut Command, mode: &str, directory: &Path, library: &Path) {
     let spool = directory.join("spool");
     std::fs::create_dir_all(&spool).expect("the spool directory can be made");
@@ -210,7 +211,8 @@ fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() 
         std::fs::create_dir(&small).unwrap();
         let file = small.join("file");
         let mut command = plain(Path::new("/usr/bin/unshare"));
-        let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\" \"$3\" close 100000; \
+        let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\" \"$3\" close \
+            100000; \
                       code=$?; cat \"$3\" > \"$4\"; exit $code";
         command.args(["-m", "/bin/sh", "-c", script, "sh"]).arg(&small);
         command.arg(compile_plain("ends_of_writers.c", &[])).arg(&file);
@@ -229,22 +231,28 @@ fn what_does_not_fit_is_an_error_of_the_program_and_everything_else_is_stored() 
     }
 }
 
-/// Functions of the C library that take a descriptor, a name or a stream of a file and must be in the table.
-const CONCERNED: &str = "open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 \
-    open_by_handle_at mkstemp mkstemp64 mkostemp mkostemp64 mkstemps mkstemps64 mkostemps mkostemps64 close __close \
-    close_range closefrom dup dup2 __dup2 dup3 fcntl fcntl64 __fcntl read __read __read_chk readv pread pread64 \
-    __pread64 __pread_chk __pread64_chk preadv preadv64 preadv2 preadv64v2 write __write writev pwrite pwrite64 \
-    __pwrite64 pwritev pwritev64 pwritev2 pwritev64v2 dprintf __dprintf_chk vdprintf __vdprintf_chk lseek lseek64 \
-    __lseek fstat fstat64 __fxstat __fxstat64 stat stat64 __xstat __xstat64 lstat lstat64 __lxstat __lxstat64 fstatat \
-    fstatat64 __fxstatat __fxstatat64 statx truncate truncate64 ftruncate ftruncate64 fallocate fallocate64 \
-    posix_fallocate posix_fallocate64 posix_fadvise posix_fadvise64 readahead fsync fdatasync sync syncfs \
-    sync_file_range flock lockf lockf64 ioctl mmap mmap64 sendfile sendfile64 copy_file_range splice vmsplice \
-    aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 lio_listio lio_listio64 syscall rename renameat \
-    renameat2 link linkat unlink unlinkat remove fork vfork _Fork clone execve execv execvp execvpe execl execlp execle \
-    fexecve execveat posix_spawn posix_spawnp posix_spawn_file_actions_adddup2 system popen _exit _Exit quick_exit \
-    abort access eaccess euidaccess faccessat readdir readdir64 opendir chdir rmdir utime utimes lutimes futimes \
-    fwprintf __fwprintf_chk vfwprintf __vfwprintf_chk fwscanf vfwscanf fputwc putwc fputws fgetwc getwc fgetws ungetwc \
-    fwide fopen fopen64 freopen freopen64 fdopen sendmsg sendmmsg utimensat futimens fchmod fchown fchownat";
+/// Functions of the C library that take a descriptor, a name or a stream of a file and must be in
+/// the table.
+const CONCERNED: &str = "\
+    open open64 openat openat64 creat creat64 __open_2 __open64_2 __openat_2 __openat64_2 \
+    open_by_handle_at mkstemp mkstemp64 mkostemp mkostemp64 mkstemps mkstemps64 mkostemps \
+    mkostemps64 close __close close_range closefrom dup dup2 __dup2 dup3 fcntl fcntl64 __fcntl \
+    read __read __read_chk readv pread pread64 __pread64 __pread_chk __pread64_chk preadv \
+    preadv64 preadv2 preadv64v2 write __write writev pwrite pwrite64 __pwrite64 pwritev \
+    pwritev64 pwritev2 pwritev64v2 dprintf __dprintf_chk vdprintf __vdprintf_chk lseek lseek64 \
+    __lseek fstat fstat64 __fxstat __fxstat64 stat stat64 __xstat __xstat64 lstat lstat64 \
+    __lxstat __lxstat64 fstatat fstatat64 __fxstatat __fxstatat64 statx truncate truncate64 \
+    ftruncate ftruncate64 fallocate fallocate64 posix_fallocate posix_fallocate64 \
+    posix_fadvise posix_fadvise64 readahead fsync fdatasync sync syncfs sync_file_range flock \
+    lockf lockf64 ioctl mmap mmap64 sendfile sendfile64 copy_file_range splice vmsplice \
+    aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 lio_listio lio_listio64 \
+    syscall rename renameat renameat2 link linkat unlink unlinkat remove fork vfork _Fork \
+    clone execve execv execvp execvpe execl execlp execle fexecve execveat posix_spawn \
+    posix_spawnp posix_spawn_file_actions_adddup2 system popen _exit _Exit quick_exit abort \
+    access eaccess euidaccess faccessat readdir readdir64 opendir chdir rmdir utime utimes \
+    lutimes futimes fwprintf __fwprintf_chk vfwprintf __vfwprintf_chk fwscanf vfwscanf fputwc \
+    putwc fputws fgetwc getwc fgetws ungetwc fwide fopen fopen64 freopen freopen64 fdopen \
+    sendmsg sendmmsg utimensat futimens fchmod fchown fchownat";
 
 /// Functions that call others which the library hears of.
 const HEARD_OF: [&str; 1] = ["fork"];

@@ -12,8 +12,9 @@ use std::process::Command;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// Jobs go by what is assumed of the file system, as the simulator does, however long a request takes on the
-/// machine that the test runs on. The last ones have gaps that nobody fills: the number of writes is an upper bound.
+/// Jobs go by what is assumed of the file system, as the simulator does, however long a request
+/// takes on the machine that the test runs on. The last ones have gaps that nobody fills: the
+/// number of writes is an upper bound.
 const PATTERNS: &[&str] = &[
     "contiguous,bytes=4M",
     "interleaved,piece=1K,bytes=4M",
@@ -221,7 +222,8 @@ fn beside(library: &Path) -> PathBuf {
 }
 
 const INTRODUCTION: &str = "\n## Predictions beside counts of real jobs\n\n\
-     MPI jobs on one host and across hosts made of namespaces; what the library itself reports (`AGGIO_REPORT=json`) of one \
+     MPI jobs on one host and across hosts made of namespaces; what the library itself reports \
+     (`AGGIO_REPORT=json`) of one \
      file, written by collective calls and then read. To be read as the table before.\n\n\
      | pattern | direction | ranks | hosts | messages with data | their bytes | requests | MPI |\n\
      |---|---|--:|--:|--:|--:|--:|---|\n";

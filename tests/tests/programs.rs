@@ -1,5 +1,6 @@
-//! Programs that people use every day (`programs/works/*.sh`) do and say the same in every mode: alone, with the library
-//! loaded, on managed files, on containers, and on containers that are shown by a mount.
+//! Programs that people use every day (`programs/works/*.sh`) do and say the same in every mode:
+//! alone, with the library loaded, on managed files, on containers, and on containers that are
+//! shown by a mount.
 
 use aggio_tests::works::{Left, MODES, Mode, run, works};
 use aggio_tests::{library, skip};

@@ -1,4 +1,5 @@
-//! Sets of netCDF files get other names, modes and times as ordinary files do, where a rule makes sets of files of their name.
+//! Sets of netCDF files get other names, modes and times as ordinary files do, where a rule makes
+//! sets of files of their name.
 
 use aggio_formats::files::Folder;
 use aggio_formats::{Options, Set};
@@ -9,7 +10,8 @@ use std::process::{Command, Output};
 
 const RULE: &str = "*.nc:e3sm";
 
-/// A directory with `out.nc`, a set of four files, and `older.nc`, another one of one file; and the bytes of the former.
+/// A directory with `out.nc`, a set of four files, and `older.nc`, another one of one file; and the
+/// bytes of the former.
 fn place() -> (Directory, Vec<u8>) {
     let (samples, directory) = (netcdf_samples(), Directory::new());
     let e3sm = samples.path().join("e3sm");
@@ -102,7 +104,8 @@ fn a_set_replaces_what_has_the_name() {
     }
     moved("mv out.nc older.nc", &all(&[("older.nc", 4)], &[]), "older.nc");
     // One of fewer files.
-    let script = "mv older.nc kept && mv out.nc older.nc && mv kept out.nc && mv out.nc older.nc && cat older.nc > plain";
+    let script = "mv older.nc kept && mv out.nc older.nc && mv kept out.nc && mv out.nc older.nc \
+        && cat older.nc > plain";
     let (directory, _) = place();
     let output = shell(script, directory.path(), RULE);
     assert!(output.status.success(), "{output:?}");
@@ -124,7 +127,8 @@ fn a_set_is_replaced_by_what_gets_its_name() {
     }
     let (directory, bytes) = place();
     std::fs::write(directory.path().join("plain"), b"plain").expect("a file");
-    let script = "mv plain older.nc && cat older.nc && echo made > made.nc && mv made.nc out.nc && cat out.nc";
+    let script = "mv plain older.nc && cat older.nc && echo made > made.nc && mv made.nc out.nc && \
+        cat out.nc";
     let output = shell(script, directory.path(), RULE);
     assert_eq!(output.stdout, b"plainmade\n", "{output:?}");
     assert_eq!(names_in(directory.path()), ["older.nc", "out.nc"], "{output:?}");
@@ -143,9 +147,11 @@ fn a_container_that_replaces_an_open_one_does_not_leave_its_older_set() {
         return;
     }
     let (directory, bytes) = place();
-    let script = "import os, sys\nopen('out.nc', 'ab').write(b'x')\nmade = open('made.nc', 'wb+')\nmade.write(b'made')\n\
+    let script = "import os, sys\nopen('out.nc', 'ab').write(b'x')\nmade = open('made.nc', \
+        'wb+')\nmade.write(b'made')\n\
                   made.flush()\nos.rename('out.nc', 'made.nc')\nprint(os.path.exists('out.nc'))\n\
-                  made.seek(0)\nprint(made.read())\nopen('plain', 'wb').write(open('made.nc', 'rb').read())";
+                  made.seek(0)\nprint(made.read())\nopen('plain', 'wb').write(open('made.nc', \
+                  'rb').read())";
     let output = command("python3", directory.path(), RULE).args(["-c", script]).output();
     let output = output.expect("python3 starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "False\nb'made'\n", "{output:?}");
@@ -173,7 +179,8 @@ fn names_that_a_set_cannot_have_are_refused_and_nothing_is_changed() {
     ];
     for (call, errno) in calls {
         let script = format!(
-            "import errno, os\ntry:\n {call}\nexcept OSError as e:\n print(errno.errorcode[e.errno])"
+            "import errno, os\ntry:\n {call}\nexcept OSError as e:\n \
+                print(errno.errorcode[e.errno])"
         );
         let output =
             command("python3", path, RULE).args(["-c", &script]).output().expect("python3 starts");
@@ -258,7 +265,8 @@ fn where_there_is_no_room_for_names_nothing_is_changed() {
     assert!(aggio_tests::snapshot(directory.path()) == before);
 }
 
-/// Runs `mv out.nc older.nc`, killed at its system call `number`; how many there were, if it was not.
+/// Runs `mv out.nc older.nc`, killed at its system call `number`; how many there were, if it was
+/// not.
 fn killed(directory: &Path, number: u64) -> Option<u64> {
     let mut killer = Command::new(env!("CARGO_BIN_EXE_aggio-test-kill"));
     let library = format!("LD_PRELOAD={}", library().expect("the library").display());

@@ -1,4 +1,5 @@
-//! Sets of netCDF files are the one file that they stand for, to unmodified programs (`AGGIO_SETS`).
+//! Sets of netCDF files are the one file that they stand for, to unmodified programs
+//! (`AGGIO_SETS`).
 
 use aggio_formats::files::Folder;
 use aggio_formats::{Options, Set};
@@ -162,7 +163,8 @@ const READERS: &[&str] = &[
     "tail -c 100000 $1; head -c 100001 $1; wc -c $1; wc -c < $1",
     "od -A d -t x1 -j 20000 -N 5000 $1",
     "stat -c '%s %a %h %F %u' $1; test -r $1 -a -f $1 -a -s $1 && ls $1",
-    "exec 7< $1; head -c 10 <&7; tail -c 50 /dev/fd/7; python3 -c 'import os; print(os.pread(7, 99, 5000))'",
+    "exec 7< $1; head -c 10 <&7; tail -c 50 /dev/fd/7; python3 -c 'import os; print(os.pread(7, \
+        99, 5000))'",
     "python3 -c \"print(open('$1', 'rb').read())\"",
     "python3 -c \"import shutil; shutil.copyfile('$1', 'copy')\" && cat copy",
     "tar -c $1 | tar -xO",
@@ -287,7 +289,8 @@ fn an_incomplete_set_gives_no_bytes_to_programs_without_mpi_but_an_error_that_na
 fn files_that_only_look_like_those_of_a_set_are_in_nobodys_way() {
     let Some(_) = library() else { return };
     let place = Directory::new();
-    let make = "mkdir a.0000 a.0001; mkfifo b.0000; touch c.0000; seq 100000 > d.0000; ln -s nothing e.0000; \
+    let make = "mkdir a.0000 a.0001; mkfifo b.0000; touch c.0000; seq 100000 > d.0000; ln -s \
+        nothing e.0000; \
                 cp -r a.0000 f.0001";
     assert!(shell(make, place.path(), None).status.success());
     let script = "for name in a b c d e f; do

@@ -1,4 +1,5 @@
-//! What the library tells its user: settings that are wrong or of no use, messages by level, reports.
+//! What the library tells its user: settings that are wrong or of no use, messages by level,
+//! reports.
 
 use aggio_tests::{Directory, Finished, Job, compile, installed, library};
 use std::path::Path;
@@ -178,7 +179,8 @@ fn programs_without_mpi_report_files_and_containers_however_they_end() {
 #[test]
 fn that_nothing_is_kept_back_is_told_once_for_all_files() {
     let Some(library) = library() else { return };
-    let script = "for name in 'abc':\n with open(name + '.out', 'wb', 0) as f:\n  for _ in range(50): f.write(b'1')";
+    let script = "for name in 'abc':\n with open(name + '.out', 'wb', 0) as f:\n  for _ in \
+        range(50): f.write(b'1')";
     let words = ["/usr/bin/python3", "-S", "-c", script];
     let variables = [("AGGIO_POSIX", "*.out:close"), ("AGGIO_SPOOL", "/no/such/directory")];
     let (good, text) = said(&library, &words, &variables);

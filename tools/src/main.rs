@@ -1,5 +1,5 @@
-//! `aggio`: mounts and manages containers, explains the hints and settings that `libaggio.so` obeys, and simulates its
-//! planner.
+//! `aggio`: mounts and manages containers, explains the hints and settings that `libaggio.so`
+//! obeys, and simulates its planner.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,8 @@ use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Containers, mounts, hints, settings and simulation of aggio, which LD_PRELOAD=libaggio.so puts under any program.
+/// Containers, mounts, hints, settings and simulation of aggio, which LD_PRELOAD=libaggio.so puts
+/// under any program.
 #[derive(Parser)]
 #[command(name = "aggio", version)]
 struct Arguments {

@@ -44,12 +44,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     holes: Hole,
     /// Which bytes of containers are compared with their checksums when they are read
-    #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Verify::WORDS), default_value = "whole")]
+    #[arg(long, value_name = "WHICH", default_value = "whole")]
+    #[arg(value_parser = PossibleValuesParser::new(Verify::WORDS))]
     verify: String,
     /// Where messages go; in the background there are none without it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT, verify=WHICH; those for mount(8) are accepted
+    /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT,
+    /// verify=WHICH; those for mount(8) are accepted
     #[arg(short = 'o', value_name = "OPTION", value_delimiter = ',')]
     options: Vec<String>,
     /// Stay in the foreground and unmount also when standard input ends

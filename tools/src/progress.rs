@@ -1,4 +1,5 @@
-//! How far a long command is: what is done, how fast, and how long the rest takes; on a terminal only.
+//! How far a long command is: what is done, how fast, and how long the rest takes; on a terminal
+//! only.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
@@ -29,8 +30,8 @@ pub(crate) fn show<T>(what: &'static str, act: impl FnOnce(Progress<'_>) -> T) -
     value
 }
 
-/// As [`show`], for several things of known sizes one after the other: `act` gets each with what tells how many of its
-/// bytes are done.
+/// As [`show`], for several things of known sizes one after the other: `act` gets each with what
+/// tells how many of its bytes are done.
 pub(crate) fn each<T, R>(
     what: &'static str,
     things: Vec<(T, u64)>,

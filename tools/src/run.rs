@@ -1,4 +1,5 @@
-//! `aggio run -- COMMAND`: starts a program, or a launcher of MPI programs, with the library preloaded.
+//! `aggio run -- COMMAND`: starts a program, or a launcher of MPI programs, with the library
+//! preloaded.
 
 use crate::elf::{self, Reach};
 use crate::{Answer, exit, library};
@@ -25,16 +26,19 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
-/// Settings of the program that is run; each stands for the variable that it names, and wins over it.
+/// Settings of the program that is run; each stands for the variable that it names, and wins over
+/// it.
 #[derive(clap::Args, Default)]
 struct Settings {
     /// Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)
-    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "on")]
     report: Option<String>,
     /// Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)
     #[arg(long, value_name = "PATTERNS")]
     defer: Option<String>,
-    /// New files that become containers: PATTERN or PATTERN:OPTION, separated by commas (AGGIO_BLOB)
+    /// New files that become containers: PATTERN or PATTERN:OPTION, separated by commas
+    /// (AGGIO_BLOB)
     #[arg(long, value_name = "RULES")]
     blob: Option<String>,
     /// Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)
@@ -43,7 +47,8 @@ struct Settings {
     /// Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)
     #[arg(long, value_name = "RULES")]
     posix: Option<String>,
-    /// Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)
+    /// Which messages are written: off, error, warn, info, debug, trace, then optionally ,all
+    /// (AGGIO_LOG)
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 }
@@ -145,7 +150,8 @@ fn warn_if_out_of_reach(program: &Path) {
         _ => return,
     };
     eprintln!(
-        "aggio: run: {} {why}: preloading does not reach it; `aggio mount` shows it containers as files",
+        "aggio: run: {} {why}: preloading does not reach it; `aggio mount` shows it containers as \
+            files",
         program.display()
     );
 }

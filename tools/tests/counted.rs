@@ -168,11 +168,15 @@ fn both(predicted: u64, counted: u64) -> String {
 fn a_real_call_sends_and_stores_what_is_predicted() {
     let mut table = String::from(
         "\n## Predictions beside counts of real calls\n\n\
-         The engine carries out the calls, its ranks are threads on nodes that have names only, and a \
-         request takes 262 us. Where two numbers differ the first one is predicted: bytes grow by what \
-         tells the receiver their places, and requests for pieces with gaps between them have an upper \
+         The engine carries out the calls, its ranks are threads on nodes that have names only, \
+         and a \
+         request takes 262 us. Where two numbers differ the first one is predicted: bytes grow by \
+         what \
+         tells the receiver their places, and requests for pieces with gaps between them have an \
+         upper \
          bound (`≤`).\n\n\
-         | pattern | direction | ranks | on nodes of | messages with data | their bytes | other messages | requests |\n\
+         | pattern | direction | ranks | on nodes of | messages with data | their bytes | other \
+         messages | requests |\n\
          |---|---|--:|--:|--:|--:|--:|--:|\n",
     );
     for case in cases() {

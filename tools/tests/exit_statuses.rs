@@ -159,7 +159,8 @@ fn every_check_that_passes_names_what_was_run() {
 fn a_long_listing_has_the_letters_of_ls() {
     let place = Place::new();
     std::fs::remove_dir_all(place.path("repairable")).unwrap();
-    let script = "cd \"$1\" && rm -r damaged spool && mkfifo pipe && ln -s file link && mkdir folder && \
+    let script = "cd \"$1\" && rm -r damaged spool && mkfifo pipe && ln -s file link && mkdir \
+        folder && \
         chmod 1777 folder && chmod 4754 file && chmod 2640 other && ls -l";
     let letters = |output: Output| {
         let text = String::from_utf8(output.stdout).unwrap();
@@ -180,12 +181,14 @@ fn a_long_listing_has_the_letters_of_ls() {
     assert_eq!((&ours("good")[..1], &ours("link")[..1]), ("-", "l"));
 }
 
-/// What `aggio cat` of a container writes to standard error while its reader is slow; on a terminal, or not.
+/// What `aggio cat` of a container writes to standard error while its reader is slow; on a
+/// terminal, or not.
 fn told_by_a_slow_cat(terminal: bool) -> String {
     let place = Place(Directory::new());
     container(place.path("blob").as_ref(), &pattern(32 << 20), 1 << 20);
     let aggio = env!("CARGO_BIN_EXE_aggio");
-    let slow = "head -c 16000000 > /dev/null; sleep 1.2; head -c 8000000 > /dev/null; sleep 0.3; cat > /dev/null";
+    let slow = "head -c 16000000 > /dev/null; sleep 1.2; head -c 8000000 > /dev/null; sleep 0.3; \
+        cat > /dev/null";
     let line = format!("{aggio} cat {} | (exec 2>/dev/null; {slow})", place.path("blob"));
     let mut command = if terminal {
         let mut command = Command::new("script");

@@ -1,4 +1,5 @@
-//! What a computer keeps of files is dropped where another one may have changed them, and nowhere else.
+//! What a computer keeps of files is dropped where another one may have changed them, and nowhere
+//! else.
 
 mod mounted;
 

@@ -1,4 +1,5 @@
-//! Changes below a mount point with `--rw`: random operations there and in a plain directory give the same results.
+//! Changes below a mount point with `--rw`: random operations there and in a plain directory give
+//! the same results.
 
 mod mounted;
 
@@ -60,7 +61,8 @@ fn mapped(file: &File, len: usize) -> Vec<u8> {
         )
     };
     assert_ne!(memory, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-    // SAFETY: the mapping has `len` bytes, all before the end of the file, which nobody else changes.
+    // SAFETY: the mapping has `len` bytes, all before the end of the file, which nobody else
+    // changes.
     let bytes = unsafe { std::slice::from_raw_parts(memory.cast::<u8>(), len) }.to_vec();
     // SAFETY: unmaps what was mapped above; no reference to it is left.
     unsafe { libc::munmap(memory, len) };
@@ -271,7 +273,8 @@ fn a_shared_mapping_writes_into_a_container() {
     let directory = directory();
     let options = ["--rw", "--new-files=container"];
     let Some(mount) = Mount::of(&directory, &options) else { return };
-    let words = "import mmap,os;f=open('m','wb+');f.truncate(100000);m=mmap.mmap(f.fileno(),100000);\
+    let words = "import mmap,os;f=open('m','wb+');f.truncate(100000);\
+        m=mmap.mmap(f.fileno(),100000);\
                  m[5000:5005]=b'hello';m[99999]=7;m.flush();m.close();f.close()";
     mounted::output("python3", &["-c", words], &mount.path(""));
     let mut wanted = vec![0; 100_000];

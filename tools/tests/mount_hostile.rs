@@ -1,4 +1,5 @@
-//! A backing directory that is not to be trusted: nothing leads out of it, and what is broken is an error of one file.
+//! A backing directory that is not to be trusted: nothing leads out of it, and what is broken is an
+//! error of one file.
 
 mod mounted;
 

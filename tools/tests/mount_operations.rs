@@ -1,4 +1,5 @@
-//! Programs that try everything on one file, on a container below a mount point: nothing differs from an ordinary file.
+//! Programs that try everything on one file, on a container below a mount point: nothing differs
+//! from an ordinary file.
 
 mod mounted;
 

@@ -213,7 +213,8 @@ fn root_makes_devices_where_the_source_allows_it_and_nobody_else_does() {
     let Some((mount, plain)) = for_others(PLAIN) else { return };
     let words = "
 import os, stat
-for name, kind, device in ('c', stat.S_IFCHR, os.makedev(1, 3)), ('b', stat.S_IFBLK, os.makedev(259, 70000)):
+for name, kind, device in ('c', stat.S_IFCHR, os.makedev(1, 3)), ('b', stat.S_IFBLK, \
+os.makedev(259, 70000)):
     try:
         os.mknod(name, kind | 0o640, device)
         facts = os.stat(name)

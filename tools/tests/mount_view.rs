@@ -9,7 +9,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// A plain directory with files, and a backing directory in which the same files are containers or plain.
+/// A plain directory with files, and a backing directory in which the same files are containers or
+/// plain.
 fn twin(oracle: &Path, backing: &Path) {
     let files: [(&str, usize, usize); 5] = [
         ("empty", 0, 1),
@@ -47,7 +48,8 @@ fn programs_see_the_same_bytes_as_in_a_plain_directory() {
             "python3",
             &[
                 "-c",
-                "import mmap;f=open('big','rb');m=mmap.mmap(f.fileno(),0,prot=1);print(hash(m[:]) and sum(m[::4099]))",
+                "import mmap;f=open('big','rb');m=mmap.mmap(f.fileno(),0,prot=1);print(hash(m[:]) \
+                    and sum(m[::4099]))",
             ],
         ),
     ];
@@ -192,7 +194,8 @@ fn extended_attributes_tell_what_is_behind_a_file() {
     let directory = directory();
     container(&directory.path().join("backing/a"), b"abc", 1);
     let Some(mount) = Mount::of(&directory, &[]) else { return };
-    let words = "import os,sys;n='user.aggio.';print({n+k:os.getxattr(sys.argv[1],n+k) for k in ('kind','sealed')})";
+    let words = "import os,sys;n='user.aggio.';print({n+k:os.getxattr(sys.argv[1],n+k) for k in \
+        ('kind','sealed')})";
     let told = output("python3", &["-c", words, "a"], &mount.path(""));
     let told = String::from_utf8(told).unwrap();
     assert!(told.contains("'user.aggio.kind': b'blob'"), "{told}");

@@ -1,4 +1,5 @@
-//! netCDF files and sets that are wrong in one respect each (`tests/corpus/hostile.py`) are refused with the reason, or read.
+//! netCDF files and sets that are wrong in one respect each (`tests/corpus/hostile.py`) are refused
+//! with the reason, or read.
 
 mod mounted;
 
@@ -59,7 +60,8 @@ const FILES: &[(&str, Fate)] = &[
     ("id-largest", Refused("v has dimension ")),
     ("id-negative", Refused("a dimension is negative")),
     ("id-next", Refused("v has dimension 2 of 2")),
-    // What lies where it says is read, although CDF-2 does not allow that it is followed by another.
+    // What lies where it says is read, although CDF-2 does not allow that it is followed by
+    // another.
     ("large-first", Read("int a(d0)\n  int b()")),
     ("large-record", Read("int a(d0, d1)\n  int b(d0)")),
     ("length-negative", Refused("the length of a dimension is negative")),

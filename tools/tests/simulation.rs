@@ -28,8 +28,8 @@ fn all_plans_stand_in_the_table_and_in_the_json() {
     assert_eq!((&outcome["ranks"], &outcome["nodes"]), (&1000.into(), &8.into()));
     let aggio = &outcome["plans"][0];
     assert_eq!((&aggio["plan"], &aggio["requests"]), (&"aggio".into(), &64.into()));
-    // Windows are of 1 MiB, as pieces start at multiples of 1 KiB: 64 of them, each touched by all of
-    // 8 nodes but the last, where the file ends in the middle of a turn; each is at home on one.
+    // Windows are of 1 MiB, as pieces start at multiples of 1 KiB: 64 of them, each touched by all
+    // of 8 nodes but the last, where the file ends in the middle of a turn; each is at home on one.
     assert_eq!(aggio["messages_between_nodes"], 8 * 64 - 4 - 64);
     let bytes = aggio["bytes_between_nodes"].as_u64().expect("a number");
     assert!((50 << 20..64 << 20).contains(&bytes), "{bytes}");
@@ -78,8 +78,8 @@ fn sets_and_files_of_patterns_are_taken_and_a_machine_can_be_a_file() {
     std::fs::remove_dir_all(&directory).expect("the directory goes");
 }
 
-/// Pieces of 64 KiB in turn, on a striped file system: the requests of ROMIO's aggregators are 16 times as long as
-/// aggio's windows, but nothing reaches the targets sooner by that.
+/// Pieces of 64 KiB in turn, on a striped file system: the requests of ROMIO's aggregators are 16
+/// times as long as aggio's windows, but nothing reaches the targets sooner by that.
 #[test]
 fn longer_requests_do_not_make_romio_faster_where_clients_cut_them() {
     let arguments =

@@ -1,15 +1,16 @@
 //! What this computer keeps of a file after another computer has changed it.
 //!
-//! Clients of file servers give bytes from the kernel's page cache as long as they see no reason
-//! to ask: FUSE keeps pages across opens, NFS for some seconds. Where caches are not coherent, who
-//! opens or synchronises a file drops what is kept of it, size and pages, and the next reads ask the
-//! server. What was written here and is not on its way yet stays.
+//! Clients of file servers give bytes from the kernel's page cache as long as they see no reason to
+//! ask: FUSE keeps pages across opens, NFS for some seconds. Where caches are not coherent, who
+//! opens or synchronises a file drops what is kept of it, size and pages, and the next reads ask
+//! the server. What was written here and is not on its way yet stays.
 
 use crate::{file_systems, os};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
-/// Whether what is kept of the file behind `fd`, which lies on `device`, may be older than the file.
+/// Whether what is kept of the file behind `fd`, which lies on `device`, may be older than the
+/// file.
 ///
 /// Where the device is one with a driver of its own (a disk), no system call is made: the file
 /// system is of this computer, or its locks keep caches coherent.

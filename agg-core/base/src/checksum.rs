@@ -44,7 +44,8 @@ fn append(before: u32, bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// The checksum of bytes with the checksum `before`, followed by `len` bytes with the checksum `after`.
+/// The checksum of bytes with the checksum `before`, followed by `len` bytes with the checksum
+/// `after`.
 #[inline]
 pub fn crc32c_combine(before: u32, after: u32, len: usize) -> u32 {
     checksum_combine(Crc32Iscsi, before.into(), after.into(), len as u64) as u32

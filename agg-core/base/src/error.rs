@@ -5,7 +5,8 @@ use std::fmt;
 
 macro_rules! error_classes {
     ($($variant:ident $name:literal $meaning:literal;)*) => {
-        /// The error classes of the MPI standard that file operations return (MPI-4.1, 14.7 and 9.4).
+        /// The error classes of the MPI standard that file operations return (MPI-4.1, 14.7 and
+        /// 9.4).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum ErrorClass { $(#[doc = $meaning] $variant),* }
@@ -118,7 +119,8 @@ impl Error {
         error
     }
 
-    /// Gives the operating system's code that a caller of system calls is to see, where none reported one.
+    /// Gives the operating system's code that a caller of system calls is to see, where none
+    /// reported one.
     pub fn with_errno(mut self, errno: i32) -> Self {
         if self.0.errno == 0 {
             self.0.errno = errno;

@@ -126,7 +126,8 @@ pub fn report(message: fmt::Arguments<'_>) {
     emit(&line(&message.to_string()));
 }
 
-/// Writes an object for programs that the user asked for: a line of its own, whole, with nothing before it.
+/// Writes an object for programs that the user asked for: a line of its own, whole, with nothing
+/// before it.
 pub fn object(json: &str) {
     emit(&format!("{json}\n"));
 }

@@ -186,8 +186,8 @@ pub fn ioctl_with<const N: usize>(
 ) -> io::Result<()> {
     // A request that is unknown there may write: into a copy that nobody else has.
     let mut argument = *argument;
-    // SAFETY: the kernel reads, and at most writes, the bytes of the local value, whose length the request's number and
-    // its first word tell.
+    // SAFETY: the kernel reads, and at most writes, the bytes of the local value, whose length the
+    // request's number and its first word tell.
     status(unsafe { libc::ioctl(fd, request as _, argument.as_mut_ptr()) })
 }
 

@@ -50,8 +50,8 @@ impl Pattern {
         Self { used: Arc::default(), text: text.into(), tokens, whole_path }
     }
 
-    /// Whether this pattern, or a copy of it, has matched a file; also whether that is no wonder, because
-    /// it means all files.
+    /// Whether this pattern, or a copy of it, has matched a file; also whether that is no wonder,
+    /// because it means all files.
     pub fn was_used(&self) -> bool {
         self.used.load(Relaxed)
             || self.tokens.iter().all(|t| matches!(t, Token::Many | Token::Deep))
@@ -95,8 +95,8 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// Directories whose files belong to the system, and beginnings of names of those that runtimes of MPI
-/// make for themselves.
+/// Directories whose files belong to the system, and beginnings of names of those that runtimes of
+/// MPI make for themselves.
 const OF_THE_SYSTEM: &[&str] = &["/dev/", "/etc/", "/proc/", "/run/", "/sys/", "/usr/", "/lib"];
 const OF_RUNTIMES: &[&str] = &["ompi.", "openmpi-sessions", "pmix", "prte.", "mpich_"];
 
@@ -107,8 +107,9 @@ fn is_of_others(path: &str) -> bool {
 }
 
 impl Pattern {
-    /// As [`matches`](Pattern::matches), but files of the system and of runtimes are meant only by patterns
-    /// that begin with `/`: what is done to the files of a program must not be done to those by chance.
+    /// As [`matches`](Pattern::matches), but files of the system and of runtimes are meant only by
+    /// patterns that begin with `/`: what is done to the files of a program must not be done to
+    /// those by chance.
     pub fn means(&self, path: &str) -> bool {
         let absolute = self.tokens.first() == Some(&Token::Literal('/'));
         (absolute || !is_of_others(path)) && self.matches(path)
@@ -360,8 +361,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_matcher_agrees_with_the_definition(pattern in "/[ab/*?]{0,8}", path in "(/[ab]{1,3}){1,3}") {
-            let spelled: String = if pattern.ends_with('/') { format!("{pattern}**") } else { pattern.clone() };
+        fn the_matcher_agrees_with_the_definition(
+            pattern in "/[ab/*?]{0,8}",
+            path in "(/[ab]{1,3}){1,3}",
+        ) {
+            let folder = pattern.ends_with('/');
+            let spelled = if folder { format!("{pattern}**") } else { pattern.clone() };
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             let expected = naive(&chars(&spelled), &chars(&path), true);
             prop_assert_eq!(Pattern::new(&pattern).matches(&path), expected);

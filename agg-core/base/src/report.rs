@@ -64,7 +64,8 @@ macro_rules! counters {
 
             /// The values in `bytes`; `None` if these are not [`Totals::WIRE_BYTES`] many.
             pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-                let mut words = bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
+                let words = bytes.chunks_exact(8);
+                let mut words = words.map(|word| word.try_into().map(u64::from_le_bytes));
                 let mut next = || words.next()?.ok();
                 let right_size = bytes.len() == Self::WIRE_BYTES;
                 right_size.then_some(())?;
@@ -109,8 +110,9 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
-    /// Of these, bytes that tell what is asked for and where data belongs, on the way of calls that go
-    /// through aggregators; without the steps in which all ranks meet, whose messages have one size.
+    /// Of these, bytes that tell what is asked for and where data belongs, on the way of calls that
+    /// go through aggregators; without the steps in which all ranks meet, whose messages have one
+    /// size.
     metadata_bytes;
     /// Collective calls through aggregators for which this rank made a plan.
     plans;
@@ -262,13 +264,15 @@ impl Summary<'_> {
         line
     }
 
-    /// A JSON object on one line, which docs/reports.md describes; the names of sums are those of [`Totals`].
+    /// A JSON object on one line, which docs/reports.md describes; the names of sums are those of
+    /// [`Totals`].
     pub fn json(&self) -> String {
         let sums = self.totals.named().into_iter();
         let (decisions, notes) = (self.totals.decided.decisions(), self.totals.decided.notes());
         let [calls, storage] = self.means();
         let mut json = format!(
-            "{{\"aggio_report\":{VERSION},\"interface\":\"mpi\",\"file\":{},\"driver\":{},\"ranks\":{}",
+            "{{\"aggio_report\":{VERSION},\"interface\":\"mpi\",\"file\":{},\"driver\":{},\
+             \"ranks\":{}",
             quoted(self.path),
             quoted(self.driver),
             self.ranks
@@ -280,7 +284,8 @@ impl Summary<'_> {
             json.push_str(&format!(",\"sealed\":{}", quoted(words)));
         }
         json.push_str(&format!(
-            ",\"sum\":{},\"mean\":{{\"seconds_in_calls\":{calls:.9},\"seconds_in_storage\":{storage:.9}}},\
+            ",\"sum\":{},\"mean\":{{\"seconds_in_calls\":{calls:.9},\
+             \"seconds_in_storage\":{storage:.9}}},\
              \"decisions\":{},\"notes\":{}}}",
             object(sums.collect()),
             object(decisions),
@@ -417,7 +422,8 @@ mod tests {
                     of ranks interleave (12); note: atomic mode: messages (1)";
         assert!(summary.line().contains(said), "{}", summary.line());
         let said = "\"decisions\":{\"independent: large separate pieces\":1,\"two-phase in shared \
-                    memory: requests of ranks interleave\":12},\"notes\":{\"atomic mode: messages\":1}}";
+                    memory: requests of ranks interleave\":12},\"notes\":{\"atomic mode: \
+                    messages\":1}}";
         assert!(summary.json().ends_with(said), "{}", summary.json());
     }
 

@@ -24,7 +24,8 @@ use crate::task;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Counts what workers have to tell: an operation has ended, settled, or needs the program's threads.
+/// Counts what workers have to tell: an operation has ended, settled, or needs the program's
+/// threads.
 static EVENTS: AtomicU32 = AtomicU32::new(0);
 
 /// The number of things that workers have told so far. Read it before looking what they are.

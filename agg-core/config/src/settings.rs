@@ -97,7 +97,10 @@ impl Variable {
 }
 
 macro_rules! variables {
-    ($($(#[doc = $doc:literal])+ $name:ident: $accepted:literal = $default:literal, $set:expr;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident: $accepted:literal = $default:literal, $set:expr;
+    )*) => {
         impl Variable {
             /// Every variable that aggio looks at, in the order of the documentation.
             pub const ALL: &'static [Variable] = &[$(Variable {
@@ -114,17 +117,19 @@ macro_rules! variables {
 variables! {
     /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
-    /// New files that match become blob containers: directories in which every writer appends to a log of
-    /// its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not. With `e3sm` a netCDF file
-    /// of an MPI program becomes blobs of E3SM-IO when it is closed, one of each node or as many as `blobs=` says;
-    /// with `e3sm-h5` they are HDF5 files. What these cannot express stays a container. With `close` or `causal`
-    /// writes of programs without MPI wait in the spool until many become one frame, as `AGGIO_POSIX` says of these modes.
-    AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file", |s, text| blobs::set(&mut s.blobs, text);
-    /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of the kind of
-    /// file system, so that each run makes the same plans.
+    /// New files that match become blob containers: directories in which every writer appends to a
+    /// log of its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
+    /// With `e3sm` a netCDF file of an MPI program becomes blobs of E3SM-IO when it is closed, one
+    /// of each node or as many as `blobs=` says; with `e3sm-h5` they are HDF5 files. What these
+    /// cannot express stays a container. With `close` or `causal` writes of programs without MPI
+    /// wait in the spool until many become one frame, as `AGGIO_POSIX` says of these modes.
+    AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file",
+        |s, text| blobs::set(&mut s.blobs, text);
+    /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of
+    /// the kind of file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
-    /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed, or read: many
-    /// small writes become one collective one. Sets the hint `aggio_defer`.
+    /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
+    /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |_, _| true;
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
@@ -136,27 +141,29 @@ variables! {
     /// Hints by file, above those of the application: `PATTERN:key=value[:key=value],...`.
     /// `key?=value` holds only if the application does not set the key.
     AGGIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
-    /// Which messages are written: `off`, `error`, `warn`, `info` (opens and closes, too), `debug` (each data call, and how
-    /// files of programs without MPI are served) or `trace` (plans with their reasons, and each request to the file
-    /// system); with `,all` those of every rank instead of rank 0.
+    /// Which messages are written: `off`, `error`, `warn`, `info` (opens and closes, too), `debug`
+    /// (each data call, and how files of programs without MPI are served) or `trace` (plans with
+    /// their reasons, and each request to the file system); with `,all` those of every rank instead
+    /// of rank 0.
     AGGIO_LOG: "off, error, warn, info, debug or trace, then optionally ,all" = "warn", set_log;
     /// The file that messages are appended to instead of standard error. `%h` stands for the host,
     /// `%p` for the process id, `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
         |s, text| { text.clone_into(&mut s.log_file); true };
-    /// Whether MPI programs are given `nc_driver=mpiio` in `PNETCDF_HINTS`, behind what is there: newer PnetCDF has an
-    /// I/O layer of its own, and only MPI-IO comes to aggio. A layer that the user chose there stays.
+    /// Whether MPI programs are given `nc_driver=mpiio` in `PNETCDF_HINTS`, behind what is there:
+    /// newer PnetCDF has an I/O layer of its own, and only MPI-IO comes to aggio. A layer that the
+    /// user chose there stays.
     AGGIO_PNETCDF_HINTS: "on or off" = "on", |s, text| flag(&mut s.pnetcdf_hints, text);
     /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and what is
     /// promised for them: `posix`, `causal` or `close`. The first rule that names a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
-    /// Sets of netCDF files that MPI programs read as the one file that they stand for: `on`, those without a file of that
-    /// name; patterns, those that match, also in the place of the master file of subfiles. If it is set, or `AGGIO_BLOB`
-    /// is, other programs read them, too.
+    /// Sets of netCDF files that MPI programs read as the one file that they stand for: `on`, those
+    /// without a file of that name; patterns, those that match, also in the place of the master
+    /// file of subfiles. If it is set, or `AGGIO_BLOB` is, other programs read them, too.
     AGGIO_SETS: "off, on or patterns separated by commas" = "on",
         |s, text| sets::set(&mut s.sets, text);
-    /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a program
-    /// that was killed, `aggio recover` finds them there. A directory in memory.
+    /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a
+    /// program that was killed, `aggio recover` finds them there. A directory in memory.
     AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
         set_spool;
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
@@ -245,7 +252,8 @@ impl Settings {
         included && !self.exclude.iter().any(|p| p.matches(&path))
     }
 
-    /// The patterns of `AGGIO_BLOB` that no file of this process has matched, and those of `AGGIO_POSIX`.
+    /// The patterns of `AGGIO_BLOB` that no file of this process has matched, and those of
+    /// `AGGIO_POSIX`.
     pub fn unused(&self) -> [Vec<&Pattern>; 2] {
         let blobs = self.blobs.iter().map(BlobRule::pattern);
         let posix = self.posix.iter().map(|rule| &rule.pattern);

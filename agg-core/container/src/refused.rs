@@ -1,4 +1,5 @@
-//! For tests: a thread in which the kernel refuses some system calls, as a file system does that lacks what they do.
+//! For tests: a thread in which the kernel refuses some system calls, as a file system does that
+//! lacks what they do.
 
 use std::io;
 

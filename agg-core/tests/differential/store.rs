@@ -16,8 +16,8 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// The program without what this kind cannot be asked for: faults are those of a driver of ordinary
-    /// files.
+    /// The program without what this kind cannot be asked for: faults are those of a driver of
+    /// ordinary files.
     pub(crate) fn suit(self, program: Program) -> Program {
         match self {
             Store::Ordinary => program,
@@ -56,7 +56,8 @@ impl Store {
     }
 }
 
-/// The same program with writes that wait and that nobody notices; but a rank with a wrong view is alone with its error.
+/// The same program with writes that wait and that nobody notices; but a rank with a wrong view is
+/// alone with its error.
 fn asked(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
@@ -69,9 +70,9 @@ fn asked(mut program: Program) -> Program {
     program
 }
 
-/// The program with writes that wait. Of overlapping writes of different ranks it is not said which one comes last, unless
-/// the file is synchronised between them: as if all were under way together. A rank with wrong arguments is alone
-/// with its error.
+/// The program with writes that wait. Of overlapping writes of different ranks it is not said which
+/// one comes last, unless the file is synchronised between them: as if all were under way together.
+/// A rank with wrong arguments is alone with its error.
 fn deferred(mut program: Program) -> Program {
     program.waits = true;
     let room = 1 + program.initial % 300;

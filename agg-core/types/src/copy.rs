@@ -1,8 +1,8 @@
 //! Copying between a rank's buffer and a range of the file in memory, piece by piece, in one pass.
 //!
 //! That range, a window, is shared memory in which other ranks copy at the same time, so it is
-//! reached through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered into a
-//! small block that stays in the processor's cache.
+//! reached through raw pointers. Where the buffer has gaps of its own, its bytes are first gathered
+//! into a small block that stays in the processor's cache.
 
 use crate::datatype::Rows;
 use crate::memory::{Memory, MemoryCursor};

@@ -67,8 +67,9 @@ impl View {
     ///
     /// # Errors
     ///
-    /// Class `Arg` for a filetype that is not made of whole etypes; `Io` for types that have negative
-    /// or decreasing displacements, a negative extent, or (if `writable`) overlapping regions.
+    /// Class `Arg` for a filetype that is not made of whole etypes; `Io` for types that have
+    /// negative or decreasing displacements, a negative extent, or (if `writable`) overlapping
+    /// regions.
     pub fn new(
         displacement: u64,
         etype: Datatype,
@@ -211,8 +212,8 @@ impl View {
         self.filetype.cursor(u64::MAX, position).run().is_some_and(|(_, run)| run >= len)
     }
 
-    /// The largest known `n` such that all runs of `len` data bytes from `position` on start and end
-    /// at multiples of 2 to the power of `n`.
+    /// The largest known `n` such that all runs of `len` data bytes from `position` on start and
+    /// end at multiples of 2 to the power of `n`.
     #[inline]
     pub fn grain(&self, position: u64, len: u64) -> u32 {
         let Some(last) = len.checked_sub(1).and_then(|more| position.checked_add(more)) else {
@@ -227,8 +228,8 @@ impl View {
         outer.min(start.trailing_zeros()).min(self.filetype.grain())
     }
 
-    /// Number of runs in the file of `len` data bytes from `position` on. Exact for few runs and for
-    /// whole copies of the filetype, in proportion otherwise: no call walks along 10^8 pieces.
+    /// Number of runs in the file of `len` data bytes from `position` on. Exact for few runs and
+    /// for whole copies of the filetype, in proportion otherwise: no call walks along 10^8 pieces.
     pub fn pieces(&self, position: u64, len: u64) -> u64 {
         const FEW: usize = 1024;
         let size = self.filetype.size();

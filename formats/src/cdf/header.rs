@@ -99,7 +99,8 @@ impl Type {
         NAMES[self as usize - 1]
     }
 
-    /// What an element holds that was never written, unless its variable says otherwise (`NC_FILL_*`).
+    /// What an element holds that was never written, unless its variable says otherwise
+    /// (`NC_FILL_*`).
     #[must_use]
     pub fn fill(self) -> Vec<u8> {
         match self {
@@ -122,7 +123,8 @@ impl Type {
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(pub Vec<u8>);
 
-/// Control characters, which no writer may use, are shown as escapes: a name commands no terminal and ends no line.
+/// Control characters, which no writer may use, are shown as escapes: a name commands no terminal
+/// and ends no line.
 impl fmt::Display for Name {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         String::from_utf8_lossy(&self.0).chars().try_for_each(|one| match one.is_control() {
@@ -166,7 +168,8 @@ pub struct Attribute {
     pub name: Name,
     /// The type of its values.
     pub kind: Type,
-    /// Its values in the file's representation, without what fills them up to four bytes; always big-endian.
+    /// Its values in the file's representation, without what fills them up to four bytes; always
+    /// big-endian.
     pub values: Vec<u8>,
 }
 
@@ -258,7 +261,8 @@ impl Header {
         lengths.map(|id| self.dimensions.get(*id).map_or(0, |found| found.length)).collect()
     }
 
-    /// Elements of a variable, in one record if it has records; `None` if that is no number of 64 bits.
+    /// Elements of a variable, in one record if it has records; `None` if that is no number of 64
+    /// bits.
     #[must_use]
     pub fn elements(&self, variable: &Variable) -> Option<u64> {
         self.shape(variable).into_iter().try_fold(1_u64, u64::checked_mul)

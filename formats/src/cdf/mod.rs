@@ -1,8 +1,10 @@
-//! The netCDF classic format (CDF-1, CDF-2, CDF-5): its header, and where in the file each element lies.
+//! The netCDF classic format (CDF-1, CDF-2, CDF-5): its header, and where in the file each element
+//! lies.
 //!
 //! ```text
 //! bytes -> parse.rs -> Header (header.rs) -> write.rs -> bytes
-//!                      Header -> layout.rs: begins and sizes -> place.rs: offset <-> (variable, record, element)
+//!                      Header -> layout.rs: begins and sizes
+//!                             -> place.rs: offset <-> (variable, record, element)
 //! ```
 
 mod header;

@@ -16,7 +16,8 @@ pub enum Place {
         variable: usize,
         /// The record; zero for variables without records.
         record: u64,
-        /// The first byte's distance from the beginning of the variable, or of its part of the record.
+        /// The first byte's distance from the beginning of the variable, or of its part of the
+        /// record.
         byte: u64,
     },
 }
@@ -37,7 +38,8 @@ pub struct Element {
     pub variable: usize,
     /// The record; zero for variables without records.
     pub record: u64,
-    /// The element in the variable, or in its part of the record, counted as if it had one dimension.
+    /// The element in the variable, or in its part of the record, counted as if it had one
+    /// dimension.
     pub element: u64,
     /// The byte of the element.
     pub byte: u64,

@@ -104,7 +104,8 @@ proptest! {
         for (variable, slot) in layout.slots.iter().enumerate() {
             for record in 0..if slot.records { records } else { 1 } {
                 for at in 0..slot.size {
-                    let element = Element { variable, record, element: at / slot.element, byte: at % slot.element };
+                    let (element, byte) = (at / slot.element, at % slot.element);
+                    let element = Element { variable, record, element, byte };
                     let offset = usize::try_from(layout.offset(element).unwrap()).unwrap();
                     prop_assert!(offset as u64 >= header.size());
                     prop_assert_eq!(truth[offset].replace(element), None);
@@ -129,7 +130,10 @@ proptest! {
                 let one = layout.piece(offset);
                 let shift = offset - piece.range.start;
                 match (one.place, piece.place) {
-                    (Place::Data { variable, record, byte }, Place::Data { variable: v, record: r, byte: b }) => {
+                    (
+                        Place::Data { variable, record, byte },
+                        Place::Data { variable: v, record: r, byte: b },
+                    ) => {
                         prop_assert_eq!((variable, record, byte), (v, r, b + shift));
                     }
                     (one, piece) => prop_assert_eq!(one, piece),
@@ -263,13 +267,15 @@ fn variables_that_overlap_are_refused_by_name() {
     let mut far = sample(Version::Data64);
     far.variables[2].begin += 100;
     assert!(
-        matches!(Layout::of(&far), Err(Error::Corrupt { what, .. }) if what.contains("further apart"))
+        matches!(Layout::of(&far), Err(Error::Corrupt { what, .. }) if what.contains("further \
+            apart"))
     );
     let mut huge = sample(Version::Data64);
     huge.dimensions[1].length = 1 << 62;
     huge.variables[0].dimensions = vec![1, 1];
     assert!(
-        matches!(Layout::of(&huge), Err(Error::Corrupt { what, .. }) if what.contains("larger than any file"))
+        matches!(Layout::of(&huge), Err(Error::Corrupt { what, .. }) if what.contains("larger than \
+            any file"))
     );
 }
 

@@ -50,8 +50,8 @@ pub(crate) fn cover(members: &[Member], k: usize, elements: u64) -> Result<Cover
     by_bits(members, k, elements)
 }
 
-/// As [`cover`], with a bit for each element: memory does not depend on how many runs there are, unless an element is
-/// there twice.
+/// As [`cover`], with a bit for each element: memory does not depend on how many runs there are,
+/// unless an element is there twice.
 fn by_bits(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
     let (mut covered, mut written_to) = (Covered::default(), 0);
     let mut start = 0;

@@ -258,7 +258,8 @@ impl Parts<'_> {
             let records = usize::from(self.header.has_records(here));
             let elements = added[1 + 2 * k];
             let shape = here.dimensions.get(records..) == Some(&[elements][..]);
-            // Other dimensions of these lengths are as good: E3SM-IO shares a decomposition among them.
+            // Other dimensions of these lengths are as good: E3SM-IO shares a decomposition among
+            // them.
             let length = |id: &usize| canonical.dimensions[*id].length;
             let wanted = decompositions[k].dimensions.iter().map(length);
             let found = variable.dimensions.get(records..).unwrap_or_default().iter().map(length);

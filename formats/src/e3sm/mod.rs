@@ -1,11 +1,12 @@
-//! Blob files of E3SM-IO: each subfile has what the processes of one node wrote, beside tables that say where it belongs.
+//! Blob files of E3SM-IO: each subfile has what the processes of one node wrote, beside tables that
+//! say where it belongs.
 //!
 //! ```text
 //! headers.rs   the canonical header in the header of a subfile, and what was added to it
-//! storage.rs   where a subfile has its tables and data in PnetCDF's layout, blobs.rs in that in HDF5
+//! storage.rs   where a subfile has its tables and data in PnetCDF's layout, blobs.rs: in HDF5's
 //! tables.rs    which canonical elements lie where
 //! places.rs    where canonical variables lie, if not where PnetCDF puts them
-//! set.rs       all subfiles together: whether they belong together, and the file that they stand for
+//! set.rs       all subfiles: whether they belong together, and the file that they stand for
 //! coverage.rs  whether each element was written, and once
 //! source.rs    the data of the set; scatter.rs puts those of sorted blobs in their places
 //! write/       sets of a file that is complete

@@ -1,7 +1,9 @@
-//! Where the variables of the canonical file lie, if that is not where PnetCDF puts them unless it is told otherwise.
+//! Where the variables of the canonical file lie, if that is not where PnetCDF puts them unless it
+//! is told otherwise.
 //!
-//! A set that aggio writes of such a file says so in one attribute more, behind the three of E3SM-IO: `canonical_layout`,
-//! a list of `int64` that has the version of the format, the bytes of the file, and where each variable begins.
+//! A set that aggio writes of such a file says so in one attribute more, behind the three of
+//! E3SM-IO: `canonical_layout`, a list of `int64` that has the version of the format, the bytes of
+//! the file, and where each variable begins.
 
 use crate::cdf::{Alignment, Attribute, Header, Layout, Records, Type, Version};
 
@@ -60,8 +62,8 @@ pub(super) fn without(attributes: &[Attribute]) -> Vec<Attribute> {
     others.map(|(_, one)| one.clone()).collect()
 }
 
-/// Gives the variables of a canonical header that has so many records their places: those that are told, or PnetCDF's
-/// own. The bytes of the file; the error says what is wrong.
+/// Gives the variables of a canonical header that has so many records their places: those that are
+/// told, or PnetCDF's own. The bytes of the file; the error says what is wrong.
 pub(super) fn assign(
     header: &mut Header,
     records: u64,

@@ -1,4 +1,5 @@
-//! Elements of sorted blobs, read in one piece each and put where they belong, a part of the buffer at a time.
+//! Elements of sorted blobs, read in one piece each and put where they belong, a part of the buffer
+//! at a time.
 
 use super::tables::Run;
 use crate::cdf::Endian;
@@ -36,7 +37,8 @@ struct Loaded<'a> {
     next: usize,
 }
 
-/// A run as far as it is wanted: elements of the blob before it, wanted elements before it, and how many.
+/// A run as far as it is wanted: elements of the blob before it, wanted elements before it, and how
+/// many.
 fn clipped(run: &Run, wanted: &Range<u64>) -> (u64, u64, u64) {
     let to = u64::from(run.to);
     let (first, last) = (to.max(wanted.start), (to + u64::from(run.len)).min(wanted.end));
@@ -52,7 +54,8 @@ impl Part<'_> {
     }
 }
 
-/// Puts the elements of all parts into `out`, which has room for the canonical elements `wanted` of `size` bytes each.
+/// Puts the elements of all parts into `out`, which has room for the canonical elements `wanted` of
+/// `size` bytes each.
 pub(super) fn scatter(
     files: &dyn Files,
     parts: &[Part<'_>],

@@ -72,8 +72,9 @@ pub(crate) fn open(
     Ok(file.with_size(size))
 }
 
-/// The borders at which the data of a canonical file begin, by those of a subfile: none where its data follow the header
-/// at once, PnetCDF's own if they lie there, else the smallest that explain the place.
+/// The borders at which the data of a canonical file begin, by those of a subfile: none where its
+/// data follow the header at once, PnetCDF's own if they lie there, else the smallest that explain
+/// the place.
 pub(super) fn alignment(first: &Header) -> Alignment {
     let usual = Alignment::default();
     let begins = first.variables.iter().map(|variable| variable.begin);
@@ -155,7 +156,8 @@ impl Opening<'_> {
         }
         if blobs != described.processes {
             let what = format!(
-                "the {} subfiles have data of {blobs} processes, but {} wrote the file: subfiles of different runs, or one is missing",
+                "the {} subfiles have data of {blobs} processes, but {} wrote the file: subfiles \
+                    of different runs, or one is missing",
                 described.subfiles, described.processes
             );
             self.allow(Error::new(self.name, Kind::Mismatch, what))?;

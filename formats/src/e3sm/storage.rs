@@ -1,4 +1,5 @@
-//! Where a subfile keeps its tables and data: variable by variable (PnetCDF), or process by process (HDF5).
+//! Where a subfile keeps its tables and data: variable by variable (PnetCDF), or process by process
+//! (HDF5).
 
 use super::blobs::Blobs;
 use super::headers::{Decomposition, Described, records};
@@ -164,7 +165,8 @@ impl Subfile {
     }
 }
 
-/// A header whose numbers have the order of the machine that wrote it: a list follows the number of records.
+/// A header whose numbers have the order of the machine that wrote it: a list follows the number of
+/// records.
 fn native(bytes: &[u8]) -> std::result::Result<(Header, Endian), cdf::Error> {
     let big = cdf::parse_as(bytes, Dialect::default());
     if let Ok(header) = big {

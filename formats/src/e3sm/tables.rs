@@ -108,7 +108,10 @@ impl Decomposition {
             let request = row.offsets.int(index).zip(row.lengths.int(index));
             let (offset, length) = request.ok_or("has fewer requests than it says")?;
             let (to, len) = self.checked(offset, length).ok_or_else(|| {
-                format!("request {index}, {length} elements at {offset}, lies in no row of the decomposition")
+                format!(
+                    "request {index}, {length} elements at {offset}, lies in no row of the \
+                    decomposition"
+                )
             })?;
             if len > 0 {
                 blob.push(Run { to, len, at });

@@ -1,7 +1,8 @@
-//! An HDF5 file with a few contiguous datasets of bytes in its root group, which HDF5 1.8 and later read.
+//! An HDF5 file with a few contiguous datasets of bytes in its root group, which HDF5 1.8 and later
+//! read.
 //!
-//! Superblock of version 2, object headers of version 2 without times, links in the root group's header: the HDF5 File
-//! Format Specification 3.0, II.B and IV.A.
+//! Superblock of version 2, object headers of version 2 without times, links in the root group's
+//! header: the HDF5 File Format Specification 3.0, II.B and IV.A.
 
 use super::SIGNATURE;
 use super::header::kind::{DATASPACE, DATATYPE, LAYOUT, LINK, LINK_INFO};

@@ -1,6 +1,7 @@
 //! Assembled parts of variables, those that were used last, bounded in bytes.
 //!
-//! Memory of parts that go is used again for others: fresh memory costs a fault for each of its pages.
+//! Memory of parts that go is used again for others: fresh memory costs a fault for each of its
+//! pages.
 
 use super::Slab;
 use crate::error::Result;
@@ -131,8 +132,8 @@ impl Cache {
         Cache { most, once: false, table: Mutex::new(table) }
     }
 
-    /// The same, but of which a part goes when as many bytes of it were read as it has: for readers whose bytes are kept
-    /// elsewhere, such as by the kernel.
+    /// The same, but of which a part goes when as many bytes of it were read as it has: for readers
+    /// whose bytes are kept elsewhere, such as by the kernel.
     #[must_use]
     pub fn once(most: u64) -> Self {
         Cache { once: true, ..Self::new(most) }
@@ -166,7 +167,8 @@ impl Cache {
         }
     }
 
-    /// A part of so many bytes; whoever asks for it first assembles it, and others wait. `assemble` writes all bytes.
+    /// A part of so many bytes; whoever asks for it first assembles it, and others wait. `assemble`
+    /// writes all bytes.
     pub(super) fn get(
         &self,
         key: Key,

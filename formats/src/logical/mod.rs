@@ -64,7 +64,8 @@ pub struct Slab {
 
 /// Where the data of a logical file come from.
 pub(crate) trait Source: Send + Sync {
-    /// Writes every byte of `out`: the bytes of a slab from `start` on, in whole elements unless the slab is direct.
+    /// Writes every byte of `out`: the bytes of a slab from `start` on, in whole elements unless
+    /// the slab is direct.
     fn fill(&self, slab: Slab, start: u64, out: &mut [u8]) -> Result<()>;
 
     /// Whether parts of the variable cost no more than all of it, and may be had byte by byte.
@@ -118,7 +119,8 @@ impl Logical {
         Ok(Logical { name, header, head, layout, records, end, size: end, source, cache, number })
     }
 
-    /// The same, of so many bytes: what its variables have beyond is not there, and behind them are zeros.
+    /// The same, of so many bytes: what its variables have beyond is not there, and behind them are
+    /// zeros.
     pub(crate) fn with_size(mut self, size: u64) -> Self {
         self.size = size;
         self
@@ -166,7 +168,8 @@ impl Logical {
         self.source.is_unchanged()
     }
 
-    /// Bytes of a slab, whole elements: `start` is the distance of the first from the beginning of the slab.
+    /// Bytes of a slab, whole elements: `start` is the distance of the first from the beginning of
+    /// the slab.
     ///
     /// # Errors
     ///

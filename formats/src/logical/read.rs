@@ -16,7 +16,8 @@ enum Way {
 }
 
 impl Logical {
-    /// Fills a buffer from `offset` on: how many bytes, less than asked for only at the end of the file.
+    /// Fills a buffer from `offset` on: how many bytes, less than asked for only at the end of the
+    /// file.
     ///
     /// # Errors
     ///
@@ -102,7 +103,8 @@ impl Logical {
         }
     }
 
-    /// Assembles what [`Logical::read_at`] will be asked for from `offset` on, a few mebibytes; where that ends.
+    /// Assembles what [`Logical::read_at`] will be asked for from `offset` on, a few mebibytes;
+    /// where that ends.
     ///
     /// # Errors
     ///

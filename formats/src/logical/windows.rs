@@ -1,4 +1,5 @@
-//! A logical file cut into windows that are cheap to assemble: small variables together, large ones in parts.
+//! A logical file cut into windows that are cheap to assemble: small variables together, large ones
+//! in parts.
 
 use super::Logical;
 use std::ops::Range;

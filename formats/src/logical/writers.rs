@@ -39,8 +39,8 @@ impl Written<'_> {
         &self.writers.groups
     }
 
-    /// The bytes of all writers, in the order of the file; also those of variables behind the end of a file that ends
-    /// early. The header is the first writer's.
+    /// The bytes of all writers, in the order of the file; also those of variables behind the end
+    /// of a file that ends early. The header is the first writer's.
     pub fn owned(&self) -> impl Iterator<Item = Owned> {
         let layout = &self.file.layout;
         let head = Owned { range: 0..layout.header, writer: 0 };

@@ -1,7 +1,8 @@
 //! A set gets another name.
 //!
-//! At any moment one of both names has all files of the set: they get the new names beside the old ones, the first file
-//! last ([`Set::link`]), and then lose the old ones, the first file first ([`Set::unlink`]).
+//! At any moment one of both names has all files of the set: they get the new names beside the old
+//! ones, the first file last ([`Set::link`]), and then lose the old ones, the first file first
+//! ([`Set::unlink`]).
 
 use super::{Layout, Set, blob_name, is_blob};
 use crate::files::Folder;
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 
 const EEXIST: i32 = 17;
 const EROFS: i32 = 30;
-/// `EPERM`, `EMLINK`, `ENOSYS` and `EOPNOTSUPP` of Linux: a file system, or a file, that has one name only.
+/// `EPERM`, `EMLINK`, `ENOSYS` and `EOPNOTSUPP` of Linux: a file system, or a file, that has one
+/// name only.
 const NO_LINKS: [i32; 4] = [1, 31, 38, 95];
 
 /// A file that gets a new name: the old one, one that nobody sees, and the new one.
@@ -36,8 +38,8 @@ impl Set {
         })
     }
 
-    /// Takes its names away from files that have others as well. One that has no other was not given a name by
-    /// [`link`](Set::link): both names are the same.
+    /// Takes its names away from files that have others as well. One that has no other was not
+    /// given a name by [`link`](Set::link): both names are the same.
     ///
     /// # Errors
     ///
@@ -53,13 +55,13 @@ impl Set {
         })
     }
 
-    /// Gives its files the names of the set `name` of another folder as well, or, where a file cannot have two names,
-    /// instead. An older set of that name is replaced.
+    /// Gives its files the names of the set `name` of another folder as well, or, where a file
+    /// cannot have two names, instead. An older set of that name is replaced.
     ///
     /// # Errors
     ///
-    /// What the system says, `EXDEV` if the folder is of another file system; if a name belongs to something else. Until
-    /// all files can have a further name, nothing is changed.
+    /// What the system says, `EXDEV` if the folder is of another file system; if a name belongs to
+    /// something else. Until all files can have a further name, nothing is changed.
     pub fn link(&self, to: &Folder, name: &str) -> Result<()> {
         if self.layout != Layout::Blobs {
             return Err(Error::from_raw_os_error(EROFS));

@@ -1,7 +1,9 @@
-//! PnetCDF's own subfiling: a master file with empty variables, and subfiles that share one dimension of each.
+//! PnetCDF's own subfiling: a master file with empty variables, and subfiles that share one
+//! dimension of each.
 //!
 //! ```text
-//! master.rs   the canonical header in that of the master, and which part of a variable is in which subfile
+//! master.rs   the canonical header in that of the master, and which subfile has which part of a
+//!             variable
 //! set.rs      master and subfiles together
 //! ```
 

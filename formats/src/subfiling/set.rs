@@ -61,7 +61,8 @@ pub(crate) fn open(files: Arc<dyn Files>, name: &str, options: &Options) -> Resu
     let (mut header, shared) = master::canonical(&master.header, count).map_err(told)?;
     let mut notes = Vec::new();
     let mut members = vec![Some(master)];
-    // Each variable has a dimension that is not limited for this library, though its length is told as zero.
+    // Each variable has a dimension that is not limited for this library, though its length is told
+    // as zero.
     let dialect = Dialect { many_unlimited: true, ..Dialect::default() };
     for file in 1..=count {
         let found = member(&*files, file, dialect).and_then(|found| {
@@ -110,8 +111,8 @@ fn member(files: &dyn Files, file: usize, dialect: Dialect) -> Result<Member> {
     Ok(Member { layout, header, size })
 }
 
-/// A subfile that ends before its variables without records do is truncated, or they were never written. The master
-/// ends behind its header if all variables are shared.
+/// A subfile that ends before its variables without records do is truncated, or they were never
+/// written. The master ends behind its header if all variables are shared.
 fn check_size(files: &dyn Files, file: usize, member: &Member) -> Result<()> {
     let end = member.layout.end(0);
     let end = end.map_err(|why| Error::corrupt(files.name(file), why.to_string()))?;

@@ -6,7 +6,8 @@ macro_rules! constants {
     ($($name:ident: $ompi:expr, $mpich:expr, $std:expr;)*) => {
         /// The integer constants of one ABI; each field is `MPI_<FIELD>`.
         #[derive(Debug)]
-        #[allow(missing_docs, dead_code, reason = "each field is the constant of that name; the table is whole")]
+        #[allow(missing_docs, dead_code, reason = "each field is the constant of that name; the \
+            table is whole")]
         pub struct Constants { $(pub $name: c_int),* }
 
         /// Open MPI 4 and 5.

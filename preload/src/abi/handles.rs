@@ -6,7 +6,8 @@ macro_rules! handles {
     ($($name:ident: $ompi:literal, $mpich:expr, $std:expr;)*) => {
         /// The predefined handles of one ABI; each field is `MPI_<FIELD>`.
         #[derive(Debug)]
-        #[allow(missing_docs, dead_code, reason = "each field is the handle of that name; the table is whole")]
+        #[allow(missing_docs, dead_code, reason = "each field is the handle of that name; the \
+            table is whole")]
         pub struct Handles { $(pub $name: usize),* }
 
         impl Handles {

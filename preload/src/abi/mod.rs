@@ -104,8 +104,8 @@ impl Abi {
         status as usize == self.constants.status_ignore as usize
     }
 
-    /// Whether a call whose error handler changed the code returns what the handler left, as MPICH's
-    /// do; Open MPI's return the error whatever the handler did with it.
+    /// Whether a call whose error handler changed the code returns what the handler left, as
+    /// MPICH's do; Open MPI's return the error whatever the handler did with it.
     pub fn errors_are_what_handlers_leave(&self) -> bool {
         match self.kind {
             Kind::OpenMpi => false,

@@ -20,9 +20,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches a call of `size` processes, of which this one is number `rank`. The first of them speaks, which may be the
-    /// one that does not come, and the first of the world, which may not be among them; the others have no thread. That
-    /// does nothing but wait; where there can be none, nobody watches.
+    /// Watches a call of `size` processes, of which this one is number `rank`. The first of them
+    /// speaks, which may be the one that does not come, and the first of the world, which may not
+    /// be among them; the others have no thread. That does nothing but wait; where there can be
+    /// none, nobody watches.
     pub(super) fn begin(rank: usize, size: usize) -> Self {
         let (end, ended) = channel();
         if rank != 0 && !log::enabled(Level::Warn) {
@@ -55,7 +56,8 @@ fn tell(size: usize) {
         &format!(
             "MPI_File_open: not all {size} processes of the communicator have come to this call \
              within {seconds} s; one that runs without aggio never will: start all of them with \
-             the library, those of MPI_Comm_spawn and of other hosts too (LD_PRELOAD, docs/limits.md)"
+             the library, those of MPI_Comm_spawn and of other hosts too (LD_PRELOAD, \
+             docs/limits.md)"
         ),
     );
 }

@@ -22,7 +22,8 @@ pub(super) fn processor_name() -> String {
 pub(super) struct Places {
     /// Host names, in rank order.
     pub(super) hosts: Vec<String>,
-    /// Ranks of a node see the same processes under the same numbers: one kernel, one PID namespace.
+    /// Ranks of a node see the same processes under the same numbers: one kernel, one PID
+    /// namespace.
     pub(super) nodes: Nodes,
     /// Equal on all ranks, and different for every call: a number for the ranks' meeting.
     pub(super) meeting: Meeting,

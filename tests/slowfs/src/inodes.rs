@@ -1,4 +1,5 @@
-//! The files that the kernel knows: each held by a descriptor, so that renaming and removing do not lose them.
+//! The files that the kernel knows: each held by a descriptor, so that renaming and removing do not
+//! lose them.
 
 use fuser::INodeNo;
 use std::collections::HashMap;

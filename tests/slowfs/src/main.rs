@@ -1,18 +1,21 @@
 //! A slow file system: shows a directory, with a price on every request.
 //!
 //! ```text
-//! kernel -> FUSE thread: done at once in the backing directory -> cost model: when -> delay thread: the answer
+//! kernel -> FUSE thread: done at once in the backing directory
+//!        -> cost model: when -> delay thread: the answer
 //! ```
 //!
-//! A local disk at the speed of memory hides what aggregating requests is for. Here the number of requests, their size and
-//! their alignment decide, as on a parallel file system: a request takes `--latency-us`, its bytes pass one line of
-//! `--bandwidth`, and a file consists of lock units of `--lock-unit` bytes that go from one client to the next for
-//! `--lock-latency-us`. A client is a process. Files are opened with direct I/O, so that each call of a program arrives as
-//! it was made (cut into pieces of 1 MiB); requests of different clients overlap. Shared mappings are refused.
+//! A local disk at the speed of memory hides what aggregating requests is for. Here the number of
+//! requests, their size and their alignment decide, as on a parallel file system: a request takes
+//! `--latency-us`, its bytes pass one line of `--bandwidth`, and a file consists of lock units of
+//! `--lock-unit` bytes that go from one client to the next for `--lock-latency-us`. A client is a
+//! process. Files are opened with direct I/O, so that each call of a program arrives as it was made
+//! (cut into pieces of 1 MiB); requests of different clients overlap. Shared mappings are refused.
 //!
-//! `.requests` in the root tells how many requests of each kind there were; reading it costs and counts nothing. Regular
-//! files and directories are supported, links are not. Runs in the foreground, says `mounted` when it is, and unmounts at
-//! SIGTERM, SIGINT, SIGHUP, and with `--until-end-of-input` when standard input ends.
+//! `.requests` in the root tells how many requests of each kind there were; reading it costs and
+//! counts nothing. Regular files and directories are supported, links are not. Runs in the
+//! foreground, says `mounted` when it is, and unmounts at SIGTERM, SIGINT, SIGHUP, and with
+//! `--until-end-of-input` when standard input ends.
 
 mod attributes;
 mod client;
@@ -51,7 +54,8 @@ struct Arguments {
     /// Microseconds that a lock unit takes from one client to another.
     #[arg(long, default_value_t = 1000)]
     lock_latency_us: u64,
-    /// Ends when standard input ends, so that the mount does not outlive the program that wanted it.
+    /// Ends when standard input ends, so that the mount does not outlive the program that wanted
+    /// it.
     #[arg(long)]
     until_end_of_input: bool,
     /// The directory that holds the data.

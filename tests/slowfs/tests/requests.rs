@@ -1,5 +1,5 @@
-//! What collective calls of real jobs make of their pieces: requests and moves of locks, as the slow file system counts
-//! them.
+//! What collective calls of real jobs make of their pieces: requests and moves of locks, as the
+//! slow file system counts them.
 
 mod mounted;
 
@@ -9,7 +9,8 @@ use mounted::{Mount, pattern};
 const RANKS: usize = 4;
 const MIB: usize = 1 << 20;
 
-/// Pieces of `piece` bytes dealt to the ranks in turn, so many a rank and call; of each, `filled` bytes.
+/// Pieces of `piece` bytes dealt to the ranks in turn, so many a rank and call; of each, `filled`
+/// bytes.
 struct Pieces {
     piece: usize,
     times: usize,

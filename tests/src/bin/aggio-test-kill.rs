@@ -4,11 +4,12 @@
 //! aggio-test-kill [--all | --rank RANK] NUMBER PROGRAM [ARGUMENT...]
 //! ```
 //!
-//! System calls of all processes and threads of the program are counted together as they begin. At the one
-//! with NUMBER its process (with `--all`, every process of the program) gets SIGKILL before the call is carried out;
-//! whoever is left goes on untouched. Prints `killed in call CALL` or `ended after COUNT calls`, and `hung` if
-//! something was still running half a minute later, which it then kills. `--rank` is for a rank of an MPI job: ranks other
-//! than RANK run untouched, and when RANK is killed this process kills itself, for the launcher to see.
+//! System calls of all processes and threads of the program are counted together as they begin. At
+//! the one with NUMBER its process (with `--all`, every process of the program) gets SIGKILL before
+//! the call is carried out; whoever is left goes on untouched. Prints `killed in call CALL` or
+//! `ended after COUNT calls`, and `hung` if something was still running half a minute later, which
+//! it then kills. `--rank` is for a rank of an MPI job: ranks other than RANK run untouched, and
+//! when RANK is killed this process kills itself, for the launcher to see.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;

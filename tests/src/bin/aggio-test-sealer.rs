@@ -1,11 +1,13 @@
-//! Makes a set of blobs of a container, as the ranks of an MPI job do when they close it, in one process and without MPI.
+//! Makes a set of blobs of a container, as the ranks of an MPI job do when they close it, in one
+//! process and without MPI.
 //!
 //! ```text
 //! aggio-test-sealer FILE LAYOUT FILES [WANTED FROM]
 //! ```
 //!
-//! LAYOUT is `e3sm` or `e3sm-h5`. If FILE is a set, it becomes a container before. With WANTED three ranks open FILE and write
-//! what WANTED has from byte FROM on, a third each, in their order; then the first one writes the number of records.
+//! LAYOUT is `e3sm` or `e3sm-h5`. If FILE is a set, it becomes a container before. With WANTED
+//! three ranks open FILE and write what WANTED has from byte FROM on, a third each, in their order;
+//! then the first one writes the number of records.
 
 use agg_core::blob::{self, Layout, Part, Recast, Sealing, is_container};
 use agg_core::complaint::Complaints;

@@ -1,5 +1,6 @@
-//! Two processes write records of one blob container by turns, and tell in another file what was acknowledged: as
-//! `programs/two_writers.c`, without a system call that a library would have to see.
+//! Two processes write records of one blob container by turns, and tell in another file what was
+//! acknowledged: as `programs/two_writers.c`, without a system call that a library would have to
+//! see.
 //!
 //! ```text
 //! aggio-test-writers CONTAINER ACKNOWLEDGED RECORDS LENGTH

@@ -1,6 +1,7 @@
 //! The agent of a host starts commands for clients on other hosts, as a server of `rsh` does.
 //!
-//! A client passes its own standard streams, so nothing has to be copied, and its whole environment.
+//! A client passes its own standard streams, so nothing has to be copied, and its whole
+//! environment.
 
 use super::request::Request;
 use std::ffi::OsString;
@@ -12,7 +13,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variable that tells clients the directory with the agents' sockets, one named after each host.
+/// The variable that tells clients the directory with the agents' sockets, one named after each
+/// host.
 pub const SOCKETS: &str = "AGGIO_TEST_HOSTS";
 
 /// Serves clients until the process is killed.

@@ -1,7 +1,8 @@
 //! Several hosts on one machine: network, PID, UTS, IPC and mount namespaces, joined by a switch.
 //!
 //! ```text
-//! Cluster -> switch.sh (a PID and a network namespace) -> host.sh, one a host -> agent -> mpirun, ranks
+//! Cluster -> switch.sh (a PID and a network namespace) -> host.sh, one a host -> agent
+//!         -> mpirun, ranks
 //! ```
 //!
 //! Nothing of a cluster has a name outside of it. All its processes are in one PID namespace whose

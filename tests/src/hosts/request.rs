@@ -1,4 +1,5 @@
-//! What a client asks of a host's agent: a command with its directory, environment and standard streams.
+//! What a client asks of a host's agent: a command with its directory, environment and standard
+//! streams.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Error, ErrorKind, Read, Write};

@@ -11,13 +11,15 @@ struct Killed {
     command: &'static [&'static str],
     /// The bytes of an ordinary file `out` that is there before.
     before: Option<Vec<u8>>,
-    /// What `out` holds afterwards, as a file, container or set; nothing if the command makes no `out`.
+    /// What `out` holds afterwards, as a file, container or set; nothing if the command makes no
+    /// `out`.
     after: Option<Vec<u8>>,
     /// The names that it adds.
     adds: &'static [&'static str],
 }
 
-/// How many calls the tool makes before it has looked at its arguments: those of `aggio --version`, nearly.
+/// How many calls the tool makes before it has looked at its arguments: those of `aggio --version`,
+/// nearly.
 fn first(scene: &Scene) -> u64 {
     let said = scene.kill(u64::MAX, &["--version"]);
     let calls = said.split(' ').find_map(|word| word.parse::<u64>().ok());

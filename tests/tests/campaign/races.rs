@@ -80,7 +80,10 @@ impl Race {
 }
 
 macro_rules! races {
-    ($($name:ident: $first:expr => $left:expr, $second:expr => $right:expr, $before:expr, $one:expr;)*) => {
+    ($(
+        $name:ident:
+        $first:expr => $left:expr, $second:expr => $right:expr, $before:expr, $one:expr;
+    )*) => {
         $(#[test]
         fn $name() {
             let (commands, results) = ([&$first[..], &$second[..]], [$left, $right]);
@@ -97,7 +100,8 @@ races! {
         ["merge", "@two", "@out"] => Some(content("two")), None, true;
     two_merges_that_replace_leave_the_file_of_one:
         ["merge", "--force", "@one", "@out"] => Some(content("one")),
-        ["merge", "--force", "@two", "@out"] => Some(content("two")), OLD.map(<[u8]>::to_vec), false;
+        ["merge", "--force", "@two", "@out"] => Some(content("two")),
+        OLD.map(<[u8]>::to_vec), false;
     two_splits_make_one_container:
         ["split", "@file", "@out"] => Some(content("file")),
         ["split", "@other", "@out"] => Some(content("other")), None, true;
@@ -112,7 +116,8 @@ races! {
         ["merge", "--to", "e3sm", "--subfiles", "2", "@nc", "@out"] => Some(netcdf().bytes),
         ["merge", "--to", "hdf5-blob", "--subfiles", "2", "@nc", "@out"] => Some(netcdf().bytes),
         None, true;
-    two_recoveries_do_the_same: ["recover", "@torn"] => None, ["recover", "@torn"] => None, None, false;
+    two_recoveries_do_the_same:
+        ["recover", "@torn"] => None, ["recover", "@torn"] => None, None, false;
     a_repair_and_a_recovery_lose_nothing:
         ["fsck", "--repair", "@torn"] => None, ["recover", "@torn"] => None, None, false;
     a_merge_during_a_repair_has_every_byte:

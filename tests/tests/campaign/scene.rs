@@ -14,8 +14,9 @@ const KILLER: &str = env!("CARGO_BIN_EXE_aggio-test-kill");
 /// Records of `torn`, and their bytes.
 const RECORDS: [&str; 2] = ["8", "700"];
 
-/// What everything is made of: `one`, `two` (containers), `nc` (a container with a netCDF file), `torn` (a
-/// container whose writers were killed), `file`, `other` (ordinary files), and `acknowledged`, of the writers of `torn`.
+/// What everything is made of: `one`, `two` (containers), `nc` (a container with a netCDF file),
+/// `torn` (a container whose writers were killed), `file`, `other` (ordinary files), and
+/// `acknowledged`, of the writers of `torn`.
 pub(crate) struct Scene {
     directory: Directory,
     tool: PathBuf,
@@ -45,8 +46,8 @@ impl Scene {
         Some(scene)
     }
 
-    /// Makes `torn`: its writers are killed when they have written some records. How many calls that takes depends on
-    /// how many the start of a program makes.
+    /// Makes `torn`: its writers are killed when they have written some records. How many calls
+    /// that takes depends on how many the start of a program makes.
     fn tear(&self) {
         let (path, acknowledged) = (self.path("torn"), self.path("acknowledged"));
         for number in (150..).step_by(20) {
@@ -105,7 +106,8 @@ impl Scene {
         told.trim().lines().last().unwrap_or_default().to_owned()
     }
 
-    /// What is called `name`, read by the `aggio` command: `None` if there is nothing, or if it says that it is damaged.
+    /// What is called `name`, read by the `aggio` command: `None` if there is nothing, or if it
+    /// says that it is damaged.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let output = self.run(&["cat", &format!("@{name}")]);
         output.status.success().then_some(output.stdout)

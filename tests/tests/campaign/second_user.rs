@@ -12,7 +12,8 @@ const OTHER: u32 = 4321;
 /// What only root may read.
 const SECRET: &[u8] = b"only root may read this, and nobody may change it";
 
-/// A directory that the other user may write to, the library and the tool where he can load them, and root's `secret`.
+/// A directory that the other user may write to, the library and the tool where he can load them,
+/// and root's `secret`.
 struct Place {
     directory: Directory,
     open: PathBuf,
@@ -109,7 +110,8 @@ fn parts_that_are_links_fifos_or_others_files_give_nothing_away() {
         ("a directory", "mkdir \"$log\""),
         (
             "a socket",
-            "python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \"$log\"",
+            "python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' \
+                \"$log\"",
         ),
     ];
     for (kind, plant) in plants {
@@ -221,7 +223,8 @@ fn what_waits_in_a_spool_is_for_its_user_alone_and_written_to_his_file_alone() {
     };
     let target = place.open.join("target");
     let target = target.to_str().expect("a short path");
-    // Another's spool is nothing to root, and his own writes to no other file than the one he meant.
+    // Another's spool is nothing to root, and his own writes to no other file than the one he
+    // meant.
     for who in ["root", "other"] {
         let mut killed = place.other(&run(target));
         killed.env("WRITER", writer).output().expect("it starts");
@@ -292,13 +295,15 @@ fn words_in_variables_that_are_long_or_hostile_do_no_harm() {
     assert_eq!(names_in(&place.open), [""; 0]);
 }
 
-/// Makes files in each way that they can be made, and prints what they are: 4 masks, 8 modes, 3 directories.
+/// Makes files in each way that they can be made, and prints what they are: 4 masks, 8 modes, 3
+/// directories.
 const MODES: &str = r#"
 import os, stat
 for mask in (0o000, 0o022, 0o027, 0o077):
     for kind, bits in (("plain", 0o777), ("setgid", 0o2777), ("sticky", 0o1777)):
         folder = "%s-%o" % (kind, mask)
-        os.umask(0); os.mkdir(folder); os.chown(folder, -1, int(os.environ["GROUP"])); os.chmod(folder, bits)
+        os.umask(0); os.mkdir(folder); os.chown(folder, -1, int(os.environ["GROUP"]))
+        os.chmod(folder, bits)
         os.umask(mask)
         for mode in (0o600, 0o644, 0o666, 0o777, 0o400, 0o755, 0o640, 0o444):
             path = "%s/%o" % (folder, mode)

@@ -1,4 +1,5 @@
-//! Writing jobs that are killed: two processes at every one of their system calls, and any job anywhere.
+//! Writing jobs that are killed: two processes at every one of their system calls, and any job
+//! anywhere.
 
 mod random;
 mod ranks;

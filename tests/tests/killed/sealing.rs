@@ -1,4 +1,5 @@
-//! A container that becomes a set of blobs, and a set that is changed: one process, killed at each of its system calls.
+//! A container that becomes a set of blobs, and a set that is changed: one process, killed at each
+//! of its system calls.
 
 use crate::sample::{RANKS, Sample};
 use crate::verify::fsck_of;
@@ -26,7 +27,8 @@ struct Job {
 }
 
 impl Job {
-    /// A container is sealed; beside it is the set of an older file, unless `older` is zero, of so many files.
+    /// A container is sealed; beside it is the set of an older file, unless `older` is zero, of so
+    /// many files.
     fn of_container(layout: &'static str, older: u64) -> Self {
         let (wanted, before) = (Sample::new(3, 0x5a), directory());
         let path = before.path().join(NAME);
@@ -129,7 +131,8 @@ impl Drop for Job {
     }
 }
 
-/// How many calls the program makes at least before it looks at any file: those of a start that ends at once.
+/// How many calls the program makes at least before it looks at any file: those of a start that
+/// ends at once.
 fn calls_of_a_start() -> u64 {
     let killer = Command::new(env!("CARGO_BIN_EXE_aggio-test-kill"))
         .args([&u64::MAX.to_string(), SEALER])
@@ -141,7 +144,8 @@ fn calls_of_a_start() -> u64 {
     calls.expect("a number of calls") - 10
 }
 
-/// An empty directory, in memory where there is room: a job makes durable what it writes, and is run a thousand times.
+/// An empty directory, in memory where there is room: a job makes durable what it writes, and is
+/// run a thousand times.
 fn directory() -> Directory {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { Directory::below(memory) } else { Directory::new() }
@@ -186,7 +190,8 @@ fn so_it_is_when_a_set_is_opened_to_add_a_record() {
     layouts("e3sm").for_each(|layout| Job::of_set(layout).kill_at_every_call());
 }
 
-/// The calls of the program that bring bytes and names to the disk, in their order: the call with its arguments.
+/// The calls of the program that bring bytes and names to the disk, in their order: the call with
+/// its arguments.
 fn calls_of(job: &Job, folder: &Path) -> Option<Vec<String>> {
     let log = directory();
     let log = log.path().join("trace");

@@ -75,8 +75,8 @@ pub(crate) fn verify(folder: &Path, records: Records, what: &str) {
     }
 }
 
-/// A check finds no damage, for a kill makes none; what it calls repairable it repairs, and then nothing is found.
-/// Neither changes what is in the file.
+/// A check finds no damage, for a kill makes none; what it calls repairable it repairs, and then
+/// nothing is found. Neither changes what is in the file.
 pub(crate) fn fsck(folder: &Path, what: &str) {
     let path = folder.join("data");
     if is_container(&path) {

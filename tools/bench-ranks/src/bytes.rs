@@ -10,7 +10,8 @@ fn expected(offset: u64) -> u8 {
     (word >> (8 * (offset % 8))) as u8
 }
 
-/// The byte that lies at `offset` before a write, where the file has holes; never the one that is written.
+/// The byte that lies at `offset` before a write, where the file has holes; never the one that is
+/// written.
 fn before(offset: u64) -> u8 {
     !expected(offset)
 }
@@ -86,7 +87,8 @@ pub(crate) fn packed(access: &Access) -> Vec<u8> {
     bytes
 }
 
-/// Writes this rank's part of a file of `span` bytes: what reads must find, or what lies there before a write.
+/// Writes this rank's part of a file of `span` bytes: what reads must find, or what lies there
+/// before a write.
 pub(crate) fn prepare(
     path: &str,
     span: u64,

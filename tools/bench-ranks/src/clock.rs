@@ -16,7 +16,8 @@ fn now() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Waits for all ranks asleep: the busy waiting of an MPI library's barrier takes the processor from ranks still at work.
+/// Waits for all ranks asleep: the busy waiting of an MPI library's barrier takes the processor
+/// from ranks still at work.
 pub(crate) fn meet(job: &Job) {
     let mut request = job.world.immediate_barrier();
     while let Err(pending) = request.test() {

@@ -1,4 +1,5 @@
-//! The most that this machine gives: each rank moves its bytes by one plain system call, contiguous and disjoint.
+//! The most that this machine gives: each rank moves its bytes by one plain system call, contiguous
+//! and disjoint.
 
 use crate::Job;
 use crate::bytes;

@@ -8,17 +8,20 @@
 //! PATTERN is the text form of the crate `aggio-patterns`. OPERATION is `write` or `read`. METHOD:
 //!
 //! * `collective`, `independent`: `MPI_File_{write,read}_at[_all]` through the pattern's view;
-//! * `overlap`: the nonblocking collective call, a computation of about the same time without any MPI call, the wait;
+//! * `overlap`: the nonblocking collective call, a computation of about the same time without any
+//!   MPI call, the wait;
 //! * `overlap-test`: the same with an `MPI_Test` each hundredth of the computation.
 //!
-//! A job begins with some collective writes that nobody times, so that no case pays for first connections and for memory that
-//! an implementation keeps. Before each case the *limit* is taken: the same bytes by one plain `pwrite`/`pread` a rank, disjoint and contiguous.
-//! Rank 0 prints `start CASE` before the measured calls and afterwards
-//! `done CASE seconds=S limit=L [hidden=H] [requests=N]`; seconds are those of the data calls alone, from when the first rank
-//! begins until the last one is done.
-//! `hidden` is the part of the shorter of I/O and computation that overlapping hid, and `requests` how far the numbers of
-//! reads and writes in FILE grew, where a file system tells them. With `--presized` files that are written have their
-//! final size before. A wrong byte, within the pattern or beside it, in the file or in memory, ends the job.
+//! A job begins with some collective writes that nobody times, so that no case pays for first
+//! connections and for memory that an implementation keeps. Before each case the *limit* is taken:
+//! the same bytes by one plain `pwrite`/`pread` a rank, disjoint and contiguous. Rank 0 prints
+//! `start CASE` before the measured calls and afterwards
+//! `done CASE seconds=S limit=L [hidden=H] [requests=N]`; seconds are those of the data calls
+//! alone, from when the first rank begins until the last one is done. `hidden` is the part of the
+//! shorter of I/O and computation that overlapping hid, and `requests` how far the numbers of reads
+//! and writes in FILE grew, where a file system tells them. With `--presized` files that are
+//! written have their final size before. A wrong byte, within the pattern or beside it, in the file
+//! or in memory, ends the job.
 
 mod bytes;
 mod case;
@@ -80,7 +83,8 @@ fn main() -> ExitCode {
     };
     let Some((job, cases)) = arguments(universe.world()) else {
         eprintln!(
-            "usage: aggio-bench-ranks [--presized] [--requests FILE] DIRECTORY METHOD:OPERATION:PATTERN ..."
+            "usage: aggio-bench-ranks [--presized] [--requests FILE] DIRECTORY \
+                METHOD:OPERATION:PATTERN ..."
         );
         return ExitCode::from(2);
     };

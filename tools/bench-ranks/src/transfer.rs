@@ -1,4 +1,5 @@
-//! The data calls of a rank: blocking ones, and nonblocking ones with something between start and wait.
+//! The data calls of a rank: blocking ones, and nonblocking ones with something between start and
+//! wait.
 
 use crate::datatype::{Datatype, count};
 use crate::file::{Memory, MpiFile, Operation, check};

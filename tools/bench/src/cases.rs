@@ -31,8 +31,8 @@ impl Case {
 
 /// What is measured of a kind of pattern: method and operation.
 ///
-/// Independent access to the smallest pieces is left out: it takes the native implementations minutes. What is
-/// overlapped is what programs overlap, large pieces.
+/// Independent access to the smallest pieces is left out: it takes the native implementations
+/// minutes. What is overlapped is what programs overlap, large pieces.
 fn methods(kind: &Kind) -> Vec<(&'static str, &'static str)> {
     let mut methods = vec![("collective", "write")];
     if matches!(kind, Kind::Opens { .. }) {

@@ -134,7 +134,8 @@ fn parse(line: &str) -> Option<Measurement> {
 /// Lets the job end by itself, or makes it end; the result says how it ended.
 fn end(child: &mut Child, scratch: &Path, by_force: bool) -> String {
     let patience = if by_force {
-        // A launcher that is asked removes the shared memory of its ranks; one that is killed leaves it behind.
+        // A launcher that is asked removes the shared memory of its ranks; one that is killed
+        // leaves it behind.
         terminate(child);
         Duration::from_secs(10)
     } else {
@@ -155,7 +156,8 @@ fn end(child: &mut Child, scratch: &Path, by_force: bool) -> String {
 
 fn terminate(child: &Child) {
     if let Ok(id) = i32::try_from(child.id()) {
-        // It was not collected yet, so the number is still its own; if it is dead, nothing is left to do.
+        // It was not collected yet, so the number is still its own; if it is dead, nothing is left
+        // to do.
         let _ = nix::sys::signal::kill(
             nix::unistd::Pid::from_raw(id),
             nix::sys::signal::Signal::SIGTERM,

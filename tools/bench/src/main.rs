@@ -1,12 +1,15 @@
-//! `make bench`: the same unmodified MPI program under aggio and under each native configuration, beside the limit.
+//! `make bench`: the same unmodified MPI program under aggio and under each native configuration,
+//! beside the limit.
 //!
 //! ```text
-//! places x ranks x rounds x servers  ->  one job each (mpirun, watched)  ->  Results  ->  CSV, Markdown, SVG
+//! places x ranks x rounds x servers  ->  one job each (mpirun, watched)  ->  Results
+//!                                    ->  CSV, Markdown, SVG
 //! ```
 //!
-//! Every round runs one job for each server, so that drifts of the machine hit all of them. A job runs every case once,
-//! each beside the limit of the same bytes, and verifies the data. The tables show medians over the rounds. A case that
-//! takes too long or fails is told as that and not repeated; losing cases stay in the tables.
+//! Every round runs one job for each server, so that drifts of the machine hit all of them. A job
+//! runs every case once, each beside the limit of the same bytes, and verifies the data. The tables
+//! show medians over the rounds. A case that takes too long or fails is told as that and not
+//! repeated; losing cases stay in the tables.
 
 mod cases;
 mod job;
@@ -69,7 +72,8 @@ struct Arguments {
     /// Only these methods: collective, independent, overlap, overlap-test.
     #[arg(long, value_delimiter = ',')]
     methods: Vec<String>,
-    /// Only these servers: aggio, ompio, romio-in-openmpi, romio, romio-sieving, romio-list, romio-wide.
+    /// Only these servers: aggio, ompio, romio-in-openmpi, romio, romio-sieving, romio-list,
+    /// romio-wide.
     #[arg(long, value_delimiter = ',')]
     servers: Vec<String>,
     /// Small sizes, 4 ranks, 3 rounds: for trying things out.
@@ -84,7 +88,8 @@ struct Arguments {
     /// Also measures the start of processes.
     #[arg(long)]
     start: bool,
-    /// Only programs without MPI, by the same options: files that are managed, containers, large writes.
+    /// Only programs without MPI, by the same options: files that are managed, containers, large
+    /// writes.
     #[arg(long)]
     posix: bool,
     /// Where the CSV file, the Markdown table and the plots go.

@@ -16,7 +16,8 @@ impl Place {
     /// Options of the benchmark program here.
     pub(crate) fn options(&self) -> Vec<String> {
         let Some(slow) = &self.slow else { return Vec::new() };
-        // The kernel lets only one process at a time make a file longer, which a parallel file system does not.
+        // The kernel lets only one process at a time make a file longer, which a parallel file
+        // system does not.
         vec!["--presized".into(), "--requests".into(), slow.requests().display().to_string()]
     }
 }

@@ -125,7 +125,8 @@ impl Row {
         self.series[aggio].speed_against(default)
     }
 
-    /// The speed of the server `aggio` against the best of all native ones, under whichever MPI, and its name.
+    /// The speed of the server `aggio` against the best of all native ones, under whichever MPI,
+    /// and its name.
     pub(crate) fn against_best(&self, aggio: usize) -> Option<(Ratio, &'static str)> {
         let natives = self.pairs().filter(|(server, _)| !server.is_aggio());
         let ratios = natives.filter_map(|(server, series)| {

@@ -51,8 +51,9 @@ pub(crate) struct Server {
     how: How,
 }
 
-/// All configurations, in the order in which a round runs them. The hint sets are the best ones found for small
-/// pieces (every rank sieves alone), for large pieces (every piece by itself), and for two phases on all ranks.
+/// All configurations, in the order in which a round runs them. The hint sets are the best ones
+/// found for small pieces (every rank sieves alone), for large pieces (every piece by itself), and
+/// for two phases on all ranks.
 pub(crate) const SERVERS: &[Server] = &[
     Server { name: "aggio", mpi: Mpi::OpenMpi, how: How::Aggio },
     Server { name: "ompio", mpi: Mpi::OpenMpi, how: How::Default },

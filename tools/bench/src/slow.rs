@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A mount that ends with its value. If this program is killed, the file system sees the end of its standard input and
-/// unmounts itself.
+/// A mount that ends with its value. If this program is killed, the file system sees the end of its
+/// standard input and unmounts itself.
 pub(crate) struct SlowMount {
     child: Child,
     directory: PathBuf,

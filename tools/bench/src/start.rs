@@ -13,7 +13,8 @@ use std::time::Instant;
 const PROGRAMS: &[&[&str]] =
     &[&["true"], &["ls", "/"], &["bash", "-c", ":"], &["git", "--version"], &["python3", "-c", ""]];
 
-/// The program itself, not a script of its name that starts it: version managers put such ones on the `PATH`.
+/// The program itself, not a script of its name that starts it: version managers put such ones on
+/// the `PATH`.
 fn executable(name: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut found =
@@ -45,7 +46,8 @@ fn milliseconds(command: &[&str], library: Option<&Path>) -> Result<f64, String>
 /// Measures all programs; the result is a Markdown table.
 pub(crate) fn measure(library: &Path) -> Result<String, String> {
     let mut text = format!(
-        "# Start of processes without MPI\n\nMedians of {STARTS} alternating starts, in milliseconds.\n\n\
+        "# Start of processes without MPI\n\nMedians of {STARTS} alternating starts, in \
+            milliseconds.\n\n\
          | program | native | preloaded | added |\n|---|---|---|---|\n"
     );
     for program in PROGRAMS {

@@ -2,7 +2,8 @@
 
 use crate::layout::{Layout, Piece};
 
-/// A file view, as `MPI_File_set_view` takes it: the filetype again and again from the displacement on.
+/// A file view, as `MPI_File_set_view` takes it: the filetype again and again from the displacement
+/// on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Offset in the file at which the first filetype begins.
@@ -24,7 +25,8 @@ impl View {
         matches!(self.filetype, Layout::Contiguous { bytes } if bytes == self.extent)
     }
 
-    /// Calls `visit` for each piece of the file that holds the visible bytes `position .. position + bytes`.
+    /// Calls `visit` for each piece of the file that holds the visible bytes
+    /// `position .. position + bytes`.
     pub fn for_each_piece(&self, position: u64, bytes: u64, visit: &mut dyn FnMut(Piece)) {
         if bytes == 0 {
             return;
@@ -65,7 +67,8 @@ pub struct Call {
 pub struct Access {
     /// Its view of the file.
     pub view: View,
-    /// Its data in memory, in the order in which the calls take them. Not contiguous only if there is one call.
+    /// Its data in memory, in the order in which the calls take them. Not contiguous only if there
+    /// is one call.
     pub memory: Layout,
     /// Its calls; every rank makes the same number of them.
     pub calls: Vec<Call>,

@@ -2,8 +2,8 @@
 
 use crate::layout::Dimension;
 
-/// A grid of `ranks` ranks in `dimensions` dimensions, as `MPI_Dims_create` makes it: sizes as equal as possible, the
-/// largest first.
+/// A grid of `ranks` ranks in `dimensions` dimensions, as `MPI_Dims_create` makes it: sizes as
+/// equal as possible, the largest first.
 ///
 /// # Panics
 ///
@@ -47,7 +47,8 @@ fn divisors(number: u64) -> Vec<u64> {
     low.iter().copied().chain(high.filter(|factor| factor * factor != number)).collect()
 }
 
-/// The block of a global array that `rank` owns; ranks are laid out with the last dimension varying fastest.
+/// The block of a global array that `rank` owns; ranks are laid out with the last dimension varying
+/// fastest.
 ///
 /// Sizes that do not divide evenly give blocks that differ by one element.
 pub(crate) fn block(array: &[u64], grid: &[u64], rank: u64) -> Vec<Dimension> {
@@ -58,7 +59,8 @@ pub(crate) fn block(array: &[u64], grid: &[u64], rank: u64) -> Vec<Dimension> {
             let (size, parts, index) = (array[axis], grid[axis], left % grid[axis]);
             left /= parts;
             let edge = |index: u64| {
-                // Arrays have fewer than 2^60 elements and grids at most 2^20 ranks: u128 for the product.
+                // Arrays have fewer than 2^60 elements and grids at most 2^20 ranks: u128 for the
+                // product.
                 (u128::from(size) * u128::from(index) / u128::from(parts)) as u64
             };
             Dimension { size, part: edge(index + 1) - edge(index), start: edge(index) }

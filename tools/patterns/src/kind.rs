@@ -72,7 +72,8 @@ impl Kind {
         }
     }
 
-    /// Bytes from the start of the file to the end of what `ranks` ranks own, the holes behind the last pieces included.
+    /// Bytes from the start of the file to the end of what `ranks` ranks own, the holes behind the
+    /// last pieces included.
     pub(crate) fn span(&self, ranks: u64) -> u64 {
         match *self {
             Kind::Contiguous { bytes } => share(bytes, 1, ranks) * ranks,

@@ -1,11 +1,14 @@
-//! Access patterns: one line of text says which bytes of a shared file each of P ranks moves, and from where in memory.
+//! Access patterns: one line of text says which bytes of a shared file each of P ranks moves, and
+//! from where in memory.
 //!
 //! ```text
-//! "blocks,array=256x256x128,element=8"  ->  Pattern  ->  access(rank, ranks)  ->  Access { view, memory, calls }
+//! "blocks,array=256x256x128,element=8"  ->  Pattern  ->  access(rank, ranks)
+//!                                                    ->  Access { view, memory, calls }
 //! ```
 //!
-//! The benchmark makes MPI datatypes of an [`Access`], a simulation makes the engine's trees of it; both read the same
-//! pattern files. Nothing here knows MPI, and no rank needs to ask another one: an access is a function of two numbers.
+//! The benchmark makes MPI datatypes of an [`Access`], a simulation makes the engine's trees of it;
+//! both read the same pattern files. Nothing here knows MPI, and no rank needs to ask another one:
+//! an access is a function of two numbers.
 //!
 //! | text | who owns what |
 //! |---|---|
@@ -19,9 +22,10 @@
 //! | `random,slot=N,bytes=N[,seed=N]` | pieces of random length at random places, half of the bytes untouched |
 //! | `opens,count=N` | nothing: the file is opened and closed N times |
 //!
-//! `bytes` is what all ranks move together; each of them gets the same share, rounded down to whole pieces but at least one.
-//! Numbers take K, M and G. `memory=` says how the data lie in memory: `blocks:SIZE:GAP`, `split:FIRST:GAP` (a gap after
-//! the first FIRST bytes), or for `blocks` patterns `ghost:N` (N ghost cells around the local array).
+//! `bytes` is what all ranks move together; each of them gets the same share, rounded down to whole
+//! pieces but at least one. Numbers take K, M and G. `memory=` says how the data lie in memory:
+//! `blocks:SIZE:GAP`, `split:FIRST:GAP` (a gap after the first FIRST bytes), or for `blocks`
+//! patterns `ghost:N` (N ghost cells around the local array).
 
 mod access;
 mod grid;

@@ -6,7 +6,8 @@ use crate::pattern::Pattern;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// No size or product of sizes of one rank may reach this, so that offsets of many ranks fit into 63 bits.
+/// No size or product of sizes of one rank may reach this, so that offsets of many ranks fit into
+/// 63 bits.
 const LIMIT: u64 = 1 << 42;
 
 /// A number with K, M or G behind it.

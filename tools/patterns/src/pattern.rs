@@ -7,7 +7,8 @@ use crate::memory::Memory;
 /// The most ranks for which accesses are computed; offsets of all patterns stay below 2^63 then.
 pub const MAX_RANKS: u64 = 1 << 20;
 
-/// One access pattern. Made from text by [`str::parse`], which also checks that its sizes make sense together.
+/// One access pattern. Made from text by [`str::parse`], which also checks that its sizes make
+/// sense together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     pub(crate) kind: Kind,
@@ -38,7 +39,8 @@ impl Pattern {
         Access { view, memory, calls }
     }
 
-    /// Bytes of the file that `ranks` ranks need: no owned byte lies behind it, and without holes all before it are owned.
+    /// Bytes of the file that `ranks` ranks need: no owned byte lies behind it, and without holes
+    /// all before it are owned.
     pub fn span(&self, ranks: u64) -> u64 {
         self.kind.span(ranks)
     }

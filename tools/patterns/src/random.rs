@@ -12,7 +12,8 @@ fn hash(seed: u64, index: u64) -> u64 {
 
 /// The pieces of `rank`: one in each row of `ranks` slots, which of them changes from row to row.
 ///
-/// A piece has 1 to `slot` - 1 bytes and lies somewhere in its slot, so half of the bytes belong to nobody.
+/// A piece has 1 to `slot` - 1 bytes and lies somewhere in its slot, so half of the bytes belong to
+/// nobody.
 pub(crate) fn pieces(slot: u64, rows: u64, seed: u64, rank: u64, ranks: u64) -> Vec<Piece> {
     (0..rows)
         .map(|row| {

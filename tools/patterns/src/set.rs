@@ -36,8 +36,8 @@ pub fn parse_set(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// A pattern file that comes with the program: `benchmark`, `slow` (for slow file systems), `quick` (small sizes) or
-/// `simulation` (one large call for many ranks).
+/// A pattern file that comes with the program: `benchmark`, `slow` (for slow file systems), `quick`
+/// (small sizes) or `simulation` (one large call for many ranks).
 pub fn standard_set(name: &str) -> Option<&'static str> {
     match name {
         "benchmark" => Some(include_str!("../sets/benchmark.patterns")),

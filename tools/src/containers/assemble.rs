@@ -1,4 +1,5 @@
-//! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name when it is complete.
+//! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name
+//! when it is complete.
 
 use super::{at, not_made, pour, threads};
 use agg_core::output::{Output, Unfinished, require_vacant};
@@ -55,7 +56,8 @@ impl Assembly<'_> {
         made.publish(self.replace).map_err(refused)
     }
 
-    /// Does something with each window, on several threads; `done` is what is done before, and what is at the end.
+    /// Does something with each window, on several threads; `done` is what is done before, and what
+    /// is at the end.
     fn each_window(&self, of: &Logical, done: Range<u64>, act: &Act<'_>) -> Result<(), String> {
         let (windows, failure) = (Mutex::new(of.windows()), Mutex::new(None));
         let count = AtomicU64::new(done.start);

@@ -1,4 +1,5 @@
-//! A set of blobs beside the name that it stands for: its files get their names when all of them are complete.
+//! A set of blobs beside the name that it stands for: its files get their names when all of them
+//! are complete.
 
 use super::{at, not_made, threads};
 use agg_core::output::{Output, SetTurn, Unfinished, require_vacant};
@@ -183,7 +184,8 @@ impl Writing<'_> {
     }
 
     /// Gives the files their names, the first file's last: without it there is no set. If one
-    /// cannot have its name, no new one stays. Who does the same with another set of this name waits.
+    /// cannot have its name, no new one stays. Who does the same with another set of this name
+    /// waits.
     fn name_all(
         &self,
         to: &Path,

@@ -36,7 +36,8 @@ type Checked = (PathBuf, Result<Findings, String>);
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) containers: Vec<PathBuf>,
-    /// What no user has named: files and containers on their way, containers whose names were removed.
+    /// What no user has named: files and containers on their way, containers whose names were
+    /// removed.
     pub(super) remains: Vec<PathBuf>,
     /// Copies that a merge with `--resume` can go on with.
     copies: Vec<PathBuf>,
@@ -137,7 +138,8 @@ fn copy(path: &Path) -> String {
     format!("{}: clean: `aggio merge --resume` goes on with it\n", path.display())
 }
 
-/// A directory whose manifest is unreadable, or gone while its logs are there, is what this command is for.
+/// A directory whose manifest is unreadable, or gone while its logs are there, is what this command
+/// is for.
 fn looks_like_one(path: &Path) -> bool {
     let has = |name: &str| path.join(name).symlink_metadata().is_ok();
     is_container(path) || has(agg_core::blob::MANIFEST) || has("order")

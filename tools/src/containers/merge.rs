@@ -221,7 +221,8 @@ impl Arguments {
         }
     }
 
-    /// The writers of each file of a set that is made; `own` are those of the set that it is made of.
+    /// The writers of each file of a set that is made; `own` are those of the set that it is made
+    /// of.
     fn groups(
         &self,
         writers: usize,

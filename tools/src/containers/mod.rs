@@ -41,8 +41,8 @@ fn threads(asked: usize) -> usize {
     if asked == 0 { cores() } else { asked }
 }
 
-/// Bytes that a file, a container or a set takes in the file system: how long it takes to go through it; 0 if that is
-/// not known.
+/// Bytes that a file, a container or a set takes in the file system: how long it takes to go
+/// through it; 0 if that is not known.
 fn stored(path: &Path) -> u64 {
     let found = std::fs::symlink_metadata(path);
     if found.is_ok_and(|found| found.is_file()) {

@@ -89,7 +89,10 @@ pub(super) fn lines(file: &Logical) -> String {
 /// The same for programs.
 pub(super) fn object(file: &Logical) -> Value {
     let (header, told) = (file.header(), file.describe());
-    let of_dimension = |one: &Dimension| json!({ "name": one.name.to_string(), "length": one.length, "unlimited": one.length == 0 });
+    let of_dimension = |one: &Dimension| {
+        let (name, length) = (one.name.to_string(), one.length);
+        json!({ "name": name, "length": length, "unlimited": length == 0 })
+    };
     let of_variable = |one: &Variable| {
         json!({
             "name": one.name.to_string(),
@@ -112,7 +115,10 @@ pub(super) fn object(file: &Logical) -> Value {
             "first_gaps": one.first_gaps.iter().map(|gap| [gap.start, gap.end]).collect::<Vec<_>>(),
         })
     };
-    let of_file = |one: &aggio_formats::FileFacts| json!({ "name": one.name, "size": one.size, "processes": one.blobs, "records": one.records });
+    let of_file = |one: &aggio_formats::FileFacts| {
+        let (processes, records) = (one.blobs, one.records);
+        json!({ "name": one.name, "size": one.size, "processes": processes, "records": records })
+    };
     json!({
         "kind": told.kind,
         "version": header.version.number(),

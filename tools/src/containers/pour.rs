@@ -1,4 +1,5 @@
-//! The bytes of a set in their order: threads assemble windows of it, and each gives its own on when its turn comes.
+//! The bytes of a set in their order: threads assemble windows of it, and each gives its own on
+//! when its turn comes.
 
 use agg_core::workers::together;
 use aggio_formats::{Logical, Windows};
@@ -24,8 +25,8 @@ struct Turn<'b> {
     take: &'b mut Take<'b>,
 }
 
-/// Gives all bytes of `from` to `take`; whether it wants more at the end. `threads` threads, or as many as there are cores if
-/// that is 0, have a window each in memory.
+/// Gives all bytes of `from` to `take`; whether it wants more at the end. `threads` threads, or as
+/// many as there are cores if that is 0, have a window each in memory.
 pub(super) fn all(from: &Logical, threads: usize, take: &mut Take<'_>) -> Result<bool, String> {
     let turn = Turn { number: 0, end: None, take };
     let (left, turn) = (Mutex::new((0, from.windows())), Mutex::new(turn));

@@ -102,7 +102,10 @@ fn line(done: &Done) -> String {
 }
 
 fn document(done: &[Done]) -> String {
-    let object = |one: &Done| json!({ "path": one.path.display().to_string(), "done": one.what, "error": one.error });
+    let object = |one: &Done| {
+        let path = one.path.display().to_string();
+        json!({ "path": path, "done": one.what, "error": one.error })
+    };
     let files: Vec<Value> = done.iter().map(object).collect();
     format!("{:#}\n", json!({ "schema": 1, "files": files }))
 }

@@ -46,7 +46,8 @@ pub(super) fn find(path: &Path) -> Result<Option<Set>, String> {
     Set::find_rest(&folder, &name).map_err(|why| why.to_string())
 }
 
-/// The file that a path stands for, if that is a set. What is allowed to be wrong is told on standard error.
+/// The file that a path stands for, if that is a set. What is allowed to be wrong is told on
+/// standard error.
 pub(super) fn open(path: &Path, flags: Flags) -> Result<Option<Logical>, String> {
     let Some(set) = find(path)? else { return Ok(None) };
     let file = set.open(&flags.options()).map_err(|why| why.to_string())?;

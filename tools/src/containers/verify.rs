@@ -19,7 +19,8 @@ const MOST_TOLD: usize = 20;
 pub(crate) struct Arguments {
     /// A file, a container, or the name that a set of netCDF files stands for
     first: PathBuf,
-    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are; others byte by byte
+    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are;
+    /// others byte by byte
     second: PathBuf,
     /// Compare the bytes of netCDF files, too
     #[arg(long)]

@@ -64,12 +64,14 @@ fn file_system() -> Finding {
         "nfs" | "cifs" | "9p" => Finding::warn(
             "directory",
             found,
-            "several hosts writing one file here see each other's bytes late; write to a parallel file system",
+            "several hosts writing one file here see each other's bytes late; write to a parallel \
+                file system",
         ),
         "overlayfs" => Finding::warn(
             "directory",
             found,
-            "the layer of a container image is slow and goes away with it; bind a directory of the host",
+            "the layer of a container image is slow and goes away with it; bind a directory of the \
+                host",
         ),
         _ => Finding::pass("directory", format!("statfs {}", here.display()), found),
     }
@@ -78,7 +80,8 @@ fn file_system() -> Finding {
 fn fuse() -> Finding {
     let device = Path::new("/dev/fuse");
     if !device.exists() {
-        let fix = "modprobe fuse, or give the container --device /dev/fuse; aggio cat and merge need none";
+        let fix = "modprobe fuse, or give the container --device /dev/fuse; aggio cat and merge \
+            need none";
         return Finding::warn("fuse", "no /dev/fuse", fix);
     }
     let root = rustix::process::geteuid().is_root();

@@ -43,7 +43,8 @@ impl Verdict {
 pub(crate) struct Finding {
     pub(crate) what: &'static str,
     pub(crate) verdict: Verdict,
-    /// What was run or asked to find that out, so that the user can do it again. Every check that passed tells.
+    /// What was run or asked to find that out, so that the user can do it again. Every check that
+    /// passed tells.
     pub(crate) ran: Option<String>,
     pub(crate) found: String,
     pub(crate) fix: Option<String>,

@@ -41,7 +41,8 @@ fn check(name: &str, path: &Path) -> Finding {
         None => Finding::warn(
             "mpi",
             format!("{name}: {} is not known", words.lines().next().unwrap_or("its version")),
-            "programs keep the I/O of their MPI; set AGGIO_LOG=info to see what aggio does with them",
+            "programs keep the I/O of their MPI; set AGGIO_LOG=info to see what aggio does with \
+                them",
         ),
     }
 }

@@ -2,9 +2,12 @@
 
 /// Calls a macro with every property: name, unit, preset values, meaning.
 macro_rules! properties {
-    ($($name:ident: $unit:ident, [$laptop:literal, $cluster:literal, $lustre:literal], $doc:literal;)*) => {
-        /// What the simulated machine has. Sizes in bytes, times in seconds, bandwidths in bytes per
-        /// second.
+    ($(
+        $name:ident: $unit:ident, [$laptop:literal, $cluster:literal, $lustre:literal],
+        $doc:literal;
+    )*) => {
+        /// What the simulated machine has. Sizes in bytes, times in seconds, bandwidths in bytes
+        /// per second.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Machine {
             $(#[doc = $doc] pub(crate) $name: f64,)*
@@ -18,7 +21,9 @@ macro_rules! properties {
             /// The machine of a preset: `laptop`, `cluster` or `lustre`.
             pub(crate) fn preset(name: &str) -> Option<Self> {
                 let column = Self::PRESETS.iter().position(|preset| *preset == name)?;
-                Some(Self { $($name: parse(Unit::$unit, [$laptop, $cluster, $lustre][column]).ok()?,)* })
+                Some(Self {
+                    $($name: parse(Unit::$unit, [$laptop, $cluster, $lustre][column]).ok()?,)*
+                })
             }
 
             /// Sets one property from text.
@@ -28,7 +33,8 @@ macro_rules! properties {
             fn assign(&mut self, name: &str, value: &str) -> Result<(), String> {
                 match name {
                     $(stringify!($name) => {
-                        self.$name = parse(Unit::$unit, value).map_err(|why| format!("{name}: {why}"))?;
+                        let found = parse(Unit::$unit, value);
+                        self.$name = found.map_err(|why| format!("{name}: {why}"))?;
                     })*
                     _ => return Err(unknown(name)),
                 }
@@ -45,18 +51,24 @@ macro_rules! properties {
 
 properties! {
     nodes: Positive, ["1", "10000", "10000"], "Nodes at most";
-    ranks_per_node: Positive, ["8", "128", "128"], "Ranks of a full node; rank r is on node r / ranks_per_node";
+    ranks_per_node: Positive, ["8", "128", "128"],
+        "Ranks of a full node; rank r is on node r / ranks_per_node";
     block_size: PositiveSize, ["4K", "4K", "4K"], "What the file system stores as a unit, in bytes";
     stripe_size: Size, ["0", "0", "1M"], "Bytes of a stripe, 0 if files are not striped";
     stripe_count: Positive, ["1", "1", "64"], "Storage targets that a file is striped over";
-    lock_unit: PositiveSize, ["4K", "64K", "1M"], "Bytes that the file system locks for a node as a whole";
-    request_latency: Time, ["20us", "1ms", "1ms"], "From a request to the file system to its answer";
-    request_size: PositiveSize, ["1M", "1M", "1M"], "Bytes that a node sends to a storage target in one request at most";
-    requests_under_way: Positive, ["8", "8", "8"], "Requests of a node that one storage target has at a time";
+    lock_unit: PositiveSize, ["4K", "64K", "1M"],
+        "Bytes that the file system locks for a node as a whole";
+    request_latency: Time, ["20us", "1ms", "1ms"],
+        "From a request to the file system to its answer";
+    request_size: PositiveSize, ["1M", "1M", "1M"],
+        "Bytes that a node sends to a storage target in one request at most";
+    requests_under_way: Positive, ["8", "8", "8"],
+        "Requests of a node that one storage target has at a time";
     target_bandwidth: Rate, ["2G", "10G", "2G"], "Of one storage target";
     network_latency: Time, ["1us", "2us", "2us"], "Of one message between nodes";
     network_bandwidth: Rate, ["10G", "12G", "24G"], "Of one node, each way";
-    memory_bandwidth: Rate, ["8G", "50G", "100G"], "Of copies on one node, by all of its ranks together";
+    memory_bandwidth: Rate, ["8G", "50G", "100G"],
+        "Of copies on one node, by all of its ranks together";
 }
 
 #[derive(Clone, Copy)]

@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "man", value_name = "PATTERN")]
     patterns: Vec<String>,
     /// Numbers of ranks
-    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000", value_parser = numbers::ranks(MAX_RANKS))]
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000")]
+    #[arg(value_parser = numbers::ranks(MAX_RANKS))]
     ranks: Vec<u64>,
     /// Presets (laptop, cluster, lustre) or files with NAME = VALUE lines
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', default_value = "lustre")]

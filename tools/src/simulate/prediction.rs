@@ -122,9 +122,10 @@ pub(crate) fn seconds(machine: &Machine, prediction: &Prediction, cost: &Cost) -
     steps + passed.max(storage(machine, prediction, cost))
 }
 
-/// Seconds until the file system has everything. A node's client has its own requests: it cuts long requests of programs,
-/// sends several at a time, and keeps what it has not sent and fetches what comes next while programs go on. So the length
-/// of the requests that a plan makes counts only where they are short.
+/// Seconds until the file system has everything. A node's client has its own requests: it cuts long
+/// requests of programs, sends several at a time, and keeps what it has not sent and fetches what
+/// comes next while programs go on. So the length of the requests that a plan makes counts only
+/// where they are short.
 fn storage(machine: &Machine, prediction: &Prediction, cost: &Cost) -> f64 {
     let nodes = cost.storing_nodes.max(1) as f64;
     let cut = (cost.bytes_out as f64 / machine.request_size).ceil();

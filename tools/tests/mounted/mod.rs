@@ -1,5 +1,5 @@
-//! The file system, mounted for a test: unmounted whatever happens to the test, as its input ends with the test's
-//! process.
+//! The file system, mounted for a test: unmounted whatever happens to the test, as its input ends
+//! with the test's process.
 
 #![allow(dead_code)]
 
@@ -31,7 +31,8 @@ pub(crate) fn aggio(arguments: &[&str]) -> Output {
 }
 
 impl Mount {
-    /// `None`, with the reason, where FUSE is not to be had; a panic if the tests are required to run.
+    /// `None`, with the reason, where FUSE is not to be had; a panic if the tests are required to
+    /// run.
     pub(crate) fn start(options: &[&str]) -> Option<Self> {
         Self::of(&directory(), options)
     }

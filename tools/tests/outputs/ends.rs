@@ -101,8 +101,8 @@ fn a_command_that_finds_no_room_leaves_nothing_and_the_room_is_free_again() {
     }
 }
 
-/// Runs a command that makes `out`, and sends it a signal when it is at it. One that was faster than
-/// the signal is run again.
+/// Runs a command that makes `out`, and sends it a signal when it is at it. One that was faster
+/// than the signal is run again.
 fn signalled(place: &Place, arguments: &[&str], signal: i32) {
     for _ in 0..20 {
         let (status, told) = ended(place, arguments, signal);

@@ -21,8 +21,8 @@ impl Place {
         Place(Directory::new())
     }
 
-    /// A directory in which everybody may make files, and a copy of the command that everybody may run;
-    /// `None` where there is no second user.
+    /// A directory in which everybody may make files, and a copy of the command that everybody may
+    /// run; `None` where there is no second user.
     pub(crate) fn for_two() -> Option<Self> {
         if !is_root() {
             aggio_tests::skip("only root can be another user");

@@ -1,7 +1,8 @@
 //! What lies where in the shared memory of a node.
 //!
 //! ```text
-//! process numbers of the members | reaches of their rolls | events of calls | rolls | dismissals | parts
+//! process numbers of the members | reaches of their rolls | events of calls
+//! | rolls | dismissals | parts
 //! operation 0: control words | slots | results | verdict | boards | marks in use | windows | marks
 //! operation 1: ...
 //! ```

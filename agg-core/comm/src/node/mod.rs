@@ -36,8 +36,8 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
     futex::wait(address, seen, most);
 }
 
-/// Bytes of a window at most, on a node with `members` ranks whose pieces start and end at multiples
-/// of 2 to the power `grain`.
+/// Bytes of a window at most, on a node with `members` ranks whose pieces start and end at
+/// multiples of 2 to the power `grain`.
 #[inline]
 pub fn window_size(members: usize, grain: u32) -> usize {
     Layout::new(members, 1, members).window_of(grain)

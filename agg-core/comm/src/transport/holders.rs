@@ -1,4 +1,5 @@
-//! Which ranks of a node hold writes of a file back, and who asks for them: counters in the memory of the node.
+//! Which ranks of a node hold writes of a file back, and who asks for them: counters in the memory
+//! of the node.
 
 use super::NodeTable;
 use super::table::Slot;

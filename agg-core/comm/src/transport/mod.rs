@@ -39,7 +39,8 @@ pub trait Transport: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// Which of the processes that one real process plays this is: only ranks that are threads differ.
+    /// Which of the processes that one real process plays this is: only ranks that are threads
+    /// differ.
     fn played(&self) -> usize {
         0
     }
@@ -84,8 +85,8 @@ pub trait Transport: Send + Sync {
     /// collective, in the order of the opens. Made once.
     fn extend(&self) -> BoxFuture<'_, Result<Arc<dyn Transport>>>;
 
-    /// The shared file pointers of the file in `lane`, of unknown values; `None`, on all ranks alike,
-    /// if the ranks can share none.
+    /// The shared file pointers of the file in `lane`, of unknown values; `None`, on all ranks
+    /// alike, if the ranks can share none.
     fn pointer(&self, lane: &Lane) -> Option<Arc<dyn SharedPointer>>;
 
     /// Which ranks run on one node.
@@ -94,18 +95,20 @@ pub trait Transport: Send + Sync {
     /// What the ranks of this node share; `None` if they share nothing.
     fn table(&self) -> Option<Arc<NodeTable>>;
 
-    /// Locks that all ranks share, which run on one node; collective. `tag` is free for its messages.
+    /// Locks that all ranks share, which run on one node; collective. `tag` is free for its
+    /// messages.
     ///
     /// # Errors
     /// `UnsupportedOperation` and others, on all ranks alike.
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>>;
 }
 
-/// Shared file pointers of an open file, of which one is in force: so many views can be set before all ranks meet.
+/// Shared file pointers of an open file, of which one is in force: so many views can be set before
+/// all ranks meet.
 pub const POINTERS: u32 = 32;
 
-/// File pointers that all ranks of one open share, without any file in a file system. Their numbers are below
-/// [`POINTERS`].
+/// File pointers that all ranks of one open share, without any file in a file system. Their numbers
+/// are below [`POINTERS`].
 pub trait SharedPointer: Send + Sync {
     /// Adds `delta` to a shared file pointer (in etypes) and returns its old value. Atomic.
     fn fetch_add(&self, number: u32, delta: i64) -> Result<i64>;

@@ -1,11 +1,10 @@
 //! Descriptors that one process of a node gives to the others.
 //!
-//! The opener says where its descriptor is and which file it leads to, and keeps it while anybody may
-//! come; it need do nothing more.
-//! Another process takes a copy (`pidfd_getfd`), or where the system forbids that opens the file
-//! anew through `/proc/PID/fd`. Both work whatever became of the file's name. A copy shares the
-//! opener's open file description: nothing here uses its offset, and locks take another one (see
-//! `try_lock_alone`).
+//! The opener says where its descriptor is and which file it leads to, and keeps it while anybody
+//! may come; it need do nothing more. Another process takes a copy (`pidfd_getfd`), or where the
+//! system forbids that opens the file anew through `/proc/PID/fd`. Both work whatever became of the
+//! file's name. A copy shares the opener's open file description: nothing here uses its offset, and
+//! locks take another one (see `try_lock_alone`).
 
 use super::NodeAddress;
 use aggio_base::os;

@@ -72,7 +72,8 @@ fn pool() -> &'static Pool {
         let old = POOL.load(Ordering::Acquire);
         let (process, state) = (std::process::id(), Mutex::default());
         let new = Box::into_raw(Box::new(Pool { process, state, called: Condvar::new() }));
-        // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its own.
+        // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its
+        // own.
         if POOL.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: made above and given to nobody.
             drop(unsafe { Box::from_raw(new) });

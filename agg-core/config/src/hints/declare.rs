@@ -1,4 +1,5 @@
-//! The macro behind the table of hints: one entry makes a struct field, a default and a declaration.
+//! The macro behind the table of hints: one entry makes a struct field, a default and a
+//! declaration.
 
 /// The Rust type that holds a hint of a kind.
 macro_rules! field_type {
@@ -59,7 +60,8 @@ macro_rules! hints {
             $($(#[doc = $doc])+ pub $field: field_type!($kind),)*
             /// Where each value comes from, in the order of [`Declaration::ALL`].
             pub(super) origins: Box<[Origin]>,
-            /// What was asked for where the engine does something else: position in the table, who, what.
+            /// What was asked for where the engine does something else: position in the table, who,
+            /// what.
             pub(super) asked: Vec<(usize, Origin, String)>,
         }
 

@@ -1,5 +1,5 @@
-//! Keys that an `MPI_Info` of a file may hold and that are not for aggio: other libraries set them by
-//! themselves, and programs hand one `MPI_Info` to many calls.
+//! Keys that an `MPI_Info` of a file may hold and that are not for aggio: other libraries set them
+//! by themselves, and programs hand one `MPI_Info` to many calls.
 
 /// Keys of one owner.
 #[derive(Clone, Copy, Debug)]

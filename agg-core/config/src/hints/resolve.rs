@@ -17,7 +17,8 @@ pub enum Origin {
     SystemFile,
     /// The file that `ROMIO_HINTS` names.
     HintsFile,
-    /// A `key?=value` of `MPICH_MPIIO_HINTS` or `AGGIO_HINTS`: only if the application says nothing.
+    /// A `key?=value` of `MPICH_MPIIO_HINTS` or `AGGIO_HINTS`: only if the application says
+    /// nothing.
     Suggestion,
     /// The `MPI_Info` of the application.
     Application,
@@ -189,7 +190,8 @@ impl Hints {
             if own != value && (declaration.set)(self, value) {
                 self.origins[index] = Origin::RankZero;
                 differing.push(format!(
-                    "hint {name} is {own:?} on this rank and {value:?} on rank 0, whose value counts"
+                    "hint {name} is {own:?} on this rank and {value:?} on rank 0, whose value \
+                        counts"
                 ));
             }
         }

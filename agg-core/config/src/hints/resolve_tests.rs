@@ -207,7 +207,9 @@ fn every_declaration_is_sound() {
 proptest! {
     #[test]
     fn no_info_makes_the_resolver_panic_and_every_told_value_is_accepted_again(
-        index in 0..Declaration::ALL.len(), key in ".*", value in "(.*|[0-9]{1,25}[kKmMgG]?|-?[0-9]+)",
+        index in 0..Declaration::ALL.len(),
+        key in ".*",
+        value in "(.*|[0-9]{1,25}[kKmMgG]?|-?[0-9]+)",
     ) {
         let name = Declaration::ALL[index].name;
         let (hints, _) = resolve(&[], "", &[(name, &value), (&key, &value)]);
@@ -219,7 +221,9 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_of_another_rank_make_adopt_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_of_another_rank_make_adopt_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
         Hints::default().adopt(&bytes);
     }
 }

@@ -379,7 +379,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_a_parser_panic(text in ".*", list in "[*a-c:;,=?#\"'\\\\ ]{0,40}", file in ".*") {
+        fn no_text_makes_a_parser_panic(
+            text in ".*",
+            list in "[*a-c:;,=?#\"'\\\\ ]{0,40}",
+            file in ".*",
+        ) {
             read(&[("AGGIO_HINTS", &text), ("MPICH_MPIIO_HINTS", &list)], &file);
             read(&[("AGGIO_HINTS", &list), ("MPICH_MPIIO_HINTS", &text)], &list);
         }

@@ -152,21 +152,24 @@ const NUMBER_MIN: i64 = i64::MIN;
 const NUMBER_MAX: i64 = i64::MAX;
 
 hints! {
-    /// Bytes that an aggregator handles at a time, at most: no request of a collective call is longer.
+    /// Bytes that an aggregator handles at a time, at most: no request of a collective call is
+    /// longer.
     cb_buffer_size: Size(1, BUFFER_MAX) = 16 * MIB; Standard Acts [same];
-    /// Number of aggregators, never more than ranks; 0 lets the engine choose: half of the ranks of each
-    /// host, at most 256 in all unless there are more hosts.
+    /// Number of aggregators, never more than ranks; 0 lets the engine choose: half of the ranks of
+    /// each host, at most 256 in all unless there are more hosts.
     cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
     /// Block size of collective buffering; file domains follow the file system and `striping_unit`.
     cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];
-    /// `false` switches collective buffering off, unless `romio_cb_read` or `romio_cb_write` is set.
+    /// `false` switches collective buffering off, unless `romio_cb_read` or `romio_cb_write` is
+    /// set.
     collective_buffering: Flag = true; Standard Acts [same, if_set];
     /// Permission bits of a file that the open creates; the process' umask is applied.
     file_perm: Octal(0o7777) = 0o666u32; Standard Acts [at_open, same, if_set];
-    /// Bytes of a stripe: of a new file on Lustre, if it is a multiple of 64K. File domains are aligned to what the file
-    /// system says, else to this.
+    /// Bytes of a stripe: of a new file on Lustre, if it is a multiple of 64K. File domains are
+    /// aligned to what the file system says, else to this.
     striping_unit: Size(0, SIZE_MAX) = 0u64; Standard Acts [same, at_open, if_set];
-    /// Number of storage targets that a new file on Lustre is striped over, at most 2000; 0 lets the file system choose.
+    /// Number of storage targets that a new file on Lustre is striped over, at most 2000; 0 lets
+    /// the file system choose.
     striping_factor: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open, if_set];
     /// How the file will be used, such as `read_once` or `write_mostly,sequential`.
     access_style: Text = ""; Standard Accepted;
@@ -208,13 +211,14 @@ hints! {
     romio_min_fdomain_size: Size(0, SIZE_MAX) = 0u64; Romio Acts [same, if_set];
     /// Gaps longer than this, in bytes, are not sieved in collective calls, which never write gaps.
     romio_cb_ds_threshold: Size(0, SIZE_MAX) = 0u64; Romio Accepted;
-    /// Whether collective calls exchange with `MPI_Alltoallv`; data passes through shared memory or in
-    /// messages between two ranks.
+    /// Whether collective calls exchange with `MPI_Alltoallv`; data passes through shared memory or
+    /// in messages between two ranks.
     romio_cb_alltoall: Switch = Switch::Automatic; Romio Accepted;
-    /// Whether file domains stay the same from call to call; they are a formula, and nothing is kept.
+    /// Whether file domains stay the same from call to call; they are a formula, and nothing is
+    /// kept.
     romio_cb_pfr: Switch = Switch::Disable; Romio Accepted;
-    /// How persistent file domains, which there are none of, are cut: `aar`, `fsize`, or a number of
-    /// bytes.
+    /// How persistent file domains, which there are none of, are cut: `aar`, `fsize`, or a number
+    /// of bytes.
     romio_cb_fr_types: Text = "aar"; Romio Accepted;
     /// Alignment of persistent file domains, which there are none of, in bytes.
     romio_cb_fr_alignment: Size(0, SIZE_MAX) = 1u64; Romio Accepted;
@@ -313,7 +317,8 @@ hints! {
     transfer_type: Text = ""; RomioDriver Accepted;
 
     /// Shared file pointers need not keep the order of calls.
-    sharedfp_relaxed_ordering "OMPIO_SHAREDFP_RELAXED_ORDERING": Flag = false; Ompio Accepted [if_set];
+    sharedfp_relaxed_ordering "OMPIO_SHAREDFP_RELAXED_ORDERING": Flag = false;
+        Ompio Accepted [if_set];
     /// Shared file pointers start without a lock.
     sharedfp_lazy_open "OMPIO_SHAREDFP_LAZY_OPEN": Flag = false; Ompio Accepted [if_set];
 
@@ -391,31 +396,36 @@ hints! {
     /// The file system's type.
     file_system_type: Text = ""; Pnetcdf Told;
 
-    /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test driver.
+    /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test
+    /// driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Bytes that are read from a container are compared with the checksums of its frames: `whole` frames that a read,
-    /// or reads one after another, cover; `always` all, of which those that are read in part are read as a whole once.
+    /// Bytes that are read from a container are compared with the checksums of its frames: `whole`
+    /// frames that a read, or reads one after another, cover; `always` all, of which those that are
+    /// read in part are read as a whole once.
     aggio_verify: Choice(Verify::WORDS) = "whole"; Aggio Acts [at_open];
-    /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small writes become
-    /// one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
+    /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small
+    /// writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file
+    /// name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Writes also wait where no other rank can ask for them: among several nodes, and writes of a rank alone. The program
-    /// promises to open the file once, and to synchronise as the standard says (sync, barrier, sync) before a rank reads or
-    /// overwrites by itself what another one has written.
+    /// Writes also wait where no other rank can ask for them: among several nodes, and writes of a
+    /// rank alone. The program promises to open the file once, and to synchronise as the standard
+    /// says (sync, barrier, sync) before a rank reads or overwrites by itself what another one has
+    /// written.
     aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
-    /// Bytes that may wait in the memory of a rank; what is more waits in a file (`aggio_defer_spill`), or is written out
-    /// by the rank alone.
+    /// Bytes that may wait in the memory of a rank; what is more waits in a file
+    /// (`aggio_defer_spill`), or is written out by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
-    /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if they are small pieces;
-    /// 0 for none.
+    /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if
+    /// they are small pieces; 0 for none.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
-    /// What the file is made of, whose borders file domains follow: `automatic` looks at its first bytes (netCDF classic),
-    /// `records:SIZE[:HEADER]` says that it consists of records of SIZE bytes behind HEADER bytes, `bytes` that nothing is known.
+    /// What the file is made of, whose borders file domains follow: `automatic` looks at its first
+    /// bytes (netCDF classic), `records:SIZE[:HEADER]` says that it consists of records of SIZE
+    /// bytes behind HEADER bytes, `bytes` that nothing is known.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
-    /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one of
-    /// `cb_buffer_size` and what that memory has room for.
+    /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one
+    /// of `cb_buffer_size` and what that memory has room for.
     aggio_window_size: Text = ""; Aggio Told;
     /// The driver that serves the file.
     aggio_driver: Text = ""; Aggio Told;

@@ -3,7 +3,8 @@
 use crate::rules::Mode;
 use aggio_base::pattern::{self, Pattern};
 
-/// How SQLite calls the index of its log: a file that is nothing but shared memory of those who have it open.
+/// How SQLite calls the index of its log: a file that is nothing but shared memory of those who
+/// have it open.
 const SHARED_MEMORY: &str = "-shm";
 
 /// What stands for a file.
@@ -87,8 +88,8 @@ impl BlobRule {
         &self.pattern
     }
 
-    /// The rule for a file `path`, relative to the working directory or absolute. There is none for memory that
-    /// processes share by a file.
+    /// The rule for a file `path`, relative to the working directory or absolute. There is none for
+    /// memory that processes share by a file.
     pub fn of<'a>(rules: &'a [BlobRule], path: &str) -> Option<&'a BlobRule> {
         if rules.is_empty() || path.ends_with(SHARED_MEMORY) {
             return None;
@@ -97,8 +98,8 @@ impl BlobRule {
         rules.iter().find(|rule| rule.pattern.means(&path))
     }
 
-    /// Whether there is no rule for a file only because it is one of the system's, which a pattern that does not begin
-    /// with `/` does not mean.
+    /// Whether there is no rule for a file only because it is one of the system's, which a pattern
+    /// that does not begin with `/` does not mean.
     pub fn spares(rules: &[BlobRule], path: &str) -> bool {
         let absolute = || pattern::absolute(path, super::working_directory);
         !rules.is_empty()

@@ -1,4 +1,5 @@
-//! `PNETCDF_HINTS`: PnetCDF is to use MPI-IO, not its own I/O layer, or its files never come to aggio.
+//! `PNETCDF_HINTS`: PnetCDF is to use MPI-IO, not its own I/O layer, or its files never come to
+//! aggio.
 
 use super::{Settings, Variable};
 
@@ -11,7 +12,8 @@ const DRIVER: &[u8] = b"nc_driver=mpiio";
 /// Keys by which users choose the I/O layer themselves; the last two are old spellings.
 const CHOICES: [&[u8]; 3] = [b"nc_driver", b"pnc_driver", b"nc_pncio"];
 
-/// `hints` with the wish for MPI-IO behind them; `None` if they say already which layer is to be used.
+/// `hints` with the wish for MPI-IO behind them; `None` if they say already which layer is to be
+/// used.
 pub fn with_mpi_io(hints: &[u8]) -> Option<Vec<u8>> {
     let key = |pair: &[u8]| {
         pair.split(|byte| *byte == b'=').next().map(<[u8]>::trim_ascii).map(<[u8]>::to_vec)
@@ -26,7 +28,8 @@ pub fn with_mpi_io(hints: &[u8]) -> Option<Vec<u8>> {
     Some([hints, separator, DRIVER].concat())
 }
 
-/// Whether the switches leave it to aggio to ask: reads these two alone, and says nothing of wrong values.
+/// Whether the switches leave it to aggio to ask: reads these two alone, and says nothing of wrong
+/// values.
 pub fn is_asked_for(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     let mut settings = Settings::default();
     for known in

@@ -111,7 +111,9 @@ fn strict_makes_a_bad_value_an_error_that_names_it() {
 
 proptest::proptest! {
     #[test]
-    fn no_value_makes_the_reader_panic(values in proptest::collection::vec(".*", Variable::ALL.len())) {
+    fn no_value_makes_the_reader_panic(
+        values in proptest::collection::vec(".*", Variable::ALL.len()),
+    ) {
         let variable = |name: &str| {
             let index = Variable::ALL.iter().position(|known| known.name == name)?;
             values.get(index).cloned()

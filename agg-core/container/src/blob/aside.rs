@@ -1,5 +1,5 @@
-//! Where the numbers of the descriptors of containers lie: out of the way of a program that counts on
-//! getting the lowest free ones.
+//! Where the numbers of the descriptors of containers lie: out of the way of a program that counts
+//! on getting the lowest free ones.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 /// 0: wherever the system puts them.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// From now on descriptors of containers have numbers from `first` on, as far as the process may have such.
+/// From now on descriptors of containers have numbers from `first` on, as far as the process may
+/// have such.
 pub fn keep_descriptors_above(first: i32) {
     FIRST.store(first, Relaxed);
 }

@@ -52,14 +52,14 @@ pub struct Permissions {
 }
 
 impl Attributes {
-    /// Whether this process may read (4), write (2) or execute (1) the file, as the kernel would decide by mode
-    /// and owner; the bits of all that is wanted.
+    /// Whether this process may read (4), write (2) or execute (1) the file, as the kernel would
+    /// decide by mode and owner; the bits of all that is wanted.
     pub fn allows(&self, wanted: u32) -> bool {
         self.permissions().allows(wanted)
     }
 
-    /// As [`allows`](Attributes::allows), where `part` is a file with the access list and the mode of the logical one, but that its
-    /// owner may always read and write.
+    /// As [`allows`](Attributes::allows), where `part` is a file with the access list and the mode
+    /// of the logical one, but that its owner may always read and write.
     pub fn allows_by(&self, wanted: u32, part: &Path) -> bool {
         self.permissions().allows_by(wanted, part)
     }
@@ -185,7 +185,8 @@ impl Container {
         Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
     }
 
-    /// As [`Container::attributes`], for who has a reader that knows the size of what is not sealed.
+    /// As [`Container::attributes`], for who has a reader that knows the size of what is not
+    /// sealed.
     ///
     /// # Errors
     ///
@@ -366,7 +367,8 @@ fn granted(mode: u32, trusted: bool) -> u32 {
     if trusted && mode & 0o022 == 0 { mode } else { mode & !SET_IDS }
 }
 
-/// The facts of the directory, whose owner is that of the logical file: who seals a container may make a manifest of his own.
+/// The facts of the directory, whose owner is that of the logical file: who seals a container may
+/// make a manifest of his own.
 fn owner_of(dir: &Dir) -> Result<fs::Metadata> {
     dir.file().metadata().map_err(|error| failed("fstat", &error, dir.path()))
 }

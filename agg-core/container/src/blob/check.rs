@@ -19,11 +19,12 @@ use std::path::Path;
 pub struct Check {
     /// Whether the data of all frames is read and compared with its checksum.
     pub data: bool,
-    /// Whether manifest, index and counter are made anew from the logs where they are wrong, and torn
-    /// ends of logs cut off. What is changed is kept in files whose names begin with `backup.`.
+    /// Whether manifest, index and counter are made anew from the logs where they are wrong, and
+    /// torn ends of logs cut off. What is changed is kept in files whose names begin with
+    /// `backup.`.
     pub repair: bool,
-    /// Whether, beyond that, intact frames behind damaged ones are taken over. Bytes of damaged frames
-    /// are lost then: what was there before them comes to light again, or zeros.
+    /// Whether, beyond that, intact frames behind damaged ones are taken over. Bytes of damaged
+    /// frames are lost then: what was there before them comes to light again, or zeros.
     pub salvage: bool,
 }
 

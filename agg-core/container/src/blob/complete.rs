@@ -1,5 +1,5 @@
-//! Whether the logs that a manifest names are there, with all the bytes that they had when it was written: what is
-//! missing of them is damage, never zeros.
+//! Whether the logs that a manifest names are there, with all the bytes that they had when it was
+//! written: what is missing of them is damage, never zeros.
 
 use super::damaged;
 use super::dir::{Dir, log_name};
@@ -10,8 +10,8 @@ use aggio_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 
-/// Refuses a container of which the sealed logs are not there as a whole; `length_of` tells the bytes that a log
-/// seems to have, `None` if there is no such log.
+/// Refuses a container of which the sealed logs are not there as a whole; `length_of` tells the
+/// bytes that a log seems to have, `None` if there is no such log.
 ///
 /// # Errors
 ///
@@ -23,7 +23,8 @@ pub(crate) fn demand(
 ) -> Result<()> {
     let lacks = |log: &&SealedLog| length_of(log.id).unwrap_or(0) < log.length;
     for log in manifest.logs.iter().filter(lacks) {
-        // What a directory tells may be old where files are shared between hosts; an open file tells the truth.
+        // What a directory tells may be old where files are shared between hosts; an open file
+        // tells the truth.
         let there = match dir.part(&log_name(log.id), false) {
             Ok(file) => file.metadata().ok().map(|facts| facts.len()),
             Err(error) if error.errno() == libc::ENOENT => None,
@@ -52,8 +53,8 @@ pub(crate) fn is_as_sealed(sealed: &SealedLog, frames: u64, crc: u32) -> bool {
     sealed.frames == 0 || (frames, crc) == (sealed.frames, sealed.crc)
 }
 
-/// What indexes, whatever manifest named them, tell of logs that are not among these, or end before: all that is known
-/// where there is no manifest any more.
+/// What indexes, whatever manifest named them, tell of logs that are not among these, or end
+/// before: all that is known where there is no manifest any more.
 pub(crate) fn lost_by_indexes(dir: &Dir, logs: &[Examined]) -> Result<Vec<SealedLog>> {
     let mut reach: BTreeMap<u64, u64> = BTreeMap::new();
     for name in dir.names()?.iter().filter(|name| name.starts_with("index.")) {

@@ -159,7 +159,8 @@ impl Container {
     ///
     /// # Errors
     ///
-    /// `EACCES` if the file's mode does not let this process write, or the parts are not as they should.
+    /// `EACCES` if the file's mode does not let this process write, or the parts are not as they
+    /// should.
     pub fn writer(&self) -> Result<Writer> {
         if !self.shared.made_here {
             self.may_write()?;
@@ -168,7 +169,8 @@ impl Container {
         Writer::new(Arc::clone(&self.shared))
     }
 
-    /// Whether this very call made it: then the process may use it as it asked, whatever the mode says.
+    /// Whether this very call made it: then the process may use it as it asked, whatever the mode
+    /// says.
     pub fn was_made_here(&self) -> bool {
         self.shared.made_here
     }
@@ -196,13 +198,14 @@ fn make(path: &Path, how: &Create) -> Result<Container> {
     Ok(made_here(dir.called(path)))
 }
 
-/// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it before
-/// it is filled.
+/// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it
+/// before it is filled.
 fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Option<Hold>)> {
     let mut tries = 0;
     loop {
         match private_once(hidden, shown, how) {
-            // Somebody who looked for remains has removed the empty directory; or there can be none.
+            // Somebody who looked for remains has removed the empty directory; or there can be
+            // none.
             Err(error) if error.errno() == libc::ENOENT && tries < TRIES => tries += 1,
             made => return made,
         }

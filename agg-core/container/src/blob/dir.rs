@@ -1,4 +1,5 @@
-//! A container's directory: every part is opened relative to it, by plain names, through no symlink.
+//! A container's directory: every part is opened relative to it, by plain names, through no
+//! symlink.
 
 use super::{aside, damaged, failed};
 use aggio_base::caches;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The name of the part that makes a directory a container, and whose permissions are those of the file.
+/// The name of the part that makes a directory a container, and whose permissions are those of the
+/// file.
 pub const MANIFEST: &str = "aggio-manifest";
 /// The name of the file with the sequence counter.
 pub(crate) const ORDER: &str = "order";
@@ -138,8 +140,8 @@ impl Dir {
     pub(crate) fn part(&self, name: &str, writing: bool) -> Result<File> {
         let access = if writing { libc::O_RDWR } else { libc::O_RDONLY };
         let path = self.path_of(name);
-        // Without O_NONBLOCK a FIFO of this name would block for ever. Looking at a part is no access
-        // to the file, but only the owner may say so.
+        // Without O_NONBLOCK a FIFO of this name would block for ever. Looking at a part is no
+        // access to the file, but only the owner may say so.
         let name_c = c_name(name)?;
         let open = |flags: i32| open_at(self.fd(), &name_c, access | libc::O_NONBLOCK | flags, 0);
         let file = open(libc::O_NOATIME)
@@ -211,8 +213,8 @@ impl Dir {
         Ok(file)
     }
 
-    /// What a file that this process makes here with `mode` is like. The directory is one that it has
-    /// made: somebody else's has another owner than that file.
+    /// What a file that this process makes here with `mode` is like. The directory is one that it
+    /// has made: somebody else's has another owner than that file.
     pub(crate) fn probe(&self, mode: u32) -> Result<Metadata> {
         let name = "probe";
         let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
@@ -228,8 +230,8 @@ impl Dir {
         Err(failed("mkdir", &error, &self.path))
     }
 
-    /// Gives a new part the owner of the directory, as far as this process may: others who may read the
-    /// logical file must be able to read all of its parts.
+    /// Gives a new part the owner of the directory, as far as this process may: others who may read
+    /// the logical file must be able to read all of its parts.
     fn adopt(&self, file: &File) -> io::Result<()> {
         let (own, dir) = (file.metadata()?, self.file.metadata()?);
         if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {

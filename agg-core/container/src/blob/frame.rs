@@ -33,8 +33,8 @@ pub(crate) enum Kind {
     Summary = 4,
     /// Bytes of the file that begin at a page of the log, and are changed in place.
     Mapped = 5,
-    /// Bytes of the file that lie in such a place already; the second run says where: `start` is the place,
-    /// `length` the id of the log.
+    /// Bytes of the file that lie in such a place already; the second run says where: `start` is
+    /// the place, `length` the id of the log.
     Again = 6,
 }
 
@@ -174,8 +174,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Reads them; `None` if no frame of the log `id` begins so at `place`. The checksum of the header is not
-    /// looked at: a wrong one makes that of the data wrong.
+    /// Reads them; `None` if no frame of the log `id` begins so at `place`. The checksum of the
+    /// header is not looked at: a wrong one makes that of the data wrong.
     pub(crate) fn of(bytes: &[u8; SHORT], id: u64, place: u64) -> Option<Self> {
         let lengths = Lengths::of(bytes.first_chunk()?).ok()?;
         let own = (u64_at(bytes, 40), u64_at(bytes, 48)) == (id, place);
@@ -207,7 +207,8 @@ impl Frame {
         self.head_len() + self.data_len
     }
 
-    /// Writes header and runs to the start of `bytes`, which has room for them; returns their checksum.
+    /// Writes header and runs to the start of `bytes`, which has room for them; returns their
+    /// checksum.
     pub(crate) fn encode_into(&self, bytes: &mut [u8]) -> u32 {
         bytes[..HEADER].fill(0);
         put(bytes, 0, &MAGIC);

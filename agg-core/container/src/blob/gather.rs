@@ -106,7 +106,8 @@ fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
     let mut rest = &mut vectors[..];
     while place < end {
         let (count, offset) = (rest.len() as libc::c_int, place as libc::off_t);
-        // SAFETY: every vector is a part of the caller's buffers or headers, which are borrowed, or `unused`.
+        // SAFETY: every vector is a part of the caller's buffers or headers, which are borrowed, or
+        // `unused`.
         let n = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, offset) };
         match n {
             0 => return Err(too_short(dir, id, end)),

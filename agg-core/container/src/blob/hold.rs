@@ -1,5 +1,5 @@
-//! Who needs the parts of a container, whatever becomes of its name: as with an ordinary file the name goes at once, and
-//! the file with the last who has it open.
+//! Who needs the parts of a container, whatever becomes of its name: as with an ordinary file the
+//! name goes at once, and the file with the last who has it open.
 
 use super::container::Container;
 use super::dir::{Dir, ORDER};
@@ -38,7 +38,8 @@ impl Container {
         hold(&self.shared.dir)
     }
 
-    /// Where the container is since somebody removed its name, if its name is one that removed containers have.
+    /// Where the container is since somebody removed its name, if its name is one that removed
+    /// containers have.
     pub fn removed(&self) -> Option<PathBuf> {
         let path = self.path_now()?;
         names::is_removed(path.file_name()?).then_some(path)
@@ -75,7 +76,8 @@ impl Hold {
         self.order.set_inherited(is)
     }
 
-    /// The same on a file that is open on the part `order` already; best effort, for one who has a hold.
+    /// The same on a file that is open on the part `order` already; best effort, for one who has a
+    /// hold.
     pub(crate) fn extend_to(file: File, path: PathBuf) -> File {
         let order = Order::of(file, path);
         // The caller's own hold keeps the parts; this one only outlives it where it can be had.
@@ -121,7 +123,8 @@ pub(crate) fn need(dir: &Dir) -> Result<Need> {
     })
 }
 
-/// Removes the parts of `dir` by `remove` unless somebody needs them, or nobody can know; whether they are gone.
+/// Removes the parts of `dir` by `remove` unless somebody needs them, or nobody can know; whether
+/// they are gone.
 pub(crate) fn unless_needed(dir: &Dir, remove: impl FnOnce() -> Result<()>) -> Result<bool> {
     match need(dir)? {
         Need::Some => Ok(false),

@@ -1,4 +1,5 @@
-//! Holes of ordinary files: a length that nobody vouches for costs nothing where no bytes are stored.
+//! Holes of ordinary files: a length that nobody vouches for costs nothing where no bytes are
+//! stored.
 
 use super::failed;
 use aggio_base::Result;
@@ -11,8 +12,8 @@ use std::path::Path;
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// The first byte of `file` from `at` on that is stored; `None` if there are only holes. A file system that
-/// cannot tell stores everything.
+/// The first byte of `file` from `at` on that is stored; `None` if there are only holes. A file
+/// system that cannot tell stores everything.
 pub(crate) fn next_data(file: &File, path: &Path, at: u64) -> Result<Option<u64>> {
     seek(file, path, at, libc::SEEK_DATA)
 }
@@ -37,7 +38,8 @@ fn seek(file: &File, path: &Path, at: u64, what: libc::c_int) -> Result<Option<u
     }
 }
 
-/// What is to be done with bytes of a file: where they begin, and the bytes, or how many zeros they are.
+/// What is to be done with bytes of a file: where they begin, and the bytes, or how many zeros they
+/// are.
 pub(crate) enum Bytes<'a> {
     /// Bytes that are stored, a few at a time.
     Stored(u64, &'a [u8]),

@@ -130,7 +130,8 @@ impl Header {
 }
 
 impl Index {
-    /// Opens the index whose header has this checksum; `length_of` tells the sealed bytes of a log, `None` if it is not sealed.
+    /// Opens the index whose header has this checksum; `length_of` tells the sealed bytes of a log,
+    /// `None` if it is not sealed.
     pub(crate) fn open(
         file: File,
         path: PathBuf,

@@ -29,7 +29,8 @@ pub fn frame(bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::decode(bytes).map(|frame| frame.encode())
 }
 
-/// Reads the summary with which a log of these bytes ends; the number of its pieces, `None` if it has none.
+/// Reads the summary with which a log of these bytes ends; the number of its pieces, `None` if it
+/// has none.
 ///
 /// # Errors
 ///
@@ -42,8 +43,8 @@ pub fn summary(bytes: &[u8]) -> Result<Option<u64>> {
     Ok(told.map(|told| told.runs.iter().map(|run| run.count).sum()))
 }
 
-/// A log of zeros with a summary of as many runs as the first byte says, with the others as their code and
-/// checksums that fit.
+/// A log of zeros with a summary of as many runs as the first byte says, with the others as their
+/// code and checksums that fit.
 pub fn log_with_summary(bytes: &[u8]) -> Vec<u8> {
     let (count, runs) = bytes.split_first().unwrap_or((&0, &[]));
     summary::after_zeros(runs, u64::from(*count))

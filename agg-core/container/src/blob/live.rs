@@ -1,5 +1,5 @@
-//! What frames mean, collected in memory while logs are scanned: runs that grow, and the truncations
-//! and holes between them.
+//! What frames mean, collected in memory while logs are scanned: runs that grow, and the
+//! truncations and holes between them.
 
 use super::run::Run;
 use super::runs::Runs;

@@ -1,5 +1,5 @@
-//! Where programs that use a container as a file put their locks: on the file `order`, behind the bytes that
-//! writers lock for themselves.
+//! Where programs that use a container as a file put their locks: on the file `order`, behind the
+//! bytes that writers lock for themselves.
 
 use super::container::Container;
 use super::dir::ORDER;
@@ -14,8 +14,9 @@ use std::fs::File;
 pub const LOCKS_FROM: i64 = 4096;
 
 impl Container {
-    /// The file that carries the locks of programs, in a description of its own; for reading only where this process may
-    /// not write to it. It is the same file as long as the container lives; where it is missing, it is made if `make`.
+    /// The file that carries the locks of programs, in a description of its own; for reading only
+    /// where this process may not write to it. It is the same file as long as the container lives;
+    /// where it is missing, it is made if `make`.
     ///
     /// # Errors
     ///

@@ -111,8 +111,8 @@ impl Log {
         Ok(())
     }
 
-    /// Appends bytes of the file that begin at a page of the log: `fill` stores them at the place that it is
-    /// told, where there are zeros, before the frame counts. Returns that place.
+    /// Appends bytes of the file that begin at a page of the log: `fill` stores them at the place
+    /// that it is told, where there are zeros, before the frame counts. Returns that place.
     pub(crate) fn append_pages(
         &mut self,
         dir: &Dir,
@@ -137,7 +137,8 @@ impl Log {
         };
         let end = open.end + frame.len();
         let path = dir.path_of(&log_name(open.id));
-        // As long as its bytes are not there it says that it ends behind the log, as a frame does that is being written.
+        // As long as its bytes are not there it says that it ends behind the log, as a frame does
+        // that is being written.
         let unfinished = Frame { data_len: frame.data_len + page, ..frame.clone() };
         let begin = |frame: &Frame| {
             let written = open.file.write_all_at(&frame.encode(), open.end);
@@ -160,8 +161,8 @@ impl Log {
         Ok(place)
     }
 
-    /// Says in a last frame what the log holds, where that spares who seals much. A log that is durable
-    /// as a whole stays so.
+    /// Says in a last frame what the log holds, where that spares who seals much. A log that is
+    /// durable as a whole stays so.
     pub(crate) fn end(&mut self, dir: &Dir) {
         let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) else { return };
         if let Some(data) = open.summary.encode() {
@@ -172,8 +173,8 @@ impl Log {
         }
     }
 
-    /// Cuts the log back to its last whole frame. Where that fails, too, the log is left as it is, which
-    /// readers understand, and the next frame goes to another one.
+    /// Cuts the log back to its last whole frame. Where that fails, too, the log is left as it is,
+    /// which readers understand, and the next frame goes to another one.
     fn take_back(&mut self) {
         if let Some(open) = self.open.take() {
             match open.file.set_len(open.end) {
@@ -220,19 +221,21 @@ impl Open {
     }
 }
 
-/// Says that the log has a living writer, which only this description can know: a log's end is its writer's.
+/// Says that the log has a living writer, which only this description can know: a log's end is its
+/// writer's.
 pub(crate) fn keep(file: &File) {
     // Where there are no locks, those of `order` say whether anybody writes.
     let _ = locked(file, libc::F_OFD_SETLK);
 }
 
-/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock cannot be asked for,
-/// nobody knows.
+/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock
+/// cannot be asked for, nobody knows.
 pub(crate) fn is_abandoned(file: &File) -> bool {
     locked(file, libc::F_OFD_GETLK).is_some_and(|kind| kind == libc::F_UNLCK)
 }
 
-/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this file.
+/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this
+/// file.
 fn locked(file: &File, command: libc::c_int) -> Option<libc::c_int> {
     // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

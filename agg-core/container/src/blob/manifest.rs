@@ -1,5 +1,5 @@
-//! The manifest: what a container is, and which parts were complete when nobody wrote. It is replaced
-//! as a whole, so a reader finds the old one or the new one.
+//! The manifest: what a container is, and which parts were complete when nobody wrote. It is
+//! replaced as a whole, so a reader finds the old one or the new one.
 
 use super::dir::{Dir, MANIFEST, log_id, log_name, random};
 use super::{damaged, failed};
@@ -123,7 +123,8 @@ impl Manifest {
         Self::parse(&bytes).map_err(|error| error.with_path(&path.display().to_string()))
     }
 
-    /// Makes this the manifest of `dir`: temporary file, `fsync`, `rename`, `fsync` of the directory.
+    /// Makes this the manifest of `dir`: temporary file, `fsync`, `rename`, `fsync` of the
+    /// directory.
     pub(crate) fn store(&self, dir: &Dir) -> Result<()> {
         let name = format!(".aggio-manifest.{:016x}", random()?);
         let stored = self.write_to(dir, &name).and_then(|()| dir.rename(&name, MANIFEST));

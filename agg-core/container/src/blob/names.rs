@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Whether a name is one that containers have for a moment, or after a crash, and that nobody is shown.
+/// Whether a name is one that containers have for a moment, or after a crash, and that nobody is
+/// shown.
 pub fn is_hidden(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
     // The first are made anew, the second are copies that a merge goes on with.
@@ -41,7 +42,8 @@ pub fn is_kept_copy(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".aggio-merge-") && is_hidden(name)
 }
 
-/// Whether a name is one of those that containers have since theirs was removed, as long as somebody has them open.
+/// Whether a name is one of those that containers have since theirs was removed, as long as
+/// somebody has them open.
 pub fn is_removed(name: &OsStr) -> bool {
     let older = name.as_bytes().strip_prefix(b".aggio-removed-");
     is_random_of_removed(name) || older.is_some_and(is_of_process)
@@ -52,8 +54,9 @@ pub(crate) fn is_random_of_removed(name: &OsStr) -> bool {
     name.as_bytes().strip_prefix(b".aggio-gone-").is_some_and(is_number)
 }
 
-/// Removes a container's directory: all files in it, and no directory below it. Several may do so at the same time.
-/// The part `order` goes last: as long as it is there, who looks for remains can ask it who needs them.
+/// Removes a container's directory: all files in it, and no directory below it. Several may do so
+/// at the same time. The part `order` goes last: as long as it is there, who looks for remains can
+/// ask it who needs them.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     let dir = Dir::open(path)?;
     empty(&dir)?;
@@ -79,13 +82,14 @@ fn empty(dir: &Dir) -> Result<()> {
     dir.remove(ORDER)
 }
 
-/// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who closes it removes it.
+/// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who
+/// closes it removes it.
 pub(crate) fn discard(hidden: &Path) -> Result<bool> {
     hold::unless_needed(&Dir::open(hidden)?, || remove_tree(hidden))
 }
 
-/// Removes `dir`, which had the name `path` and which nobody needs, unless it has got another name meanwhile: whoever
-/// was making it may have finished it. Whether it is gone.
+/// Removes `dir`, which had the name `path` and which nobody needs, unless it has got another name
+/// meanwhile: whoever was making it may have finished it. Whether it is gone.
 pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
     match hide(dir, path) {
         Ok(hidden) => remove_tree(&hidden).map(|()| true),
@@ -108,8 +112,9 @@ pub fn end_inherited(path: &Path, close: impl FnOnce()) -> Result<()> {
     }
 }
 
-/// Moves containers that have lost their names, and that somebody has open, from a directory that is to be removed to the
-/// one above; whether there was nothing else in it. What only has such a name is a user's.
+/// Moves containers that have lost their names, and that somebody has open, from a directory that
+/// is to be removed to the one above; whether there was nothing else in it. What only has such a
+/// name is a user's.
 ///
 /// # Errors
 ///
@@ -140,8 +145,8 @@ fn removed_beside(path: &Path) -> Result<PathBuf> {
     Ok(parent_of(path).join(name))
 }
 
-/// Removes a container as `unlink` removes a file: its name is gone at once, and its parts when nobody has it
-/// [open](super::Hold) any more.
+/// Removes a container as `unlink` removes a file: its name is gone at once, and its parts when
+/// nobody has it [open](super::Hold) any more.
 ///
 /// # Errors
 ///
@@ -167,7 +172,8 @@ fn hide(dir: &Dir, path: &Path) -> Result<PathBuf> {
     Err(failed("unlink", &io::Error::from_raw_os_error(libc::EBUSY), path))
 }
 
-/// Gives a container another name, as `rename` does with a file: what has that name is replaced at once.
+/// Gives a container another name, as `rename` does with a file: what has that name is replaced at
+/// once.
 ///
 /// # Errors
 ///

@@ -28,8 +28,8 @@ pub(crate) enum Word {
     Done = 4,
     /// Number of growths begun and ended: odd while one is under way.
     Growths = 5,
-    /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`: each
-    /// change would cost two requests.
+    /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`:
+    /// each change would cost two requests.
     Uncounted = 6,
     /// Number of times that the size was begun and ended to be looked up in the logs.
     Counts = 7,
@@ -253,7 +253,8 @@ impl Order {
         Ok(old)
     }
 
-    /// Waits until nobody else changes the size with others waiting; others wait while the guard lives.
+    /// Waits until nobody else changes the size with others waiting; others wait while the guard
+    /// lives.
     pub(crate) fn turn(&self) -> Result<Turn<'_>> {
         self.locked(Byte::Turn)
     }
@@ -293,7 +294,8 @@ impl Order {
         self.lock(libc::F_WRLCK, Byte::Open, false)
     }
 
-    /// Says that the parts are needed until this description is closed; `false` if somebody removes them just now.
+    /// Says that the parts are needed until this description is closed; `false` if somebody removes
+    /// them just now.
     pub(crate) fn need_parts(&self) -> Result<bool> {
         self.lock(libc::F_RDLCK, Byte::Parts, false)
     }

@@ -14,7 +14,8 @@ pub struct Presence {
 }
 
 impl Container {
-    /// Says that the container is open, waiting for one who makes a set of it just now; `None` if it has become one.
+    /// Says that the container is open, waiting for one who makes a set of it just now; `None` if
+    /// it has become one.
     ///
     /// # Errors
     ///

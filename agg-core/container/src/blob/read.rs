@@ -83,7 +83,8 @@ impl Reader {
         self.view().next_seq
     }
 
-    /// The generation of the manifest; it grows with every change of a container that nobody writes.
+    /// The generation of the manifest; it grows with every change of a container that nobody
+    /// writes.
     pub fn generation(&self) -> u64 {
         self.view().manifest.generation
     }
@@ -97,7 +98,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// If a log cannot be read or is not what the index says; `EIO` if the checksum of bytes is wrong.
+    /// If a log cannot be read or is not what the index says; `EIO` if the checksum of bytes is
+    /// wrong.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let (found, len) = {
             let view = self.view();
@@ -147,8 +149,8 @@ impl Reader {
         Ok(found.into_iter().map(segment).collect())
     }
 
-    /// The first byte from `at` on that may be data, or the size of the file if only a hole is left. However long a
-    /// hole is, few steps lead over it.
+    /// The first byte from `at` on that may be data, or the size of the file if only a hole is
+    /// left. However long a hole is, few steps lead over it.
     ///
     /// # Errors
     ///
@@ -166,8 +168,8 @@ impl Reader {
         Ok(size)
     }
 
-    /// Copies the bytes of a segment, as [`segments`](Reader::segments) told it, into a file, from `offset` on. Of a
-    /// hole nothing is written.
+    /// Copies the bytes of a segment, as [`segments`](Reader::segments) told it, into a file, from
+    /// `offset` on. Of a hole nothing is written.
     ///
     /// # Errors
     ///
@@ -205,7 +207,8 @@ impl Reader {
         Ok(changed)
     }
 
-    /// As [`refresh`](Reader::refresh), but looks at the logs only if the shared counter of frames has grown.
+    /// As [`refresh`](Reader::refresh), but looks at the logs only if the shared counter of frames
+    /// has grown.
     ///
     /// # Errors
     ///

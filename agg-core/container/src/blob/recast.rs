@@ -1,7 +1,8 @@
-//! A container that nobody writes any more becomes a set of files of another layout, which stand for the same file.
+//! A container that nobody writes any more becomes a set of files of another layout, which stand
+//! for the same file.
 //!
-//! The files are made inside of the container, which stays what it is until all of them are complete; then they get
-//! their names beside it, and it is removed.
+//! The files are made inside of the container, which stays what it is until all of them are
+//! complete; then they get their names beside it, and it is removed.
 
 use super::check::Findings;
 use super::container::Container;
@@ -99,7 +100,8 @@ fn recaster() -> Result<&'static dyn Recaster> {
     RECASTER.get().copied().ok_or_else(unknown)
 }
 
-/// The name of an unfinished file in the container: whatever begins with a dot there is left by a crash.
+/// The name of an unfinished file in the container: whatever begins with a dot there is left by a
+/// crash.
 fn unfinished(part: usize) -> String {
     format!(".part.{part:04}")
 }
@@ -122,7 +124,8 @@ impl Recast {
     ///
     /// # Errors
     ///
-    /// If somebody writes the container still, it is damaged or cannot be read, or the file cannot be stored.
+    /// If somebody writes the container still, it is damaged or cannot be read, or the file cannot
+    /// be stored.
     pub fn write(&self, part: usize) -> Result<Part> {
         let recaster = recaster()?;
         let container = Container::open(&self.path)?;
@@ -151,8 +154,8 @@ impl Recast {
         }
     }
 
-    /// Compares logs with their checksums, those of the ranks whose bytes the file has: nobody can do that any more when
-    /// the container is gone.
+    /// Compares logs with their checksums, those of the ranks whose bytes the file has: nobody can
+    /// do that any more when the container is gone.
     fn verify(&self, part: usize, dir: &Dir) -> Result<()> {
         let mut findings = Findings::default();
         for (number, log) in Manifest::load(dir)?.logs.iter().enumerate() {
@@ -176,12 +179,13 @@ impl Recast {
         (0..self.groups.len()).for_each(|part| drop(dir.remove(&unfinished(part))));
     }
 
-    /// Gives all files their names and removes the container, which had this `generation` when they were made. An
-    /// older set of the name is replaced.
+    /// Gives all files their names and removes the container, which had this `generation` when they
+    /// were made. An older set of the name is replaced.
     ///
     /// # Errors
     ///
-    /// If the container was changed or is being written, or a name belongs to something else. It stays then.
+    /// If the container was changed or is being written, or a name belongs to something else. It
+    /// stays then.
     pub fn publish(&self, generation: u64) -> Result<()> {
         let recaster = recaster()?;
         let container = Container::open(&self.path)?;
@@ -224,7 +228,8 @@ impl Recast {
         }
     }
 
-    /// Removes files of an older set that had more of them, the last one first: what a crash leaves is found again.
+    /// Removes files of an older set that had more of them, the last one first: what a crash leaves
+    /// is found again.
     fn remove_further(&self, recaster: &dyn Recaster) -> Result<()> {
         let mut further = Vec::new();
         for part in self.groups.len().. {

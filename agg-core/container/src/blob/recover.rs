@@ -1,5 +1,5 @@
-//! Finishes what killed writers have begun: whoever is the only one cuts off what was never acknowledged, seals, and
-//! removes what belongs to nothing.
+//! Finishes what killed writers have begun: whoever is the only one cuts off what was never
+//! acknowledged, seals, and removes what belongs to nothing.
 
 use super::container::Container;
 use super::dir::{Dir, log_name};

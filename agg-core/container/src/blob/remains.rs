@@ -1,5 +1,5 @@
-//! What killed processes have left: files that they had not finished in a container, and directories beside it that had
-//! no name of the user's yet, or have none any more.
+//! What killed processes have left: files that they had not finished in a container, and
+//! directories beside it that had no name of the user's yet, or have none any more.
 
 use super::dir::{Dir, log_id};
 use super::hold::{self, Need};
@@ -52,8 +52,9 @@ pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
     }
 }
 
-/// Whether what is called so is one that no user made: a container or, if it `is_file`, a file on its way, or a container
-/// whose name was removed. Copies that a merge with `--resume` goes on with are not meant.
+/// Whether what is called so is one that no user made: a container or, if it `is_file`, a file on
+/// its way, or a container whose name was removed. Copies that a merge with `--resume` goes on with
+/// are not meant.
 pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
     if is_file {
         return names::is_unfinished(name);
@@ -78,13 +79,13 @@ impl Cleared {
     }
 }
 
-/// Removes `path`, of which [`is_remain`] is true, unless somebody needs it. What a user made, and a killed process was
-/// about to give a name, gets it back.
+/// Removes `path`, of which [`is_remain`] is true, unless somebody needs it. What a user made, and
+/// a killed process was about to give a name, gets it back.
 ///
 /// # Errors
 ///
-/// If it cannot be looked at or removed, or holds what is no part of a container; if nobody can know whether somebody
-/// needs it. Then it stays as it is.
+/// If it cannot be looked at or removed, or holds what is no part of a container; if nobody can
+/// know whether somebody needs it. Then it stays as it is.
 pub fn clear(path: &Path) -> Result<Cleared> {
     if path.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
         return crate::output::clear_unfinished(path).map(Cleared::removed);
@@ -123,7 +124,8 @@ fn unknown(error: &Error, path: &Path) -> Error {
     unknown.with_path(&path.display().to_string())
 }
 
-/// Whether `path` is a container, or what is left of one, that has lost its name: nothing that a user called so.
+/// Whether `path` is a container, or what is left of one, that has lost its name: nothing that a
+/// user called so.
 pub fn is_nameless(path: &Path) -> bool {
     let Some(name) = path.file_name().filter(|name| names::is_removed(name)) else { return false };
     let Ok(dir) = Dir::open(path) else { return false };

@@ -16,7 +16,8 @@ pub(crate) struct Piece {
     pub(crate) low: u64,
     /// The sequence number is not above this.
     pub(crate) high: u64,
-    /// Where the frame begins that has the bytes, and the exact number; [`NO_FRAME`] if that is not known.
+    /// Where the frame begins that has the bytes, and the exact number; [`NO_FRAME`] if that is not
+    /// known.
     pub(crate) frame: u64,
 }
 
@@ -201,7 +202,8 @@ mod tests {
             let mut model = vec![None; 100];
             for piece in &pieces {
                 for at in piece.extent.offset..piece.extent.end() {
-                    let source = piece.source.map(|(log, place)| (log, place + at - piece.extent.offset));
+                    let behind = at - piece.extent.offset;
+                    let source = piece.source.map(|(log, place)| (log, place + behind));
                     model[at as usize] = source;
                 }
             }
@@ -211,7 +213,8 @@ mod tests {
                 prop_assert_eq!(part.extent.offset, position);
                 position = part.extent.end();
                 for at in part.extent.offset..position {
-                    let source = part.source.map(|(log, place)| (log, place + at - part.extent.offset));
+                    let behind = at - part.extent.offset;
+                    let source = part.source.map(|(log, place)| (log, place + behind));
                     prop_assert_eq!(source, model[at as usize]);
                 }
             }

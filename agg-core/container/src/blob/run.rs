@@ -67,8 +67,8 @@ impl Run {
         self.last_seq - self.seq + 1 == self.count
     }
 
-    /// Both pieces of a run of two. Any two pieces of one length are one; where places have no order, such
-    /// runs reach over the whole file and would all be looked at in every search.
+    /// Both pieces of a run of two. Any two pieces of one length are one; where places have no
+    /// order, such runs reach over the whole file and would all be looked at in every search.
     pub(crate) fn pair(&self) -> Option<[Run; 2]> {
         let piece = |k: u64, seq: u64| Run {
             start: self.piece(k).offset,
@@ -131,7 +131,8 @@ impl Run {
         continues
     }
 
-    /// Whether two single pieces can be a run: their frames follow each other, and have nothing else.
+    /// Whether two single pieces can be a run: their frames follow each other, and have nothing
+    /// else.
     fn may_begin(&self, next: &Run, place_stride: u64) -> bool {
         self.framed && next.framed && place_stride == self.length + SHORT as u64
     }

@@ -155,12 +155,17 @@ mod tests {
     proptest! {
         #[test]
         fn all_pieces_in_a_range_are_found_once(
-            many in prop::collection::vec((0_u64..300, 1_u64..5, 0_u64..3, 1_u64..9, any::<bool>()), 0..60),
+            many in prop::collection::vec(
+                (0_u64..300, 1_u64..5, 0_u64..3, 1_u64..9, any::<bool>()),
+                0..60,
+            ),
             offset in 0_u64..400, len in 0_u64..60,
         ) {
             let all: Vec<Run> = many.into_iter().map(run).collect();
             let query = Extent::new(offset, len);
-            let key = |run: &Run, k: u64| (run.piece(k).offset, run.length, run.place_of(k), run.count);
+            let key = |run: &Run, k: u64| {
+                (run.piece(k).offset, run.length, run.place_of(k), run.count)
+            };
             let mut expected: Vec<_> = all
                 .iter()
                 .flat_map(|run| run.pieces_in(query).map(move |k| key(run, k)))

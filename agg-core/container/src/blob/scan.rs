@@ -115,16 +115,16 @@ impl<'a> Scan<'a> {
         }))
     }
 
-    /// Whether a sound header begins here, of a frame that ends behind the log's end: it is being written, or
-    /// was torn.
+    /// Whether a sound header begins here, of a frame that ends behind the log's end: it is being
+    /// written, or was torn.
     pub(crate) fn is_unfinished(&mut self) -> Result<bool> {
         let (left, log, place) = (self.length.saturating_sub(self.place), self.log, self.place);
         let frame = self.header_here()?.filter(|frame| frame.len() > left);
         Ok(frame.is_some_and(|frame| (frame.log, frame.place) == (log, place)))
     }
 
-    /// Whether bytes begin here that no crash of a writer leaves: an intact frame of another log or of
-    /// another place, or neither the beginning of a frame nor room that was never filled.
+    /// Whether bytes begin here that no crash of a writer leaves: an intact frame of another log or
+    /// of another place, or neither the beginning of a frame nor room that was never filled.
     pub(crate) fn is_foreign(&mut self) -> Result<bool> {
         let (log, place) = (self.log, self.place);
         let begins = self.bytes(MAGIC.len())?;
@@ -135,7 +135,8 @@ impl<'a> Scan<'a> {
         Ok(frame.is_some_and(|frame| (frame.log, frame.place) != (log, place)))
     }
 
-    /// The header that begins here, if it is intact, whatever it belongs to and wherever its data ends.
+    /// The header that begins here, if it is intact, whatever it belongs to and wherever its data
+    /// ends.
     fn header_here(&mut self) -> Result<Option<Frame>> {
         let left = self.length.saturating_sub(self.place);
         if left < HEADER as u64 {

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Fewer frames are scanned faster than an index is written and made durable.
 const INDEXED: u64 = if cfg!(test) { 4 } else { 256 };
 
-/// Joins those who write. Who comes first makes the shared words right, after a crash by sealing what
-/// the crash left.
+/// Joins those who write. Who comes first makes the shared words right, after a crash by sealing
+/// what the crash left.
 ///
 /// Unless `map` is set the shared words are not mapped even where they can be.
 pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Order> {
@@ -80,7 +80,8 @@ pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     store(dir, &view)
 }
 
-/// The same for all that the logs have now, whatever they had before; of the manifest all else stays.
+/// The same for all that the logs have now, whatever they had before; of the manifest all else
+/// stays.
 pub(crate) fn seal_anew(dir: &Dir, manifest: Manifest) -> Result<Manifest> {
     store(dir, &View::scanned(manifest, dir, &Descriptors::new())?)
 }

@@ -1,5 +1,5 @@
-//! Intact frames behind a place of a log where none begins: a writer appends, so what a crash tore is the end of its
-//! log, and frames behind it mean that the log is damaged.
+//! Intact frames behind a place of a log where none begins: a writer appends, so what a crash tore
+//! is the end of its log, and frames behind it mean that the log is damaged.
 
 use super::failed;
 use super::frame::{Frame, MAGIC};
@@ -28,7 +28,8 @@ pub(crate) fn all(file: &File, path: &Path, scan: &mut Scan<'_>) -> Result<Vec<F
     Ok(found)
 }
 
-/// The place of the first intact frame behind the place where the walk stopped, which may go on elsewhere then.
+/// The place of the first intact frame behind the place where the walk stopped, which may go on
+/// elsewhere then.
 pub(crate) fn first(file: &File, path: &Path, scan: &mut Scan<'_>) -> Result<Option<u64>> {
     if scan.is_unfinished()? {
         // The frame that begins there reaches beyond the end.

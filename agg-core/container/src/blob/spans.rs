@@ -1,5 +1,5 @@
-//! Ranges that may overlap, sorted by their starts, with a tree of maxima over their ends: all ranges
-//! that have bytes in a given one are found without looking at the others.
+//! Ranges that may overlap, sorted by their starts, with a tree of maxima over their ends: all
+//! ranges that have bytes in a given one are found without looking at the others.
 
 use aggio_base::Extent;
 
@@ -32,8 +32,8 @@ impl Spans {
         }
     }
 
-    /// Leaves below `node`, which covers `width` of them from `first` on, that are before `before` and
-    /// end behind `offset`.
+    /// Leaves below `node`, which covers `width` of them from `first` on, that are before `before`
+    /// and end behind `offset`.
     fn descend(
         &self,
         node: usize,

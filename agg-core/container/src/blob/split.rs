@@ -28,7 +28,8 @@ pub struct Split<'a> {
 ///
 /// # Errors
 ///
-/// If `from` cannot be read or changes meanwhile, or the container cannot be made; then there is none.
+/// If `from` cannot be read or changes meanwhile, or the container cannot be made; then there is
+/// none.
 pub fn split(from: &Path, to: &Path, how: &Split<'_>) -> Result<()> {
     let file = OpenOptions::new()
         .read(true)

@@ -1,5 +1,5 @@
-//! Summaries: a writer that ends says in the last frame of its log what the others hold, so that who
-//! seals the container need not look at the head of every frame.
+//! Summaries: a writer that ends says in the last frame of its log what the others hold, so that
+//! who seals the container need not look at the head of every frame.
 
 use super::failed;
 use super::frame::{FILE_END, Frame, HEADER, Kind, Lengths};
@@ -98,8 +98,8 @@ impl Summary {
     }
 }
 
-/// What the summary at the end of a log of `length` bytes tells, if there is a sound one; its runs are
-/// those of the log `number`.
+/// What the summary at the end of a log of `length` bytes tells, if there is a sound one; its runs
+/// are those of the log `number`.
 pub(crate) fn find(
     file: &File,
     path: &Path,
@@ -193,8 +193,8 @@ mod tests {
     use proptest::prelude::*;
     use std::path::PathBuf;
 
-    /// A container whose second writer is still there, so that nobody has sealed it, and the log of the
-    /// first, who wrote these pieces and ended.
+    /// A container whose second writer is still there, so that nobody has sealed it, and the log of
+    /// the first, who wrote these pieces and ended.
     fn unsealed(
         place: &Path,
         pieces: &[(u64, usize)],

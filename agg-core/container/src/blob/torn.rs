@@ -1,5 +1,5 @@
-//! Whether bytes behind the last intact frame of a log are what a writer leaves that was killed: such a frame was never
-//! acknowledged. All else is damage.
+//! Whether bytes behind the last intact frame of a log are what a writer leaves that was killed:
+//! such a frame was never acknowledged. All else is damage.
 
 use super::failed;
 use super::frame::{Frame, HEADER, Lengths, MAGIC, RUN};
@@ -45,7 +45,8 @@ pub(super) fn end_of(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<Opt
 }
 
 impl Tail<'_> {
-    /// What they are; `None` for what no killed writer leaves, which may be a frame that was changed.
+    /// What they are; `None` for what no killed writer leaves, which may be a frame that was
+    /// changed.
     pub(super) fn kind(&self) -> Result<Option<Torn>> {
         let mut head = [0; HEADER];
         let have = self.len.min(HEADER as u64) as usize;
@@ -83,8 +84,8 @@ impl Tail<'_> {
         Ok(Frame::decode(&whole).is_ok_and(|frame| frame.len() > self.len))
     }
 
-    /// Whether the checksum of the header fits with some other number of runs, after which the data ends here as well:
-    /// then that number was changed, and the frame is a whole one.
+    /// Whether the checksum of the header fits with some other number of runs, after which the data
+    /// ends here as well: then that number was changed, and the frame is a whole one.
     fn has_fewer_runs(&self, head: &[u8; HEADER], data: u64) -> Result<bool> {
         let wanted = u32_at(head, 60);
         let Some(room) = self.len.checked_sub(HEADER as u64 + data) else { return Ok(false) };

@@ -1,4 +1,5 @@
-//! Copies bytes of a log into a file: in the kernel where it can, which costs one copy instead of two.
+//! Copies bytes of a log into a file: in the kernel where it can, which costs one copy instead of
+//! two.
 
 use super::descriptors::Descriptors;
 use super::dir::Dir;
@@ -33,7 +34,8 @@ pub(super) fn copy(
     by_hand(dir, &log, rest, to, offset + done)
 }
 
-/// How many bytes the kernel copied; whatever stopped it will stop others, too, who can say what it was.
+/// How many bytes the kernel copied; whatever stopped it will stop others, too, who can say what it
+/// was.
 fn in_kernel(log: &File, part: Part, to: &File, offset: u64) -> u64 {
     let mut done = 0;
     while done < part.len {

@@ -26,14 +26,15 @@ pub trait ReadOnlyFile: Send + Sync + std::fmt::Debug {
     /// Its bytes.
     fn size(&self) -> u64;
 
-    /// Fills a buffer from `offset` on: how many bytes, less than asked for only at the end of the file.
+    /// Fills a buffer from `offset` on: how many bytes, less than asked for only at the end of the
+    /// file.
     ///
     /// # Errors
     /// If a file of the set cannot be read, which the error names.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// Gives `take` all bytes that anybody wrote, in the order of the file, and maybe some behind its end. Bytes of nobody
-    /// are zeros.
+    /// Gives `take` all bytes that anybody wrote, in the order of the file, and maybe some behind
+    /// its end. Bytes of nobody are zeros.
     ///
     /// # Errors
     /// What `take` returns.
@@ -50,8 +51,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until nobody else makes a container of the set whose first file is `first`. `None` if there is another set
-    /// of this name meanwhile.
+    /// Waits until nobody else makes a container of the set whose first file is `first`. `None` if
+    /// there is another set of this name meanwhile.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -70,9 +71,10 @@ impl Turn {
     }
 }
 
-/// Makes a container called `path` of all bytes of `file`, those of each writer in a log of its own, whose id is one more
-/// than the writer's number. It has its name when it is complete and as durable as the set may be, which it hides from
-/// then on; if somebody else was faster, theirs stays.
+/// Makes a container called `path` of all bytes of `file`, those of each writer in a log of its
+/// own, whose id is one more than the writer's number. It has its name when it is complete and as
+/// durable as the set may be, which it hides from then on; if somebody else was faster, theirs
+/// stays.
 ///
 /// # Errors
 ///

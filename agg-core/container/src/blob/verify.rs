@@ -1,5 +1,6 @@
-//! Checksums of what is read: the data of a frame that a read covers as a whole, alone or with the reads before it,
-//! costs no request more; a frame of which only a part is read is read once as a whole where that is asked for.
+//! Checksums of what is read: the data of a frame that a read covers as a whole, alone or with the
+//! reads before it, costs no request more; a frame of which only a part is read is read once as a
+//! whole where that is asked for.
 
 use super::damaged;
 use super::descriptors::Descriptors;
@@ -52,8 +53,8 @@ struct Logs<'a> {
 }
 
 impl Verifier {
-    /// Checks what was read just now; the parts are sorted by log and place. With `always` also frames of which only
-    /// a part was read.
+    /// Checks what was read just now; the parts are sorted by log and place. With `always` also
+    /// frames of which only a part was read.
     ///
     /// # Errors
     ///
@@ -117,7 +118,8 @@ impl Begun {
         Self { frame, head, next: head.data, crc: 0 }
     }
 
-    /// Goes on with the checksum by these parts of the frame; whether they ended it, and it is right.
+    /// Goes on with the checksum by these parts of the frame; whether they ended it, and it is
+    /// right.
     fn follow(&mut self, logs: &Logs<'_>, parts: &mut [Wanted<'_>]) -> Result<bool> {
         for part in parts.iter() {
             if part.place == self.head.data {
@@ -130,7 +132,8 @@ impl Begun {
             self.next += part.into.len() as u64;
             if self.next == self.head.data + self.head.data_len {
                 if self.crc != self.head.data_crc {
-                    // Others may have changed the caller's memory meanwhile: what is stored decides.
+                    // Others may have changed the caller's memory meanwhile: what is stored
+                    // decides.
                     logs.look_at_all(part.id, &self.head)?;
                     parts.iter_mut().try_for_each(|part| logs.read(part))?;
                 }

@@ -1,5 +1,5 @@
-//! What a container holds, as far as it was looked at: the sealed part from its index, the rest from
-//! the frames of the logs.
+//! What a container holds, as far as it was looked at: the sealed part from its index, the rest
+//! from the frames of the logs.
 
 use super::descriptors::Descriptors;
 use super::dir::{Dir, log_name};
@@ -136,7 +136,8 @@ impl View {
         for (id, length) in lengths {
             let number = self.number_of(id);
             let state = self.logs[number as usize];
-            // An unfinished frame may have been taken back, and another one that ends at the same byte.
+            // An unfinished frame may have been taken back, and another one that ends at the same
+            // byte.
             if length != state.length || state.scanned < length {
                 changed |= self.scan_log(dir, files, number, length)?;
             }
@@ -344,7 +345,8 @@ impl View {
         self.homes.iter().filter_map(move |home| home.part(range))
     }
 
-    /// The first byte of `range` that some piece has, which may have become a hole since; `None` if no piece has any.
+    /// The first byte of `range` that some piece has, which may have become a hole since; `None` if
+    /// no piece has any.
     pub(crate) fn first_piece(&self, range: Extent) -> Result<Option<u64>> {
         let mut first = None::<u64>;
         let mut take = |run: &Run, numbers: Range<u64>| {
@@ -390,7 +392,8 @@ fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>, was_complete: bool) 
     if may_be_torn && (is_open || torn::end_of(file, path, stopped)?.is_some()) {
         return Ok(false);
     }
-    // A frame that could not be stored may have been taken back meanwhile, and others have come to its place.
+    // A frame that could not be stored may have been taken back meanwhile, and others have come to
+    // its place.
     let mut again = Scan::new(file, path, stopped.log(), stopped.place())?;
     Ok(matches!(again.step()?, Step::Broken(_)) && !again.is_unfinished()?)
 }

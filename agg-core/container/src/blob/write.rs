@@ -18,8 +18,8 @@ use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Writes to a container. Every writer has a log of its own; what it wrote is seen by readers that are
-/// refreshed afterwards.
+/// Writes to a container. Every writer has a log of its own; what it wrote is seen by readers that
+/// are refreshed afterwards.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
@@ -85,7 +85,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If it could not be stored as a whole; then nothing of it was written, but to bytes that are mapped to memory.
+    /// If it could not be stored as a whole; then nothing of it was written, but to bytes that are
+    /// mapped to memory.
     pub fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         let extent = possible(offset, data.len() as u64)?;
         if !extent.is_empty() {
@@ -98,7 +99,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// If they could not all be stored; then nothing of them was written, but to bytes that are mapped to memory.
+    /// If they could not all be stored; then nothing of them was written, but to bytes that are
+    /// mapped to memory.
     pub fn write_pieces(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let mut strips: Vec<Strip> = Vec::new();
         let mut data = Vec::with_capacity(pieces.len());
@@ -147,8 +149,8 @@ impl Writer {
         if self.order.is_mapped()? { self.write_in_place(&frame) } else { Ok(()) }
     }
 
-    /// Appends the frame to the log and raises the size; what others had done before. `None`, and nothing was
-    /// appended, if bytes of the file may be changed in memory.
+    /// Appends the frame to the log and raises the size; what others had done before. `None`, and
+    /// nothing was appended, if bytes of the file may be changed in memory.
     fn put(&self, frame: &Frame<'_>) -> Result<Option<Changes>> {
         let mut log = self.log();
         let mut before = self.changes_beside(0)?;
@@ -163,10 +165,12 @@ impl Writer {
         Ok(Some(before))
     }
 
-    /// Makes sure that neither a growth nor a size that somebody set leaves out a frame that did not know of it.
+    /// Makes sure that neither a growth nor a size that somebody set leaves out a frame that did
+    /// not know of it.
     fn settle(&self, frame: &Frame<'_>, before: &Changes) -> Result<()> {
-        // Either this write sees the growth, or the growth sees the size, or the frame where sizes are not kept;
-        // and who counts sees the frame, or this write sees that the size was counted.
+        // Either this write sees the growth, or the growth sees the size, or the frame where sizes
+        // are not kept; and who counts sees the frame, or this write sees that the size was
+        // counted.
         fence(Ordering::SeqCst);
         if before.is_quiet() && self.changes()? == *before {
             return Ok(());
@@ -182,8 +186,8 @@ impl Writer {
         let grown = before.growths % 2 == 1 || now.growths != before.growths;
         // Where bytes may be changed in memory, they are stored in place afterwards.
         if grown && !self.order.is_mapped()? {
-            // A growth that did not know of these bytes may have cut them off: they come after it. So may one
-            // that believed a size without them, which somebody had counted.
+            // A growth that did not know of these bytes may have cut them off: they come after it.
+            // So may one that believed a size without them, which somebody had counted.
             self.append_frame(&mut log, frame)?;
         }
         // Odd numbers are left by those that were killed in the middle of it.
@@ -231,7 +235,8 @@ impl Writer {
         if self.order.is_mapped()? { self.punch_in_place(range) } else { Ok(()) }
     }
 
-    /// Appends a truncation or a hole; with bytes that are changed in memory, the caller has the turn.
+    /// Appends a truncation or a hole; with bytes that are changed in memory, the caller has the
+    /// turn.
     fn event(&self, log: &mut Log, kind: Kind, range: Extent) -> Result<()> {
         let seq = self.order.add(Word::Next, 1)?;
         self.append_event(log, kind, range, seq)
@@ -266,8 +271,8 @@ impl Writer {
         self.sync_changed()
     }
 
-    /// Ends without a word, as a process that is killed, or as a child that shares it with its parent, which goes on:
-    /// nothing is sealed, and locks stay as long as anybody has them.
+    /// Ends without a word, as a process that is killed, or as a child that shares it with its
+    /// parent, which goes on: nothing is sealed, and locks stay as long as anybody has them.
     pub fn abandon(mut self) {
         self.closed = true;
     }

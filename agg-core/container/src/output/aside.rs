@@ -1,5 +1,6 @@
-//! Where files are for a moment while names change in steps: in a directory beside them, under the names that they have
-//! or get. Nobody ever removes the only name of a file there: what a killed process leaves is put back.
+//! Where files are for a moment while names change in steps: in a directory beside them, under the
+//! names that they have or get. Nobody ever removes the only name of a file there: what a killed
+//! process leaves is put back.
 
 use super::{failed, fresh_name, is_same, parent_of, rename_new, try_lock};
 use crate::blob::Cleared;
@@ -62,11 +63,12 @@ fn open(path: &Path) -> Result<File> {
     how.open(path).map_err(|error| failed("open", &error, path))
 }
 
-/// Gives what is in the directory `path`, whose name is one of [`Aside`]s, its names back; second names of files go.
+/// Gives what is in the directory `path`, whose name is one of [`Aside`]s, its names back; second
+/// names of files go.
 ///
 /// # Errors
-/// If somebody else has a name, if nobody can know whether a second name is needed, or the system refuses: then the rest
-/// stays there.
+/// If somebody else has a name, if nobody can know whether a second name is needed, or the system
+/// refuses: then the rest stays there.
 pub fn put_back(path: &Path) -> Result<Cleared> {
     let folder = open(path)?;
     let locked = try_lock(&folder);

@@ -168,8 +168,8 @@ impl Drop for Output<'_> {
     }
 }
 
-/// Locks a file for as long as it is being made, which tells [`clear_unfinished`] that somebody needs it. Without locks
-/// on the file system nobody clears anything there.
+/// Locks a file for as long as it is being made, which tells [`clear_unfinished`] that somebody
+/// needs it. Without locks on the file system nobody clears anything there.
 fn lock(file: &File) -> bool {
     try_lock(file).is_ok()
 }
@@ -182,8 +182,8 @@ fn try_lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Removes the file `path`, whose name is one that files have while they are made, unless somebody is making it;
-/// whether it is gone.
+/// Removes the file `path`, whose name is one that files have while they are made, unless somebody
+/// is making it; whether it is gone.
 ///
 /// # Errors
 /// If it is not an ordinary file, or cannot be opened or removed.

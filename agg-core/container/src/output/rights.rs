@@ -26,8 +26,8 @@ impl Source {
     }
 }
 
-/// What a copy that has been made, `copy`, may have of `mode`: set-id bits only if it belongs to the
-/// owner, and for the group's bit to the group, of the source.
+/// What a copy that has been made, `copy`, may have of `mode`: set-id bits only if it belongs to
+/// the owner, and for the group's bit to the group, of the source.
 pub fn kept_mode(mode: u32, source: Source, copy: &Metadata) -> u32 {
     let is_owners = copy.uid() == source.uid;
     let mut kept = mode & 0o7777;

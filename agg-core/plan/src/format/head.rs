@@ -24,7 +24,8 @@ impl Head {
         }
     }
 
-    /// From now on `bytes` are at `offset`; those behind the first `most` bytes of the file are left out.
+    /// From now on `bytes` are at `offset`; those behind the first `most` bytes of the file are
+    /// left out.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8], most: u64) {
         let extent = Extent::new(offset, bytes.len() as u64).intersect(Extent::new(0, most));
         if extent.is_empty() {
@@ -38,7 +39,8 @@ impl Head {
         self.learn(extent);
     }
 
-    /// Whether `bytes` are known to be at `offset` already, of those among the first `most` bytes of the file.
+    /// Whether `bytes` are known to be at `offset` already, of those among the first `most` bytes
+    /// of the file.
     pub(super) fn holds(&self, offset: u64, bytes: &[u8], most: u64) -> bool {
         let extent = Extent::new(offset, bytes.len() as u64).intersect(Extent::new(0, most));
         let known = |known: &Extent| known.intersect(extent) == extent;
@@ -85,7 +87,8 @@ impl Head {
         all
     }
 
-    /// Puts what heads of other ranks know, end to end in `all`, over this, in order. `None` if they are damaged.
+    /// Puts what heads of other ranks know, end to end in `all`, over this, in order. `None` if
+    /// they are damaged.
     pub(super) fn put_bytes(&mut self, mut all: &[u8], most: u64) -> Option<()> {
         while !all.is_empty() {
             let (offset, rest) = all.split_first_chunk()?;

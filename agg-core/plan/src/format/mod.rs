@@ -1,8 +1,8 @@
 //! What files are made of: plugins that know where in a file its things lie.
 //!
-//! A plugin recognises a file by its first bytes and makes a [`Map`] of it, which plans follow: borders of file domains,
-//! and the order in which bytes that waited reach the file. Nothing else depends on a plugin: a file without a map, or with
-//! a wrong one, has the same bytes.
+//! A plugin recognises a file by its first bytes and makes a [`Map`] of it, which plans follow:
+//! borders of file domains, and the order in which bytes that waited reach the file. Nothing else
+//! depends on a plugin: a file without a map, or with a wrong one, has the same bytes.
 //!
 //! ```text
 //! table.rs    the plugins of this process, declared by whoever links them
@@ -45,13 +45,15 @@ pub trait Format: Send + Sync {
 pub enum Recognised {
     /// No file of the format begins so.
     Other,
-    /// A file of the format may begin so, but its header has more bytes, or makes no sense at present.
+    /// A file of the format may begin so, but its header has more bytes, or makes no sense at
+    /// present.
     Unclear,
     /// This is where its things lie.
     Map(Arc<dyn Map>),
 }
 
-/// Where the things in one file lie. A *slab* is the data of a variable, of one record if it has records.
+/// Where the things in one file lie. A *slab* is the data of a variable, of one record if it has
+/// records.
 pub trait Map: Debug + Send + Sync {
     /// Bytes of the header, from the beginning of the file on.
     fn header(&self) -> u64;
@@ -68,7 +70,8 @@ pub trait Map: Debug + Send + Sync {
     /// The first border between two things at or behind `offset`; `None` if there is none.
     fn border_behind(&self, offset: u64) -> Option<u64>;
 
-    /// For a byte of a slab: where the slab begins, and the length of its rows, which is the distance of borders within it.
+    /// For a byte of a slab: where the slab begins, and the length of its rows, which is the
+    /// distance of borders within it.
     fn rows(&self, offset: u64) -> Option<(u64, u64)>;
 
     /// Bytes that announce others, and are to be in the file after these; empty if there are none.
@@ -113,7 +116,8 @@ pub struct Data {
     pub variable: usize,
     /// The record; zero for variables without records.
     pub record: u64,
-    /// The elements, counted as if the slab had one dimension; the first and the last may be there in part.
+    /// The elements, counted as if the slab had one dimension; the first and the last may be there
+    /// in part.
     pub elements: Range<u64>,
 }
 

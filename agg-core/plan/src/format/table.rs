@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 static FORMATS: OnceLock<&'static [&'static dyn Format]> = OnceLock::new();
 
-/// Declares the plugins; the first one that recognises a file is the one for it. Only the first call counts: every rank
-/// has to make the same one, before it opens a file.
+/// Declares the plugins; the first one that recognises a file is the one for it. Only the first
+/// call counts: every rank has to make the same one, before it opens a file.
 pub fn register(formats: &'static [&'static dyn Format]) {
     FORMATS.get_or_init(|| formats);
 }

@@ -10,7 +10,10 @@ proptest! {
     ) {
         let map = Records::new(record, header).expect("a file has such records");
         // The oracle: the file byte by byte.
-        let thing = |offset: u64| offset.checked_sub(header).map(|behind| (behind / record, behind % record));
+        let thing = |offset: u64| {
+            let behind = offset.checked_sub(header)?;
+            Some((behind / record, behind % record))
+        };
         let mut next = at;
         for piece in pieces(&map, Extent::new(at, len)) {
             prop_assert_eq!(piece.extent.offset, next);
@@ -20,7 +23,8 @@ proptest! {
                 match (&piece.thing, thing(offset)) {
                     (Thing::Header, None) => {}
                     (Thing::Data(data), Some((number, byte))) => {
-                        prop_assert_eq!((data.record, data.elements.start + place as u64), (number, byte));
+                        let found = (data.record, data.elements.start + place as u64);
+                        prop_assert_eq!(found, (number, byte));
                         let one = Data { elements: byte..byte + 1, ..data.clone() };
                         prop_assert_eq!(map.extent_of(&one), Some(Extent::new(offset, 1)));
                     }
@@ -32,7 +36,9 @@ proptest! {
             }
         }
         prop_assert_eq!(next, at + len);
-        let is_border = |offset: &u64| *offset == 0 || thing(*offset).is_some_and(|(_, byte)| byte == 0);
+        let is_border = |offset: &u64| {
+            *offset == 0 || thing(*offset).is_some_and(|(_, byte)| byte == 0)
+        };
         prop_assert_eq!(map.border_before(at), (0..=at).rev().find(is_border));
         prop_assert_eq!(map.border_behind(at), (at..at + 100).find(is_border));
     }

@@ -1,8 +1,9 @@
 //! What a rank sees of a file's head, and what all ranks know of it.
 //!
-//! A rank sees its own writes and reads alone. What is new in them it tells the others in a collective operation that meets them in
-//! any case: there a bit says that somebody has news, and only then these travel. So all ranks know the same head after the
-//! same operation, and whatever plans depend on is equal on all of them.
+//! A rank sees its own writes and reads alone. What is new in them it tells the others in a
+//! collective operation that meets them in any case: there a bit says that somebody has news, and
+//! only then these travel. So all ranks know the same head after the same operation, and whatever
+//! plans depend on is equal on all of them.
 
 use super::head::Head;
 use super::{Map, Recognised};
@@ -58,8 +59,8 @@ impl Watch {
         }
     }
 
-    /// Whether a run of `len` bytes at `offset` may tell anything: before there is a header, only what goes on where the
-    /// known beginning ends, or is long, is part of one.
+    /// Whether a run of `len` bytes at `offset` may tell anything: before there is a header, only
+    /// what goes on where the known beginning ends, or is long, is part of one.
     #[inline]
     pub fn cares_for(&self, offset: u64, len: u64) -> bool {
         let follows = offset <= self.all.prefix().len() as u64;

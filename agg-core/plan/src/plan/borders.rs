@@ -4,7 +4,8 @@ use crate::format::Map;
 use aggio_base::Extent;
 use std::iter::successors;
 
-/// How many borders of things are looked at on each side for one that lies at a multiple of the unit.
+/// How many borders of things are looked at on each side for one that lies at a multiple of the
+/// unit.
 const STEPS: usize = 16;
 
 /// What borders of file domains follow.
@@ -12,15 +13,17 @@ const STEPS: usize = 16;
 pub struct Guide<'a> {
     /// Where the things lie.
     pub map: &'a dyn Map,
-    /// Borders lie at multiples of this; 0 counts as 1. Where a border of a thing does not, the nearest multiple is taken.
+    /// Borders lie at multiples of this; 0 counts as 1. Where a border of a thing does not, the
+    /// nearest multiple is taken.
     pub unit: u64,
     /// Bytes that a domain has at least, but for the last.
     pub least: u64,
 }
 
 impl Guide<'_> {
-    /// The place for the border of a domain that would lie at `target`, at most `reach` away: between two slabs; inside a
-    /// slab only if that reaches further on both sides, and then between two of its rows. `None` if nothing is near.
+    /// The place for the border of a domain that would lie at `target`, at most `reach` away:
+    /// between two slabs; inside a slab only if that reaches further on both sides, and then
+    /// between two of its rows. `None` if nothing is near.
     fn near(&self, target: u64, reach: u64) -> Option<u64> {
         let before = |at: u64| self.map.border_before(at);
         let behind = |at: u64| self.map.border_behind(at);
@@ -41,9 +44,9 @@ impl Guide<'_> {
         self.choose(lower, upper, (target, reach), |_| row).flatten()
     }
 
-    /// Of borders below and above `target`, at most `reach` away, the nearest that is a multiple of the unit; else the
-    /// multiple that is nearest to the nearest, if what begins there is longer than a unit: the inner `None` if not. The outer
-    /// one if there is no such border.
+    /// Of borders below and above `target`, at most `reach` away, the nearest that is a multiple of
+    /// the unit; else the multiple that is nearest to the nearest, if what begins there is longer
+    /// than a unit: the inner `None` if not. The outer one if there is no such border.
     fn choose(
         &self,
         lower: impl Iterator<Item = u64>,
@@ -73,7 +76,8 @@ impl Guide<'_> {
     }
 }
 
-/// The inner borders of domains of `hull` whose borders would lie at `even`, ascending, `stride` apart.
+/// The inner borders of domains of `hull` whose borders would lie at `even`, ascending, `stride`
+/// apart.
 pub(super) fn moved(
     guide: Guide<'_>,
     hull: Extent,
@@ -176,7 +180,8 @@ mod tests {
             len in 0..4000u64, aggregators in 1..9usize, unit in prop_oneof![Just(1u64), 1..300u64],
             record in 1..900u64, header in 0..50u64,
         ) {
-            let (hull, records) = (Extent::new(start, len), Records::new(record, header).expect("records"));
+            let hull = Extent::new(start, len);
+            let records = Records::new(record, header).expect("records");
             let evenly = Domains::new(hull, aggregators, unit, 0);
             let domains = evenly.clone().following(Guide { map: &records, unit, least: 0 });
             prop_assert!(domains.count() <= evenly.count());
@@ -186,7 +191,8 @@ mod tests {
                 let part = domains.extent(number);
                 prop_assert!(part.offset == at && !part.is_empty());
                 prop_assert_eq!(domains.touched_by(part), number..number + 1);
-                prop_assert_eq!(domains.touched_by(Extent::new(part.end() - 1, 1)), number..number + 1);
+                let last = Extent::new(part.end() - 1, 1);
+                prop_assert_eq!(domains.touched_by(last), number..number + 1);
                 at = part.end();
                 let inner = at < hull.end();
                 prop_assert!(!inner || at.is_multiple_of(unit));
@@ -203,7 +209,11 @@ mod tests {
 
         #[test]
         fn domains_of_the_next_records_are_those_of_these_further_on(
-            start in 0..3000u64, len in 1..4000u64, aggregators in 1..9usize, record in 1..900u64, further in 0..9u64,
+            start in 0..3000u64,
+            len in 1..4000u64,
+            aggregators in 1..9usize,
+            record in 1..900u64,
+            further in 0..9u64,
         ) {
             let records = Records::new(record, 0).expect("records");
             let of = |start: u64| {

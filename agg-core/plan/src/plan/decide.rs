@@ -9,8 +9,8 @@ use aggio_config::hints::Switch;
 const READ_PIECE: u64 = 16 << 10;
 /// The same for writes, which wait for each other at the file.
 const WRITE_PIECE: u64 = 64 << 10;
-/// The same for pieces that no other rank's pieces lie between, with [`BRIEF`] requests: nothing can be
-/// joined but the ends of neighbours.
+/// The same for pieces that no other rank's pieces lie between, with [`BRIEF`] requests: nothing
+/// can be joined but the ends of neighbours.
 const SEPARATE_PIECE: u64 = 4 << 10;
 /// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
 const PROMPT: u64 = 5_000;
@@ -79,8 +79,8 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
         return say(Method::Independent, Reason::Overlap);
     }
     if wishes.logs && wishes.writes && !wishes.atomic {
-        // An exchange would join nothing, and its borders would cut elements: no hint asks for that. In
-        // atomic mode it makes each call of a rank one access.
+        // An exchange would join nothing, and its borders would cut elements: no hint asks for
+        // that. In atomic mode it makes each call of a rank one access.
         let reason = if all.ranks == 1 { Reason::OneWithData } else { Reason::Logs };
         return say(Method::Independent, reason);
     }

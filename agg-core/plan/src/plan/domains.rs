@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// Equal parts of a range of the file, with borders at multiples of what the file system likes.
 ///
-/// A formula, not a list: every rank finds every border by itself. Where the file's format is known there is a list, one
-/// border for each aggregator, which every rank makes by itself.
+/// A formula, not a list: every rank finds every border by itself. Where the file's format is known
+/// there is a list, one border for each aggregator, which every rank makes by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
     hull: Extent,
@@ -35,7 +35,8 @@ impl Domains {
         Self { hull, origin, stride, count, borders: None }
     }
 
-    /// As many domains at most, with inner borders near these where the things in the file have theirs.
+    /// As many domains at most, with inner borders near these where the things in the file have
+    /// theirs.
     #[inline]
     pub fn following(mut self, guide: Guide<'_>) -> Self {
         if self.count > 1 {

@@ -20,13 +20,14 @@ pub struct Premises<'a> {
     pub buffer_size: u64,
     /// Where the things in the file lie, if that is known.
     pub map: Option<&'a dyn Map>,
-    /// Two aggregators may write to one unit: no other node's requests take it away, and nothing is striped.
+    /// Two aggregators may write to one unit: no other node's requests take it away, and nothing is
+    /// striped.
     pub shares_units: bool,
 }
 
 impl Premises<'_> {
-    /// `domains`, with borders where the things in the file have theirs; those lie at multiples of `whole` if windows are not
-    /// to be cut, of units if these are not to be shared, or anywhere.
+    /// `domains`, with borders where the things in the file have theirs; those lie at multiples of
+    /// `whole` if windows are not to be cut, of units if these are not to be shared, or anywhere.
     pub fn refine(&self, domains: Domains, whole: Option<u64>) -> Domains {
         let alone = if self.shares_units { 1 } else { self.unit };
         match self.map {

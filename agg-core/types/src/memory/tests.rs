@@ -71,7 +71,8 @@ proptest! {
         let mut buffer = Buffer::new(&recipe);
         let memory = buffer.memory();
         let total = buffer.places.len();
-        let source: Vec<u8> = (0..total.saturating_sub(skip)).map(|n| (n % 7 + 100) as u8).collect();
+        let numbers = 0..total.saturating_sub(skip);
+        let source: Vec<u8> = numbers.map(|n| (n % 7 + 100) as u8).collect();
         let mut expected = buffer.bytes.clone();
         for (byte, at) in source.iter().zip(&buffer.places[skip.min(total)..]) {
             expected[*at] = *byte;

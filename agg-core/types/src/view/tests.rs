@@ -47,7 +47,8 @@ proptest! {
         let negative = map.true_lb() < 0 || map.extent() < 0;
         let overlap = writable && map.has_overlap();
         let starts = runs(&map.bytes(1));
-        let in_order = if writable { map.is_monotone() } else { starts.is_sorted_by_key(|run| run.0) };
+        let in_order =
+            if writable { map.is_monotone() } else { starts.is_sorted_by_key(|run| run.0) };
         let bad = negative || !in_order || overlap;
         prop_assert_eq!(refused(recipe.datatype(), writable), bad);
     }

@@ -35,7 +35,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_set_is_the_file_that_the_program_meant(model in model(), reads in proptest::collection::vec((0..4000_usize, 0..3000_usize), 9)) {
+    fn a_set_is_the_file_that_the_program_meant(
+        model in model(),
+        reads in proptest::collection::vec((0..4000_usize, 0..3000_usize), 9),
+    ) {
         let zeros = |kind: Type| vec![0; kind.size() as usize];
         let (truth, untold) = (model.canonical(zeros), model.unaligned().canonical(zeros));
         let small = Options { cache: Arc::new(Cache::new(300)), ..Options::default() };
@@ -72,7 +75,9 @@ proptest! {
 
     #[test]
     fn a_set_of_which_a_file_is_cut_or_missing_is_refused_by_its_name(
-        model in model(), which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+        model in model(),
+        which in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
     ) {
         let model = model.unaligned();
         let whole = model.canonical(|kind| vec![0; kind.size() as usize]);
@@ -83,7 +88,8 @@ proptest! {
             files[victim].1.truncate(len);
             match open(&files, &Options::default()) {
                 Err(why) => prop_assert_eq!(why.file, format!("f.{victim:04}")),
-                // Only what is taken from another subfile was cut, or nothing but what fills the end up.
+                // Only what is taken from another subfile was cut, or nothing but what fills the
+                // end up.
                 Ok(file) => prop_assert_eq!(all(&file), whole.clone()),
             }
         }
@@ -91,7 +97,11 @@ proptest! {
 
     #[test]
     fn bytes_that_were_changed_are_read_or_refused(
-        model in model(), changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+        model in model(),
+        changes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), any::<u8>()),
+            1..20,
+        ),
     ) {
         for mut files in [pnetcdf(&model), hdf5(&model, Endian::Little)] {
             for (at, byte) in &changes {

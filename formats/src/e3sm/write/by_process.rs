@@ -1,5 +1,5 @@
-//! A subfile in HDF5: a dataset with the header, and one with blob behind blob, each with its tables and then all
-//! variables.
+//! A subfile in HDF5: a dataset with the header, and one with blob behind blob, each with its
+//! tables and then all variables.
 
 use super::content::{Content, Sink};
 use super::derive::Use;

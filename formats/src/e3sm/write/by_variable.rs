@@ -43,8 +43,8 @@ impl Plan {
         crew::each(sink, slabs, |slab, out| self.write_slab(subfile, slab, &layout, &source, out))
     }
 
-    /// The parts of variables with or without `records`, of which there are `begun`, and their bytes in the file that the set is
-    /// made of; in the order of the subfile.
+    /// The parts of variables with or without `records`, of which there are `begun`, and their
+    /// bytes in the file that the set is made of; in the order of the subfile.
     fn slabs(&self, records: bool, begun: u64) -> impl Iterator<Item = ((usize, u64), u64)> + Send {
         let slots = self.layout.slots.iter().enumerate();
         let variables: Vec<(usize, u64)> = slots

@@ -16,7 +16,8 @@ pub trait Content: Sync {
     /// Bytes of the file.
     fn size(&self) -> u64;
 
-    /// Fills a buffer from `offset` on, inside of the file. Bytes that were never written are zeros.
+    /// Fills a buffer from `offset` on, inside of the file. Bytes that were never written are
+    /// zeros.
     ///
     /// # Errors
     ///
@@ -42,7 +43,8 @@ pub struct Stored {
 
 /// What stores the bytes of a file: some number of files, or one.
 pub trait Store: Sync {
-    /// Where the bytes of a range are stored, in the order of the file; those in none of the parts are zeros.
+    /// Where the bytes of a range are stored, in the order of the file; those in none of the parts
+    /// are zeros.
     ///
     /// # Errors
     ///
@@ -59,8 +61,8 @@ pub trait Store: Sync {
 
 /// Bytes that one writer wrote last.
 ///
-/// In a list of them they are sorted by range and disjoint; bytes in none were never written. What lies behind the end
-/// of the file is zeros, whoever wrote them.
+/// In a list of them they are sorted by range and disjoint; bytes in none were never written. What
+/// lies behind the end of the file is zeros, whoever wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// The bytes of the file.

@@ -47,7 +47,8 @@ pub(super) struct Derive<'a> {
     /// What was seen of each variable, and in how many records.
     seen: Vec<Option<(Seen, u64)>>,
     found: HashMap<Rc<Found>, usize>,
-    /// The dimensions that were seen first of each list of lengths: others of the same share decompositions with them.
+    /// The dimensions that were seen first of each list of lengths: others of the same share
+    /// decompositions with them.
     shapes: HashMap<Vec<u64>, Vec<usize>>,
     /// The one that was seen last, which most variables share.
     last: Option<(Rc<Found>, usize)>,

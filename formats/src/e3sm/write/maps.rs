@@ -50,7 +50,8 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// The same decomposition, among so many writers; `row` are the elements of its fastest dimension.
+    /// The same decomposition, among so many writers; `row` are the elements of its fastest
+    /// dimension.
     pub(super) fn of(mut found: Found, row: u64, writers: usize) -> Self {
         found.runs.sort_unstable_by_key(|(run, writer)| (*writer, run.to));
         let starts = (0..=writers)

@@ -5,8 +5,9 @@
 //! derive.rs    who wrote which elements -> maps.rs: the decompositions that the variables share
 //! plan.rs      what the set consists of, and whether it stands for exactly that file
 //! head.rs      the header of a subfile
-//! by_variable.rs, by_process.rs: one subfile from beginning to end, in PnetCDF's layout and in that in HDF5;
-//!              tables.rs are its tables, slabs.rs gathers elements, moves.rs copies those that lie together
+//! by_variable.rs, by_process.rs: one subfile from beginning to end, in PnetCDF's layout and in
+//!              HDF5's; tables.rs are its tables, slabs.rs gathers elements, moves.rs copies those
+//!              that lie together
 //! crew.rs      threads that write parts of a subfile side by side
 //! out.rs       what is written, in large pieces
 //! ```

@@ -1,4 +1,5 @@
-//! Elements of blobs that lie together where the file is stored: they are copied from there without being looked at.
+//! Elements of blobs that lie together where the file is stored: they are copied from there without
+//! being looked at.
 
 use super::content::{Content, Sink, Store, Stored};
 use super::slabs::{Blob, Slab, clipped};
@@ -7,7 +8,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes that must lie together, on average, so that copying them is quicker than gathering them in memory.
+/// Bytes that must lie together, on average, so that copying them is quicker than gathering them in
+/// memory.
 const LONG: u64 = if cfg!(test) { 12 } else { 32 << 10 };
 /// Nobody asks where bytes are stored once they did not lie together so often.
 const PATIENCE: u32 = 3;
@@ -27,8 +29,8 @@ impl<'a> Mover<'a> {
         Some(Mover { store, to, missed: AtomicU32::new(0) })
     }
 
-    /// Copies the elements of all blobs in a tile of a slab, whose bytes must not be turned round; `false`, and nothing is
-    /// done, if they do not lie together.
+    /// Copies the elements of all blobs in a tile of a slab, whose bytes must not be turned round;
+    /// `false`, and nothing is done, if they do not lie together.
     pub(super) fn copy(&self, slab: Slab, blobs: &[Blob<'_>], tile: &Range<u64>) -> Result<bool> {
         if slab.turned > 1 || self.missed.load(Ordering::Relaxed) >= PATIENCE {
             return Ok(false);
@@ -48,8 +50,8 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// What lies where, and where it goes. Only the length of a range tells something: the bytes of a blob that lie
-/// together where they are stored need not do so in the file.
+/// What lies where, and where it goes. Only the length of a range tells something: the bytes of a
+/// blob that lie together where they are stored need not do so in the file.
 #[derive(Default)]
 struct Moves {
     all: Vec<(Stored, u64)>,
@@ -74,7 +76,8 @@ impl Moves {
         }
     }
 
-    /// Adds bytes that go to `to`; with those before, if they go on there as they do where they are stored.
+    /// Adds bytes that go to `to`; with those before, if they go on there as they do where they are
+    /// stored.
     fn add(&mut self, bytes: Stored, to: u64) {
         if let Some((last, begin)) = self.all.last_mut() {
             let len = last.range.end - last.range.start;

@@ -43,8 +43,8 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Puts bytes; those of each element, if it has `turned` bytes, in the other order. Not more than a few MiB in all
-    /// without another [`Out::at`].
+    /// Puts bytes; those of each element, if it has `turned` bytes, in the other order. Not more
+    /// than a few MiB in all without another [`Out::at`].
     pub(super) fn put(&mut self, bytes: &[u8], turned: u64) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);

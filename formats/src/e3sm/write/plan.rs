@@ -31,7 +31,8 @@ pub enum Outcome {
     Unsuited(String),
 }
 
-/// What a set consists of. It depends on nothing but what it is made of: several processes make the same one.
+/// What a set consists of. It depends on nothing but what it is made of: several processes make the
+/// same one.
 pub struct Plan {
     pub(super) kind: Kind,
     /// The header of the file.
@@ -49,14 +50,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A set of the file `content`, which has the bytes `owned` of its writers. `groups` are the writers of each
-    /// subfile: each of `0..n` is in one of them, also one that wrote nothing.
+    /// A set of the file `content`, which has the bytes `owned` of its writers. `groups` are the
+    /// writers of each subfile: each of `0..n` is in one of them, also one that wrote nothing.
     ///
-    /// What is kept in memory depends on how many ranges the writers have, not on how long they are.
+    /// What is kept in memory depends on how many ranges the writers have, not on how long they
+    /// are.
     ///
     /// # Errors
     ///
-    /// If something cannot be read, the ranges are not sorted and disjoint, or a writer is in none or several groups.
+    /// If something cannot be read, the ranges are not sorted and disjoint, or a writer is in none
+    /// or several groups.
     pub fn of(
         content: &dyn Content,
         owned: &mut dyn Iterator<Item = Result<Owned>>,
@@ -76,8 +79,8 @@ impl Plan {
         self.groups.len()
     }
 
-    /// Writes one whole subfile to `sink`, which may have had other bytes before. Different subfiles may be written at
-    /// the same time, also by processes that made the same plan.
+    /// Writes one whole subfile to `sink`, which may have had other bytes before. Different
+    /// subfiles may be written at the same time, also by processes that made the same plan.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// `None`, with the reason, where FUSE is not to be had; a panic if the tests are required to run.
+    /// `None`, with the reason, where FUSE is not to be had; a panic if the tests are required to
+    /// run.
     pub(crate) fn start(options: &[&str]) -> Option<Self> {
         let directory = Directory::new();
         let (backing, point) = (directory.path().join("backing"), directory.path().join("mount"));

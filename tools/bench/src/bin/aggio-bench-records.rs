@@ -8,8 +8,8 @@
 //! aggio-bench-records own FILE LENGTH COUNT PROCESSES      a file for each process
 //! ```
 //!
-//! Opening and closing count, the start of processes does not. Files are not synchronised. The program knows nothing
-//! of aggio: it is run with and without the library.
+//! Opening and closing count, the start of processes does not. Files are not synchronised. The
+//! program knows nothing of aggio: it is run with and without the library.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Result, Write};

@@ -17,8 +17,10 @@ const CALLS: u64 = 2_000_000;
 const HEAD: &str = "\
 # Programs without MPI
 
-Seconds from `open` to `close`, medians of alternating rounds, and how many times as fast as natively: the median of
-the ratios of each round. Files are in the page cache; nothing is synchronised. *wanted* is what was aimed at; rows that
+Seconds from `open` to `close`, medians of alternating rounds, and how many times as fast as \
+natively: the median of
+the ratios of each round. Files are in the page cache; nothing is synchronised. *wanted* is what \
+was aimed at; rows that
 do not reach it say **below**.
 
 ";
@@ -102,7 +104,8 @@ impl Bench<'_> {
         let (native, added) = (middle(&natively), middle(&added));
         let verdict = if added <= 10.0 { "" } else { ", **above**" };
         Ok(format!(
-            "A call on a file without a rule (`write` of one byte to `/dev/null`): {native:.1} ns natively, \
+            "A call on a file without a rule (`write` of one byte to `/dev/null`): {native:.1} ns \
+                natively, \
              {added:+.1} ns with the library (wanted: at most 10{verdict}).\n"
         ))
     }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 /// A line for each run of each case, and one for each failure.
 pub(super) fn text(results: &Results) -> String {
     let mut text = String::from(
-        "file_system,ranks,mpi,server,pattern,method,operation,bytes,round,seconds,limit_seconds,hidden,requests,outcome\n",
+        "file_system,ranks,mpi,server,pattern,method,operation,bytes,round,seconds,limit_seconds,\
+         hidden,requests,outcome\n",
     );
     let optional = |value: Option<String>| value.unwrap_or_default();
     for row in &results.rows {

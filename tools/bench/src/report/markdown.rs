@@ -13,9 +13,12 @@ const LOSING: f64 = 0.97;
 pub(super) fn text(arguments: &Arguments, results: &Results) -> String {
     let mut text = format!(
         "# MPI-IO: aggio beside the native implementations\n\n\
-         Made by `make bench`; [README.md](README.md) says what is measured and how to read it. Medians of {} alternating\n\
-         rounds; data verified in every run. Figures are *parts of the limit*: seconds of plain contiguous `pwrite`/`pread`\n\
-         of the same bytes by the same ranks, divided by seconds of the case, both in the same job. The last columns are\n\
+         Made by `make bench`; [README.md](README.md) says what is measured and how to read it. \
+         Medians of {} alternating\n\
+         rounds; data verified in every run. Figures are *parts of the limit*: seconds of plain \
+         contiguous `pwrite`/`pread`\n\
+         of the same bytes by the same ranks, divided by seconds of the case, both in the same \
+         job. The last columns are\n\
          ratios of speed: above 1, aggio is faster.\n",
         arguments.rounds
     );

@@ -8,7 +8,8 @@ use crate::Arguments;
 use crate::results::{Results, Row};
 use std::io::{Error, Result};
 
-/// Writes `mpi-io.csv`, `mpi-io.md` and a plot for each place and number of ranks; returns the Markdown text.
+/// Writes `mpi-io.csv`, `mpi-io.md` and a plot for each place and number of ranks; returns the
+/// Markdown text.
 pub(crate) fn write(arguments: &Arguments, results: &Results) -> Result<String> {
     std::fs::create_dir_all(&arguments.out)?;
     let table = markdown::text(arguments, results);

@@ -47,8 +47,8 @@ pub(super) struct Journal {
     file: File,
     /// Windows that are copied and may not be durable.
     waiting: Mutex<Vec<(u64, u32)>>,
-    /// The first failure to make windows durable: the kernel tells it once, and nobody knows which ones it means. Whoever
-    /// makes windows durable holds it locked.
+    /// The first failure to make windows durable: the kernel tells it once, and nobody knows which
+    /// ones it means. Whoever makes windows durable holds it locked.
     lost: Mutex<Option<Error>>,
     /// Whether an earlier run began the copy.
     goes_on: bool,
@@ -256,7 +256,8 @@ impl Journal {
         if is_due { self.settle(data) } else { Ok(()) }
     }
 
-    /// Makes windows that are copied durable, and says so; one thread at a time, and none after a failure.
+    /// Makes windows that are copied durable, and says so; one thread at a time, and none after a
+    /// failure.
     pub(super) fn settle(&self, data: &File) -> Result<()> {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &*lost {

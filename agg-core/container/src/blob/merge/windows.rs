@@ -13,8 +13,8 @@ pub(super) const WINDOW: u64 = 8 << 20;
 /// What is done with a window: its number, its bytes, and a buffer that may be used.
 pub(super) type Work<'a> = &'a (dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync);
 
-/// Runs `work` for the windows of the file that have data, on several threads; the first error ends all of them.
-/// `next_with_data` tells the first byte from one on that may be data.
+/// Runs `work` for the windows of the file that have data, on several threads; the first error ends
+/// all of them. `next_with_data` tells the first byte from one on that may be data.
 pub(super) fn each_window(
     reader: &Reader,
     how: &Merge<'_>,

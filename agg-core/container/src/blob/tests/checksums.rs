@@ -1,4 +1,5 @@
-//! Changed bits in the data of frames: found when the frames are read, and never told as if they were right.
+//! Changed bits in the data of frames: found when the frames are read, and never told as if they
+//! were right.
 
 use super::super::descriptors::Descriptors;
 use super::super::dir::{Dir, log_name};
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// Bytes of the file.
 const SIZE: usize = 40_000;
 
-/// Ways in which the same bytes come into a container: in frames with one piece, with a strip of pieces, and with pieces
-/// in no order, few and many of them, so that there is an index or none.
+/// Ways in which the same bytes come into a container: in frames with one piece, with a strip of
+/// pieces, and with pieces in no order, few and many of them, so that there is an index or none.
 fn written(path: &Path, way: usize) -> Vec<u8> {
     let bytes: Vec<u8> = (0..SIZE).map(|at| (at * 31 + at / 257) as u8).collect();
     let container = Container::create(path, &how()).unwrap();

@@ -1,5 +1,5 @@
-//! Logs that are missing, shorter, longer, other ones or in each other's place: never zeros, and never "clean" again
-//! without a word about the loss.
+//! Logs that are missing, shorter, longer, other ones or in each other's place: never zeros, and
+//! never "clean" again without a word about the loss.
 
 use super::super::dir::{Dir, MANIFEST, ORDER, log_name};
 use super::super::*;
@@ -12,7 +12,8 @@ const DATA: Check = Check { data: true, repair: false, salvage: false };
 const REPAIR: Check = Check { data: true, repair: true, salvage: false };
 const SALVAGE: Check = Check { data: true, repair: true, salvage: true };
 
-/// A sealed container of two logs with as many frames each, and its bytes: with four frames or more there is an index.
+/// A sealed container of two logs with as many frames each, and its bytes: with four frames or more
+/// there is an index.
 fn sealed(path: &Path, frames: u64) -> Vec<u8> {
     let container = Container::create(path, &how()).unwrap();
     let writers = [container.writer().unwrap(), container.writer().unwrap()];

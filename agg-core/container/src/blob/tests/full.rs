@@ -1,5 +1,5 @@
-//! A write that finds no room: the test runs itself again with a limit on the length of files, where
-//! the kernel stores a part of a request and then fails.
+//! A write that finds no room: the test runs itself again with a limit on the length of files,
+//! where the kernel stores a part of a request and then fails.
 
 use super::super::*;
 use super::how;
@@ -84,8 +84,8 @@ fn pages_that_find_no_room_leave_no_byte_wrong_and_are_brought_home_later() {
     });
 }
 
-/// Which of three steps failed with so many bytes of room: a growth to mapped pages, a write to them and beside them,
-/// another mapping.
+/// Which of three steps failed with so many bytes of room: a growth to mapped pages, a write to
+/// them and beside them, another mapping.
 fn with_mappings(place: &Path, room: u64) -> [bool; 3] {
     const PAGE: u64 = 64;
     let path = place.join(format!("blob{room}"));

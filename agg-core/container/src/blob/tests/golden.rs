@@ -1,4 +1,5 @@
-//! The container in `tests/golden/` and the seeds of the fuzzers, and the reader that shares no code.
+//! The container in `tests/golden/` and the seeds of the fuzzers, and the reader that shares no
+//! code.
 
 use super::super::dir::Dir;
 use super::super::*;
@@ -63,8 +64,8 @@ fn a_reader_that_shares_no_code_reads_the_same() {
     }
 }
 
-/// Makes the golden container and the seeds anew, when the format changes: with the variable set, they
-/// are written to its directory.
+/// Makes the golden container and the seeds anew, when the format changes: with the variable set,
+/// they are written to its directory.
 #[test]
 fn the_golden_files_are_made_when_asked_for() {
     let Some(to) = std::env::var_os("AGGIO_MAKE_GOLDEN").map(PathBuf::from) else { return };

@@ -14,8 +14,9 @@ pub(super) enum Step {
     Write(usize, u64, usize),
     /// `count` pieces of `length` bytes, `gap` apart.
     Strided(usize, u64, usize, u64, usize),
-    /// Two writers take turns with the same stride, their pieces overlap, and the third one truncates or
-    /// punches somewhere in between: where which piece is newer is only to be seen in the frames.
+    /// Two writers take turns with the same stride, their pieces overlap, and the third one
+    /// truncates or punches somewhere in between: where which piece is newer is only to be seen in
+    /// the frames.
     Interleaved {
         at: [u64; 2],
         length: [usize; 2],
@@ -45,9 +46,10 @@ pub(super) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         6 => (w.clone(), at.clone(), 0..80_usize).prop_map(|(w, at, n)| Step::Write(w, at, n)),
         4 => (w.clone(), at.clone(), 1..20_usize, 0..30_u64, 1..12_usize)
             .prop_map(|(w, at, n, gap, count)| Step::Strided(w, at, n, gap, count)),
-        3 => ([0..100_u64, 0..100], [1..20_usize, 1..20], 2..12_u64, 0..20_u64, any::<bool>()).prop_map(
-            |(at, length, count, event, punch)| Step::Interleaved { at, length, count, event, punch },
-        ),
+        3 => ([0..100_u64, 0..100], [1..20_usize, 1..20], 2..12_u64, 0..20_u64, any::<bool>())
+            .prop_map(|(at, length, count, event, punch)| {
+                Step::Interleaved { at, length, count, event, punch }
+            }),
         2 => (w.clone(), prop::collection::vec((at.clone(), 0..30_usize), 0..8))
             .prop_map(|(w, pieces)| Step::Pieces(w, pieces)),
         2 => (w.clone(), 0..50_usize).prop_map(|(w, n)| Step::Append(w, n)),

@@ -1,4 +1,5 @@
-//! Writers at the same time, on threads, each with a descriptor of its own as in separate processes.
+//! Writers at the same time, on threads, each with a descriptor of its own as in separate
+//! processes.
 
 use super::super::*;
 use super::how;

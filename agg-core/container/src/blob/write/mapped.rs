@@ -1,6 +1,6 @@
-//! Bytes of the file that are changed in memory: they lie in a log as they do in the file, page by page, so
-//! that programs can map them there, and from then on all writers change them in place. A page keeps its place
-//! as long as anybody writes, also when the file is cut and grows again.
+//! Bytes of the file that are changed in memory: they lie in a log as they do in the file, page by
+//! page, so that programs can map them there, and from then on all writers change them in place. A
+//! page keeps its place as long as anybody writes, also when the file is cut and grows again.
 
 use super::{Frame, Writer};
 use crate::blob::dir::log_name;
@@ -55,8 +55,9 @@ fn not_here() -> Error {
 }
 
 impl Writer {
-    /// Has every byte of `range` that the file has lie where it can be mapped, page by page, and be changed in
-    /// place from now on; `range` begins at a page. Says where, in the order of the file.
+    /// Has every byte of `range` that the file has lie where it can be mapped, page by page, and be
+    /// changed in place from now on; `range` begins at a page. Says where, in the order of the
+    /// file.
     ///
     /// # Errors
     ///
@@ -66,8 +67,8 @@ impl Writer {
             return Err(not_here());
         }
         let mut log = self.log();
-        // Who writes now either sees this before its frame gets a number, or its frame is older than those here
-        // and it stores its bytes once more, in place.
+        // Who writes now either sees this before its frame gets a number, or its frame is older
+        // than those here and it stores its bytes once more, in place.
         self.order.store(Word::Mapped, 1)?;
         fence(Ordering::SeqCst);
         let _turn = self.order.turn()?;
@@ -116,8 +117,8 @@ impl Writer {
         Ok(Some(Placed { logical, log, place }))
     }
 
-    /// Has the bytes of `range` that belong to pages which are mapped lie there again, after a write or a growth; the
-    /// caller has the turn. What finds no room is tried again the next time.
+    /// Has the bytes of `range` that belong to pages which are mapped lie there again, after a
+    /// write or a growth; the caller has the turn. What finds no room is tried again the next time.
     pub(super) fn bring_home(&self, log: &mut Log, range: Extent) -> Result<()> {
         if !self.order.is_mapped()? {
             return Ok(());
@@ -164,8 +165,8 @@ impl Writer {
         self.completed()
     }
 
-    /// After a truncation: what pages that are mapped have behind the end of the file becomes zeros; the caller has
-    /// the turn.
+    /// After a truncation: what pages that are mapped have behind the end of the file becomes
+    /// zeros; the caller has the turn.
     pub(super) fn clear_behind(&self, size: u64) -> Result<()> {
         if !self.order.is_mapped()? {
             return Ok(());
@@ -198,8 +199,8 @@ impl Writer {
         changed.iter().try_for_each(|(id, file)| file.sync_data().map_err(|error| fail(id, &error)))
     }
 
-    /// Stores a write where bytes may be changed in memory: those in place, and the others in frames. If there is no
-    /// room for all of it, a part may have been stored.
+    /// Stores a write where bytes may be changed in memory: those in place, and the others in
+    /// frames. If there is no room for all of it, a part may have been stored.
     pub(super) fn write_in_place(&self, frame: &Frame<'_>) -> Result<()> {
         let pieces = frame.strips.iter().flat_map(|strip| {
             (0..strip.count).map(|k| {

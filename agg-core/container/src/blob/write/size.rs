@@ -1,5 +1,5 @@
-//! The size of the logical file: a word that all writers share, which growths, truncations and counts
-//! of what the logs say change in turn, and writes raise at any time.
+//! The size of the logical file: a word that all writers share, which growths, truncations and
+//! counts of what the logs say change in turn, and writes raise at any time.
 
 use super::{Writer, possible};
 use crate::blob::frame::Kind;
@@ -10,8 +10,8 @@ use aggio_base::{Extent, Result};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// How often others have grown the file, cut it, or counted its size, each begun and ended: odd while one is
-/// under way.
+/// How often others have grown the file, cut it, or counted its size, each begun and ended: odd
+/// while one is under way.
 #[derive(Debug, PartialEq)]
 pub(super) struct Changes {
     pub(super) growths: u64,
@@ -31,7 +31,8 @@ impl Writer {
         self.changes_beside(self.order.load(Word::Growths)?)
     }
 
-    /// As [`changes`](Writer::changes), with a number of growths that is known: it may cost a request.
+    /// As [`changes`](Writer::changes), with a number of growths that is known: it may cost a
+    /// request.
     pub(super) fn changes_beside(&self, growths: u64) -> Result<Changes> {
         let load = |word| if self.order.is_counting() { self.order.load(word) } else { Ok(0) };
         let (truncations, counts) = (load(Word::Truncations)?, load(Word::Counts)?);
@@ -54,8 +55,8 @@ impl Writer {
         self.order.load(Word::Size)
     }
 
-    /// The size, which the bytes of a write alone do not make `end` or more that an earlier growth has cut off
-    /// and that do not come again if the writer was killed; the caller has the turn.
+    /// The size, which the bytes of a write alone do not make `end` or more that an earlier growth
+    /// has cut off and that do not come again if the writer was killed; the caller has the turn.
     pub(super) fn certain_size(&self, end: u64) -> Result<u64> {
         match self.settled_size()? {
             size if size >= end && self.order.is_counted()? => self.count_size(),
@@ -98,7 +99,8 @@ impl Writer {
     pub(super) fn count_size(&self) -> Result<u64> {
         let counts = self.order.load(Word::Counts)? | 1;
         self.order.store(Word::Counts, counts)?;
-        // Either a write's frame is in the logs by now, or the write sees that the size is being counted.
+        // Either a write's frame is in the logs by now, or the write sees that the size is being
+        // counted.
         fence(Ordering::SeqCst);
         let size = self.looked_up_size()?;
         self.order.store(Word::Size, size)?;
@@ -136,7 +138,8 @@ impl Writer {
         self.cut(&mut log, size)
     }
 
-    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write meanwhile stays.
+    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write
+    /// meanwhile stays.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Sets that are written and read back: random ones, a small one looked at closely, and what is refused.
+//! Sets that are written and read back: random ones, a small one looked at closely, and what is
+//! refused.
 
 mod random;
 mod refusals;

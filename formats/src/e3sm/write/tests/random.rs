@@ -10,7 +10,8 @@ use proptest::prelude::*;
 /// How a file differs from what PnetCDF would have made by itself.
 #[derive(Clone, Debug)]
 struct Quirks {
-    /// Bytes by which the data of variables without records, and of those with records, begin later.
+    /// Bytes by which the data of variables without records, and of those with records, begin
+    /// later.
     gaps: [u64; 2],
     /// What the file has less, or more, than its variables.
     less: Index,
@@ -25,12 +26,14 @@ fn quirks() -> impl Strategy<Value = Quirks> {
     )
 }
 
-/// The owner of each element of each variable: the numbers are cut to writers and one more that is nobody.
+/// The owner of each element of each variable: the numbers are cut to writers and one more that is
+/// nobody.
 #[derive(Clone, Debug)]
 struct Chosen {
     header: Header,
     writers: u32,
-    /// For each variable whether one writer has it whole; otherwise which of the patterns says who has what.
+    /// For each variable whether one writer has it whole; otherwise which of the patterns says who
+    /// has what.
     whole: Vec<Index>,
     patterns: Vec<Vec<u8>>,
     seed: u8,

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// `x(4)` and `y(time, 4)` of shorts, and `t(time)`, in two records; even columns are of writer 0, odd ones of writer 1.
+/// `x(4)` and `y(time, 4)` of shorts, and `t(time)`, in two records; even columns are of writer 0,
+/// odd ones of writer 1.
 pub(super) fn sample() -> Written {
     let variable = |name: &str, dimensions: &[usize], kind| Variable {
         name: name.into(),

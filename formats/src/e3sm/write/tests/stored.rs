@@ -16,8 +16,8 @@ pub(super) struct InStores<'a> {
 }
 
 impl<'a> InStores<'a> {
-    /// What each writer wrote lies in the order of the file, but `parting` bytes of something else between each two
-    /// parts whose numbers are a multiple of `every`.
+    /// What each writer wrote lies in the order of the file, but `parting` bytes of something else
+    /// between each two parts whose numbers are a multiple of `every`.
     pub(super) fn new(file: &'a Written, every: usize, parting: usize) -> Self {
         let mut stores = vec![vec![0xAA; 5]; file.writers as usize];
         let mut parts = Vec::new();

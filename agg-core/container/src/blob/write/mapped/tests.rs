@@ -36,8 +36,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Two writers, who have mapped the file from a page on, and what the file should be. The second one maps anew
-/// only after its own changes.
+/// Two writers, who have mapped the file from a page on, and what the file should be. The second
+/// one maps anew only after its own changes.
 struct Run {
     container: Container,
     writers: Vec<Writer>,
