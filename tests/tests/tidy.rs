@@ -1,5 +1,10 @@
 //! The shape of the sources: arrows between crates, state of processes, lengths and first lines
-//! of files.
+//! of files, lines of at most 100 columns, dependencies that are used.
+
+#[path = "tidy/columns.rs"]
+mod columns;
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
 
 use serde_json::Value;
 use std::fs;
