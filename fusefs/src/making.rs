@@ -132,8 +132,8 @@ fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Calle
     Ok(rustix::fs::chmod(held::path(file), mode)?)
 }
 
-/// The result of completing `made`, a new file that has the name `place` already: where that failed,
-/// the name goes again.
+/// The result of completing `made`, a new file that has the name `place` already: where that
+/// failed, the name goes again.
 fn or_removed<T>(
     (directory, name): (&OwnedFd, &OsStr),
     made: impl AsFd,

@@ -198,7 +198,7 @@ mod tests {
                 prop_assert!(!inner || at.is_multiple_of(unit));
                 let stride = evenly.extent(0).len.max(evenly.extent(1).len);
                 if inner && unit == 1 && record <= stride {
-                    let cut = at > header && (at - header) % record != 0;
+                    let cut = at > header && !(at - header).is_multiple_of(record);
                     prop_assert!(!cut && (at >= header || at == 0), "a border at {}", at);
                 }
             }
