@@ -42,7 +42,8 @@ check:
 check-long:
 	$(SETUP) check-long
 	$(MAKE) build
-	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 $(CARGO) test --workspace --release --no-fail-fast
+	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 \
+	  $(CARGO) test --workspace --release --no-fail-fast
 
 demo:
 	$(SETUP) demo
@@ -53,7 +54,9 @@ conformance:
 	$(SETUP) conformance
 	$(MAKE) build
 	tests/conformance/run.py $(SUITES)
-	if [ -z "$(SUITES)" ]; then tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(AGGIO_LIBRARY); fi
+	if [ -z "$(SUITES)" ]; then \
+	  tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(AGGIO_LIBRARY); \
+	fi
 
 # The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file
 # system are measured. BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md
@@ -62,23 +65,30 @@ BENCH_ARGUMENTS ?=
 bench:
 	$(SETUP) bench
 	$(MAKE) build
-	MPICC=mpicc.openmpi $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml --target-dir $(TARGET)/bench/openmpi
-	MPICC=mpicc.mpich $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml --target-dir $(TARGET)/bench/mpich
+	MPICC=mpicc.openmpi $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml \
+	  --target-dir $(TARGET)/bench/openmpi
+	MPICC=mpicc.mpich $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml \
+	  --target-dir $(TARGET)/bench/mpich
 	mkdir -p build/bench
 	$(TARGET)/release/aggio-bench --library $(AGGIO_LIBRARY) \
-	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
+	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks \
+	  --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
-	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start $(BENCH_ARGUMENTS)
+	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start \
+	  $(BENCH_ARGUMENTS)
 	$(TARGET)/release/aggio-bench --posix --library $(AGGIO_LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
-	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm > docs/benchmarks/containers.md
+	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm \
+	  > docs/benchmarks/containers.md
 	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
-	tests/netcdf_speed.py --library $(AGGIO_LIBRARY) --aggio $(TARGET)/release/aggio --on tmpfs=/dev/shm \
+	tests/netcdf_speed.py --library $(AGGIO_LIBRARY) --aggio $(TARGET)/release/aggio \
+	  --on tmpfs=/dev/shm \
 	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(TARGET)/netcdf.md
 	cp $(TARGET)/netcdf.md docs/benchmarks/netcdf.md
 	$(CARGO) build --release -p aggio-formats --example blob_sets
-	tests/set_speed.py --aggio $(TARGET)/release/aggio --generator $(TARGET)/release/examples/blob_sets > $(TARGET)/sets.md
+	tests/set_speed.py --aggio $(TARGET)/release/aggio \
+	  --generator $(TARGET)/release/examples/blob_sets > $(TARGET)/sets.md
 	cp $(TARGET)/sets.md docs/benchmarks/sets.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what
@@ -86,18 +96,22 @@ bench:
 simulate: build
 	$(CARGO) test -p aggio --test counted
 	AGGIO_TESTS=require $(CARGO) test -p aggio-tests --test predicted
-	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation > $(TARGET)/simulation.md
+	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation \
+	  > $(TARGET)/simulation.md
 	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
 # Stripped; DEBUG_INFO=1 installs the debug information beside it, below lib/debug, where gdb and
 # perf look.
 install: build
-	tools/install-stripped $(TARGET)/release/libaggio.so "$(DESTDIR)$(PREFIX)" lib/libaggio.so $(DEBUG_INFO)
+	tools/install-stripped $(TARGET)/release/libaggio.so "$(DESTDIR)$(PREFIX)" \
+	  lib/libaggio.so $(DEBUG_INFO)
 	tools/install-stripped $(TARGET)/release/aggio "$(DESTDIR)$(PREFIX)" bin/aggio $(DEBUG_INFO)
-	install -D -m 644 completions/aggio.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/aggio
+	install -D -m 644 completions/aggio.bash \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/aggio
 	install -D -m 644 completions/_aggio $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_aggio
-	install -D -m 644 completions/aggio.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/aggio.fish
+	install -D -m 644 completions/aggio.fish \
+	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/aggio.fish
 	for page in man/*.[1-8]; do \
 	  [ -e "$$page" ] || continue; \
 	  install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; \

@@ -1,5 +1,6 @@
-/* Preloaded behind libaggio.so: counts the file calls that nevertheless reach the MPI library, by name, and writes
- * them to the file named in AGGIO_TEST_WITNESS when the process ends. Nothing is counted in a correct run.
+/* Preloaded behind libaggio.so: counts the file calls that nevertheless reach the MPI library, by
+ * name, and writes them to the file named in AGGIO_TEST_WITNESS when the process ends. Nothing is
+ * counted in a correct run.
  *
  * Each entry keeps all argument registers, so one piece of assembly serves every signature. */
 #define _GNU_SOURCE
@@ -8,13 +9,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CALLS(X) \
-    X(open) X(delete) X(set_size) X(preallocate) X(set_view) X(sync) X(set_atomicity) \
-    X(read_at) X(read_at_all) X(write_at) X(write_at_all) X(iread_at) X(iwrite_at) X(iread_at_all) X(iwrite_at_all) \
-    X(read) X(read_all) X(write) X(write_all) X(iread) X(iwrite) X(iread_all) X(iwrite_all) \
-    X(read_shared) X(write_shared) X(iread_shared) X(iwrite_shared) X(read_ordered) X(write_ordered) \
-    X(read_at_all_begin) X(write_at_all_begin) X(read_all_begin) X(write_all_begin) \
-    X(read_ordered_begin) X(write_ordered_begin)
+#define CALLS(X)                                                                                   \
+    X(open)                                                                                        \
+    X(delete) X(set_size) X(preallocate) X(set_view) X(sync) X(set_atomicity) X(read_at)           \
+        X(read_at_all) X(write_at) X(write_at_all) X(iread_at) X(iwrite_at) X(iread_at_all)        \
+            X(iwrite_at_all) X(read) X(read_all) X(write) X(write_all) X(iread) X(iwrite)          \
+                X(iread_all) X(iwrite_all) X(read_shared) X(write_shared) X(iread_shared)          \
+                    X(iwrite_shared) X(read_ordered) X(write_ordered) X(read_at_all_begin)         \
+                        X(write_at_all_begin) X(read_all_begin) X(write_all_begin)                 \
+                            X(read_ordered_begin) X(write_ordered_begin)
 
 enum {
 #define NUMBER(name) call_##name, pcall_##name,

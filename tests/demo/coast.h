@@ -1,7 +1,9 @@
-/* The GSHHG coastlines: their arithmetic and the main program, shared by the PnetCDF and the HDF5 program.
+/* The GSHHG coastlines: their arithmetic and the main program, shared by the PnetCDF and the HDF5
+ * program.
  *
- * The globe is cut into square bins. Bin b has segments, a segment has points, and a point is a longitude and a
- * latitude relative to the bin's south-west corner, in 1/65535 of the bin's size. */
+ * The globe is cut into square bins. Bin b has segments, a segment has points, and a point is a
+ * longitude and a latitude relative to the bin's south-west corner, in 1/65535 of the bin's size.
+ */
 #ifndef COAST_H
 #define COAST_H
 
@@ -46,13 +48,15 @@ static inline int share(long long total, int part, int parts)
 }
 
 /* Degrees of this rank's points, and the number of points in each cell of the raster. */
-static inline void locate(const struct coast *coast, double *longitude, double *latitude, int *raster)
-{
+static inline void locate(const struct coast *coast, double *longitude, double *latitude,
+                          int *raster) {
     double degrees = coast->bin_minutes / 60.0;
     for (int bin = 0; bin < coast->bins; bin++) {
-        double west = bin % coast->bins_in_row * degrees, south = 90.0 - (bin / coast->bins_in_row + 1) * degrees;
+        double west = bin % coast->bins_in_row * degrees,
+               south = 90.0 - (bin / coast->bins_in_row + 1) * degrees;
         for (int segment = 0; segment < coast->segments_in_bin[bin]; segment++) {
-            int s = coast->first_segment[bin] + segment, first = coast->first_point[s], count = coast->header[s] >> 9;
+            int s = coast->first_segment[bin] + segment, first = coast->first_point[s],
+                count = coast->header[s] >> 9;
             for (int point = first; point < first + count; point++) {
                 if (point < coast->from || point >= coast->to)
                     continue;
@@ -67,10 +71,11 @@ static inline void locate(const struct coast *coast, double *longitude, double *
     }
 }
 
-/* What differs between the two libraries: reading this rank's part, writing it and the whole raster. */
+/* What differs between the two libraries: reading this rank's part, writing it and the whole
+ * raster. */
 typedef void reader(const char *path, struct coast *coast);
-typedef void writer(const char *path, const struct coast *coast, const double *longitude, const double *latitude,
-                    const int *raster);
+typedef void writer(const char *path, const struct coast *coast, const double *longitude,
+                    const double *latitude, const int *raster);
 
 /* The whole program: PROGRAM INPUT OUTPUT */
 static inline int run(int argc, char **argv, reader *read_coast, writer *write_fields)

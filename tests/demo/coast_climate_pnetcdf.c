@@ -1,5 +1,6 @@
-/* Writes fields on the half-degree cells of the raster as climate models do: the cells of a rank lie scattered over the
- * globe, and each field is one collective call: coast_climate_pnetcdf INPUT OUTPUT */
+/* Writes fields on the half-degree cells of the raster as climate models do: the cells of a rank
+ * lie scattered over the globe, and each field is one collective call: coast_climate_pnetcdf INPUT
+ * OUTPUT */
 #include "coast_pnetcdf.h"
 
 enum {
@@ -18,7 +19,8 @@ static int owner(unsigned block)
 /* Where this rank's cells lie: a start and a length for each run of blocks. */
 static int decompose(MPI_Offset **starts, MPI_Offset **counts)
 {
-    MPI_Offset(*start)[1] = room(sizeof *start * BLOCKS), (*count)[1] = room(sizeof *count * BLOCKS);
+    MPI_Offset(*start)[1] = room(sizeof *start * BLOCKS),
+    (*count)[1] = room(sizeof *count * BLOCKS);
     int runs = 0;
     for (int block = 0; block < BLOCKS; block++) {
         if (owner(block) != rank)
@@ -37,9 +39,8 @@ static int decompose(MPI_Offset **starts, MPI_Offset **counts)
     return runs;
 }
 
-static void write_fields(const char *path, const struct coast *coast, const double *longitude, const double *latitude,
-                         const int *raster)
-{
+static void write_fields(const char *path, const struct coast *coast, const double *longitude,
+                         const double *latitude, const int *raster) {
     int file, cell, ids[FIELDS];
     (void)coast, (void)longitude, (void)latitude;
     NC(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file));

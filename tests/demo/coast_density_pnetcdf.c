@@ -1,5 +1,6 @@
-/* Changes the file that coast_pnetcdf wrote: a new variable, for which PnetCDF moves the others, holds the raster per
- * square degree, and another record holds the sums of all coarser levels: coast_density_pnetcdf FILE */
+/* Changes the file that coast_pnetcdf wrote: a new variable, for which PnetCDF moves the others,
+ * holds the raster per square degree, and another record holds the sums of all coarser levels:
+ * coast_density_pnetcdf FILE */
 #include "coast.h"
 #include <pnetcdf.h>
 
@@ -10,7 +11,8 @@
             fail(ncmpi_strerror(nc_error));  \
     } while (0)
 
-static const char note[] = "points of the coast in a square degree, from the finest level of points_in_cell";
+static const char note[] =
+    "points of the coast in a square degree, from the finest level of points_in_cell";
 
 /* Adds the variable, with a note that makes the header longer. */
 static int define(int file)

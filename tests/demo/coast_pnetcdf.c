@@ -1,5 +1,6 @@
-/* Reads binned coastlines with PnetCDF and writes every point's longitude and latitude, and a raster that counts the
- * points of each half degree, with several levels of coarseness: coast_pnetcdf INPUT OUTPUT */
+/* Reads binned coastlines with PnetCDF and writes every point's longitude and latitude, and a
+ * raster that counts the points of each half degree, with several levels of coarseness:
+ * coast_pnetcdf INPUT OUTPUT */
 #include "coast_pnetcdf.h"
 
 enum { LEVELS = 4 };
@@ -25,9 +26,8 @@ static void write_raster(int file, int id, const int *raster)
     free(part);
 }
 
-static void write_fields(const char *path, const struct coast *coast, const double *longitude, const double *latitude,
-                         const int *raster)
-{
+static void write_fields(const char *path, const struct coast *coast, const double *longitude,
+                         const double *latitude, const int *raster) {
     int file, dimensions[4], ids[3], request[2], state[2];
     MPI_Offset start = coast->from, count = coast->to - coast->from;
     NC(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file));

@@ -43,10 +43,18 @@ static int fails(void *caller)
     return 1;
 }
 
-void *malloc(size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size); }
-void *realloc(void *old, size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(old, size); }
-void *aligned_alloc(size_t align, size_t size) { return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(align, size); }
+void *malloc(size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+}
+void *calloc(size_t n, size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
+}
+void *realloc(void *old, size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(old, size);
+}
+void *aligned_alloc(size_t align, size_t size) {
+    return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(align, size);
+}
 int posix_memalign(void **place, size_t align, size_t size)
 {
     if (fails(__builtin_return_address(0)))

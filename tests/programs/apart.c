@@ -1,6 +1,6 @@
-/* What ranks on different hosts may be unable to share: the shared file pointer and the locks of atomic mode.
- * Each call works or fails with MPI_ERR_UNSUPPORTED_OPERATION, collective ones alike on all ranks, and everything
- * else goes on as if nothing had been asked. */
+/* What ranks on different hosts may be unable to share: the shared file pointer and the locks of
+ * atomic mode. Each call works or fails with MPI_ERR_UNSUPPORTED_OPERATION, collective ones alike
+ * on all ranks, and everything else goes on as if nothing had been asked. */
 #include "check.h"
 
 static MPI_File file;
@@ -9,7 +9,8 @@ static MPI_File file;
 static int possible(int code, const char *what)
 {
     int class = check_class(code);
-    CHECK(class == MPI_SUCCESS || class == MPI_ERR_UNSUPPORTED_OPERATION, "%s gave %s", what, check_text(code));
+    CHECK(class == MPI_SUCCESS || class == MPI_ERR_UNSUPPORTED_OPERATION, "%s gave %s", what,
+          check_text(code));
     return class;
 }
 
@@ -45,8 +46,10 @@ int main(int argc, char **argv)
     MPI_Status status;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    int ordered = same_everywhere(MPI_File_write_ordered(file, &record, 1, MPI_INT, &status), "write_ordered");
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
+    int ordered = same_everywhere(MPI_File_write_ordered(file, &record, 1, MPI_INT, &status),
+                                  "write_ordered");
     int sought = same_everywhere(MPI_File_seek_shared(file, 3, MPI_SEEK_SET), "seek_shared");
     MPI_Barrier(MPI_COMM_WORLD);
     int asked = possible(MPI_File_get_position_shared(file, &position), "get_position_shared");
@@ -57,7 +60,8 @@ int main(int argc, char **argv)
     OK(MPI_File_get_atomicity(file, &flag));
     CHECK(flag == (atomic == MPI_SUCCESS), "atomic mode is %d", flag);
     /* A refused access has changed nothing. */
-    int code = MPI_File_write_at(file, 4096 + check_rank * sizeof record, &record, 1, MPI_INT, &status);
+    int code =
+        MPI_File_write_at(file, 4096 + check_rank * sizeof record, &record, 1, MPI_INT, &status);
     COUNT(&status, MPI_INT, possible(code, "write_at") == MPI_SUCCESS);
     OK(MPI_File_set_atomicity(file, 0));
     collective(2000);

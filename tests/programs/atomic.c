@@ -1,4 +1,5 @@
-/* Atomic mode: concurrent overlapping writes leave one rank's data whole, reads see all of a write or nothing. */
+/* Atomic mode: concurrent overlapping writes leave one rank's data whole, reads see all of a write
+ * or nothing. */
 #include "check.h"
 
 enum { LENGTH = 20000, ROUNDS = 10 };
@@ -6,7 +7,8 @@ enum { LENGTH = 20000, ROUNDS = 10 };
 static void whole(const int *buffer, int count, const char *what)
 {
     for (int i = 1; i < count; i++)
-        CHECK(buffer[i] == buffer[0], "%s: element %d is %d, the first is %d", what, i, buffer[i], buffer[0]);
+        CHECK(buffer[i] == buffer[0], "%s: element %d is %d, the first is %d", what, i, buffer[i],
+              buffer[0]);
 }
 
 int main(int argc, char **argv)
@@ -18,7 +20,8 @@ int main(int argc, char **argv)
     int flag = -1;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_get_atomicity(file, &flag));
     CHECK(flag == 0, "atomic from the start");
     OK(MPI_File_set_atomicity(file, 1));

@@ -1,5 +1,5 @@
-/* One host sees the file's directory, the others do not: collective calls work for all, through aggregators on
- * that host; calls of one rank for itself give a blind rank MPI_ERR_NO_SUCH_FILE.
+/* One host sees the file's directory, the others do not: collective calls work for all, through
+ * aggregators on that host; calls of one rank for itself give a blind rank MPI_ERR_NO_SUCH_FILE.
  *
  *     mpirun -n N blind FILE [CB_CONFIG_LIST] */
 #include "check.h"
@@ -72,7 +72,8 @@ int main(int argc, char **argv)
         return check_finish();
     MPI_Type_vector(COUNT, BLOCK, BLOCK * check_size, MPI_BYTE, &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * BLOCK, MPI_BYTE, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * BLOCK, MPI_BYTE, tile, "native",
+                         MPI_INFO_NULL));
     collective(0);
     alone(sees);
     /* An error of one rank alone does no harm to what all do together. */

@@ -1,4 +1,5 @@
-/* For programs that verify themselves: every rank counts what went wrong, rank 0 prints "ok" if nothing did. */
+/* For programs that verify themselves: every rank counts what went wrong, rank 0 prints "ok" if
+ * nothing did. */
 #ifndef CHECK_H
 #define CHECK_H
 

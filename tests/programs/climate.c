@@ -1,9 +1,11 @@
-/* Writes a netCDF file as climate models do, with nothing but MPI-IO: variables of which each rank has columns, or rows,
- * others that rank 0 writes alone, and records. Every byte of data tells where it stands.
+/* Writes a netCDF file as climate models do, with nothing but MPI-IO: variables of which each rank
+ * has columns, or rows, others that rank 0 writes alone, and records. Every byte of data tells
+ * where it stands.
  *
  * usage: climate FILE VERSION [moving|late|gap|unclosed]
- *        VERSION is 1, 2 or 5; "moving": a rank's columns change from record to record; "late": the last record is
- *        written by another open of the file; "gap": nobody writes the last column; "unclosed": nobody closes the file
+ *        VERSION is 1, 2 or 5; "moving": a rank's columns change from record to record; "late": the
+ * last record is written by another open of the file; "gap": nobody writes the last column;
+ * "unclosed": nobody closes the file
  */
 #include "check.h"
 
@@ -110,22 +112,26 @@ static void place(void)
     describe();
 }
 
-/* Writes this rank's part of a variable, or of its part of a record, whose first byte is at `begin`. */
+/* Writes this rank's part of a variable, or of its part of a record, whose first byte is at
+ * `begin`. */
 static void write_part(MPI_File file, const struct variable *v, long begin, int shift, int last)
 {
-    int own = (check_rank + shift) % check_size, sizes[2] = {Y, X}, some[2] = {Y, 0}, first[2] = {0, 0};
+    int own = (check_rank + shift) % check_size, sizes[2] = {Y, X}, some[2] = {Y, 0},
+        first[2] = {0, 0};
     unsigned char data[Y * X * 8];
     MPI_Datatype element, view;
     long length = bytes_of(v);
     for (long i = 0; i < length; i++)
         data[i] = (begin + i) * 2654435761u >> 13 | 1;
     if (v->parts == ROOT) {
-        OK(MPI_File_write_at_all(file, begin, data, check_rank == 0 ? length : 0, MPI_BYTE, MPI_STATUS_IGNORE));
+        OK(MPI_File_write_at_all(file, begin, data, check_rank == 0 ? length : 0, MPI_BYTE,
+                                 MPI_STATUS_IGNORE));
         return;
     }
     MPI_Type_contiguous(v->size, MPI_BYTE, &element);
     if (v->parts == ROWS) {
-        first[0] = own * Y / check_size, some[0] = (own + 1) * Y / check_size - first[0], some[1] = X;
+        first[0] = own * Y / check_size, some[0] = (own + 1) * Y / check_size - first[0],
+        some[1] = X;
     } else {
         first[1] = own * X / check_size, some[1] = (own + 1) * X / check_size - first[1];
         if (first[1] + some[1] > last)
@@ -147,7 +153,8 @@ static void write_record(MPI_File file, long record, int shift, int last)
 {
     for (struct variable *v = variables; v < variables + VARIABLES; v++)
         if (has_records(v))
-            write_part(file, v, v->begin + record * record_size, v->parts == COLUMNS ? shift : 0, last);
+            write_part(file, v, v->begin + record * record_size, v->parts == COLUMNS ? shift : 0,
+                       last);
     unsigned char told[8] = {0};
     told[version == 5 ? 7 : 3] = record + 1;
     int length = check_rank == 0 ? (version == 5 ? 8 : 4) : 0;
@@ -159,13 +166,16 @@ int main(int argc, char **argv)
     MPI_File file;
     check_init(&argc, &argv);
     const char *way = argc > 3 ? argv[3] : "";
-    int moving = !strcmp(way, "moving"), late = !strcmp(way, "late"), last = strcmp(way, "gap") ? X : X - 1;
+    int moving = !strcmp(way, "moving"), late = !strcmp(way, "late"),
+        last = strcmp(way, "gap") ? X : X - 1;
     version = atoi(argv[2]);
     place();
     /* A rank that went on after an error would write to the places of the view before. */
     MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_ARE_FATAL);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    OK(MPI_File_write_at_all(file, 0, head, check_rank == 0 ? used : 0, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
+    OK(MPI_File_write_at_all(file, 0, head, check_rank == 0 ? used : 0, MPI_BYTE,
+                             MPI_STATUS_IGNORE));
     for (struct variable *v = variables; v < variables + VARIABLES; v++)
         if (!has_records(v))
             write_part(file, v, v->begin, 0, last);

@@ -1,4 +1,5 @@
-/* A file that is written and closed while MPI_Finalize deletes the attributes of MPI_COMM_SELF, as HDF5 does. */
+/* A file that is written and closed while MPI_Finalize deletes the attributes of MPI_COMM_SELF, as
+ * HDF5 does. */
 #include "check.h"
 
 static MPI_File file;
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
     check_init(&argc, &argv);
     OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keyval, NULL));
     OK(MPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL));
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     return check_finish();
 }

@@ -1,24 +1,25 @@
-/* Counts the collective MPI calls that a library preloaded before this one makes; preloaded behind it.
+/* Counts the collective MPI calls that a library preloaded before this one makes; preloaded behind
+ * it.
  *
- * That library calls MPI by the names that begin with PMPI, the program by the others: only the library's calls come
- * by here. Every process tells at its end, on standard error: `collectives N messages M`. */
+ * That library calls MPI by the names that begin with PMPI, the program by the others: only the
+ * library's calls come by here. Every process tells at its end, on standard error: `collectives N
+ * messages M`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 
 static long collectives, messages;
 
-/* Each function has at most ten arguments, all of them integers or pointers; what is too much is ignored. */
+/* Each function has at most ten arguments, all of them integers or pointers; what is too much is
+ * ignored. */
 typedef int function(long, long, long, long, long, long, long, long, long, long);
 
-#define COUNTED(counter, name)                                                                         \
-    int name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j)           \
-    {                                                                                                  \
-        static function *real;                                                                         \
-        __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);                                             \
-        if (!real)                                                                                     \
-            real = (function *)dlsym(RTLD_NEXT, #name);                                                \
-        return real(a, b, c, d, e, f, g, h, i, j);                                                     \
+#define COUNTED(counter, name)                                                                     \
+    int name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) {     \
+        static function *real;                                                                     \
+        __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);                                         \
+        if (!real) real = (function *)dlsym(RTLD_NEXT, #name);                                     \
+        return real(a, b, c, d, e, f, g, h, i, j);                                                 \
     }
 
 COUNTED(collectives, PMPI_Allgather)

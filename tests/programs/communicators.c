@@ -1,4 +1,5 @@
-/* Files and the life of communicators: opened again and again on one, on many, freed before the file is closed. */
+/* Files and the life of communicators: opened again and again on one, on many, freed before the
+ * file is closed. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/resource.h>
@@ -115,7 +116,8 @@ static void *rounds(void *argument)
     return NULL;
 }
 
-/* Each thread opens and closes on a communicator of its own; the ranks' threads run in any order. */
+/* Each thread opens and closes on a communicator of its own; the ranks' threads run in any order.
+ */
 static void threads(void)
 {
     struct task tasks[2];

@@ -1,9 +1,12 @@
-// Ways past the C library's read and write on a container: what each gives, and that no byte is wrong after it.
+// Ways past the C library's read and write on a container: what each gives, and that no byte is
+// wrong after it.
 //
-//   container_leaks FILE HELPER     HELPER is a static program that copies standard input to descriptor 9
+//   container_leaks FILE HELPER     HELPER is a static program that copies standard input to
+//   descriptor 9
 //
-// Prints a line for each way: "ok" if it was served, with the right bytes, or the error. After each way the file must
-// hold what it held, or what the way wrote; this is looked at through another open file.
+// Prints a line for each way: "ok" if it was served, with the right bytes, or the error. After each
+// way the file must hold what it held, or what the way wrote; this is looked at through another
+// open file.
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -35,9 +38,13 @@ static long raw(long number, long a, long b, long c, long d) {
   long result;
 #if defined __x86_64__
   register long r10 __asm__("r10") = d;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                   : "rcx", "r11", "memory");
 #else
-  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d;
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
+                   x2 __asm__("x2") = c, x3 __asm__("x3") = d;
   __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
   result = x0;
 #endif
@@ -127,9 +134,12 @@ static int ring(int fd, int code, void *data, unsigned n, long at) {
   int ring = syscall(SYS_io_uring_setup, 2, &p);
   // Where there are no rings, nothing can be wrong with them.
   if (ring < 0) return code == IORING_OP_READ ? EBADF : EPERM;
-  unsigned char *sq = mmap(NULL, p.sq_off.array + 8, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-  unsigned char *cq = mmap(NULL, p.cq_off.cqes + 4 * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_CQ_RING);
-  struct io_uring_sqe *e = mmap(NULL, 2 * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+  unsigned char *sq =
+      mmap(NULL, p.sq_off.array + 8, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  unsigned char *cq = mmap(NULL, p.cq_off.cqes + 4 * sizeof(struct io_uring_cqe),
+                           PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_CQ_RING);
+  struct io_uring_sqe *e =
+      mmap(NULL, 2 * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
   memset(e, 0, sizeof *e);
   e->opcode = code, e->fd = fd, e->addr = (unsigned long)data, e->len = n, e->off = at;
   *(unsigned *)(sq + p.sq_off.array) = 0;
@@ -143,7 +153,8 @@ static int ring_write(int fd) { return ring(fd, IORING_OP_WRITE, "ring", 4, 0); 
 static int ring_read(int fd) { return ring(fd, IORING_OP_READ, room, 10, 0); }
 static int queue(int fd, int code, void *data, long n) {
   aio_context_t context = 0;
-  struct iocb block = {.aio_lio_opcode = code, .aio_fildes = fd, .aio_buf = (unsigned long)data, .aio_nbytes = n};
+  struct iocb block = {
+      .aio_lio_opcode = code, .aio_fildes = fd, .aio_buf = (unsigned long)data, .aio_nbytes = n};
   struct iocb *list[] = {&block};
   struct io_event event;
   if (syscall(SYS_io_setup, 2, &context)) return code == IOCB_CMD_PREAD ? EBADF : EPERM;
@@ -164,7 +175,8 @@ static int ask(int fd, int to_write) {
   if (to_write ? aio_write(&block) : aio_read(&block)) return errno;
   while (aio_error(&block) == EINPROGRESS) aio_suspend(list, 1, NULL);
   if (aio_error(&block)) return aio_error(&block);
-  return to_write ? wrote(aio_return(&block), 7, "asked") : read_right(aio_return(&block), text, 7, 5);
+  return to_write ? wrote(aio_return(&block), 7, "asked")
+                  : read_right(aio_return(&block), text, 7, 5);
 }
 static int ask_write(int fd) { return ask(fd, 1); }
 static int ask_read(int fd) { return ask(fd, 0); }
@@ -174,13 +186,17 @@ static int number_write(int fd) {
   int r = wrote(syscall(SYS_write, fd, "called", 6), 12, "called");
   return !r && lseek(fd, 0, SEEK_CUR) != 18 ? -1 : r;
 }
-static int number_pwrite(int fd) { return wrote(syscall(SYS_pwrite64, fd, "placed", 6, 20L), 20, "placed"); }
+static int number_pwrite(int fd) {
+  return wrote(syscall(SYS_pwrite64, fd, "placed", 6, 20L), 20, "placed");
+}
 static int number_writev(int fd) {
   struct iovec v[] = {{"vec", 3}, {"tors", 4}};
   lseek(fd, 30, SEEK_SET);
   return wrote(syscall(SYS_writev, fd, v, 2), 30, "vectors");
 }
-static int number_read(int fd) { return read_right(syscall(SYS_pread64, fd, room, 20, 4L), room, 4, 20); }
+static int number_read(int fd) {
+  return read_right(syscall(SYS_pread64, fd, room, 20, 4L), room, 4, 20);
+}
 static int number_seek(int fd) { return syscall(SYS_lseek, fd, 0L, SEEK_END) == len ? 0 : -1; }
 static int number_stat(int fd) {
   struct stat facts;
@@ -226,7 +242,8 @@ static int raw_child(int fd) {
   int status;
   pid_t child = fork();
   if (child == 0) {
-    int one = failed(raw(SYS_write, fd, (long)"raw", 3, 0)), other = failed(raw(SYS_pread64, fd, (long)room, 10, 0));
+    int one = failed(raw(SYS_write, fd, (long)"raw", 3, 0)),
+        other = failed(raw(SYS_pread64, fd, (long)room, 10, 0));
     _exit(other == EBADF ? one : 255);
   }
   waitpid(child, &status, 0);
@@ -239,7 +256,8 @@ static int map_shared(int fd) {
   char seen = 0, kept = at[3];
   int wrong = memcmp(at, shall, len);
   at[3] = 'M';
-  wrong |= pread(fd, &seen, 1, 3) != 1 || seen != 'M' || pwrite(fd, &kept, 1, 3) != 1 || at[3] != kept;
+  wrong |=
+      pread(fd, &seen, 1, 3) != 1 || seen != 'M' || pwrite(fd, &kept, 1, 3) != 1 || at[3] != kept;
   wrong |= msync(at, len, MS_SYNC) || munmap(at, len);
   return wrong ? -1 : 0;
 }
@@ -280,14 +298,18 @@ static int raw_map(int fd) {
   register long r10 __asm__("r10") = MAP_PRIVATE;
   register long r8 __asm__("r8") = fd;
   register long r9 __asm__("r9") = 0;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_mmap), "D"(0), "S"(len), "d"(PROT_READ), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(SYS_mmap), "D"(0), "S"(len), "d"(PROT_READ), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result < 0 ? -result : -1;
 #else
   (void)fd;
   return EACCES;
 #endif
 }
-// A static program that writes to the descriptor, and one that reads from it: what it says when that fails.
+// A static program that writes to the descriptor, and one that reads from it: what it says when
+// that fails.
 static int in_helper(int to, int from) {
   int p[2], status;
   if (pipe(p)) exit(9);
@@ -309,7 +331,8 @@ static int passes(int fd) {
   int s[2], got = -1, status;
   char byte = 'x', space[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec v = {&byte, 1};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  struct msghdr m = {
+      .msg_iov = &v, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
   socketpair(AF_UNIX, SOCK_DGRAM, 0, s);
   pid_t child = fork();
   if (child == 0) {
@@ -349,7 +372,8 @@ static int reopen_to_cut(int fd) {
   int other = open(name, O_WRONLY | O_TRUNC);
   if (other < 0) return errno;
   len = 0;
-  int r = wrote(write(other, "new content, longer than the old", 32), 0, "new content, longer than the old");
+  int r = wrote(write(other, "new content, longer than the old", 32), 0,
+                "new content, longer than the old");
   close(other);
   return r;
 }
@@ -449,7 +473,8 @@ static int dates(int fd) {
   struct timeval times[2] = {{1000, 0}, {2000, 500000}};
   struct stat facts;
   if (utimes(file, times)) return errno;
-  if (fstat(fd, &facts) || facts.st_mtim.tv_sec != 2000 || facts.st_mtim.tv_nsec != 500000000) return -1;
+  if (fstat(fd, &facts) || facts.st_mtim.tv_sec != 2000 || facts.st_mtim.tv_nsec != 500000000)
+    return -1;
   times[1].tv_sec = 3000;
   if (futimes(fd, times)) return errno;
   return stat(file, &facts) || facts.st_mtim.tv_sec != 3000 ? -1 : 0;
@@ -458,7 +483,9 @@ static int bad_memory(int fd) {
   void *nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pread(fd, nothing, 10, 0) != -1 || errno != EFAULT) return -1;
   // A hole is filled without the kernel's help.
-  if (ftruncate(fd, 100000) || pread(fd, nothing, 10, 90000) != -1 || errno != EFAULT || ftruncate(fd, len)) return -1;
+  if (ftruncate(fd, 100000) || pread(fd, nothing, 10, 90000) != -1 || errno != EFAULT ||
+      ftruncate(fd, len))
+    return -1;
   if (open(nothing, O_RDONLY) != -1 || errno != EFAULT) return -1;
   return failed(pwrite(fd, nothing, 10, 0));
 }
@@ -473,16 +500,22 @@ static int right(void) {
 
 #define WAY(f) {#f, f}
 int main(int argc, char **argv) {
-  static const struct { const char *name; int (*run)(int); } ways[] = {
-      WAY(sendfile_from), WAY(sendfile_to), WAY(splice_from), WAY(splice_to), WAY(tee_to), WAY(vmsplice_to), WAY(copy_from), WAY(copy_to),
-      WAY(ring_write), WAY(ring_read), WAY(queue_write), WAY(queue_read), WAY(ask_write), WAY(ask_read), WAY(number_write),
-      WAY(number_pwrite), WAY(number_writev), WAY(number_read), WAY(number_seek), WAY(number_stat), WAY(number_truncate),
-      WAY(number_dup), WAY(number_close), WAY(number_open), WAY(raw_write), WAY(raw_pwrite), WAY(raw_read), WAY(raw_pread),
-      WAY(raw_truncate), WAY(raw_fallocate), WAY(raw_child), WAY(map_shared), WAY(map_to_read), WAY(map_and_protect), WAY(map_privately),
-      WAY(map_by_number), WAY(raw_map), WAY(static_writes), WAY(static_reads), WAY(passes), WAY(reopen_to_read),
-      WAY(reopen_to_write), WAY(reopen_to_cut), WAY(reopen_stream), WAY(reopen_removed), WAY(reopen_replaced), WAY(executes),
-      WAY(prints), WAY(prints_v), WAY(unread), WAY(clones), WAY(appends), WAY(durably), WAY(locks), WAY(locks_a_range),
-      WAY(locks_further), WAY(links), WAY(may_execute), WAY(dates), WAY(bad_memory)};
+  static const struct { const char *name; int (*run)(int);
+  } ways[] = {WAY(sendfile_from),   WAY(sendfile_to),     WAY(splice_from),   WAY(splice_to),
+              WAY(tee_to),          WAY(vmsplice_to),     WAY(copy_from),     WAY(copy_to),
+              WAY(ring_write),      WAY(ring_read),       WAY(queue_write),   WAY(queue_read),
+              WAY(ask_write),       WAY(ask_read),        WAY(number_write),  WAY(number_pwrite),
+              WAY(number_writev),   WAY(number_read),     WAY(number_seek),   WAY(number_stat),
+              WAY(number_truncate), WAY(number_dup),      WAY(number_close),  WAY(number_open),
+              WAY(raw_write),       WAY(raw_pwrite),      WAY(raw_read),      WAY(raw_pread),
+              WAY(raw_truncate),    WAY(raw_fallocate),   WAY(raw_child),     WAY(map_shared),
+              WAY(map_to_read),     WAY(map_and_protect), WAY(map_privately), WAY(map_by_number),
+              WAY(raw_map),         WAY(static_writes),   WAY(static_reads),  WAY(passes),
+              WAY(reopen_to_read),  WAY(reopen_to_write), WAY(reopen_to_cut), WAY(reopen_stream),
+              WAY(reopen_removed),  WAY(reopen_replaced), WAY(executes),      WAY(prints),
+              WAY(prints_v),        WAY(unread),          WAY(clones),        WAY(appends),
+              WAY(durably),         WAY(locks),           WAY(locks_a_range), WAY(locks_further),
+              WAY(links),           WAY(may_execute),     WAY(dates),         WAY(bad_memory)};
   if (argc != 3) return 2;
   file = argv[1], helper = argv[2];
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -494,7 +527,11 @@ int main(int argc, char **argv) {
       put(10 * k, "0123456789");
     }
     int r = ways[i].run(fd);
-    printf("%s %s%s\n", ways[i].name, r == 0 ? "ok" : r > 0 ? strerrorname_np(r) : "WRONG", right() ? "" : ", WRONG BYTES");
+    printf("%s %s%s\n", ways[i].name,
+           r == 0  ? "ok"
+           : r > 0 ? strerrorname_np(r)
+                   : "WRONG",
+           right() ? "" : ", WRONG BYTES");
     if (close(fd)) printf("%s: close %d\n", ways[i].name, errno);
     fflush(stdout);
   }

@@ -5,7 +5,9 @@
 
 class File {
 public:
-    File(MPI_Comm comm, const std::string &path, int amode) { OK(MPI_File_open(comm, path.c_str(), amode, MPI_INFO_NULL, &file)); }
+  File(MPI_Comm comm, const std::string &path, int amode) {
+      OK(MPI_File_open(comm, path.c_str(), amode, MPI_INFO_NULL, &file));
+  }
     ~File() { OK(MPI_File_close(&file)); }
     MPI_File file = MPI_FILE_NULL;
 };

@@ -25,7 +25,8 @@ static void called_once(const char *what)
     calls = 0;
 }
 
-// Whatever it leaves of the code, the handler is called once for each error, also where none has a file.
+// Whatever it leaves of the code, the handler is called once for each error, also where none has a
+// file.
 static void calls_of(MPI::File &file, MPI::Errhandler &errhandler)
 {
     char byte = 0;
@@ -45,7 +46,8 @@ int main(int argc, char **argv)
 {
     check_init(&argc, &argv);
     MPI::Errhandler ours = MPI::File::Create_errhandler(handler);
-    MPI::File file = MPI::File::Open(MPI::COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI::INFO_NULL);
+    MPI::File file = MPI::File::Open(MPI::COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_WRONLY,
+                                     MPI::INFO_NULL);
     expected = file;
     file.Set_errhandler(ours);
     char byte = 0;

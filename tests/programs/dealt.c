@@ -1,5 +1,6 @@
-/* dealt FILE PIECE TIMES CALLS FILLED write|read: in each of CALLS collective calls TIMES pieces of PIECE bytes a rank,
-   dealt out in turn; of each piece the last PIECE - FILLED bytes are left out. The byte at offset n is n * 7 + n / 251. */
+/* dealt FILE PIECE TIMES CALLS FILLED write|read: in each of CALLS collective calls TIMES pieces of
+   PIECE bytes a rank, dealt out in turn; of each piece the last PIECE - FILLED bytes are left out.
+   The byte at offset n is n * 7 + n / 251. */
 #include "check.h"
 
 int main(int argc, char **argv)
@@ -16,7 +17,8 @@ int main(int argc, char **argv)
     MPI_Type_create_resized(filled, 0, (MPI_Aint)piece * check_size, &tile);
     MPI_Type_commit(&tile);
     OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    OK(MPI_File_set_view(file, (MPI_Offset)piece * check_rank, MPI_BYTE, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, (MPI_Offset)piece * check_rank, MPI_BYTE, tile, "native",
+                         MPI_INFO_NULL));
     long wrong = 0;
     for (int call = 0; call < calls; call++) {
         if (!writes) {

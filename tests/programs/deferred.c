@@ -1,6 +1,7 @@
 /* Ranks that need the file late, or never.
  *
- *     mpirun -n N deferred FILE [collective]     with the word, no rank accesses the file for itself */
+ *     mpirun -n N deferred FILE [collective]     with the word, no rank accesses the file for
+ * itself */
 #include "check.h"
 #include <libgen.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ static void together(const char *path)
     OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     MPI_Type_vector(PIECES, PIECE, PIECE * check_size, MPI_BYTE, &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * PIECE, MPI_BYTE, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * PIECE, MPI_BYTE, tile, "native",
+                         MPI_INFO_NULL));
     for (long i = 0; i < MINE; i++)
         buffer[i] = pattern(place(i));
     OK(MPI_File_write_at_all(file, 0, buffer, MINE, MPI_BYTE, &status));
@@ -38,7 +40,8 @@ static void together(const char *path)
     MPI_Type_free(&tile);
 }
 
-/* Every rank accesses the file by itself for the first time after it has lost its name, in one way or another. */
+/* Every rank accesses the file by itself for the first time after it has lost its name, in one way
+ * or another. */
 static void late(const char *path, int how)
 {
     MPI_File file;
@@ -70,7 +73,8 @@ static void late(const char *path, int how)
         CHECK((access(path, F_OK) == 0) == 0, "a file has come back under its old name");
 }
 
-/* A rank that has no more to do is in the close already when another needs the file for the first time. */
+/* A rank that has no more to do is in the close already when another needs the file for the first
+ * time. */
 static void during_the_close(const char *path)
 {
     MPI_File file;

@@ -1,10 +1,12 @@
-/* Collective calls as files describe them: each description is carried out as writes, then as reads.
+/* Collective calls as files describe them: each description is carried out as writes, then as
+ * reads.
  *
  *     mpirun -n N described FOLDER NAME ...
  *
- * FOLDER/NAME.RANK holds numbers: displacement and extent of the view, the number of blocks of its filetype and
- * the offset and length of each, the number of calls and the position in the view and the length of each, all in
- * bytes. The data is in FOLDER/NAME.data, which is opened once for the writes and once for the reads. */
+ * FOLDER/NAME.RANK holds numbers: displacement and extent of the view, the number of blocks of its
+ * filetype and the offset and length of each, the number of calls and the position in the view and
+ * the length of each, all in bytes. The data is in FOLDER/NAME.data, which is opened once for the
+ * writes and once for the reads. */
 #include "check.h"
 
 struct description {
@@ -64,7 +66,8 @@ static void forget(struct description of)
 /* What a call moves, as the file has it; block by block. */
 static void expected(struct description of, long call, unsigned char *bytes)
 {
-    long long skip = of.positions[call] % of.bytes, base = of.displacement + of.positions[call] / of.bytes * of.extent;
+    long long skip = of.positions[call] % of.bytes,
+              base = of.displacement + of.positions[call] / of.bytes * of.extent;
     long long done = 0;
     while (done < of.sizes[call]) {
         for (long i = 0; i < of.blocks && done < of.sizes[call]; i++)

@@ -2,11 +2,13 @@
 //
 //   descriptors SEED CASES OPERATIONS DIRECTORY [file|container]
 //
-// With `file` and `container` what a container refuses is not done to a file, and must fail for a container with an error
-// that is documented (docs/containers.md). Where its holes are is its own affair.
+// With `file` and `container` what a container refuses is not done to a file, and must fail for a
+// container with an error that is documented (docs/containers.md). Where its holes are is its own
+// affair.
 //
-// The same arguments give the same operations; whatever differs between two runs, apart from times, is the system's
-// doing. The account is kept in memory that children share and written at the end, so that writing it changes nothing.
+// The same arguments give the same operations; whatever differs between two runs, apart from times,
+// is the system's doing. The account is kept in memory that children share and written at the end,
+// so that writing it changes nothing.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -151,7 +153,11 @@ static void write_one(int fd) {
     case 2: { int c = vectors(v, n); result("pwritev", fd, pwritev(fd, v, c, place())); break; }
     case 3: result("syscall write", fd, syscall(SYS_write, fd, data, n)); break;
     case 4: result("dprintf", fd, dprintf(fd, "%d and %d", (int)n, fd)); break;
-    case 5: { int c = vectors(v, n); result("pwritev2", fd, pwritev2(fd, v, c, below(2) ? -1 : (off_t)below(5000), 0)); break; }
+    case 5: {
+      int c = vectors(v, n);
+      result("pwritev2", fd, pwritev2(fd, v, c, below(2) ? -1 : (off_t)below(5000), 0));
+      break;
+    }
     default: result("write", fd, write(fd, data, n));
   }
 }
@@ -167,7 +173,8 @@ static void read_one(int fd) {
   }
 }
 static void seek_one(int fd) {
-  static const int whence[] = {SEEK_SET, SEEK_SET, SEEK_CUR, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 99};
+  static const int whence[] = {SEEK_SET, SEEK_SET,  SEEK_CUR,  SEEK_CUR,
+                               SEEK_END, SEEK_DATA, SEEK_HOLE, 99};
   int w = whence[below(8)];
   if (refusals && (w == SEEK_DATA || w == SEEK_HOLE)) return;
   off_t to = w == SEEK_CUR || w == SEEK_END ? (off_t)below(400) - 200 : place();
@@ -212,9 +219,15 @@ static void facts_of(int fd) {
 static void resize(int fd) {
   switch (below(6)) {
     case 0: result("truncate", -1, truncate(name(below(FILES)), place())); break;
-    case 1: result("fallocate", fd, fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, below(5000), 1 + below(5000))); break;
+    case 1:
+      result(
+          "fallocate", fd,
+          fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, below(5000), 1 + below(5000)));
+      break;
     case 2: result("fallocate", fd, fallocate(fd, 0, below(5000), below(5000))); break;
-    case 3: tell("posix_fallocate(%d) = %d\n", fd, posix_fallocate(fd, below(5000), below(5000))); break;
+    case 3:
+      tell("posix_fallocate(%d) = %d\n", fd, posix_fallocate(fd, below(5000), below(5000)));
+      break;
     default: result("ftruncate", fd, ftruncate(fd, place()));
   }
 }
@@ -299,7 +312,8 @@ static void names(void) {
 }
 static void asynchronous(int fd) {
   fill(200);
-  struct aiocb block = {.aio_fildes = fd, .aio_buf = data, .aio_nbytes = 200, .aio_offset = below(3000)};
+  struct aiocb block = {
+      .aio_fildes = fd, .aio_buf = data, .aio_nbytes = 200, .aio_offset = below(3000)};
   const struct aiocb *list[] = {&block};
   if (left_out("aio")) return;
   int r = block.aio_offset % 2 ? aio_write(&block) : aio_read(&block);
@@ -355,7 +369,8 @@ static void family(void) {
 static void program(int fd) {
   int status = 0;
   pid_t child;
-  char *arguments[] = {"sh", "-c", "cat f0 f1 f2 2>/dev/null | cksum; printf x 2>/dev/null >&9", NULL};
+  char *arguments[] = {"sh", "-c", "cat f0 f1 f2 2>/dev/null | cksum; printf x 2>/dev/null >&9",
+                       NULL};
   char line[100] = "";
   int p[2];
   if (pipe(p)) exit(9);
@@ -444,7 +459,8 @@ static void dump(const char *path) {
 int main(int argc, char **argv) {
   if (argc < 5 || chdir(argv[4])) return 2;
   if (argc > 5) refusals = strcmp(argv[5], "file") ? REFUSED : LEFT_OUT;
-  account = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  account =
+      mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   used = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (account == MAP_FAILED || used == MAP_FAILED) return 3;
   uint64_t seed = strtoull(argv[1], NULL, 0);

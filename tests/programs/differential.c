@@ -4,10 +4,11 @@
  *
  * All ranks draw the same random numbers, so every rank knows what every other rank does and can
  * compute the file's expected bytes by itself. A case opens a file with random hints, then takes
- * random steps: views, blocking, nonblocking, split and collective reads and writes through explicit
- * offsets, individual pointers and the ordered mode, seeks, changes of size. After each step the
- * whole file, the read buffers (with the bytes between the pieces), the status counts and the file
- * pointers are compared. `plain` leaves out the atomic mode. Prints `N cases, M mismatches`; each mismatch names its seed and step. */
+ * random steps: views, blocking, nonblocking, split and collective reads and writes through
+ * explicit offsets, individual pointers and the ordered mode, seeks, changes of size. After each
+ * step the whole file, the read buffers (with the bytes between the pieces), the status counts and
+ * the file pointers are compared. `plain` leaves out the atomic mode. Prints `N cases, M
+ * mismatches`; each mismatch names its seed and step. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,8 +45,8 @@ struct type {
     long extent, bytes;
 };
 
-/* One random pattern of blocks dealt to `parties`; party `mine` gets its type in `type`. Every rank calls this
- * with the same random state and its own `mine`; the draws do not depend on `mine`. */
+/* One random pattern of blocks dealt to `parties`; party `mine` gets its type in `type`. Every rank
+ * calls this with the same random state and its own `mine`; the draws do not depend on `mine`. */
 static void deal(struct type *type, int etype, int parties, int mine) {
     int blocks = between(1, 3 * parties);
     long at = (long)below(3) * etype;
@@ -249,30 +250,55 @@ static int transfer(MPI_File file, int writing, int collective, enum how how, en
 #define GO(call) (code = (call))
     if (how == ORDERED) {
         if (when == SPLIT) {
-            if (writing) { if (!GO(MPI_File_write_ordered_begin(file, buffer, 1, type))) GO(MPI_File_write_ordered_end(file, buffer, status)); }
-            else if (!GO(MPI_File_read_ordered_begin(file, buffer, 1, type))) GO(MPI_File_read_ordered_end(file, buffer, status));
+            if (writing) {
+                if (!GO(MPI_File_write_ordered_begin(file, buffer, 1, type)))
+                    GO(MPI_File_write_ordered_end(file, buffer, status));
+            } else if (!GO(MPI_File_read_ordered_begin(file, buffer, 1, type)))
+                GO(MPI_File_read_ordered_end(file, buffer, status));
         } else if (writing) GO(MPI_File_write_ordered(file, buffer, 1, type, status));
         else GO(MPI_File_read_ordered(file, buffer, 1, type, status));
         return code;
     }
     int at = how == EXPLICIT;
     if (when == SPLIT) {
-        if (at && writing) { if (!GO(MPI_File_write_at_all_begin(file, offset, buffer, 1, type))) GO(MPI_File_write_at_all_end(file, buffer, status)); }
-        else if (at) { if (!GO(MPI_File_read_at_all_begin(file, offset, buffer, 1, type))) GO(MPI_File_read_at_all_end(file, buffer, status)); }
-        else if (writing) { if (!GO(MPI_File_write_all_begin(file, buffer, 1, type))) GO(MPI_File_write_all_end(file, buffer, status)); }
-        else if (!GO(MPI_File_read_all_begin(file, buffer, 1, type))) GO(MPI_File_read_all_end(file, buffer, status));
+        if (at && writing) {
+            if (!GO(MPI_File_write_at_all_begin(file, offset, buffer, 1, type)))
+                GO(MPI_File_write_at_all_end(file, buffer, status));
+        } else if (at) {
+            if (!GO(MPI_File_read_at_all_begin(file, offset, buffer, 1, type)))
+                GO(MPI_File_read_at_all_end(file, buffer, status));
+        } else if (writing) {
+            if (!GO(MPI_File_write_all_begin(file, buffer, 1, type)))
+                GO(MPI_File_write_all_end(file, buffer, status));
+        } else if (!GO(MPI_File_read_all_begin(file, buffer, 1, type)))
+            GO(MPI_File_read_all_end(file, buffer, status));
         return code;
     }
     if (when == BLOCKING) {
-        if (at && collective) return writing ? MPI_File_write_at_all(file, offset, buffer, 1, type, status) : MPI_File_read_at_all(file, offset, buffer, 1, type, status);
-        if (at) return writing ? MPI_File_write_at(file, offset, buffer, 1, type, status) : MPI_File_read_at(file, offset, buffer, 1, type, status);
-        if (collective) return writing ? MPI_File_write_all(file, buffer, 1, type, status) : MPI_File_read_all(file, buffer, 1, type, status);
-        return writing ? MPI_File_write(file, buffer, 1, type, status) : MPI_File_read(file, buffer, 1, type, status);
+        if (at && collective)
+            return writing ? MPI_File_write_at_all(file, offset, buffer, 1, type, status)
+                           : MPI_File_read_at_all(file, offset, buffer, 1, type, status);
+        if (at)
+            return writing ? MPI_File_write_at(file, offset, buffer, 1, type, status)
+                           : MPI_File_read_at(file, offset, buffer, 1, type, status);
+        if (collective)
+            return writing ? MPI_File_write_all(file, buffer, 1, type, status)
+                           : MPI_File_read_all(file, buffer, 1, type, status);
+        return writing ? MPI_File_write(file, buffer, 1, type, status)
+                       : MPI_File_read(file, buffer, 1, type, status);
     }
-    if (at && collective) GO(writing ? MPI_File_iwrite_at_all(file, offset, buffer, 1, type, &request) : MPI_File_iread_at_all(file, offset, buffer, 1, type, &request));
-    else if (at) GO(writing ? MPI_File_iwrite_at(file, offset, buffer, 1, type, &request) : MPI_File_iread_at(file, offset, buffer, 1, type, &request));
-    else if (collective) GO(writing ? MPI_File_iwrite_all(file, buffer, 1, type, &request) : MPI_File_iread_all(file, buffer, 1, type, &request));
-    else GO(writing ? MPI_File_iwrite(file, buffer, 1, type, &request) : MPI_File_iread(file, buffer, 1, type, &request));
+    if (at && collective)
+        GO(writing ? MPI_File_iwrite_at_all(file, offset, buffer, 1, type, &request)
+                   : MPI_File_iread_at_all(file, offset, buffer, 1, type, &request));
+    else if (at)
+        GO(writing ? MPI_File_iwrite_at(file, offset, buffer, 1, type, &request)
+                   : MPI_File_iread_at(file, offset, buffer, 1, type, &request));
+    else if (collective)
+        GO(writing ? MPI_File_iwrite_all(file, buffer, 1, type, &request)
+                   : MPI_File_iread_all(file, buffer, 1, type, &request));
+    else
+        GO(writing ? MPI_File_iwrite(file, buffer, 1, type, &request)
+                   : MPI_File_iread(file, buffer, 1, type, &request));
     return code ? code : MPI_Wait(&request, status);
 }
 
@@ -305,7 +331,8 @@ static void step_transfer(MPI_File file) {
      * single-rank and the byte view are free of that, so others read. */
     if (how == ORDERED && size > 1) writing = writing && views[rank].type.handle == MPI_BYTE;
     for (int r = 0; r < size; r++)
-        if (writing && how != ORDERED && views[rank].type.handle == MPI_BYTE && size > 1) writing = 0;
+        if (writing && how != ORDERED && views[rank].type.handle == MPI_BYTE && size > 1)
+            writing = 0;
     for (int r = 0; r < size; r++)
         if (place(&views[r], (start[r] + 1) * etype + bytes[r]) >= MAX_FILE - 64) {
             if (how == INDIVIDUAL)
@@ -343,11 +370,14 @@ static void step_transfer(MPI_File file) {
     MPI_Status status;
     int count = -1;
     if (getenv("DIFFERENTIAL_TRACE"))
-        printf("step %d rank %d %s how %d when %d collective %d start %ld bytes %ld: view %ld, %d runs, "
-               "%ld of %ld; memory %d runs, base %ld; file %ld\n", step, rank, writing ? "write" : "read", how, when,
-               collective, start[rank], bytes[rank], views[rank].displacement, views[rank].type.runs,
-               views[rank].type.bytes, views[rank].type.extent, type.runs, base, model_size);
-    int code = transfer(file, writing, collective, how, when, start[rank], buffer, type.handle, &status);
+        printf("step %d rank %d %s how %d when %d collective %d start %ld bytes %ld: view %ld, %d "
+               "runs, "
+               "%ld of %ld; memory %d runs, base %ld; file %ld\n",
+               step, rank, writing ? "write" : "read", how, when, collective, start[rank],
+               bytes[rank], views[rank].displacement, views[rank].type.runs, views[rank].type.bytes,
+               views[rank].type.extent, type.runs, base, model_size);
+    int code =
+        transfer(file, writing, collective, how, when, start[rank], buffer, type.handle, &status);
     if (code) wrong(writing ? "write" : "read", code, 0);
     MPI_Get_count(&status, MPI_BYTE, &count);
     if (!code && count != want) wrong(writing ? "count written" : "count read", count, want);
@@ -433,14 +463,16 @@ static void run_case(const char *directory) {
     for (long i = 0; i < model_size; i++) model[i] = (unsigned char)(draw() >> 8);
     if (rank == 0) {
         FILE *stream = fopen(path, "wb");
-        if (!stream || fwrite(model, 1, (size_t)model_size, stream) != (size_t)model_size) MPI_Abort(MPI_COMM_WORLD, 3);
+        if (!stream || fwrite(model, 1, (size_t)model_size, stream) != (size_t)model_size)
+            MPI_Abort(MPI_COMM_WORLD, 3);
         fclose(stream);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Info info = hints();
     MPI_File file;
     step = 0;
-    int code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | (below(2) ? MPI_MODE_CREATE : 0), info, &file);
+    int code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | (below(2) ? MPI_MODE_CREATE : 0),
+                             info, &file);
     MPI_Info_free(&info);
     if (code) {
         wrong("open", code, 0);
@@ -454,7 +486,8 @@ static void run_case(const char *directory) {
     int steps = between(3, 12);
     for (step = 1; step <= steps; step++) {
         int kind = below(10);
-        if (kind < 2 || (kind < 5 && views[rank].type.handle == MPI_BYTE && step > 2)) step_view(file);
+        if (kind < 2 || (kind < 5 && views[rank].type.handle == MPI_BYTE && step > 2))
+            step_view(file);
         else if (kind == 8) step_seek(file);
         else if (kind == 9) { if (below(2)) step_size(file); else step_seek_shared(file); }
         else step_transfer(file);

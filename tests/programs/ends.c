@@ -1,9 +1,11 @@
-/* Reads that meet the end of the file, through views and in collectives: exact counts, pointers and buffers. */
+/* Reads that meet the end of the file, through views and in collectives: exact counts, pointers and
+ * buffers. */
 #include "check.h"
 
 enum { DATA = 70 };
 
-/* The file holds DATA integers, i at position i; a view of every second block of 5 starting with `first`. */
+/* The file holds DATA integers, i at position i; a view of every second block of 5 starting with
+ * `first`. */
 static void through_view(MPI_File file, int first, int collective)
 {
     int buffer[DATA], seen = 0, count = -1;
@@ -13,7 +15,8 @@ static void through_view(MPI_File file, int first, int collective)
     MPI_Type_contiguous(5, MPI_INT, &five);
     MPI_Type_create_resized(five, 0, 10 * (MPI_Aint)sizeof(int), &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_set_view(file, 5 * first * (MPI_Offset)sizeof(int), MPI_INT, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, 5 * first * (MPI_Offset)sizeof(int), MPI_INT, tile, "native",
+                         MPI_INFO_NULL));
     for (int i = 0; i < DATA; i++)
         buffer[i] = -1;
     for (int i = 5 * first; i < DATA; i += 10)
@@ -25,7 +28,8 @@ static void through_view(MPI_File file, int first, int collective)
     /* MPI-4.1 14.4.1: pointers move by what was asked for. */
     CHECK(position == DATA, "the pointer is at %lld, not %d", (long long)position, DATA);
     for (int i = 0; i < DATA; i++)
-        CHECK(buffer[i] == (i < seen ? 5 * first + i / 5 * 10 + i % 5 : -1), "element %d is %d", i, buffer[i]);
+        CHECK(buffer[i] == (i < seen ? 5 * first + i / 5 * 10 + i % 5 : -1), "element %d is %d", i,
+              buffer[i]);
     /* Nothing is left. */
     OK((collective ? MPI_File_read_all : MPI_File_read)(file, buffer, 1, MPI_INT, &status));
     COUNT(&status, MPI_INT, 0);
@@ -60,7 +64,8 @@ int main(int argc, char **argv)
     check_init(&argc, &argv);
     for (int i = 0; i < DATA; i++)
         data[i] = i;
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_write_at_all(file, 0, data, check_rank ? 0 : DATA, MPI_INT, &status));
     OK(MPI_File_sync(file));
     MPI_Barrier(MPI_COMM_WORLD);

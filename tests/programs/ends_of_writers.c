@@ -1,4 +1,5 @@
-// Writes small records to FILE, acknowledges each, and ends in the way that its second argument says.
+// Writes small records to FILE, acknowledges each, and ends in the way that its second argument
+// says.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

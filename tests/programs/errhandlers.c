@@ -1,5 +1,6 @@
-/* Error handlers of files: default, inheritance, user functions, life time, calling them. Usage: errhandlers FILE
- * With a second argument the program ends through MPI_ERRORS_ARE_FATAL ("fatal") or MPI_ERRORS_ABORT ("abort"). */
+/* Error handlers of files: default, inheritance, user functions, life time, calling them. Usage:
+ * errhandlers FILE With a second argument the program ends through MPI_ERRORS_ARE_FATAL ("fatal")
+ * or MPI_ERRORS_ABORT ("abort"). */
 #include "check.h"
 
 static MPI_File last_file;
@@ -91,7 +92,8 @@ static void of_no_file(const char *path)
     MPI_File fh, stale;
     OK(MPI_File_create_errhandler(remember, &handler));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, handler));
-    FAILS(MPI_File_open(MPI_COMM_WORLD, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh), MPI_ERR_NO_SUCH_FILE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh),
+          MPI_ERR_NO_SUCH_FILE);
     called(MPI_FILE_NULL, MPI_ERR_NO_SUCH_FILE);
     FAILS(MPI_File_delete("/no/such/folder/f", MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
     called(MPI_FILE_NULL, MPI_ERR_NO_SUCH_FILE);

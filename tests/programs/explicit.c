@@ -1,4 +1,5 @@
-/* Explicit offsets: blocking, nonblocking and collective, with exact counts at the end of the file. */
+/* Explicit offsets: blocking, nonblocking and collective, with exact counts at the end of the file.
+ */
 #include "check.h"
 
 enum { BLOCK = 1000, BLOCKS = 8 };
@@ -64,12 +65,15 @@ int main(int argc, char **argv)
     MPI_Offset size;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     for (int block = 0; block < BLOCKS; block++)
         write_block(file, block, ((long long)block * check_size + check_rank) * BLOCK, buffer);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int block = 0; block < BLOCKS; block++)
-        read_block(file, block, ((long long)block * check_size + (check_rank + 1) % check_size) * BLOCK, buffer, BLOCK);
+        read_block(file, block,
+                   ((long long)block * check_size + (check_rank + 1) % check_size) * BLOCK, buffer,
+                   BLOCK);
     OK(MPI_File_get_size(file, &size));
     CHECK(size == (MPI_Offset)BLOCKS * check_size * BLOCK, "size is %lld", (long long)size);
     for (int way = 0; way < 4; way++) {

@@ -121,7 +121,8 @@ static int concerns_path(const char *path) {
             return -1;                                                                             \
         }                                                                                          \
     } while (0)
-#define CUT(rule, count) ((rule) && (rule)->cut && (size_t)(rule)->cut < (count) ? (size_t)(rule)->cut : (count))
+#define CUT(rule, count)                                                                           \
+    ((rule) && (rule)->cut && (size_t)(rule)->cut < (count) ? (size_t)(rule)->cut : (count))
 
 #define TRANSFER(name, op, pointer)                                                                \
     ssize_t name(int fd, pointer buffer, size_t count) {                                           \

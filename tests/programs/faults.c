@@ -70,16 +70,26 @@ static int operation(const char *mode, MPI_File file, MPI_Status *status) {
     MPI_Offset mine = (MPI_Offset)rank * n;
     MPI_Request request;
     if (strstr(mode, "strided") || strstr(mode, "collective")) interleaved_view(file);
-    if (!strcmp(mode, "write_independent")) return MPI_File_write_at(file, mine, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "read_independent")) return MPI_File_read_at(file, mine, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "write_strided")) return MPI_File_write_at(file, 0, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "read_strided")) return MPI_File_read_at(file, 0, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "write_collective")) return MPI_File_write_at_all(file, 0, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "read_collective")) return MPI_File_read_at_all(file, 0, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "write_shared")) return MPI_File_write_shared(file, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "read_shared")) return MPI_File_read_shared(file, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "write_ordered")) return MPI_File_write_ordered(file, buffer, n, MPI_BYTE, status);
-    if (!strcmp(mode, "read_ordered")) return MPI_File_read_ordered(file, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "write_independent"))
+        return MPI_File_write_at(file, mine, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "read_independent"))
+        return MPI_File_read_at(file, mine, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "write_strided"))
+        return MPI_File_write_at(file, 0, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "read_strided"))
+        return MPI_File_read_at(file, 0, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "write_collective"))
+        return MPI_File_write_at_all(file, 0, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "read_collective"))
+        return MPI_File_read_at_all(file, 0, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "write_shared"))
+        return MPI_File_write_shared(file, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "read_shared"))
+        return MPI_File_read_shared(file, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "write_ordered"))
+        return MPI_File_write_ordered(file, buffer, n, MPI_BYTE, status);
+    if (!strcmp(mode, "read_ordered"))
+        return MPI_File_read_ordered(file, buffer, n, MPI_BYTE, status);
     if (!strcmp(mode, "iwrite")) {
         int code = MPI_File_iwrite_at(file, mine, buffer, n, MPI_BYTE, &request);
         return code ? code : MPI_Wait(&request, status);

@@ -1,4 +1,5 @@
-/* Requests that are freed while their operation goes on: MPI_File_close ends them. Usage: freed FILE */
+/* Requests that are freed while their operation goes on: MPI_File_close ends them. Usage: freed
+ * FILE */
 #include "check.h"
 
 enum { PIECES = 6, PIECE = 3 << 20 };

@@ -6,8 +6,8 @@
 //   plain       none
 //   container   a container through the library: copy_file_range
 //   mount       a container below a mount point: none
-// The first difference ends the program, with the seed and the operations before it. Phases differ in what they do, so
-// that in some of them nothing leaves the file to the kernel for good.
+// The first difference ends the program, with the seed and the operations before it. Phases differ
+// in what they do, so that in some of them nothing leaves the file to the kernel for good.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -68,7 +68,8 @@ __attribute__((format(printf, 1, 2), noreturn)) static void differs(const char *
   vprintf(format, arguments);
   va_end(arguments);
   printf(" (errno %d, size %ld)\n", error, size);
-  for (long i = number - REMEMBERED + 1; i <= number; i++) if (i >= 0) printf("  %ld %s\n", i, history[i % REMEMBERED]);
+  for (long i = number - REMEMBERED + 1; i <= number; i++)
+    if (i >= 0) printf("  %ld %s\n", i, history[i % REMEMBERED]);
 
   exit(1);
 }
@@ -83,7 +84,8 @@ static void same(const char *what, const unsigned char *is, long at, long n) {
 }
 // An operation that must fail, and how.
 static void refuses(const char *what, long is, int error) {
-  if (is != -1 || errno != error) differs("%s returns %ld, and was to be refused with %d", what, is, error);
+  if (is != -1 || errno != error)
+    differs("%s returns %ld, and was to be refused with %d", what, is, error);
   refused++;
 }
 
@@ -154,7 +156,12 @@ static void reads(int s, int how) {
   struct description *d = slots[s].of;
   long at = how < 2 ? d->position : place(), n = length(), got;
   struct iovec v[5];
-  say("%s slot %d at %ld length %ld", how == 0 ? "read" : how == 1 ? "readv" : how == 2 ? "pread" : "preadv", s, at, n);
+  say("%s slot %d at %ld length %ld",
+      how == 0   ? "read"
+      : how == 1 ? "readv"
+      : how == 2 ? "pread"
+                 : "preadv",
+      s, at, n);
   switch (how) {
     case 0: got = read(fd, room, n); break;
     case 1: got = readv(fd, v, vectors(v, room, n)); break;
@@ -179,7 +186,12 @@ static void writes(int s, int how) {
   struct iovec v[5];
   n = fits(at, n);
   fill(n);
-  say("%s slot %d at %ld length %ld", how == 0 ? "write" : how == 1 ? "writev" : how == 2 ? "pwrite" : "pwritev", s, at, n);
+  say("%s slot %d at %ld length %ld",
+      how == 0   ? "write"
+      : how == 1 ? "writev"
+      : how == 2 ? "pwrite"
+                 : "pwritev",
+      s, at, n);
   switch (how) {
     case 0: got = write(fd, bytes, n); break;
     case 1: got = writev(fd, v, vectors(v, bytes, n)); break;
@@ -201,7 +213,8 @@ static void resizes(int s) {
   if (below(4) == 0) {
     wants("truncate", truncate(path, to), 0);
   } else if (!may_write(s)) {
-    if (ftruncate(slots[s].fd, to) != -1 || errno != EINVAL) differs("ftruncate of a descriptor for reading");
+    if (ftruncate(slots[s].fd, to) != -1 || errno != EINVAL)
+      differs("ftruncate of a descriptor for reading");
     return;
   } else {
     wants("ftruncate", ftruncate(slots[s].fd, to), 0);
@@ -209,17 +222,25 @@ static void resizes(int s) {
   cut(to);
 }
 static void allocates(int s) {
-  static const int modes[] = {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                              FALLOC_FL_ZERO_RANGE, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, -1};
+  static const int modes[] = {0,
+                              FALLOC_FL_KEEP_SIZE,
+                              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              FALLOC_FL_ZERO_RANGE,
+                              FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+                              -1};
   int mode = modes[below(7)];
   long at = place(), n = fits(at, 1 + length());
   say("fallocate slot %d mode %x at %ld length %ld", s, mode, at, n);
   if (n == 0 || !may_write(s)) return;
   int result = mode < 0 ? posix_fallocate(slots[s].fd, at, n) : fallocate(slots[s].fd, mode, at, n);
   // Not every file system can set a range to zero.
-  if (result == -1 && errno == EOPNOTSUPP && kind == PLAIN && mode & FALLOC_FL_ZERO_RANGE && mode > 0) return;
+  if (result == -1 && errno == EOPNOTSUPP && kind == PLAIN && mode & FALLOC_FL_ZERO_RANGE &&
+      mode > 0)
+    return;
   wants("fallocate", result, 0);
-  if (mode > 0 && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && at < size) memset(oracle + at, 0, n < size - at ? n : size - at);
+  if (mode > 0 && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) && at < size)
+    memset(oracle + at, 0, n < size - at ? n : size - at);
   if (mode < 0 || !(mode & FALLOC_FL_KEEP_SIZE)) grow(at + n);
 }
 static void maps(int s, int to_write) {
@@ -236,7 +257,8 @@ static void maps(int s, int to_write) {
   if (at == MAP_FAILED) differs("mmap");
   same("mapping", at, from, n);
   // Behind the end of the file, the rest of its last page is zero.
-  for (long i = n; from + n == size && i < ((n + PAGE - 1) & -PAGE); i++) if (at[i]) differs("byte %ld behind the end is %02x", i, at[i]);
+  for (long i = n; from + n == size && i < ((n + PAGE - 1) & -PAGE); i++)
+    if (at[i]) differs("byte %ld behind the end is %02x", i, at[i]);
   if (to_write) {
     long start = below(n), len = 1 + below(n - start);
     fill(len);
@@ -279,17 +301,20 @@ static void copies(int s) {
   int t = below(SLOTS), positions = below(3) == 0;
   if (!may_read(s) || !may_write(t) || slots[t].of->flags & O_APPEND) return say("nothing to copy");
   if (positions && slots[s].of == slots[t].of) positions = 0;
-  loff_t from = positions ? slots[s].of->position : place(), to = positions ? slots[t].of->position : place();
+  loff_t from = positions ? slots[s].of->position : place(),
+         to = positions ? slots[t].of->position : place();
   if (from > MOST || to > MOST) return say("a position too far away");
   long n = fits(to, length());
   // Ranges that overlap are refused, and a copy is not to grow into its own source.
   long shall = from >= size ? 0 : n < size - from ? n : size - from;
   if (from < to + n && to < from + n) return say("overlapping ranges");
   say("copy_file_range slot %d at %ld to slot %d at %ld length %ld", s, (long)from, t, (long)to, n);
-  long got = positions ? copy_file_range(slots[s].fd, NULL, slots[t].fd, NULL, n, 0) : copy_file_range(slots[s].fd, &from, slots[t].fd, &to, n, 0);
+  long got = positions ? copy_file_range(slots[s].fd, NULL, slots[t].fd, NULL, n, 0)
+                       : copy_file_range(slots[s].fd, &from, slots[t].fd, &to, n, 0);
   if (kind == CONTAINER) return refuses("copy_file_range", got, EXDEV);
   // The kernel may copy less.
-  if (got < 0 || got > shall || (got == 0 && shall > 0)) differs("copy_file_range returns %ld of %ld", got, shall);
+  if (got < 0 || got > shall || (got == 0 && shall > 0))
+    differs("copy_file_range returns %ld of %ld", got, shall);
   if (!positions) from -= got, to -= got;
   store(to, oracle + from, got);
   if (positions) slots[s].of->position += got, slots[t].of->position += got;
@@ -326,7 +351,8 @@ static void seeks(int s) {
       if (got == -1 && errno == ENXIO) got = size;
       else d->position = got;
       if (got < to && to < size) differs("SEEK_DATA goes back to %ld", got);
-      for (long i = to; i < got; i++) if (oracle[i]) differs("SEEK_DATA passes byte %ld, which is %02x", i, oracle[i]);
+      for (long i = to; i < got; i++)
+        if (oracle[i]) differs("SEEK_DATA passes byte %ld, which is %02x", i, oracle[i]);
       return;
     default:
       say("seek slot %d to a hole from %ld on", s, to);
@@ -380,31 +406,43 @@ static void duplicates(int s) {
   slots[t].of = slots[s].of;
   slots[t].of->users++;
 }
-// A buffer that cannot be read: nothing is written. Behind the end, tmpfs itself makes the file longer then.
+// A buffer that cannot be read: nothing is written. Behind the end, tmpfs itself makes the file
+// longer then.
 static void unreadable(int s) {
   static void *nothing;
   if (!nothing) nothing = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   say("a write of memory that is not there, slot %d", s);
   long at = below(size + 1), by_position = below(2), position = slots[s].of->position;
   if (!may_write(s) || (by_position && position > size)) return;
-  long got = by_position ? write(slots[s].fd, nothing, 1 + below(200)) : pwrite(slots[s].fd, nothing, 1 + below(200), at);
+  long got = by_position ? write(slots[s].fd, nothing, 1 + below(200))
+                         : pwrite(slots[s].fd, nothing, 1 + below(200), at);
   if (got != -1 || errno != EFAULT) differs("a write of memory that is not there returns %ld", got);
   // The first page of a process is never there.
   got = pwrite(slots[s].fd, NULL, 1 + below(5000), at);
   if (got != -1 || errno != EFAULT) differs("a write from nowhere returns %ld", got);
 }
 
-static const struct { const char *name; int weight; } table[] = {
-    {"read", 8}, {"readv", 4}, {"pread", 8}, {"preadv", 3}, {"write", 20}, {"writev", 5}, {"pwrite", 12}, {"pwritev", 4},
-    {"truncate", 4}, {"fallocate", 4}, {"seek", 8}, {"stat", 4}, {"everything", 1}, {"reopen", 2}, {"dup", 2}, {"fsync", 1},
-    {"unreadable", 1}, {"map", 4}, {"map to write", 4}, {"mapping that stays", 1}, {"touch it", 3}, {"copy_file_range", 4}, {"append", 2}};
+static const struct { const char *name; int weight;
+} table[] = {{"read", 8},         {"readv", 4},
+             {"pread", 8},        {"preadv", 3},
+             {"write", 20},       {"writev", 5},
+             {"pwrite", 12},      {"pwritev", 4},
+             {"truncate", 4},     {"fallocate", 4},
+             {"seek", 8},         {"stat", 4},
+             {"everything", 1},   {"reopen", 2},
+             {"dup", 2},          {"fsync", 1},
+             {"unreadable", 1},   {"map", 4},
+             {"map to write", 4}, {"mapping that stays", 1},
+             {"touch it", 3},     {"copy_file_range", 4},
+             {"append", 2}};
 enum { KINDS = sizeof table / sizeof *table, ALWAYS = 17 };
 
 // A phase without mappings and appends lets small writes be kept back.
 static void act(int calm) {
   int total = 0, choice = 0;
   for (int i = 0; i < (calm ? ALWAYS : KINDS); i++) total += table[i].weight;
-  for (int left = below(total); left >= table[choice].weight; choice++) left -= table[choice].weight;
+  for (int left = below(total); left >= table[choice].weight; choice++)
+    left -= table[choice].weight;
   int s = below(SLOTS);
   done[choice]++;
   switch (choice) {
@@ -417,7 +455,9 @@ static void act(int calm) {
     case 12: return whole();
     case 13: return reopens(s, 0);
     case 14: return duplicates(s);
-    case 15: say("fsync slot %d", s); return wants("fsync", below(2) ? fsync(slots[s].fd) : fdatasync(slots[s].fd), 0);
+    case 15:
+      say("fsync slot %d", s);
+      return wants("fsync", below(2) ? fsync(slots[s].fd) : fdatasync(slots[s].fd), 0);
     case 16: return unreadable(s);
     case 17: return maps(s, 0);
     case 18: return maps(s, 1);
@@ -453,6 +493,7 @@ int main(int argc, char **argv) {
     whole();
   }
   printf("%ld operations, %ld refused:", number, refused);
-  for (int i = 0; i < KINDS; i++) printf(" %s %ld%s", table[i].name, done[i], i < KINDS - 1 ? "," : "\n");
+  for (int i = 0; i < KINDS; i++)
+    printf(" %s %ld%s", table[i].name, done[i], i < KINDS - 1 ? "," : "\n");
   return 0;
 }

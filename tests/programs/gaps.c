@@ -1,4 +1,5 @@
-/* While ranks write strided pieces, another process writes the gaps with POSIX calls: nobody's bytes may be lost. */
+/* While ranks write strided pieces, another process writes the gaps with POSIX calls: nobody's
+ * bytes may be lost. */
 #include "check.h"
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -32,7 +33,8 @@ int main(int argc, char **argv)
     check_init(&argc, &argv);
     MPI_Type_vector(PIECES, PIECE, STRIDE, MPI_BYTE, &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_set_size(file, (MPI_Offset)PIECES * STRIDE));
     OK(MPI_File_set_view(file, PIECE * check_rank, MPI_BYTE, tile, "native", MPI_INFO_NULL));
     if (check_rank == 0 && pipe(ends) == 0) {
@@ -55,10 +57,13 @@ int main(int argc, char **argv)
     unsigned char *all = check_slurp(argv[1], &length);
     for (long i = 0; i < length; i++) {
         int piece = i % STRIDE / PIECE;
-        int expected = piece < check_size ? 'a' + ROUNDS - 1 : piece == STRIDE / PIECE - 1 ? ROUNDS * 4 : 0;
+        int expected = piece < check_size            ? 'a' + ROUNDS - 1
+                       : piece == STRIDE / PIECE - 1 ? ROUNDS * 4
+                                                     : 0;
         wrong += all[i] != expected;
     }
-    CHECK(wrong == 0 && length == (long)PIECES * STRIDE, "%ld of %ld bytes are wrong", wrong, length);
+    CHECK(wrong == 0 && length == (long)PIECES * STRIDE, "%ld of %ld bytes are wrong", wrong,
+          length);
     free(all);
     MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_File_close(&file));

@@ -1,4 +1,5 @@
-/* Error handlers: the default of files, those of one file, user functions, and how long they live. */
+/* Error handlers: the default of files, those of one file, user functions, and how long they live.
+ */
 #include "check.h"
 
 static int called, last_class;
@@ -23,7 +24,8 @@ static void fail(MPI_File file)
 {
     char byte;
     MPI_Status status;
-    CHECK(MPI_File_read_at(file, -1, &byte, 1, MPI_BYTE, &status) != MPI_SUCCESS, "offset -1 was accepted");
+    CHECK(MPI_File_read_at(file, -1, &byte, 1, MPI_BYTE, &status) != MPI_SUCCESS,
+          "offset -1 was accepted");
 }
 
 int main(int argc, char **argv)
@@ -35,7 +37,8 @@ int main(int argc, char **argv)
     OK(MPI_File_get_errhandler(MPI_FILE_NULL, &found));
     CHECK(found == MPI_ERRORS_RETURN, "the default handler of files is not MPI_ERRORS_RETURN");
     MPI_Errhandler_free(&found);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_get_errhandler(file, &found));
     CHECK(found == MPI_ERRORS_RETURN, "a new file's handler is not MPI_ERRORS_RETURN");
     MPI_Errhandler_free(&found);
@@ -53,12 +56,14 @@ int main(int argc, char **argv)
     CHECK(last_file == file, "the handler got another file");
     CHECK(last_class == MPI_ERR_ARG, "the handler got class %d", last_class);
     OK(MPI_File_call_errhandler(file, MPI_ERR_IO));
-    CHECK(called == 2 && last_class == MPI_ERR_IO, "call_errhandler: %d calls, class %d", called, last_class);
+    CHECK(called == 2 && last_class == MPI_ERR_IO, "call_errhandler: %d calls, class %d", called,
+          last_class);
 
     /* Errors without a file go to the handler of MPI_FILE_NULL, which new files inherit. */
     OK(MPI_File_create_errhandler(other, &second));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, second));
-    CHECK(MPI_File_open(MPI_COMM_SELF, "/no/such/directory/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &absent) != MPI_SUCCESS,
+    CHECK(MPI_File_open(MPI_COMM_SELF, "/no/such/directory/file", MPI_MODE_RDONLY, MPI_INFO_NULL,
+                        &absent) != MPI_SUCCESS,
           "opened a file that is not there");
     CHECK(other_called == 1, "the default handler was called %d times", other_called);
     OK(MPI_File_open(MPI_COMM_SELF, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &absent));

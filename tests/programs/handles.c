@@ -1,5 +1,5 @@
-/* Opening, closing, wrong handles, handle integers, modes, groups, sizes, hints, views, pointers: everything of an
- * open file that moves no data. Usage: handles FILE */
+/* Opening, closing, wrong handles, handle integers, modes, groups, sizes, hints, views, pointers:
+ * everything of an open file that moves no data. Usage: handles FILE */
 #include "check.h"
 #include <errno.h>
 #include <sys/stat.h>
@@ -61,17 +61,25 @@ static void opens(void)
     MPI_File fh = (MPI_File)(long)77;
     MPI_Comm inter, half;
     char name[5000];
-    FAILS(MPI_File_open(MPI_COMM_WORLD, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh), MPI_ERR_NO_SUCH_FILE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh),
+          MPI_ERR_NO_SUCH_FILE);
     CHECK(fh == MPI_FILE_NULL, "a failed open leaves a handle");
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fh), MPI_ERR_NO_SUCH_FILE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fh),
+          MPI_ERR_NO_SUCH_FILE);
     FAILS(MPI_File_open(MPI_COMM_WORLD, path, 0, MPI_INFO_NULL, &fh), MPI_ERR_AMODE);
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fh), MPI_ERR_AMODE);
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &fh), MPI_ERR_AMODE);
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | (1 << 20), MPI_INFO_NULL, &fh), MPI_ERR_AMODE);
+    FAILS(
+        MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fh),
+        MPI_ERR_AMODE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL,
+                        &fh),
+          MPI_ERR_AMODE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR | (1 << 20), MPI_INFO_NULL, &fh),
+          MPI_ERR_AMODE);
     FAILS(MPI_File_open(MPI_COMM_NULL, path, MPI_MODE_RDWR, MPI_INFO_NULL, &fh), MPI_ERR_COMM);
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
-    FAILS(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &fh), MPI_ERR_BAD_FILE);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &fh),
+          MPI_ERR_BAD_FILE);
     FAILS(MPI_File_delete(path, MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
     if (check_size > 1) {
         /* One rank alone is wrong: all hear of it and nobody waits. */
@@ -79,7 +87,8 @@ static void opens(void)
         FAILS(MPI_File_open(MPI_COMM_WORLD, path, mode, MPI_INFO_NULL, &fh), MPI_ERR_NOT_SAME);
         MPI_Comm_split(MPI_COMM_WORLD, check_rank & 1, 0, &half);
         MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - (check_rank & 1), 3, &inter);
-        FAILS(MPI_File_open(inter, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &fh), MPI_ERR_COMM);
+        FAILS(MPI_File_open(inter, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &fh),
+              MPI_ERR_COMM);
         MPI_Comm_free(&inter);
         MPI_Comm_free(&half);
     }
@@ -88,7 +97,9 @@ static void opens(void)
     CHECK(errno == 0, "errno %d", errno);
     OK(MPI_File_close(&fh));
     CHECK(fh == MPI_FILE_NULL, "close leaves a handle");
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_INFO_NULL, &fh), MPI_ERR_FILE_EXISTS);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR,
+                        MPI_INFO_NULL, &fh),
+          MPI_ERR_FILE_EXISTS);
     fh = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
     OK(MPI_File_close(&fh));
     CHECK(access(path, F_OK) != 0, "the file was not deleted on close");
@@ -100,10 +111,13 @@ static void messages(void)
     MPI_File fh;
     char text[MPI_MAX_ERROR_STRING], last[64];
     int length, i, class;
-    int code = MPI_File_open(MPI_COMM_SELF, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh);
+    int code =
+        MPI_File_open(MPI_COMM_SELF, "/no/such/folder/f", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh);
     MPI_Error_string(code, text, &length);
     CHECK((int)strlen(text) == length, "length %d of %s", length, text);
-    CHECK(strstr(text, "/no/such/folder/f") && strstr(text, "MPI_File_open") && strstr(text, "errno 2"), "%s", text);
+    CHECK(strstr(text, "/no/such/folder/f") && strstr(text, "MPI_File_open") &&
+              strstr(text, "errno 2"),
+          "%s", text);
     /* More errors than codes: the newest texts are right, the class is always right. */
     for (i = 0; i < 100; i++) {
         snprintf(last, sizeof last, "/no/such/folder/%d", i);
@@ -211,12 +225,19 @@ static void views(MPI_File fh)
         FAILS(MPI_File_seek_shared(fh, check_rank, MPI_SEEK_SET), MPI_ERR_ARG);
         FAILS(MPI_File_seek_shared(fh, 1, check_rank ? 12345 : MPI_SEEK_SET), MPI_ERR_ARG);
         /* A wrong argument on one rank only: an error everywhere, and the view stays. */
-        FAILS(MPI_File_set_view(fh, check_rank ? 0 : -5, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), MPI_ERR_ARG);
-        FAILS(MPI_File_set_view(fh, 0, MPI_BYTE, check_rank ? MPI_BYTE : MPI_DATATYPE_NULL, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+        FAILS(
+            MPI_File_set_view(fh, check_rank ? 0 : -5, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL),
+            MPI_ERR_ARG);
+        FAILS(MPI_File_set_view(fh, 0, MPI_BYTE, check_rank ? MPI_BYTE : MPI_DATATYPE_NULL,
+                                "native", MPI_INFO_NULL),
+              MPI_ERR_TYPE);
     }
-    FAILS(MPI_File_set_view(fh, 0, MPI_BYTE, MPI_BYTE, "klingon", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_DATAREP);
+    FAILS(MPI_File_set_view(fh, 0, MPI_BYTE, MPI_BYTE, "klingon", MPI_INFO_NULL),
+          MPI_ERR_UNSUPPORTED_DATAREP);
     FAILS(MPI_File_set_view(fh, 0, MPI_INT, MPI_BYTE, "native", MPI_INFO_NULL), MPI_ERR_ARG);
-    FAILS(MPI_File_set_view(fh, MPI_DISPLACEMENT_CURRENT, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), MPI_ERR_ARG);
+    FAILS(MPI_File_set_view(fh, MPI_DISPLACEMENT_CURRENT, MPI_BYTE, MPI_BYTE, "native",
+                            MPI_INFO_NULL),
+          MPI_ERR_ARG);
     OK(MPI_File_get_view(fh, &disp, &etype, &filetype, datarep));
     CHECK(disp == 16 && etype == MPI_INT, "%lld", (long long)disp);
     MPI_Type_free(&filetype);
@@ -249,7 +270,8 @@ int main(int argc, char **argv)
     /* A file of one rank, several at a time; a closed handle is not mistaken for a new one. */
     for (i = 0; i < 50; i++) {
         snprintf(path, sizeof path, "%s.%d.%d", argv[1], check_rank, i);
-        many[i] = open_new(MPI_COMM_SELF, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+        many[i] =
+            open_new(MPI_COMM_SELF, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
         CHECK(many[i] != stale, "a closed handle came back");
     }
     for (i = 0; i < 50; i++)

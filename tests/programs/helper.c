@@ -1,4 +1,5 @@
-// Copies standard input to descriptor 9; compiled as a static program, before which no library can stand.
+// Copies standard input to descriptor 9; compiled as a static program, before which no library can
+// stand.
 #include <unistd.h>
 
 int main(void) {

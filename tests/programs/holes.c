@@ -14,7 +14,8 @@ int main(int argc, char **argv)
     MPI_Type_vector(PIECES, PIECE, STRIDE, MPI_BYTE, &tile);
     MPI_Type_commit(&tile);
     memset(buffer, 'a' + check_rank, (size_t)PIECE * PIECES);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_set_view(file, PIECE * check_rank, MPI_BYTE, tile, "native", MPI_INFO_NULL));
     OK(MPI_File_write(file, buffer, PIECE * PIECES, MPI_BYTE, &status));
     COUNT(&status, MPI_BYTE, PIECE * PIECES);

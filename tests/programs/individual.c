@@ -1,4 +1,5 @@
-/* Individual file pointers: every call moves them by exactly what it asked for, through a view as well. */
+/* Individual file pointers: every call moves them by exactly what it asked for, through a view as
+ * well. */
 #include "check.h"
 
 enum { COUNT_OF = 50 };
@@ -43,14 +44,16 @@ int main(int argc, char **argv)
     MPI_Offset offset;
 
     check_init(&argc, &argv);
-    /* Ten integers of this rank, then ten of each other rank, and so on, behind a header of 100 bytes. */
+    /* Ten integers of this rank, then ten of each other rank, and so on, behind a header of 100
+     * bytes. */
     MPI_Datatype ten;
     MPI_Type_contiguous(10, MPI_INT, &ten);
     MPI_Type_create_resized(ten, 0, 10 * (MPI_Aint)sizeof(int) * check_size, &column);
     MPI_Type_commit(&column);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-    OK(MPI_File_set_view(file, 100 + 10 * (MPI_Offset)sizeof(int) * check_rank, MPI_INT, column, "native",
-                         MPI_INFO_NULL));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
+    OK(MPI_File_set_view(file, 100 + 10 * (MPI_Offset)sizeof(int) * check_rank, MPI_INT, column,
+                         "native", MPI_INFO_NULL));
     for (int way = 0; way < 4; way++) {
         for (int i = 0; i < COUNT_OF; i++)
             buffer[i] = 1000000 * check_rank + way * COUNT_OF + i;
@@ -59,15 +62,16 @@ int main(int argc, char **argv)
         expect_position(file, (way + 1) * COUNT_OF);
     }
     OK(MPI_File_get_byte_offset(file, 15, &offset));
-    CHECK(offset == 100 + (10 * check_rank + 10 * check_size + 5) * (MPI_Offset)sizeof(int), "byte offset is %lld",
-          (long long)offset);
+    CHECK(offset == 100 + (10 * check_rank + 10 * check_size + 5) * (MPI_Offset)sizeof(int),
+          "byte offset is %lld", (long long)offset);
     MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
     for (int way = 0; way < 4; way++) {
         read_one(file, way, buffer, &status);
         COUNT(&status, MPI_INT, COUNT_OF);
         for (int i = 0; i < COUNT_OF; i++)
-            CHECK(buffer[i] == 1000000 * check_rank + way * COUNT_OF + i, "element %d is %d", i, buffer[i]);
+            CHECK(buffer[i] == 1000000 * check_rank + way * COUNT_OF + i, "element %d is %d", i,
+                  buffer[i]);
         expect_position(file, (way + 1) * COUNT_OF);
     }
     /* Seeks: relative, and relative to the end of the view, which is where this rank's data end. */
@@ -93,11 +97,13 @@ int main(int argc, char **argv)
 
     long length;
     int *all = (int *)check_slurp(argv[1], &length);
-    CHECK(length == 100 + 4 * COUNT_OF * check_size * (long)sizeof(int), "the file has %ld bytes", length);
+    CHECK(length == 100 + 4 * COUNT_OF * check_size * (long)sizeof(int), "the file has %ld bytes",
+          length);
     for (long i = 0; i < (length - 100) / (long)sizeof(int); i++) {
         int value, rank = (int)(i / 10 % check_size);
         memcpy(&value, (char *)all + 100 + i * sizeof(int), sizeof(int));
-        CHECK(value == 1000000 * rank + (int)(i / 10 / check_size * 10 + i % 10), "integer %ld is %d", i, value);
+        CHECK(value == 1000000 * rank + (int)(i / 10 / check_size * 10 + i % 10),
+              "integer %ld is %d", i, value);
     }
     free(all);
     return check_finish();

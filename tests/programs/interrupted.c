@@ -1,5 +1,5 @@
-// A signal handler writes records to the descriptor that the program writes to: every record of both is there once,
-// whole, and those of each in order. Ends in the handler.
+// A signal handler writes records to the descriptor that the program writes to: every record of
+// both is there once, whole, and those of each in order. Ends in the handler.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
-/* Writes a file of a land model's shape (E3SM-IO's I case) by PnetCDF: two dimensions of the same length share a decomposition,
- * the decomposed doubles begin in the middle of 8 bytes, and some columns are nobody's.
+/* Writes a file of a land model's shape (E3SM-IO's I case) by PnetCDF: two dimensions of the same
+ * length share a decomposition, the decomposed doubles begin in the middle of 8 bytes, and some
+ * columns are nobody's.
  *
  * usage: land FILE file|blobs HINT...
- *        file: the file itself, by collective calls; blobs: one blob file FILE.0000, as E3SM-IO writes it in PnetCDF's layout
- *        HINT is NAME=VALUE
+ *        file: the file itself, by collective calls; blobs: one blob file FILE.0000, as E3SM-IO
+ * writes it in PnetCDF's layout HINT is NAME=VALUE
  */
 #include "check.h"
 #include <pnetcdf.h>
@@ -14,7 +15,8 @@ enum { TIME, LEVGRND, LEVDCMP, Y, X, NAME };
 static const char *names[DIMENSIONS] = {"time", "levgrnd", "levdcmp", "lat", "lon", "string"};
 static const int lengths[DIMENSIONS] = {0, LEVELS, LEVELS, LAT, LON, 5};
 
-/* Which decomposition a variable has: 0 none (rank 0 writes it), 1 lat and lon, 2 levels of them. */
+/* Which decomposition a variable has: 0 none (rank 0 writes it), 1 lat and lon, 2 levels of them.
+ */
 static const struct variable {
     const char *name;
     nc_type type;
@@ -31,13 +33,13 @@ static const struct variable {
 };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 
-#define NC(call)                                                                                                       \
-    do {                                                                                                               \
-        int nc_code = (call);                                                                                          \
-        if (nc_code != NC_NOERR) {                                                                                     \
-            fprintf(stderr, "%s: %s\n", #call, ncmpi_strerror(nc_code));                                               \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
+#define NC(call)                                                                                   \
+    do {                                                                                           \
+        int nc_code = (call);                                                                      \
+        if (nc_code != NC_NOERR) {                                                                 \
+            fprintf(stderr, "%s: %s\n", #call, ncmpi_strerror(nc_code));                           \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                          \
+        }                                                                                          \
     } while (0)
 
 /* The owner of a column: every seventh is the sea. */
@@ -116,12 +118,14 @@ static void write_file(const char *path, MPI_Info info)
     int dimensions[DIMENSIONS], ids[VARIABLES], own[4], file = open_file(path, info);
     static int starts[MOST], counts[MOST];
     static double data[LEVELS * MOST];
-    static MPI_Offset start[LEVELS * MOST][4], count[LEVELS * MOST][4], *start_of[LEVELS * MOST], *count_of[LEVELS * MOST];
+    static MPI_Offset start[LEVELS * MOST][4], count[LEVELS * MOST][4], *start_of[LEVELS * MOST],
+        *count_of[LEVELS * MOST];
     define(file, dimensions);
     for (int i = 0; i < VARIABLES; i++) {
         for (int d = 0; d < variables[i].count; d++)
             own[d] = dimensions[variables[i].dimensions[d]];
-        NC(ncmpi_def_var(file, variables[i].name, variables[i].type, variables[i].count, own, &ids[i]));
+        NC(ncmpi_def_var(file, variables[i].name, variables[i].type, variables[i].count, own,
+                         &ids[i]));
         NC(ncmpi_put_att_text(file, ids[i], "units", 1, "1"));
     }
     NC(ncmpi_enddef(file));
@@ -138,10 +142,12 @@ static void write_file(const char *path, MPI_Info info)
             }
             for (int level = 0; level < levels_of(v); level++)
                 for (int r = 0; r < columns; r++, all++) {
-                    MPI_Offset place[4] = {record, level, starts[r] / LON, starts[r] % LON}, one[4] = {1, 1, 1, counts[r]};
+                    MPI_Offset place[4] = {record, level, starts[r] / LON, starts[r] % LON},
+                               one[4] = {1, 1, 1, counts[r]};
                     int skip = v->map == 2 ? 1 : 2, shift = has_records(v);
                     for (int d = shift; d < v->count; d++)
-                        start[all][d] = place[d - shift + skip], count[all][d] = one[d - shift + skip];
+                        start[all][d] = place[d - shift + skip],
+                        count[all][d] = one[d - shift + skip];
                     if (shift)
                         start[all][0] = record, count[all][0] = 1;
                     start_of[all] = start[all], count_of[all] = count[all];
@@ -154,8 +160,8 @@ static void write_file(const char *path, MPI_Info info)
 }
 
 /* The tables of a decomposition; a rank's requests follow one another in its row. */
-static void write_tables(int file, const int tables[5], int levels, int columns, const int *starts, const int *counts)
-{
+static void write_tables(int file, const int tables[5], int levels, int columns, const int *starts,
+                         const int *counts) {
     static int offsets[LEVELS * MOST], parts[LEVELS * MOST];
     long long own = 0, before = 0;
     int all = 0;
@@ -179,7 +185,8 @@ static void write_blobs(const char *path, MPI_Info info)
     static const int shapes[MAPS][3] = {{Y, X}, {LEVGRND, Y, X}}, ranks_of[MAPS] = {2, 3};
     static int starts[MOST], counts[MOST];
     static double data[LEVELS * MOST];
-    int dimensions[DIMENSIONS], blobs, elements[MAPS], most[MAPS], tables[MAPS][5], ids[VARIABLES], own[4];
+    int dimensions[DIMENSIONS], blobs, elements[MAPS], most[MAPS], tables[MAPS][5], ids[VARIABLES],
+        own[4];
     int numbers[3] = {check_size, MAPS, 1};
     char name[4096];
     snprintf(name, sizeof name, "%s.0000", path);
@@ -209,9 +216,11 @@ static void write_blobs(const char *path, MPI_Info info)
         for (int t = 0; t < 5; t++) {
             int shape[2] = {blobs, most[k]};
             snprintf(name, sizeof name, "D%d.%s", k + 1, table_names[t]);
-            NC(ncmpi_def_var(file, name, t == 1 || t == 2 ? NC_INT64 : NC_INT, t < 3 ? 1 : 2, shape, &tables[k][t]));
+            NC(ncmpi_def_var(file, name, t == 1 || t == 2 ? NC_INT64 : NC_INT, t < 3 ? 1 : 2, shape,
+                             &tables[k][t]));
             if (t == 0)
-                NC(ncmpi_put_att_int(file, tables[k][t], "global_dimids", NC_INT, ranks_of[k], shapes[k]));
+                NC(ncmpi_put_att_int(file, tables[k][t], "global_dimids", NC_INT, ranks_of[k],
+                                     shapes[k]));
         }
     for (int i = 0; i < VARIABLES; i++) {
         const struct variable *v = &variables[i];

@@ -14,7 +14,8 @@ int main(int argc, char **argv)
     MPI_Count eight = 8;
     for (int i = 0; i < 8; i++)
         out[i] = check_rank * 8 + i;
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_write_at_all_c(file, mine, out, eight, MPI_INT, &status));
     COUNT(&status, MPI_INT, 8);
     OK(MPI_File_read_at_c(file, mine, in, eight, MPI_INT, &status));
@@ -37,7 +38,8 @@ int main(int argc, char **argv)
     CHECK(extent == 4, "extent %lld", (long long)extent);
     OK(MPI_File_close(&file));
 
-    /* One call of more than 2^31 elements: the same byte again and again, in memory and in nothing but the type. */
+    /* One call of more than 2^31 elements: the same byte again and again, in memory and in nothing
+     * but the type. */
     MPI_Datatype many, none;
     MPI_Type_contiguous(0, MPI_BYTE, &none);
     MPI_Type_contiguous(1, none, &many);

@@ -1,6 +1,8 @@
-// Ways around write(2): whoever looks at a file, or writes to it, by any of them sees what was written before.
+// Ways around write(2): whoever looks at a file, or writes to it, by any of them sees what was
+// written before.
 //
-//   leaks FILE HELPER [one name]     HELPER is a program that appends standard input's bytes to descriptor 9
+//   leaks FILE HELPER [one name]     HELPER is a program that appends standard input's bytes to
+//   descriptor 9
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
@@ -110,7 +112,8 @@ static void maps_privately(int fd) {
 static void calls(int fd) {
   char got[20];
   expect(syscall(SYS_write, fd, "called", 6) == 6, "write by its number");
-  expect(syscall(SYS_pread64, fd, got, 10, 46L) == 10 && !memcmp(got, "6789called", 10), "pread by its number");
+  expect(syscall(SYS_pread64, fd, got, 10, 46L) == 10 && !memcmp(got, "6789called", 10),
+         "pread by its number");
   expect(write(fd, "and", 3) == 3, "a write after it");
   holds(59, "9calledand");
 }
@@ -118,14 +121,17 @@ static void rings(int fd) {
   struct io_uring_params p = {0};
   int ring = syscall(SYS_io_uring_setup, 2, &p);
   if (ring < 0) return;
-  unsigned char *sq = mmap(NULL, p.sq_off.array + 8, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-  struct io_uring_sqe *e = mmap(NULL, 2 * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+  unsigned char *sq =
+      mmap(NULL, p.sq_off.array + 8, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+  struct io_uring_sqe *e =
+      mmap(NULL, 2 * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
   if (write(fd, "before", 6) != 6) exit(9);
   memset(e, 0, sizeof *e);
   e->opcode = IORING_OP_WRITE, e->fd = fd, e->addr = (unsigned long)"ring", e->len = 4, e->off = 56;
   *(unsigned *)(sq + p.sq_off.array) = 0;
   __atomic_store_n((unsigned *)(sq + p.sq_off.tail), 1, __ATOMIC_RELEASE);
-  expect(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1, "a request is taken");
+  expect(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1,
+         "a request is taken");
   holds(60, "beforering");
   close(ring);
 }
@@ -133,7 +139,11 @@ static void queues(int fd) {
   aio_context_t context = 0;
   if (syscall(SYS_io_setup, 2, &context)) return;
   if (write(fd, "before", 6) != 6) exit(9);
-  struct iocb block = {.aio_lio_opcode = IOCB_CMD_PWRITE, .aio_fildes = fd, .aio_buf = (unsigned long)"queue", .aio_nbytes = 5, .aio_offset = 56};
+  struct iocb block = {.aio_lio_opcode = IOCB_CMD_PWRITE,
+                       .aio_fildes = fd,
+                       .aio_buf = (unsigned long)"queue",
+                       .aio_nbytes = 5,
+                       .aio_offset = 56};
   struct iocb *list[] = {&block};
   struct io_event event;
   expect(syscall(SYS_io_submit, context, 1, list) == 1, "a request is taken");
@@ -171,7 +181,10 @@ static long raw(long number, long a, long b, long c, long d) {
 #if defined __x86_64__
   long result;
   register long r10 __asm__("r10") = d;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+                   : "rcx", "r11", "memory");
   return result;
 #else
   return syscall(number, a, b, c, d);
@@ -194,8 +207,11 @@ static void reopens(int fd) {
   char name[60], got[60];
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
   int other = open(name, O_RDWR);
-  expect(other >= 0 && read(other, got, 60) == 50 && !memcmp(got + 40, "0123456789", 10), "the bytes are read");
-  expect(write(other, "again", 5) == 5 && pread(fd, got, 10, 45) == 10 && !memcmp(got, "56789again", 10), "a write through it");
+  expect(other >= 0 && read(other, got, 60) == 50 && !memcmp(got + 40, "0123456789", 10),
+         "the bytes are read");
+  expect(write(other, "again", 5) == 5 && pread(fd, got, 10, 45) == 10 &&
+             !memcmp(got, "56789again", 10),
+         "a write through it");
   expect(write(fd, "b", 1) == 1, "the position is not shared");
   holds(55, "9bgain");
   close(other);
@@ -230,7 +246,8 @@ static void passes(int fd) {
   pid_t child = fork();
   char byte = 'x', room[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec v = {&byte, 1};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+  struct msghdr m = {
+      .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
   if (child == 0) {
     if (recvmsg(s[1], &m, 0) != 1) _exit(1);
     memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof got);
@@ -252,11 +269,13 @@ static void passes(int fd) {
 static void streams(int fd) {
   FILE *f = fopen(file, "r+");
   char line[20] = "";
-  expect(f && fread(line, 1, 12, f) == 12 && !strcmp(line, "012345678901"), "a stream reads what was written");
+  expect(f && fread(line, 1, 12, f) == 12 && !strcmp(line, "012345678901"),
+         "a stream reads what was written");
   fseek(f, 0, SEEK_END);
   fputs("streamed", f);
   fclose(f);
-  expect(pread(fd, line, 8, 50) == 8 && !memcmp(line, "streamed", 8), "what a stream wrote is read");
+  expect(pread(fd, line, 8, 50) == 8 && !memcmp(line, "streamed", 8),
+         "what a stream wrote is read");
   holds(58, "9streamed");
 }
 static void links(int fd) {
@@ -273,12 +292,24 @@ static void links(int fd) {
 }
 
 int main(int argc, char **argv) {
-  static const struct { const char *name; void (*run)(int); } ways[] = {
-      {"sendfile", sends}, {"splice", splices}, {"copy_file_range", copies}, {"mmap", maps}, {"syscall", calls},
-      {"tee and vmsplice", tees}, {"private mmap", maps_privately}, {"child without the library", raw_child}, {"/proc/self/fd", reopens},
-      {"fexecve", executes},
-      {"aio", asks}, {"static child", helps}, {"descriptor in a message", passes}, {"stream", streams},
-      {"hard link", links}, {"libaio", queues}, {"io_uring", rings}};
+  static const struct { const char *name; void (*run)(int);
+  } ways[] = {{"sendfile", sends},
+              {"splice", splices},
+              {"copy_file_range", copies},
+              {"mmap", maps},
+              {"syscall", calls},
+              {"tee and vmsplice", tees},
+              {"private mmap", maps_privately},
+              {"child without the library", raw_child},
+              {"/proc/self/fd", reopens},
+              {"fexecve", executes},
+              {"aio", asks},
+              {"static child", helps},
+              {"descriptor in a message", passes},
+              {"stream", streams},
+              {"hard link", links},
+              {"libaio", queues},
+              {"io_uring", rings}};
   if (argc < 3) return 2;
   file = argv[1], helper = argv[2];
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -1,4 +1,5 @@
-/* Uses everything that other implementations keep in files beside the data; with a second argument, rank 1 dies. */
+/* Uses everything that other implementations keep in files beside the data; with a second argument,
+ * rank 1 dies. */
 #include "check.h"
 #include <signal.h>
 #include <unistd.h>
@@ -12,7 +13,8 @@ int main(int argc, char **argv)
 
     check_init(&argc, &argv);
     memset(line, 'a' + check_rank, sizeof line);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_write_shared(file, line, sizeof line, MPI_CHAR, &status));
     OK(MPI_File_write_ordered(file, line, sizeof line, MPI_CHAR, &status));
     OK(MPI_File_set_atomicity(file, 1));

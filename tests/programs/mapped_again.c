@@ -1,4 +1,5 @@
-/* A file that is mapped, closed, and opened again while the mapping is there: stores and writes are one file. */
+/* A file that is mapped, closed, and opened again while the mapping is there: stores and writes are
+ * one file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

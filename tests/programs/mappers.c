@@ -93,7 +93,8 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2; i++) {
     int status;
     must("waitpid", waitpid(children[i], &status, 0) == children[i]);
-    printf("%s ended: %d %d\n", i ? "other" : "one", WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    printf("%s ended: %d %d\n", i ? "other" : "one", WIFSIGNALED(status),
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Two processes write records by stores to a mapping and by pwrite; see writers.h. One of the two makes the file longer
- * while the other has it mapped. */
+/* Two processes write records by stores to a mapping and by pwrite; see writers.h. One of the two
+ * makes the file longer while the other has it mapped. */
 #include "writers.h"
 
 #include <sys/mman.h>
@@ -14,7 +14,8 @@ static int work(const char *path, const char *acknowledged, int process, int rec
         return 2;
     for (int i = 0; i < records; i++) {
         off_t offset = (off_t)(2 * i + process) * length;
-        if (i == records / 2 && (posix_fallocate(fd, 0, total) || (at != MAP_FAILED && munmap(at, half))))
+        if (i == records / 2 &&
+            (posix_fallocate(fd, 0, total) || (at != MAP_FAILED && munmap(at, half))))
             return 3;
         if (i == 0 || i == records / 2)
             at = mmap(NULL, i ? total : half, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -32,7 +32,8 @@ int main(int argc, char **argv)
     FAILS(try_open(path, MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_CREATE, &file), MPI_ERR_AMODE);
     FAILS(try_open(path, MPI_MODE_RDONLY | MPI_MODE_CREATE, &file), MPI_ERR_AMODE);
     FAILS(try_open(path, MPI_MODE_RDONLY | MPI_MODE_EXCL, &file), MPI_ERR_AMODE);
-    FAILS(try_open(path, MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL | MPI_MODE_CREATE, &file), MPI_ERR_AMODE);
+    FAILS(try_open(path, MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL | MPI_MODE_CREATE, &file),
+          MPI_ERR_AMODE);
     CHECK(!exists(path), "a refused open left a file");
     MPI_Barrier(MPI_COMM_WORLD);
 
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
     OK(MPI_File_write_at(file, 4 * check_rank, &value, 1, MPI_INT, &status));
     FAILS(MPI_File_read_at(file, 0, &seen, 1, MPI_INT, &status), MPI_ERR_ACCESS);
     OK(MPI_File_close(&file));
-    FAILS(try_open(path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY, &file), MPI_ERR_FILE_EXISTS);
+    FAILS(try_open(path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY, &file),
+          MPI_ERR_FILE_EXISTS);
 
     OK(try_open(path, MPI_MODE_RDONLY, &file));
     FAILS(MPI_File_write_at(file, 0, &value, 1, MPI_INT, &status), MPI_ERR_READ_ONLY);
@@ -84,12 +86,14 @@ int main(int argc, char **argv)
 
     if (check_rank == 0) {
         FAILS(MPI_File_delete(path, MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
-        OK(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+        OK(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                         &file));
         OK(MPI_File_close(&file));
         OK(MPI_File_delete(path, MPI_INFO_NULL));
         CHECK(!exists(path), "still there after delete");
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    FAILS(try_open("/no/such/directory/file", MPI_MODE_CREATE | MPI_MODE_RDWR, &file), MPI_ERR_NO_SUCH_FILE);
+    FAILS(try_open("/no/such/directory/file", MPI_MODE_CREATE | MPI_MODE_RDWR, &file),
+          MPI_ERR_NO_SUCH_FILE);
     return check_finish();
 }

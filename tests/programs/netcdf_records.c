@@ -1,9 +1,11 @@
-/* A netCDF file as libraries write it: one rank writes the header, all write records, one tells their number.
+/* A netCDF file as libraries write it: one rank writes the header, all write records, one tells
+ * their number.
  *
  *     mpirun -n N netcdf_records FILE HEADER BEGIN RECORD RECORDS [append]
  *
- * HEADER is a file with the header's bytes, BEGIN where records begin, RECORD the bytes of one. Ranks have pieces of each
- * record in turn. The byte at place p of the file is p * 31 mod 251. With append, FILE has the header already. */
+ * HEADER is a file with the header's bytes, BEGIN where records begin, RECORD the bytes of one.
+ * Ranks have pieces of each record in turn. The byte at place p of the file is p * 31 mod 251. With
+ * append, FILE has the header already. */
 #include "check.h"
 
 #define PIECE 64
@@ -44,7 +46,8 @@ static void write_record(MPI_File file, MPI_Offset begin, long long record)
     }
     OK(MPI_Type_vector(pieces, PIECE, PIECE * check_size, MPI_BYTE, &type));
     OK(MPI_Type_commit(&type));
-    OK(MPI_File_set_view(file, begin + check_rank * PIECE, MPI_BYTE, type, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, begin + check_rank * PIECE, MPI_BYTE, type, "native",
+                         MPI_INFO_NULL));
     OK(MPI_File_write_at_all(file, 0, bytes, pieces * PIECE, MPI_BYTE, MPI_STATUS_IGNORE));
     OK(MPI_Type_free(&type));
     free(bytes);
@@ -67,7 +70,8 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Offset begin = number(argv[3]);
     long long record = number(argv[4]), records = number(argv[5]);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     if (argc == 6 && check_rank == 0)
         write_header(file, argv[2]);
     else if (check_rank == 0)

@@ -1,5 +1,5 @@
-/* The library gets no memory on some ranks, by allocations_shim.c: calls end, on all ranks alike, and the process lives.
- * Usage: no_memory FILE */
+/* The library gets no memory on some ranks, by allocations_shim.c: calls end, on all ranks alike,
+ * and the process lives. Usage: no_memory FILE */
 #define _GNU_SOURCE
 #include "check.h"
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* Ranks begin a nonblocking collective operation before a collective MPI call, or behind it: whoever begins early waits
-   for the operation first, in vain, and must go on to the call that the others are in. */
+/* Ranks begin a nonblocking collective operation before a collective MPI call, or behind it:
+   whoever begins early waits for the operation first, in vain, and must go on to the call that the
+   others are in. */
 #include "check.h"
 
 enum { INTS = 1 << 12 };
@@ -39,10 +40,12 @@ int main(int argc, char **argv)
     MPI_Status status;
     MPI_Datatype tile;
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     MPI_Type_vector(INTS / 16, 16, 16 * check_size, MPI_INT, &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * 16 * sizeof(int), MPI_INT, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * 16 * sizeof(int), MPI_INT, tile, "native",
+                         MPI_INFO_NULL));
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < INTS; i++)
             data[i] = (round + 1) * 10000019 + check_rank * INTS + i;

@@ -1,5 +1,6 @@
-/* Nonblocking and split operations proceed while the program makes no MPI call at all: each rank starts them and then
-   looks at the file behind the back of MPI until the bytes are there. Only then it waits. */
+/* Nonblocking and split operations proceed while the program makes no MPI call at all: each rank
+   starts them and then looks at the file behind the back of MPI until the bytes are there. Only
+   then it waits. */
 #include "check.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,10 +23,12 @@ static void fill(int number)
         data[number][i] = (number + 1) * 10000019 + check_rank * INTS + i;
 }
 
-/* Where element i of this rank's part of round `number` lies, if the parts are interleaved in pieces. */
+/* Where element i of this rank's part of round `number` lies, if the parts are interleaved in
+ * pieces. */
 static off_t interleaved(int number, int i)
 {
-    return ((off_t)number * INTS * check_size + (off_t)(i / PIECE) * PIECE * check_size + check_rank * PIECE + i % PIECE) *
+    return ((off_t)number * INTS * check_size + (off_t)(i / PIECE) * PIECE * check_size +
+            check_rank * PIECE + i % PIECE) *
            (off_t)sizeof(int);
 }
 
@@ -65,8 +68,8 @@ static void collect(MPI_Request *request)
 
 static void view(int plain)
 {
-    OK(MPI_File_set_view(file, plain ? 0 : (MPI_Offset)(check_rank * PIECE * sizeof(int)), MPI_INT, plain ? MPI_INT : type,
-                         "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, plain ? 0 : (MPI_Offset)(check_rank * PIECE * sizeof(int)), MPI_INT,
+                         plain ? MPI_INT : type, "native", MPI_INFO_NULL));
 }
 
 static int threads(void)
@@ -107,15 +110,16 @@ static void split(void)
     COUNT(&status, MPI_INT, INTS);
 }
 
-/* More outstanding operations than there are threads, of both kinds; every rank waits in another order. */
+/* More outstanding operations than there are threads, of both kinds; every rank waits in another
+ * order. */
 static void several(void)
 {
     MPI_Request requests[MANY];
     MPI_Status status;
     view(0);
     for (int number = 0; number < MANY; number++)
-        OK((number % 3 == 2 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(file, (MPI_Offset)number * INTS, data[number], INTS,
-                                                                         MPI_INT, &requests[number]));
+        OK((number % 3 == 2 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(
+            file, (MPI_Offset)number * INTS, data[number], INTS, MPI_INT, &requests[number]));
     for (int number = 0; number < MANY; number++)
         appears("several", number, 0);
     /* A blocking operation between them. */
@@ -132,7 +136,8 @@ static void several(void)
             usleep(500);
         CHECK(time(NULL) < end, "the data is not in memory before the wait");
         collect(&request);
-        CHECK(memcmp(back, data[number], INTS * sizeof(int)) == 0, "read something else at %d", number);
+        CHECK(memcmp(back, data[number], INTS * sizeof(int)) == 0, "read something else at %d",
+              number);
     }
 }
 
@@ -158,12 +163,13 @@ static void fork_meanwhile(void)
     if (child == 0)
         _exit(threads() == 1 ? 17 : 1);
     appears("with a child", 4, 0);
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 17, "the child ended with %x",
-          status);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 17,
+          "the child ended with %x", status);
     collect(&request);
 }
 
-/* Pieces so far apart that the ranks send messages instead: the operation comes back to the program's threads. */
+/* Pieces so far apart that the ranks send messages instead: the operation comes back to the
+ * program's threads. */
 static void sparse(void)
 {
     MPI_Request request;
@@ -190,7 +196,8 @@ static void atomic(void)
     OK(MPI_File_iwrite_at(file, mine, data[7], INTS, MPI_INT, &requests[1]));
     OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
     OK(MPI_File_read_at(file, mine, back, INTS, MPI_INT, MPI_STATUS_IGNORE));
-    CHECK(memcmp(back, data[6], INTS * sizeof(int)) == 0 || memcmp(back, data[7], INTS * sizeof(int)) == 0,
+    CHECK(memcmp(back, data[6], INTS * sizeof(int)) == 0 ||
+              memcmp(back, data[7], INTS * sizeof(int)) == 0,
           "two overlapping atomic writes are mixed");
     OK(MPI_File_set_atomicity(file, 0));
 }
@@ -211,18 +218,21 @@ static void errors(void)
     setrlimit(RLIMIT_FSIZE, &tight);
     view(1);
     for (int i = 0; i < 6; i++) {
-        MPI_Offset place = (MPI_Offset)((i == 1 || i == 4 ? MANY + i : i) * check_size + check_rank) * INTS;
-        OK((i < 3 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(file, place, data[i], INTS, MPI_INT, &requests[i]));
+        MPI_Offset place =
+            (MPI_Offset)((i == 1 || i == 4 ? MANY + i : i) * check_size + check_rank) * INTS;
+        OK((i < 3 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(file, place, data[i], INTS,
+                                                                 MPI_INT, &requests[i]));
     }
     FAILS(MPI_Waitall(6, requests, statuses), MPI_ERR_IN_STATUS);
     for (int i = 0; i < 6; i++) {
         int fails = i == 1 || i == 4;
-        CHECK(check_class(statuses[i].MPI_ERROR) == (fails ? MPI_ERR_NO_SPACE : MPI_SUCCESS), "operation %d ended with %s", i,
-              check_text(statuses[i].MPI_ERROR));
+        CHECK(check_class(statuses[i].MPI_ERROR) == (fails ? MPI_ERR_NO_SPACE : MPI_SUCCESS),
+              "operation %d ended with %s", i, check_text(statuses[i].MPI_ERROR));
         COUNT(&statuses[i], MPI_INT, fails ? 0 : INTS);
         CHECK(fails || there(i, 1), "operation %d did not store its data", i);
     }
-    OK(MPI_File_write_at_all_begin(file, (MPI_Offset)((MANY + 2) * check_size + check_rank) * INTS, data[0], INTS, MPI_INT));
+    OK(MPI_File_write_at_all_begin(file, (MPI_Offset)((MANY + 2) * check_size + check_rank) * INTS,
+                                   data[0], INTS, MPI_INT));
     usleep(20000);
     FAILS(MPI_File_write_at_all_end(file, data[0], statuses), MPI_ERR_NO_SPACE);
     OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -267,12 +277,14 @@ int main(int argc, char **argv)
     MPI_Type_vector(1, PIECE, PIECE, MPI_INT, &tile);
     MPI_Type_create_resized(tile, 0, PIECE * check_size * (MPI_Aint)sizeof(int), &type);
     MPI_Type_commit(&type);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     behind = open(argv[1], O_RDONLY);
     CHECK(behind >= 0, "cannot look behind MPI");
     OK(MPI_File_write_at_all(file, 0, data[11], INTS, MPI_INT, MPI_STATUS_IGNORE));
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    CHECK(threads() == before, "%d threads instead of %d before the first nonblocking operation", threads(), before);
+    CHECK(threads() == before, "%d threads instead of %d before the first nonblocking operation",
+          threads(), before);
     independent();
     collective();
     split();

@@ -1,4 +1,5 @@
-/* A program of PnetCDF that writes together, then alone over what was written together, and reads alone what others wrote.
+/* A program of PnetCDF that writes together, then alone over what was written together, and reads
+ * alone what others wrote.
  *
  * usage: pnetcdf_alone FILE
  */
@@ -90,7 +91,8 @@ int main(int argc, char **argv)
             check_all(nc, variables[before], before);
         write_columns(nc, variables[round], round);
         for (int at = 0; at < 3; at++) {
-            MPI_Offset start[2] = { 3 * (round - 1) + at, COLUMNS * check_rank }, count[2] = { 1, COLUMNS };
+            MPI_Offset start[2] = {3 * (round - 1) + at, COLUMNS * check_rank},
+                       count[2] = {1, COLUMNS};
             int data[COLUMNS] = { round, at, check_rank, 5 };
             NC(ncmpi_put_vara_int_all(nc, record, start, count, data));
         }

@@ -1,5 +1,6 @@
-/* A rank that blocks in an MPI call while its nonblocking collective operation is pending must not stop the ranks that
-   wait for that operation. Nor must a rank that waits in a file operation stop messages of the program's. */
+/* A rank that blocks in an MPI call while its nonblocking collective operation is pending must not
+   stop the ranks that wait for that operation. Nor must a rank that waits in a file operation stop
+   messages of the program's. */
 #include "check.h"
 
 enum { INTS = 1 << 15 };
@@ -41,7 +42,8 @@ static void receive(int wanted)
             break;
         }
         default:
-            OK(MPI_Sendrecv(&from, 1, MPI_INT, from, 8, &value, 1, MPI_INT, from, 7, MPI_COMM_WORLD, &status));
+            OK(MPI_Sendrecv(&from, 1, MPI_INT, from, 8, &value, 1, MPI_INT, from, 7, MPI_COMM_WORLD,
+                            &status));
         }
         COUNT(&status, MPI_INT, 1);
         CHECK(value == from, "got %d from %d", value, from);
@@ -100,11 +102,13 @@ int main(int argc, char **argv)
     MPI_Status status;
     check_init(&argc, &argv);
     data = calloc(INTS, sizeof *data);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     MPI_Type_vector(1, 16, 16, MPI_INT, &tile);
     MPI_Type_create_resized(tile, 0, 16 * check_size * sizeof(int), &type);
     MPI_Type_commit(&type);
-    OK(MPI_File_set_view(file, 16 * check_rank * sizeof(int), MPI_INT, type, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, 16 * check_rank * sizeof(int), MPI_INT, type, "native",
+                         MPI_INFO_NULL));
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < INTS; i++)
             data[i] = round * 1000003 + check_rank * INTS + i;
@@ -133,11 +137,12 @@ int main(int argc, char **argv)
             together(round);
         int *back = calloc(INTS, sizeof *back);
         OK(MPI_File_read_at_all(file, 0, back, INTS, MPI_INT, &status));
-        CHECK(memcmp(back, data, INTS * sizeof *data) == 0, "read something else in round %d", round);
+        CHECK(memcmp(back, data, INTS * sizeof *data) == 0, "read something else in round %d",
+              round);
         free(back);
     }
-    /* Nobody forbids to enter the two collective operations in different orders, as they concern different
-       communicators. */
+    /* Nobody forbids to enter the two collective operations in different orders, as they concern
+       different communicators. */
     if (check_rank % 2) {
         MPI_Request request = start();
         together(0);

@@ -25,7 +25,8 @@ static void external(const char *path)
     COUNT(&status, MPI_INT, 3);
     OK(MPI_File_read_at(file, 12, &back, 1, MPI_DOUBLE, &status));
     OK(MPI_File_read_at(file, 20, small_back, 2, MPI_SHORT, &status));
-    CHECK(memcmp(in, out, sizeof in) == 0 && back == real && memcmp(small, small_back, 4) == 0, "did not come back");
+    CHECK(memcmp(in, out, sizeof in) == 0 && back == real && memcmp(small, small_back, 4) == 0,
+          "did not come back");
     OK(MPI_File_close(&file));
 
     long length;
@@ -35,7 +36,8 @@ static void external(const char *path)
     CHECK(length >= 100 * check_rank + 24, "the file has %ld bytes", length);
     if (length >= 100 * check_rank + 24) {
         CHECK(memcmp(all + 100 * check_rank, expected, 8) == 0, "integers are not big endian");
-        CHECK(memcmp(all + 100 * check_rank + 12, one_and_a_half, 12) == 0, "the double is not big endian IEEE");
+        CHECK(memcmp(all + 100 * check_rank + 12, one_and_a_half, 12) == 0,
+              "the double is not big endian IEEE");
     }
     free(all);
 }
@@ -64,8 +66,8 @@ static int extent_of(MPI_Datatype type, MPI_Aint *extent, void *state)
     return MPI_SUCCESS;
 }
 
-static int to_memory(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position, void *state)
-{
+static int to_memory(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position,
+                     void *state) {
     (void)type, (void)state;
     for (int i = 0; i < count; i++) {
         int value;
@@ -75,8 +77,8 @@ static int to_memory(void *user, MPI_Datatype type, int count, void *file, MPI_O
     return MPI_SUCCESS;
 }
 
-static int to_file(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position, void *state)
-{
+static int to_file(void *user, MPI_Datatype type, int count, void *file, MPI_Offset position,
+                   void *state) {
     (void)type, (void)state;
     for (int i = 0; i < count; i++) {
         int value[2] = {((int *)user)[position + i] + 1, 0x55555555};
@@ -94,7 +96,8 @@ static void user(const char *path)
     for (int i = 0; i < 50; i++)
         out[i] = check_rank * 1000 + i, in[i] = -1;
     OK(MPI_Register_datarep("plus one", to_memory, to_file, extent_of, &asked));
-    FAILS(MPI_Register_datarep("plus one", to_memory, to_file, extent_of, &asked), MPI_ERR_DUP_DATAREP);
+    FAILS(MPI_Register_datarep("plus one", to_memory, to_file, extent_of, &asked),
+          MPI_ERR_DUP_DATAREP);
     OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "plus one", MPI_INFO_NULL));
     OK(MPI_File_write_at_all(file, 50 * check_rank, out, 50, MPI_INT, &status));
@@ -109,7 +112,8 @@ static void user(const char *path)
     int *all = (int *)check_slurp(path, &length);
     CHECK(length == 400L * check_size, "the file has %ld bytes", length);
     for (int i = 0; i < length / 8; i++)
-        CHECK(all[2 * i] == i / 50 * 1000 + i % 50 + 1 && all[2 * i + 1] == 0x55555555, "integer %d is %d", i, all[2 * i]);
+        CHECK(all[2 * i] == i / 50 * 1000 + i % 50 + 1 && all[2 * i + 1] == 0x55555555,
+              "integer %d is %d", i, all[2 * i]);
     free(all);
 }
 

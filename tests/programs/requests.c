@@ -1,4 +1,5 @@
-/* Several nonblocking operations on one file at once, mixed with messages, completed by every kind of wait and test. */
+/* Several nonblocking operations on one file at once, mixed with messages, completed by every kind
+ * of wait and test. */
 #include "check.h"
 
 enum { PIECES = 8, LENGTH = 500 };
@@ -67,19 +68,22 @@ int main(int argc, char **argv)
     MPI_File file;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     for (int way = 0; way < 7; way++) {
         MPI_Request requests[PIECES + 2];
         MPI_Status statuses[PIECES + 2];
         int sent = check_rank, received = -1, next = (check_rank + 1) % check_size;
         for (int piece = 0; piece < PIECES; piece++)
             for (int i = 0; i < LENGTH; i++)
-                out[piece][i] = way * 100000000 + check_rank * 1000000 + piece * LENGTH + i, in[piece][i] = -1;
+                out[piece][i] = way * 100000000 + check_rank * 1000000 + piece * LENGTH + i,
+                in[piece][i] = -1;
         /* Collective and independent ones in turn; the messages lie between them. */
-        OK(MPI_Irecv(&received, 1, MPI_INT, (check_rank + check_size - 1) % check_size, way, MPI_COMM_WORLD, &requests[0]));
+        OK(MPI_Irecv(&received, 1, MPI_INT, (check_rank + check_size - 1) % check_size, way,
+                     MPI_COMM_WORLD, &requests[0]));
         for (int piece = 0; piece < PIECES; piece++)
-            OK((piece % 2 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(file, place(check_rank, piece), out[piece], LENGTH,
-                                                                       MPI_INT, &requests[1 + piece]));
+            OK((piece % 2 ? MPI_File_iwrite_at : MPI_File_iwrite_at_all)(
+                file, place(check_rank, piece), out[piece], LENGTH, MPI_INT, &requests[1 + piece]));
         OK(MPI_Isend(&sent, 1, MPI_INT, next, way, MPI_COMM_WORLD, &requests[PIECES + 1]));
         complete(way, PIECES + 2, requests, statuses);
         CHECK(received == (check_rank + check_size - 1) % check_size, "received %d", received);
@@ -89,14 +93,14 @@ int main(int argc, char **argv)
         }
         MPI_Barrier(MPI_COMM_WORLD);
         for (int piece = 0; piece < PIECES; piece++)
-            OK((piece % 3 ? MPI_File_iread_at_all : MPI_File_iread_at)(file, place(next, piece), in[piece], LENGTH, MPI_INT,
-                                                                     &requests[piece]));
+            OK((piece % 3 ? MPI_File_iread_at_all : MPI_File_iread_at)(
+                file, place(next, piece), in[piece], LENGTH, MPI_INT, &requests[piece]));
         complete(way, PIECES, requests, statuses);
         for (int piece = 0; piece < PIECES; piece++) {
             COUNT(&statuses[piece], MPI_INT, LENGTH);
             for (int i = 0; i < LENGTH; i++)
-                CHECK(in[piece][i] == way * 100000000 + next * 1000000 + piece * LENGTH + i, "way %d piece %d: element %d is %d",
-                      way, piece, i, in[piece][i]);
+                CHECK(in[piece][i] == way * 100000000 + next * 1000000 + piece * LENGTH + i,
+                      "way %d piece %d: element %d is %d", way, piece, i, in[piece][i]);
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }

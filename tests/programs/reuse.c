@@ -1,5 +1,6 @@
-/* Thousands of types are made, used and freed. Libraries give a freed type's handle to the next one, which has as many
-   bytes but other places: what was known of the old type must be forgotten with it. */
+/* Thousands of types are made, used and freed. Libraries give a freed type's handle to the next
+   one, which has as many bytes but other places: what was known of the old type must be forgotten
+   with it. */
 #include "check.h"
 
 #define PIECES 8 /* of each type, each of 2 ints */
@@ -20,7 +21,8 @@ static int place(int i, int start, int stride)
 static MPI_Datatype make(int kind, int start, int stride)
 {
     MPI_Datatype pair, inner, type;
-    int lengths[PIECES], ints[PIECES], sizes[2] = {PIECES, stride}, part[2] = {PIECES, 2}, from[2] = {0, 0};
+    int lengths[PIECES], ints[PIECES], sizes[2] = {PIECES, stride}, part[2] = {PIECES, 2},
+                                       from[2] = {0, 0};
     MPI_Aint bytes[PIECES], at = 4 * start;
     int one = 1;
     for (int i = 0; i < PIECES; i++) {
@@ -128,17 +130,20 @@ static void as_view(MPI_File file, int round, MPI_Datatype *type, int start, int
     OK(MPI_File_set_view(file, 0, MPI_INT, filetype, "native", MPI_INFO_NULL));
     forget(&filetype);
     OK(MPI_File_get_byte_offset(file, INTS - 1, &disp));
-    CHECK(disp == 4 * place(INTS - 1, start, stride), "round %d: byte offset %lld", round, (long long)disp);
+    CHECK(disp == 4 * place(INTS - 1, start, stride), "round %d: byte offset %lld", round,
+          (long long)disp);
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
 }
 
-/* A filetype as PnetCDF makes it: the header of the file on rank 0, and columns of a matrix, whose bounds win. */
+/* A filetype as PnetCDF makes it: the header of the file on rank 0, and columns of a matrix, whose
+ * bounds win. */
 static void header_and_columns(const char *path, int level)
 {
     enum { ROWS = 100 };
     MPI_File file;
     MPI_Info info;
-    int sizes[2] = {ROWS, check_size}, part[2] = {ROWS, 1}, from[2] = {0, check_rank}, lengths[2] = {512, 1};
+    int sizes[2] = {ROWS, check_size}, part[2] = {ROWS, 1}, from[2] = {0, check_rank},
+        lengths[2] = {512, 1};
     int data[ROWS];
     MPI_Aint places[2] = {0, 4096 + (MPI_Aint)level * ROWS * check_size * 4};
     MPI_Datatype types[2] = {MPI_BYTE, MPI_DATATYPE_NULL}, filetype;

@@ -1,16 +1,19 @@
-/* All sequences of three calls on an open file: none may wait for ever, and what was written is in the file at the end.
+/* All sequences of three calls on an open file: none may wait for ever, and what was written is in
+ * the file at the end.
  *
  * usage: sequences FILE KINDS FIRST STEP
  *
- * KINDS calls of the table below are tried, as the first, the second and the third of a sequence; of all sequences those with the
- * numbers FIRST, FIRST + STEP, FIRST + 2 * STEP and so on. Operations that are pending are completed before the file is closed. A
- * sequence that takes longer than LIMIT seconds ends the job and is named.
+ * KINDS calls of the table below are tried, as the first, the second and the third of a sequence;
+ * of all sequences those with the numbers FIRST, FIRST + STEP, FIRST + 2 * STEP and so on.
+ * Operations that are pending are completed before the file is closed. A sequence that takes longer
+ * than LIMIT seconds ends the job and is named.
  */
 #include "check.h"
 #include <signal.h>
 #include <unistd.h>
 
-/* A place for each call of a sequence in which each rank has BYTES; the shared file pointer stays below START. */
+/* A place for each call of a sequence in which each rank has BYTES; the shared file pointer stays
+ * below START. */
 enum { LIMIT = 20, LENGTH = 3, BYTES = 96, START = 1 << 14, SIZE = 1 << 16 };
 
 typedef struct {
@@ -42,10 +45,22 @@ static MPI_Offset first(int step)
 #define OUT job->out[k], BYTES, MPI_BYTE
 #define IN job->in[k], BYTES, MPI_BYTE
 
-CALL(write_at) { job->wrote[k] = 1; OK(MPI_File_write_at(job->file, mine(k), OUT, MPI_STATUS_IGNORE)); }
-CALL(write_at_all) { job->wrote[k] = 1; OK(MPI_File_write_at_all(job->file, mine(k), OUT, MPI_STATUS_IGNORE)); }
-CALL(iwrite_at) { job->wrote[k] = 1; OK(MPI_File_iwrite_at(job->file, mine(k), OUT, &job->requests[k])); }
-CALL(iwrite_at_all) { job->wrote[k] = 1; OK(MPI_File_iwrite_at_all(job->file, mine(k), OUT, &job->requests[k])); }
+CALL(write_at) {
+    job->wrote[k] = 1;
+    OK(MPI_File_write_at(job->file, mine(k), OUT, MPI_STATUS_IGNORE));
+}
+CALL(write_at_all) {
+    job->wrote[k] = 1;
+    OK(MPI_File_write_at_all(job->file, mine(k), OUT, MPI_STATUS_IGNORE));
+}
+CALL(iwrite_at) {
+    job->wrote[k] = 1;
+    OK(MPI_File_iwrite_at(job->file, mine(k), OUT, &job->requests[k]));
+}
+CALL(iwrite_at_all) {
+    job->wrote[k] = 1;
+    OK(MPI_File_iwrite_at_all(job->file, mine(k), OUT, &job->requests[k]));
+}
 CALL(read_at) { OK(MPI_File_read_at(job->file, first(k), IN, MPI_STATUS_IGNORE)); }
 CALL(read_at_all) { OK(MPI_File_read_at_all(job->file, first(k), IN, MPI_STATUS_IGNORE)); }
 CALL(iread_at) { OK(MPI_File_iread_at(job->file, first(k), IN, &job->requests[k])); }
@@ -54,7 +69,10 @@ CALL(write_ordered) { OK(MPI_File_write_ordered(job->file, OUT, MPI_STATUS_IGNOR
 CALL(read_ordered) { OK(MPI_File_read_ordered(job->file, IN, MPI_STATUS_IGNORE)); }
 CALL(sync) { (void)k; OK(MPI_File_sync(job->file)); }
 CALL(set_size) { (void)k; OK(MPI_File_set_size(job->file, SIZE)); }
-CALL(set_view) { (void)k; OK(MPI_File_set_view(job->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL)); }
+CALL(set_view) {
+    (void)k;
+    OK(MPI_File_set_view(job->file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+}
 CALL(get_size) { MPI_Offset size; (void)k; OK(MPI_File_get_size(job->file, &size)); }
 CALL(split_write)
 {
@@ -80,10 +98,11 @@ static const struct {
     void (*call)(Job *, int);
 } CALLS[] = {
 #define ROW(name) { #name, call_##name }
-    ROW(iread_at_all), ROW(sync), ROW(write_at_all), ROW(iread_at), ROW(iwrite_at_all), ROW(read_at_all), ROW(read_at),
-    ROW(write_at), ROW(iwrite_at), ROW(set_size), ROW(write_ordered), ROW(read_ordered), ROW(split_write), ROW(split_read),
-    ROW(set_view), ROW(get_size), ROW(write_shared), ROW(iwrite_shared), ROW(preallocate), ROW(atomicity), ROW(seek_shared),
-    ROW(seek_end), ROW(barrier),
+    ROW(iread_at_all),  ROW(sync),         ROW(write_at_all),  ROW(iread_at),    ROW(iwrite_at_all),
+    ROW(read_at_all),   ROW(read_at),      ROW(write_at),      ROW(iwrite_at),   ROW(set_size),
+    ROW(write_ordered), ROW(read_ordered), ROW(split_write),   ROW(split_read),  ROW(set_view),
+    ROW(get_size),      ROW(write_shared), ROW(iwrite_shared), ROW(preallocate), ROW(atomicity),
+    ROW(seek_shared),   ROW(seek_end),     ROW(barrier),
 };
 enum { ALL = sizeof CALLS / sizeof *CALLS };
 
@@ -92,7 +111,8 @@ static const char *names[LENGTH];
 static void stuck(int signal)
 {
     char text[256];
-    int length = snprintf(text, sizeof text, "rank %d waits for ever: %s, %s, %s\n", check_rank, names[0], names[1], names[2]);
+    int length = snprintf(text, sizeof text, "rank %d waits for ever: %s, %s, %s\n", check_rank,
+                          names[0], names[1], names[2]);
     (void)signal;
     if (write(2, text, length) != length)
         _exit(4);
@@ -124,8 +144,8 @@ static void look(const char *path, const Job *job)
         for (int at = 0; job->wrote[k] && at < BYTES * check_size; at++) {
             int found = all[k * BYTES * check_size + at], wanted = 1 + k + 10 * (at / BYTES);
             if (found != wanted) {
-                CHECK(found == wanted, "%s, %s, %s: byte %d of call %d is %d, not %d", names[0], names[1], names[2], at, k,
-                      found, wanted);
+                CHECK(found == wanted, "%s, %s, %s: byte %d of call %d is %d, not %d", names[0],
+                      names[1], names[2], at, k, found, wanted);
                 return;
             }
         }
@@ -141,10 +161,12 @@ static void sequence(const char *path, const int *calls)
         memset(job.out[k], 1 + k + 10 * check_rank, BYTES);
     }
     alarm(LIMIT);
-    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &job.file));
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &job.file));
     OK(MPI_File_set_size(job.file, 0));
     for (int k = 0; k < LENGTH; k++) {
-        /* There is one split operation of a file at a time, and no other collective call may come between its halves. */
+        /* There is one split operation of a file at a time, and no other collective call may come
+         * between its halves. */
         for (int before = 0; before < k; before++)
             end_split(&job, before);
         CALLS[calls[k]].call(&job, k);
@@ -157,8 +179,9 @@ static void sequence(const char *path, const int *calls)
         const char *reader = names[k], *writer = names[0];
         int reads = strstr(reader, "read") && !strstr(reader, "ordered");
         if (reads && job.wrote[0] && writer[0] != 'i')
-            CHECK(job.in[k][0] == job.out[0][0] && job.in[k][BYTES - 1] == job.out[0][0], "%s, %s, %s: read %d, not %d",
-                  names[0], names[1], names[2], job.in[k][0], job.out[0][0]);
+            CHECK(job.in[k][0] == job.out[0][0] && job.in[k][BYTES - 1] == job.out[0][0],
+                  "%s, %s, %s: read %d, not %d", names[0], names[1], names[2], job.in[k][0],
+                  job.out[0][0]);
     }
     OK(MPI_File_close(&job.file));
     MPI_Barrier(MPI_COMM_WORLD);

@@ -29,10 +29,12 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     mine[0] = rank, mine[1] = -rank;
-    errors += MPI_File_open(comm, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) != MPI_SUCCESS;
+    errors += MPI_File_open(comm, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) !=
+              MPI_SUCCESS;
     errors += MPI_File_write_at_all(file, 8 * rank, mine, 2, MPI_INT, &status) != MPI_SUCCESS;
     MPI_Barrier(comm);
-    errors += MPI_File_read_at_all(file, 8 * ((rank + 1) % size), seen, 2, MPI_INT, &status) != MPI_SUCCESS;
+    errors += MPI_File_read_at_all(file, 8 * ((rank + 1) % size), seen, 2, MPI_INT, &status) !=
+              MPI_SUCCESS;
     errors += seen[0] != (rank + 1) % size || seen[1] != -seen[0];
     errors += MPI_File_write_ordered(file, mine, 2, MPI_INT, &status) != MPI_SUCCESS;
     errors += MPI_File_close(&file) != MPI_SUCCESS;

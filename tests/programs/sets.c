@@ -1,7 +1,7 @@
 /* A set of files is the one file that it stands for.
  *
- * usage: sets SET CANONICAL          its bytes are those of CANONICAL, by every way of reading, and it cannot be changed
- *        sets SET refused WORD       it cannot be opened, and the error has the word
+ * usage: sets SET CANONICAL          its bytes are those of CANONICAL, by every way of reading, and
+ * it cannot be changed sets SET refused WORD       it cannot be opened, and the error has the word
  *        sets SET none               there is nothing of this name
  *        sets SET made               a new file can be made */
 #include "check.h"
@@ -28,7 +28,8 @@ static void same(MPI_Offset from, MPI_Offset len, const char *how)
 {
     for (MPI_Offset i = 0; i < len; i++)
         if (found[i] != expected[from + i]) {
-            CHECK(0, "%s: byte %lld is %d, not %d", how, (long long)(from + i), found[i], expected[from + i]);
+            CHECK(0, "%s: byte %lld is %d, not %d", how, (long long)(from + i), found[i],
+                  expected[from + i]);
             return;
         }
 }
@@ -64,7 +65,8 @@ static void views(MPI_File file, int collective)
     OK(MPI_Type_contiguous(PIECE, MPI_BYTE, &one));
     OK(MPI_Type_create_resized(one, 0, (MPI_Aint)PIECE * check_size, &pieces));
     OK(MPI_Type_commit(&pieces));
-    OK(MPI_File_set_view(file, 7 + (MPI_Offset)PIECE * check_rank, MPI_BYTE, pieces, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, 7 + (MPI_Offset)PIECE * check_rank, MPI_BYTE, pieces, "native",
+                         MPI_INFO_NULL));
     memset(found, 1, size);
     if (collective)
         OK(MPI_File_read_all(file, found, wanted * PIECE, MPI_BYTE, &status));
@@ -75,7 +77,8 @@ static void views(MPI_File file, int collective)
     for (int i = 0; i < wanted; i++) {
         MPI_Offset from = 7 + (MPI_Offset)PIECE * (check_rank + (MPI_Offset)i * check_size);
         MPI_Offset len = from >= size ? 0 : from + PIECE > size ? size - from : PIECE;
-        CHECK(!len || !memcmp(found + all, expected + from, len), "bytes from %lld on differ", (long long)from);
+        CHECK(!len || !memcmp(found + all, expected + from, len), "bytes from %lld on differ",
+              (long long)from);
         all += len;
     }
     CHECK(count == all, "%d bytes instead of %lld", count, (long long)all);
@@ -126,10 +129,13 @@ static void changes(const char *path, MPI_File file)
 {
     MPI_File other;
     MPI_Status status;
-    int modes[] = { MPI_MODE_RDWR, MPI_MODE_WRONLY, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_MODE_CREATE | MPI_MODE_WRONLY };
+    int modes[] = {MPI_MODE_RDWR, MPI_MODE_WRONLY, MPI_MODE_CREATE | MPI_MODE_RDWR,
+                   MPI_MODE_CREATE | MPI_MODE_WRONLY};
     for (int i = 0; i < 4; i++)
-        FAILS(MPI_File_open(MPI_COMM_WORLD, path, modes[i], MPI_INFO_NULL, &other), MPI_ERR_READ_ONLY);
-    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_INFO_NULL, &other),
+        FAILS(MPI_File_open(MPI_COMM_WORLD, path, modes[i], MPI_INFO_NULL, &other),
+              MPI_ERR_READ_ONLY);
+    FAILS(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR,
+                        MPI_INFO_NULL, &other),
           MPI_ERR_FILE_EXISTS);
     FAILS(MPI_File_delete(path, MPI_INFO_NULL), MPI_ERR_READ_ONLY);
     FAILS(MPI_File_write_at(file, 0, found, 1, MPI_BYTE, &status), MPI_ERR_READ_ONLY);
@@ -148,12 +154,14 @@ int main(int argc, char **argv)
         return check_finish();
     }
     if (argc > 2 && !strcmp(argv[2], "none")) {
-        FAILS(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_NO_SUCH_FILE);
+        FAILS(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
+              MPI_ERR_NO_SUCH_FILE);
         FAILS(MPI_File_delete(argv[1], MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
         return check_finish();
     }
     if (argc > 2 && !strcmp(argv[2], "made")) {
-        OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+        OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                         &file));
         OK(MPI_File_close(&file));
         return check_finish();
     }

@@ -42,7 +42,8 @@ static void check_records(const char *path, int ranks)
     CHECK(length == (long)sizeof(int) * RECORD * ROUNDS * ranks, "the file has %ld bytes", length);
     for (long at = 0; at + RECORD <= length / (long)sizeof(int); at += RECORD) {
         int rank = all[at], round = all[at + 1];
-        CHECK(rank >= 0 && rank < ranks && round >= 0 && round < ROUNDS, "record %ld is of %d, %d", at, rank, round);
+        CHECK(rank >= 0 && rank < ranks && round >= 0 && round < ROUNDS, "record %ld is of %d, %d",
+              at, rank, round);
         if (rank < 0 || rank >= ranks || round < 0 || round >= ROUNDS)
             break;
         seen[rank * ROUNDS + round]++;
@@ -50,7 +51,8 @@ static void check_records(const char *path, int ranks)
             CHECK(all[at + i] == (i % 2 ? round : rank), "record %ld is torn", at / RECORD);
     }
     for (int i = 0; i < ranks * ROUNDS; i++)
-        CHECK(seen[i] == 1, "record %d of rank %d is there %d times", i % ROUNDS, i / ROUNDS, seen[i]);
+        CHECK(seen[i] == 1, "record %d of rank %d is there %d times", i % ROUNDS, i / ROUNDS,
+              seen[i]);
     free(all);
     free(seen);
 }
@@ -58,7 +60,8 @@ static void check_records(const char *path, int ranks)
 /* Every record is read by exactly one rank. */
 static void read_records(MPI_File file)
 {
-    int record[RECORD], *mine = calloc(check_size * ROUNDS, sizeof(int)), *all = calloc(check_size * ROUNDS, sizeof(int));
+    int record[RECORD], *mine = calloc(check_size * ROUNDS, sizeof(int)),
+                        *all = calloc(check_size * ROUNDS, sizeof(int));
     MPI_Status status;
     MPI_Request request;
     int count = RECORD;
@@ -76,7 +79,8 @@ static void read_records(MPI_File file)
     }
     MPI_Allreduce(mine, all, check_size * ROUNDS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; i < check_size * ROUNDS; i++)
-        CHECK(all[i] == 1, "record %d of rank %d was read %d times", i % ROUNDS, i / ROUNDS, all[i]);
+        CHECK(all[i] == 1, "record %d of rank %d was read %d times", i % ROUNDS, i / ROUNDS,
+              all[i]);
     free(mine);
     free(all);
 }
@@ -127,7 +131,8 @@ int main(int argc, char **argv)
     MPI_File file;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     expect_position(file, 0);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,6 +1,7 @@
 /* Files where the system grants little. Usage: short_of FILE descriptors|sizes
- * "descriptors": as many files are open at a time as there are descriptors, but for a few. "sizes": no file may be
- * larger than 4 KiB (RLIMIT_FSIZE), and shared file pointers, views and atomic mode work all the same. */
+ * "descriptors": as many files are open at a time as there are descriptors, but for a few. "sizes":
+ * no file may be larger than 4 KiB (RLIMIT_FSIZE), and shared file pointers, views and atomic mode
+ * work all the same. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <fcntl.h>

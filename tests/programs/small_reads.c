@@ -1,4 +1,5 @@
-/* Reads a file of numbered lines of 16 bytes in small pieces, changing it meanwhile, and prints what it saw.
+/* Reads a file of numbered lines of 16 bytes in small pieces, changing it meanwhile, and prints
+ * what it saw.
  *
  * usage: small_reads FILE
  */
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 5; i++)
         length = read(fd, data, 16);
     show("before", data, length);
-    if (pwrite(other, "another          ", 16, 80) != 16 || pwrite(other, "and one more   \n", 16, 96) != 16)
+    if (pwrite(other, "another          ", 16, 80) != 16 ||
+        pwrite(other, "and one more   \n", 16, 96) != 16)
         return 2;
     show("another descriptor's", data, read(fd, data, 16));
     if (write(fd, "at the position\n", 16) != 16)

@@ -1,5 +1,5 @@
-/* A child that was started without the preloaded library opens a file together with its parents: all ranks of the job, or
- * the last one alone.
+/* A child that was started without the preloaded library opens a file together with its parents:
+ * all ranks of the job, or the last one alone.
  *
  * usage: spawned FILE [last]
  */
@@ -24,7 +24,8 @@ int main(int argc, char **argv)
             return 0;
         }
         char *arguments[] = {"-u", "LD_PRELOAD", argv[0], argv[1], NULL};
-        MPI_Comm_spawn("/usr/bin/env", arguments, 1, MPI_INFO_NULL, 0, parents, &inter, MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn("/usr/bin/env", arguments, 1, MPI_INFO_NULL, 0, parents, &inter,
+                       MPI_ERRCODES_IGNORE);
         MPI_Intercomm_merge(inter, 0, &all);
     } else {
         MPI_Intercomm_merge(parent, 1, &all);

@@ -17,14 +17,16 @@ int main(int argc, char **argv)
 
     check_init(&argc, &argv);
     MPI_Offset mine = (MPI_Offset)check_rank * LENGTH;
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     for (int i = 0; i < LENGTH; i++)
         out[i] = 10000 * check_rank + i;
 
     OK(MPI_File_write_at_all_begin(file, mine, out, LENGTH, MPI_INT));
     /* One split collective at a time. */
-    CHECK(MPI_File_read_at_all_begin(file, mine, in, LENGTH, MPI_INT) != MPI_SUCCESS, "two at a time were allowed");
+    CHECK(MPI_File_read_at_all_begin(file, mine, in, LENGTH, MPI_INT) != MPI_SUCCESS,
+          "two at a time were allowed");
     OK(MPI_File_write_at_all_end(file, out, &status));
     COUNT(&status, MPI_INT, LENGTH);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -50,7 +52,8 @@ int main(int argc, char **argv)
     expect(in, -10000 * check_rank - LENGTH);
 
     /* An end without a begin. */
-    CHECK(MPI_File_read_all_end(file, in, &status) != MPI_SUCCESS, "an end without a begin was allowed");
+    CHECK(MPI_File_read_all_end(file, in, &status) != MPI_SUCCESS,
+          "an end without a begin was allowed");
     OK(MPI_File_close(&file));
     return check_finish();
 }

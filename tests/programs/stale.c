@@ -2,8 +2,8 @@
  *
  *     mpirun -n N stale FILE ROUNDS close|sync|atomic
  *
- * In each round another rank writes the whole file. Its size stays: the client of GlusterFS itself keeps sizes and
- * names for a second, and no program can ask it not to. Before the others read,
+ * In each round another rank writes the whole file. Its size stays: the client of GlusterFS itself
+ * keeps sizes and names for a second, and no program can ask it not to. Before the others read,
  *     close     the file is closed, and opened anew by all, or (odd rounds) by one rank alone;
  *     sync      all ranks synchronise, meet, and synchronise;
  *     atomic    all ranks meet, and the file is in atomic mode. */

@@ -1,4 +1,5 @@
-/* A time loop: every step makes its view anew, further on in the file, and writes; then all is read.
+/* A time loop: every step makes its view anew, further on in the file, and writes; then all is
+ * read.
  *
  *     mpirun -n N steps FILE STEPS PIECES
  *
@@ -49,7 +50,8 @@ int main(int argc, char **argv)
     check_init(&argc, &argv);
     int steps = argc == 4 ? atoi(argv[2]) : 1, pieces = argc == 4 ? atoi(argv[3]) : 1, bytes;
     unsigned char *buffer = malloc((size_t)pieces * PLACE);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     for (int step = 0; step < steps; step++) {
         set_view(file, step, pieces, &bytes);
         for (int i = 0; i < bytes; i++)

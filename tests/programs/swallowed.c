@@ -1,7 +1,7 @@
-/* Error handlers that change the code: what each failed call returns. Usage: swallowed FILE success|other [native]
- * The handler sets the code to MPI_SUCCESS or to another one.
- * Prints a line for each call: "left" means what the handler left, "kept" the error. With "native" it makes only calls
- * that every MPI library survives and refuses. */
+/* Error handlers that change the code: what each failed call returns. Usage: swallowed FILE
+ * success|other [native] The handler sets the code to MPI_SUCCESS or to another one. Prints a line
+ * for each call: "left" means what the handler left, "kept" the error. With "native" it makes only
+ * calls that every MPI library survives and refuses. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,8 @@ static void *work(void *argument)
     snprintf(name, sizeof name, "%s.%d.%d", path, check_rank, thread);
     OK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &own));
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Offset place = (((MPI_Offset)round * check_size + check_rank) * THREADS + thread) * LENGTH * 4;
+        MPI_Offset place =
+            (((MPI_Offset)round * check_size + check_rank) * THREADS + thread) * LENGTH * 4;
         for (int i = 0; i < LENGTH; i++)
             out[i] = round * 100000 + check_rank * 10000 + thread * 1000 + i, in[i] = -1;
         OK(MPI_File_write_at(common, place, out, LENGTH, MPI_INT, &status));
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &check_size);
     path = argv[1];
     CHECK(provided == MPI_THREAD_MULTIPLE, "provided level is %d", provided);
-    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &common));
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &common));
     for (long i = 0; i < THREADS && provided == MPI_THREAD_MULTIPLE; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < THREADS && provided == MPI_THREAD_MULTIPLE; i++)

@@ -1,9 +1,11 @@
-/* One interleaved collective write or read, and what each host sent over its network device meanwhile.
+/* One interleaved collective write or read, and what each host sent over its network device
+ * meanwhile.
  *
  *     mpirun -n N traffic FILE write|read BLOCK COUNT
  *
  * Every rank has COUNT blocks of BLOCK bytes, dealt by turns. One rank of each host prints
- * `host NAME out BYTES packets NUMBER`: what the kernel counted between two barriers around the call. */
+ * `host NAME out BYTES packets NUMBER`: what the kernel counted between two barriers around the
+ * call. */
 #include "check.h"
 
 struct counts { long long bytes, packets; };
@@ -14,7 +16,8 @@ static struct counts sent(void)
     char line[512];
     FILE *stream = fopen("/proc/net/dev", "r");
     while (stream && fgets(line, sizeof line, stream))
-        sscanf(line, " eth0: %*u %*u %*u %*u %*u %*u %*u %*u %lld %lld", &counts.bytes, &counts.packets);
+        sscanf(line, " eth0: %*u %*u %*u %*u %*u %*u %*u %*u %lld %lld", &counts.bytes,
+               &counts.packets);
     if (stream)
         fclose(stream);
     return counts;
@@ -52,10 +55,12 @@ int main(int argc, char **argv)
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     MPI_Comm_rank(host, &host_rank);
     MPI_Get_processor_name(name, &length);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     MPI_Type_vector(count, block, block * check_size, MPI_BYTE, &tile);
     MPI_Type_commit(&tile);
-    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * block, MPI_BYTE, tile, "native", MPI_INFO_NULL));
+    OK(MPI_File_set_view(file, (MPI_Offset)check_rank * block, MPI_BYTE, tile, "native",
+                         MPI_INFO_NULL));
     for (long i = 0; writing && i < mine; i++)
         buffer[i] = own(i, block);
     connect_all();
@@ -78,7 +83,8 @@ int main(int argc, char **argv)
             break;
         }
     if (host_rank == 0)
-        printf("host %s out %lld packets %lld\n", name, after.bytes - before.bytes, after.packets - before.packets);
+        printf("host %s out %lld packets %lld\n", name, after.bytes - before.bytes,
+               after.packets - before.packets);
     fflush(stdout);
     OK(MPI_File_close(&file));
     MPI_Type_free(&tile);

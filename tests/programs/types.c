@@ -1,5 +1,6 @@
-/* Every way to make a datatype, nested at random: memory of such a type must travel as MPI_Pack sees it, and a view
-   of such a filetype must show the bytes that MPI_Unpack would fill. One rank checks alone; all do the same. */
+/* Every way to make a datatype, nested at random: memory of such a type must travel as MPI_Pack
+   sees it, and a view of such a filetype must show the bytes that MPI_Unpack would fill. One rank
+   checks alone; all do the same. */
 #include "check.h"
 
 #define ROOM 40000
@@ -21,13 +22,46 @@ static MPI_Datatype named(int i)
     static int n;
     /* No long double and no bool: some libraries pack only what means something of their bytes. */
     if (n == 0) {
-        MPI_Datatype all[] = {MPI_BYTE, MPI_CHAR, MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR, MPI_WCHAR, MPI_SHORT,
-            MPI_UNSIGNED_SHORT, MPI_INT, MPI_UNSIGNED, MPI_LONG, MPI_UNSIGNED_LONG, MPI_LONG_LONG, MPI_FLOAT,
-            MPI_DOUBLE, MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T,
-            MPI_UINT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX,
-            MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT,
-            MPI_2INT, MPI_PACKED, MPI_CHARACTER, MPI_LOGICAL, MPI_INTEGER, MPI_REAL,
-            MPI_DOUBLE_PRECISION, MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_2INTEGER, MPI_2REAL};
+        MPI_Datatype all[] = {MPI_BYTE,
+                              MPI_CHAR,
+                              MPI_SIGNED_CHAR,
+                              MPI_UNSIGNED_CHAR,
+                              MPI_WCHAR,
+                              MPI_SHORT,
+                              MPI_UNSIGNED_SHORT,
+                              MPI_INT,
+                              MPI_UNSIGNED,
+                              MPI_LONG,
+                              MPI_UNSIGNED_LONG,
+                              MPI_LONG_LONG,
+                              MPI_FLOAT,
+                              MPI_DOUBLE,
+                              MPI_INT8_T,
+                              MPI_INT16_T,
+                              MPI_INT32_T,
+                              MPI_INT64_T,
+                              MPI_UINT8_T,
+                              MPI_UINT64_T,
+                              MPI_AINT,
+                              MPI_OFFSET,
+                              MPI_COUNT,
+                              MPI_C_FLOAT_COMPLEX,
+                              MPI_C_DOUBLE_COMPLEX,
+                              MPI_FLOAT_INT,
+                              MPI_DOUBLE_INT,
+                              MPI_LONG_INT,
+                              MPI_SHORT_INT,
+                              MPI_2INT,
+                              MPI_PACKED,
+                              MPI_CHARACTER,
+                              MPI_LOGICAL,
+                              MPI_INTEGER,
+                              MPI_REAL,
+                              MPI_DOUBLE_PRECISION,
+                              MPI_COMPLEX,
+                              MPI_DOUBLE_COMPLEX,
+                              MPI_2INTEGER,
+                              MPI_2REAL};
         for (unsigned k = 0; k < sizeof all / sizeof all[0]; k++)
             if (all[k] != MPI_DATATYPE_NULL)
                 list[n++] = all[k];
@@ -61,8 +95,13 @@ static MPI_Datatype grow(int depth, int ascending)
     switch (any(12)) { /* A refused type stays null. */
     case 0: MPI_Type_dup(child, &type); break;
     case 1: MPI_Type_contiguous(any(4), child, &type); break;
-    case 2: MPI_Type_vector(1 + any(3), 1 + any(2), ascending ? 2 + any(3) : any(7) - 3, child, &type); break;
-    case 3: MPI_Type_create_hvector(1 + any(3), 1, ascending ? extent + any(9) : any(99) - 50, child, &type); break;
+    case 2:
+        MPI_Type_vector(1 + any(3), 1 + any(2), ascending ? 2 + any(3) : any(7) - 3, child, &type);
+        break;
+    case 3:
+        MPI_Type_create_hvector(1 + any(3), 1, ascending ? extent + any(9) : any(99) - 50, child,
+                                &type);
+        break;
     case 4: MPI_Type_indexed(n, lens, ints, child, &type); break;
     case 5: MPI_Type_create_hindexed(n, lens, aints, child, &type); break;
     case 6: MPI_Type_create_indexed_block(n, 1, ints, child, &type); break;
@@ -80,7 +119,8 @@ static MPI_Datatype grow(int depth, int ascending)
             sub[i] = 1 + any(sizes[i]);
             start[i] = any(sizes[i] - sub[i] + 1);
         }
-        MPI_Type_create_subarray(2, sizes, sub, start, any(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, child, &type);
+        MPI_Type_create_subarray(2, sizes, sub, start, any(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN,
+                                 child, &type);
         break;
     }
     case 10: {
@@ -89,12 +129,15 @@ static MPI_Datatype grow(int depth, int ascending)
         kind[0] = kinds[any(2)];
         kind[1] = kinds[any(3)];
         for (int i = 0; i < 2; i++)
-            arg[i] = kind[i] == MPI_DISTRIBUTE_CYCLIC && any(2) ? 1 + any(2) : MPI_DISTRIBUTE_DFLT_DARG;
-        MPI_Type_create_darray(2, any(2), 2, sizes, kind, arg, processes, any(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN,
-                               child, &type);
+            arg[i] =
+                kind[i] == MPI_DISTRIBUTE_CYCLIC && any(2) ? 1 + any(2) : MPI_DISTRIBUTE_DFLT_DARG;
+        MPI_Type_create_darray(2, any(2), 2, sizes, kind, arg, processes,
+                               any(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, child, &type);
         break;
     }
-    default: MPI_Type_create_resized(child, ascending ? 0 : any(9) - 4, lb + extent + any(20), &type); break;
+    default:
+        MPI_Type_create_resized(child, ascending ? 0 : any(9) - 4, lb + extent + any(20), &type);
+        break;
     }
     return type;
 }
@@ -107,7 +150,8 @@ static int fits(MPI_Datatype type, int count)
     MPI_Type_get_extent(type, &lb, &extent);
     MPI_Type_get_true_extent(type, &true_lb, &true_extent);
     last = (count - 1) * extent;
-    return size < 3000 && true_lb > -4000 && true_lb + true_extent < 8000 && last > -4000 && last < 8000;
+    return size < 3000 && true_lb > -4000 && true_lb + true_extent < 8000 && last > -4000 &&
+           last < 8000;
 }
 
 static void dump(MPI_Datatype type, int depth)
@@ -150,7 +194,8 @@ static void memory(MPI_File file, MPI_Datatype type, int count)
     /* MPICH 4.0's MPI_Pack and MPI_Unpack sometimes stop before the end. */
     for (int i = 0; i < size * count && position == size * count; i++)
         if (stored[i] != packed[i]) {
-            CHECK(0, "byte %d of %d is %02x, MPI_Pack has %02x", i, size * count, stored[i] & 255, packed[i] & 255);
+            CHECK(0, "byte %d of %d is %02x, MPI_Pack has %02x", i, size * count, stored[i] & 255,
+                  packed[i] & 255);
             break;
         }
     memset(image, 0, ROOM);
@@ -161,7 +206,8 @@ static void memory(MPI_File file, MPI_Datatype type, int count)
     OK(MPI_Unpack(packed, size * count, &at, other + ORIGIN, count, type, MPI_COMM_SELF));
     OK(MPI_File_read_at(file, 0, image + ORIGIN, count, type, &status));
     COUNT(&status, MPI_BYTE, size * count);
-    CHECK(at < size * count || memcmp(image, other, ROOM) == 0, "read into other places than MPI_Unpack");
+    CHECK(at < size * count || memcmp(image, other, ROOM) == 0,
+          "read into other places than MPI_Unpack");
     if (check_errors != before && check_errors < 20)
         dump(type, 0);
 }
@@ -181,7 +227,8 @@ static void view(MPI_File file, const char *path, MPI_Datatype type, int count)
         packed[i] = (char)(i % 251 + 1);
     OK(MPI_Unpack(packed, size * count, &at, image + ORIGIN, count, type, MPI_COMM_SELF));
     OK(MPI_File_set_size(file, 0));
-    if (at < size * count || MPI_File_set_view(file, 16, MPI_BYTE, type, "native", MPI_INFO_NULL) != MPI_SUCCESS)
+    if (at < size * count ||
+        MPI_File_set_view(file, 16, MPI_BYTE, type, "native", MPI_INFO_NULL) != MPI_SUCCESS)
         return;
     OK(MPI_File_write_at(file, 0, packed, size * count, MPI_BYTE, &status));
     COUNT(&status, MPI_BYTE, size * count);
@@ -190,7 +237,8 @@ static void view(MPI_File file, const char *path, MPI_Datatype type, int count)
     CHECK(length == end && length <= ROOM - ORIGIN, "the file has %ld bytes", length);
     for (long i = 16; i < length && i < ROOM - ORIGIN; i++)
         if (bytes[i] != (unsigned char)image[ORIGIN - 16 + i]) {
-            CHECK(0, "file byte %ld is %d, not %d", i, bytes[i], (unsigned char)image[ORIGIN - 16 + i]);
+            CHECK(0, "file byte %ld is %d, not %d", i, bytes[i],
+                  (unsigned char)image[ORIGIN - 16 + i]);
             break;
         }
     for (long i = length > 16 ? length : 16; i < ROOM - ORIGIN; i++)

@@ -1,6 +1,6 @@
-/* Lets MPICH 4.0 with UCX end on several hosts. In MPI_Finalize a rank closes its connections, which may need
- * an answer of the other rank; that one may already wait in read() for the launcher's barrier, where it answers nobody.
- * Preloaded, this makes such a wait advance UCX. */
+/* Lets MPICH 4.0 with UCX end on several hosts. In MPI_Finalize a rank closes its connections,
+ * which may need an answer of the other rank; that one may already wait in read() for the
+ * launcher's barrier, where it answers nobody. Preloaded, this makes such a wait advance UCX. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
-/* File views and memory of every constructor: what a view shows is compared with the whole file, byte by byte. */
+/* File views and memory of every constructor: what a view shows is compared with the whole file,
+ * byte by byte. */
 #include "check.h"
 
 enum { SIDE = 24 };
@@ -24,9 +25,10 @@ static int at(long byte)
     return value;
 }
 
-/* Each rank writes its part of a square of integers, each holding its own index; then reads its right neighbour's. */
-static void square(MPI_File file, const char *path, MPI_Datatype *parts, int *counts, const char *what)
-{
+/* Each rank writes its part of a square of integers, each holding its own index; then reads its
+ * right neighbour's. */
+static void square(MPI_File file, const char *path, MPI_Datatype *parts, int *counts,
+                   const char *what) {
     int *buffer = malloc(sizeof(int) * SIDE * SIDE), next = (check_rank + 1) % check_size;
     MPI_Status status;
     MPI_Datatype whole;
@@ -62,7 +64,8 @@ static void square(MPI_File file, const char *path, MPI_Datatype *parts, int *co
         buffer[i] = -1;
     OK(MPI_File_read_at(file, 0, buffer, 1, parts[next], &status));
     for (int i = 0; i < SIDE * SIDE; i++)
-        CHECK(buffer[i] == i + 1 || buffer[i] == -1, "%s, independent: memory %d is %d", what, i, buffer[i]);
+        CHECK(buffer[i] == i + 1 || buffer[i] == -1, "%s, independent: memory %d is %d", what, i,
+              buffer[i]);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Type_free(&whole);
     free(buffer);
@@ -79,11 +82,12 @@ static void sizes_of(MPI_Datatype *parts, int *counts)
     }
 }
 
-static void distributed(MPI_File file, const char *path, int order, int first, int second, int argument)
-{
+static void distributed(MPI_File file, const char *path, int order, int first, int second,
+                        int argument) {
     MPI_Datatype *parts = malloc(sizeof *parts * check_size);
     int *counts = malloc(sizeof(int) * check_size);
-    int sizes[2] = {SIDE, SIDE}, kinds[2] = {first, second}, arguments[2] = {argument, argument}, grid[2] = {0, 0};
+    int sizes[2] = {SIDE, SIDE}, kinds[2] = {first, second}, arguments[2] = {argument, argument},
+        grid[2] = {0, 0};
     MPI_Dims_create(check_size, 2, grid);
     for (int i = 0; i < 2; i++) {
         if (kinds[i] == MPI_DISTRIBUTE_NONE)
@@ -92,7 +96,8 @@ static void distributed(MPI_File file, const char *path, int order, int first, i
             arguments[i] = MPI_DISTRIBUTE_DFLT_DARG;
     }
     for (int rank = 0; rank < check_size; rank++)
-        MPI_Type_create_darray(check_size, rank, 2, sizes, kinds, arguments, grid, order, MPI_INT, &parts[rank]);
+        MPI_Type_create_darray(check_size, rank, 2, sizes, kinds, arguments, grid, order, MPI_INT,
+                               &parts[rank]);
     sizes_of(parts, counts);
     square(file, path, parts, counts, "darray");
     for (int rank = 0; rank < check_size; rank++)
@@ -147,7 +152,8 @@ static void stripes(MPI_File file, const char *path)
 {
     MPI_Datatype *parts = malloc(sizeof *parts * check_size);
     int *counts = malloc(sizeof(int) * check_size);
-    static const char *names[] = {"subarray C", "subarray Fortran", "indexed block", "struct of vector", "hindexed"};
+    static const char *names[] = {"subarray C", "subarray Fortran", "indexed block",
+                                  "struct of vector", "hindexed"};
     for (int way = 0; way < 5; way++) {
         for (int rank = 0; rank < check_size; rank++)
             parts[rank] = stripe(way, rank);
@@ -176,7 +182,8 @@ static void partial(MPI_File file, const char *path)
     OK(MPI_File_write_at(file, 3, out, 11, MPI_INT, &status));
     COUNT(&status, MPI_INT, 11);
     look(file, path);
-    /* The view shows integers 0 1 5 6 10 11 of each 20; elements 3..13 are written, all others are zero. */
+    /* The view shows integers 0 1 5 6 10 11 of each 20; elements 3..13 are written, all others are
+     * zero. */
     static const int shown[] = {0, 1, 5, 6, 10, 11};
     for (int i = 0; i < 60; i++) {
         int expected = 0;
@@ -211,7 +218,8 @@ static void told(MPI_File file)
     CHECK(offset == 12 && etype == MPI_INT, "displacement %lld", (long long)offset);
     CHECK(strcmp(representation, "native") == 0, "representation is %s", representation);
     MPI_Type_get_envelope(filetype, &integers, &addresses, &types, &combiner);
-    CHECK(combiner == MPI_COMBINER_VECTOR || combiner == MPI_COMBINER_DUP, "combiner is %d", combiner);
+    CHECK(combiner == MPI_COMBINER_VECTOR || combiner == MPI_COMBINER_DUP, "combiner is %d",
+          combiner);
     MPI_Type_free(&filetype);
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
 }
@@ -221,7 +229,8 @@ int main(int argc, char **argv)
     MPI_File file;
 
     check_init(&argc, &argv);
-    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                     &file));
     stripes(file, argv[1]);
     distributed(file, argv[1], MPI_ORDER_C, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK, 0);
     distributed(file, argv[1], MPI_ORDER_FORTRAN, MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK, 0);

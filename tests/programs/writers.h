@@ -1,9 +1,11 @@
-/* For two processes that write records of one file by turns and tell in another file what was acknowledged.
+/* For two processes that write records of one file by turns and tell in another file what was
+ * acknowledged.
  *
  * usage: PROGRAM FILE ACKNOWLEDGED RECORDS LENGTH
  *
- * Record i of process p holds bytes of the value 1 + (7 * i + p) % 255 at offset (2 * i + p) * LENGTH.
- * Lines of ACKNOWLEDGED: `w P I` record I is written, `s P I` an fsync after record I, `c P` closed.
+ * Record i of process p holds bytes of the value 1 + (7 * i + p) % 255 at offset (2 * i + p) *
+ * LENGTH. Lines of ACKNOWLEDGED: `w P I` record I is written, `s P I` an fsync after record I, `c
+ * P` closed.
  */
 #ifndef WRITERS_H
 #define WRITERS_H

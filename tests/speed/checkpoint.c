@@ -1,10 +1,13 @@
-/* A checkpoint through PnetCDF: 20 variables of 2-D blocks in 5 records, or an irregular decomposition like E3SM's.
+/* A checkpoint through PnetCDF: 20 variables of 2-D blocks in 5 records, or an irregular
+   decomposition like E3SM's.
 
        checkpoint FILE blocking|nonblocking|limit blocks|cells
 
-   blocks: each rank has a rectangle of every variable (512 x 512 doubles). cells: 40 variables of one record over 262,144
-   columns, of which each rank has runs of 17 in turn, as an atmosphere has that is balanced over day and night. limit: as many bytes without PnetCDF, each rank one part of the file in requests of 4 MiB.
-   Prints the seconds from the creation to the end of the closing, of the slowest rank, and the bytes written. */
+   blocks: each rank has a rectangle of every variable (512 x 512 doubles). cells: 40 variables of
+   one record over 262,144 columns, of which each rank has runs of 17 in turn, as an atmosphere has
+   that is balanced over day and night. limit: as many bytes without PnetCDF, each rank one part of
+   the file in requests of 4 MiB. Prints the seconds from the creation to the end of the closing, of
+   the slowest rank, and the bytes written. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <pnetcdf.h>
@@ -13,7 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REQUEST = 4 << 20, SIDE = 512, VARIABLES = 20, RECORDS = 5, CELLS = 1 << 18, RUN = 17, FIELDS = 40 };
+enum {
+    REQUEST = 4 << 20,
+    SIDE = 512,
+    VARIABLES = 20,
+    RECORDS = 5,
+    CELLS = 1 << 18,
+    RUN = 17,
+    FIELDS = 40
+};
 
 static int rank, ranks;
 
@@ -42,8 +53,8 @@ static int rows_of_ranks(void)
 }
 
 /* Defines `count` variables of doubles with these dimensions. */
-static void define(int file, int rank_of_variables, const int *dimensions, int count, int *variables)
-{
+static void define(int file, int rank_of_variables, const int *dimensions, int count,
+                   int *variables) {
     for (int i = 0; i < count; i++) {
         char name[16];
         snprintf(name, sizeof name, "field_%d", i);
@@ -60,7 +71,8 @@ static void write_blocks(int file, int nonblocking)
     OK(ncmpi_def_dim(file, "x", SIDE, &dimensions[2]));
     define(file, 3, dimensions, VARIABLES, variables);
     int row = rank / columns, column = rank % columns;
-    MPI_Offset start[3] = {0, (long)row * SIDE / rows, (long)column * SIDE / columns}, count[3] = {1, 0, 0};
+    MPI_Offset start[3] = {0, (long)row * SIDE / rows, (long)column * SIDE / columns},
+               count[3] = {1, 0, 0};
     count[1] = (row + 1L) * SIDE / rows - start[1];
     count[2] = (column + 1L) * SIDE / columns - start[2];
     long cells = count[1] * count[2];
@@ -89,12 +101,14 @@ static void write_cells(int file, int nonblocking)
     OK(ncmpi_def_dim(file, "ncol", CELLS, &dimensions[1]));
     define(file, 2, dimensions, FIELDS, variables);
     int most = CELLS / RUN / ranks + 2;
-    MPI_Offset(*places)[4] = malloc(most * sizeof *places), **starts = malloc(most * sizeof *starts);
+    MPI_Offset(*places)[4] = malloc(most * sizeof *places),
+    **starts = malloc(most * sizeof *starts);
     MPI_Offset **counts = malloc(most * sizeof *counts);
     long cells = 0;
     for (long first = (long)rank * RUN; first < CELLS; first += (long)ranks * RUN, pieces++) {
         long length = first + RUN <= CELLS ? RUN : CELLS - first;
-        places[pieces][0] = 0, places[pieces][1] = first, places[pieces][2] = 1, places[pieces][3] = length;
+        places[pieces][0] = 0, places[pieces][1] = first, places[pieces][2] = 1,
+        places[pieces][3] = length;
         starts[pieces] = places[pieces], counts[pieces] = places[pieces] + 2;
         cells += length;
     }

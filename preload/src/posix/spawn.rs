@@ -114,7 +114,8 @@ macro_rules! jump {
 /// The names of the functions here, one a line.
 #[cfg(target_arch = "x86_64")]
 pub const NAMES: &str = "vfork\n__vfork\nclone\nexecl\nexeclp\nexecle\ndprintf\n__dprintf_chk\n\
-    fwprintf\n__fwprintf_chk\nwprintf\n__wprintf_chk\nfwscanf\n__isoc99_fwscanf\nwscanf\n__isoc99_wscanf\n";
+    fwprintf\n__fwprintf_chk\nwprintf\n__wprintf_chk\n\
+    fwscanf\n__isoc99_fwscanf\nwscanf\n__isoc99_wscanf\n";
 /// The names of the functions here: other machines need this library's part in their own assembler.
 #[cfg(not(target_arch = "x86_64"))]
 pub const NAMES: &str = "";
@@ -147,7 +148,8 @@ mod hooks {
         // SAFETY: the caller's arguments end with a null one.
         let (arguments, _) = unsafe { saved.pointers(1, stack) };
         // SAFETY: the same arguments as a list.
-        Some(unsafe { execute::run(found, arguments.as_ptr(), environment::own(), search) } as usize)
+        let run = unsafe { execute::run(found, arguments.as_ptr(), environment::own(), search) };
+        Some(run as usize)
     }
 
     pub(super) fn execl(saved: &Saved, stack: *const usize) -> Option<usize> {

@@ -93,7 +93,8 @@ macro_rules! row {
         }} [] }
     };
     // A descriptor may be open on one.
-    ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty] { $($body:tt)* } [{ $($container:tt)* }]) => {
+    ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty]
+        { $($body:tt)* } [{ $($container:tt)* }]) => {
         row! { either $name ($fd: $fdty $(, $arg: $ty)*) [$ret] {
             if containers::has($fd) {
                 $($container)*
@@ -193,7 +194,9 @@ table! {
         = { open::open(libc::AT_FDCWD, path, CREATES, mode, || next::creat64(path, mode)) };
     any [open_by_handle_at] (mount: c_int, handle: Any, flags: c_int) -> c_int
         = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
-    any [mkstemp mkstemp64] (name: *mut c_char) -> c_int = { open::make_temporary(name, 0, 0, || next::mkstemp64(name)) };
+    any [mkstemp mkstemp64]
+        (name: *mut c_char) -> c_int
+        = { open::make_temporary(name, 0, 0, || next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
         = { open::make_temporary(name, 0, flags, || next::mkostemp64(name, flags)) };
     any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
@@ -222,7 +225,13 @@ table! {
         = { data::read(fd, data, len) }
         container { containers::read(fd, data, len) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
-        = { if len > room { next::__read_chk(fd, data, len, room) } else { data::read(fd, data, len) } }
+        = {
+            if len > room {
+                next::__read_chk(fd, data, len, room)
+            } else {
+                data::read(fd, data, len)
+            }
+        }
         container { containers::read(fd, data, len) };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = { data::read_at_position(fd, |position| match position {
@@ -233,13 +242,22 @@ table! {
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
         = { data::pread(fd, data, len, offset) }
         container { containers::pread(fd, data, len, offset) };
-    fd [__pread_chk __pread64_chk] (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
-        = { if len > room { next::__pread64_chk(fd, data, len, offset, room) } else { data::pread(fd, data, len, offset) } }
+    fd [__pread_chk __pread64_chk]
+        (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
+        = {
+            if len > room {
+                next::__pread64_chk(fd, data, len, offset, room)
+            } else {
+                data::pread(fd, data, len, offset)
+            }
+        }
         container { containers::pread(fd, data, len, offset) };
-    fd [preadv preadv64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
+    fd [preadv preadv64]
+        (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
         = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) }
         container { containers::preadv(fd, vectors, count, offset) };
-    fd [preadv2 preadv64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
+    fd [preadv2 preadv64v2]
+        (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) }
         container { containers::preadv2(fd, vectors, count, offset, flags) };
 
@@ -250,13 +268,16 @@ table! {
     out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
         = { data::writev(fd, vectors, count) }
         container { containers::writev(fd, vectors, count) };
-    out [pwrite pwrite64 __pwrite64] (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
+    out [pwrite pwrite64 __pwrite64]
+        (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
         = { data::pwrite(fd, data, len, offset) }
         container { containers::pwrite(fd, data, len, offset) };
-    out [pwritev pwritev64] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
+    out [pwritev pwritev64]
+        (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
         = { data::pwritev(fd, vectors, count, offset) }
         container { containers::pwritev(fd, vectors, count, offset) };
-    out [pwritev2 pwritev64v2] (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
+    out [pwritev2 pwritev64v2]
+        (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
         container { containers::pwritev2(fd, vectors, count, offset, flags) };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
@@ -288,7 +309,8 @@ table! {
     fd [posix_fallocate posix_fallocate64] (fd: c_int, offset: off64_t, len: off64_t) -> c_int
         = { manage::changed_number(fd, || next::posix_fallocate64(fd, offset, len)) }
         container { containers::allocate_number(fd, 0, offset, len) };
-    fd [posix_fadvise posix_fadvise64] (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
+    fd [posix_fadvise posix_fadvise64]
+        (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
         = { manage::changed_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) }
         container { 0 };
     fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
@@ -301,7 +323,14 @@ table! {
         = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) }
         container { containers::synchronise(fd) };
     any [syncfs] (fd: c_int) -> c_int
-        = { settle::all(); if containers::has(fd) { containers::synchronise_all(fd) } else { next::syncfs(fd) } };
+        = {
+            settle::all();
+            if containers::has(fd) {
+                containers::synchronise_all(fd)
+            } else {
+                next::syncfs(fd)
+            }
+        };
     path [sync] () -> () = {};
     fd [flock] (fd: c_int, operation: c_int) -> c_int
         = { manage::changed(fd, || next::flock(fd, operation)) }
@@ -329,7 +358,9 @@ table! {
         container { errno::fail(libc::EOPNOTSUPP) as c_int };
 
     // Memory, and bytes that the kernel moves.
-    any [mmap mmap64] (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t) -> Any
+    any [mmap mmap64]
+        (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int,
+         offset: off64_t) -> Any
         = { if flags & libc::MAP_ANONYMOUS == 0 && containers::has(fd) {
             containers::map(address, len, protection, flags, fd, offset)
         } else {
@@ -337,7 +368,11 @@ table! {
             manage::map(address, len, protection, flags, fd, offset)
         } };
     any [munmap] (address: Any, len: size_t) -> c_int
-        = { reach::forget(); containers::forget_copies(address as usize, len); next::munmap(address, len) };
+        = {
+            reach::forget();
+            containers::forget_copies(address as usize, len);
+            next::munmap(address, len)
+        };
     any [mremap] (address: Any, len: size_t, new: size_t, flags: c_int, to: Any) -> Any
         = {
             reach::forget();
@@ -357,13 +392,15 @@ table! {
         } else {
             manage::between(from, to, || next::sendfile64(to, from, offset, len))
         } };
-    any [copy_file_range] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
+    any [copy_file_range]
+        (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
         = { if containers::has(from) || containers::has(to) {
             errno::fail(libc::EXDEV)
         } else {
             manage::between(from, to, || next::copy_file_range(from, at, to, there, len, flags))
         } };
-    any [splice] (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
+    any [splice]
+        (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
         = { manage::between(from, to, || next::splice(from, at, to, there, len, flags)) };
     any [aio_read aio_read64] (block: *mut c_int) -> c_int
         = { foreign::before_asynchronous(block); next::aio_read64(block) };
@@ -371,9 +408,11 @@ table! {
         = { foreign::before_asynchronous(block); next::aio_write64(block) };
     any [aio_fsync aio_fsync64] (operation: c_int, block: *mut c_int) -> c_int
         = { foreign::before_asynchronous(block); next::aio_fsync64(operation, block) };
-    any [lio_listio lio_listio64] (mode: c_int, list: *const *mut c_int, count: c_int, event: Any) -> c_int
+    any [lio_listio lio_listio64]
+        (mode: c_int, list: *const *mut c_int, count: c_int, event: Any) -> c_int
         = { foreign::before_list(list, count); next::lio_listio64(mode, list, count, event) };
-    any [syscall] (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long
+    any [syscall]
+        (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long
         = { foreign::system_call(number, [a, b, c, d, e, f]) };
 
     // Names.
@@ -387,7 +426,8 @@ table! {
         container { containers::fstatat(libc::AT_FDCWD, path, facts, 0) };
     path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
         container { containers::fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW) };
-    path [__fxstatat __fxstatat64] (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
+    path [__fxstatat __fxstatat64]
+        (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
         = {}
         container { containers::fstatat(at, path, facts, flags) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
@@ -405,7 +445,9 @@ table! {
             settle::before_rename();
             match containers::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
                 Some(result) => result,
-                None => containers::without_directory(libc::AT_FDCWD, to, || next::rename(from, to)),
+                None => {
+                    containers::without_directory(libc::AT_FDCWD, to, || next::rename(from, to))
+                }
             }
         };
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
@@ -413,7 +455,9 @@ table! {
             settle::before_rename();
             match containers::rename(at, from, there, to, 0) {
                 Some(result) => result,
-                None => containers::without_directory(there, to, || next::renameat(at, from, there, to)),
+                None => {
+                    containers::without_directory(there, to, || next::renameat(at, from, there, to))
+                }
             }
         };
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
@@ -422,7 +466,11 @@ table! {
             match containers::rename(at, from, there, to, flags) {
                 Some(result) => result,
                 None if flags != 0 => next::renameat2(at, from, there, to, flags),
-                None => containers::without_directory(there, to, || next::renameat2(at, from, there, to, 0)),
+                None => {
+                    containers::without_directory(there, to, || {
+                        next::renameat2(at, from, there, to, 0)
+                    })
+                }
             }
         };
     any [unlink] (path: Path) -> c_int = {
@@ -477,17 +525,33 @@ table! {
     path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
         container { containers::change_attribute(path, false) };
     any [getxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
-        = { containers::attribute(path, true).unwrap_or_else(|| next::getxattr(path, name, value, len)) };
+        = {
+            containers::attribute(path, true)
+                .unwrap_or_else(|| next::getxattr(path, name, value, len))
+        };
     any [lgetxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
-        = { containers::attribute(path, false).unwrap_or_else(|| next::lgetxattr(path, name, value, len)) };
+        = {
+            containers::attribute(path, false)
+                .unwrap_or_else(|| next::lgetxattr(path, name, value, len))
+        };
     any [listxattr] (path: Path, list: Any, len: size_t) -> ssize_t
-        = { containers::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len)) };
+        = {
+            containers::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len))
+        };
     any [llistxattr] (path: Path, list: Any, len: size_t) -> ssize_t
-        = { containers::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len)) };
+        = {
+            containers::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len))
+        };
     any [access] (path: Path, wanted: c_int) -> c_int
-        = { containers::access(libc::AT_FDCWD, path, wanted, 0).unwrap_or_else(|| next::access(path, wanted)) };
+        = {
+            containers::access(libc::AT_FDCWD, path, wanted, 0)
+                .unwrap_or_else(|| next::access(path, wanted))
+        };
     any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int
-        = { containers::access(libc::AT_FDCWD, path, wanted, 0).unwrap_or_else(|| next::eaccess(path, wanted)) };
+        = {
+            containers::access(libc::AT_FDCWD, path, wanted, 0)
+                .unwrap_or_else(|| next::eaccess(path, wanted))
+        };
     any [faccessat] (at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int
         = {
             let told = containers::access(at, path, wanted, flags);
@@ -505,7 +569,11 @@ table! {
             }
         };
     any [opendir] (path: Path) -> Any = {
-            if containers::is_no_directory(path) { std::ptr::null_mut() } else { next::opendir(path) }
+            if containers::is_no_directory(path) {
+                std::ptr::null_mut()
+            } else {
+                next::opendir(path)
+            }
         };
     any [chdir] (path: Path) -> c_int = {
             if containers::is_no_directory(path) { -1 } else { next::chdir(path) }
@@ -525,7 +593,9 @@ table! {
             process::before_exec();
             match containers::instead(path) {
                 Some(found) => execute::run(found, arguments as _, variables as _, false),
-                None => next::execve(path, arguments, environment::passed_on(variables as _).as_ptr()),
+                None => {
+                    next::execve(path, arguments, environment::passed_on(variables as _).as_ptr())
+                }
             }
         };
     any [execv] (path: Path, arguments: Any) -> c_int = {
@@ -552,17 +622,22 @@ table! {
             process::before_exec();
             match containers::instead_in_path(path) {
                 Some(found) => execute::run(found, arguments as _, variables as _, true),
-                None => next::execvpe(path, arguments, environment::passed_on(variables as _).as_ptr()),
+                None => {
+                    next::execvpe(path, arguments, environment::passed_on(variables as _).as_ptr())
+                }
             }
         };
     any [fexecve] (fd: c_int, arguments: Any, variables: Any) -> c_int = {
             process::before_exec();
             match containers::instead_of(fd) {
                 Some(found) => execute::run(found, arguments as _, variables as _, false),
-                None => next::fexecve(fd, arguments, environment::passed_on(variables as _).as_ptr()),
+                None => {
+                    next::fexecve(fd, arguments, environment::passed_on(variables as _).as_ptr())
+                }
             }
         };
-    any [execveat] (at: c_int, path: Path, arguments: Any, variables: Any, flags: c_int) -> c_int = {
+    any [execveat]
+        (at: c_int, path: Path, arguments: Any, variables: Any, flags: c_int) -> c_int = {
             process::before_exec();
             let open = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && *path == 0;
             let found = match (open, at) {
@@ -578,25 +653,37 @@ table! {
                 },
             }
         };
-    any [posix_spawn] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, variables: Any) -> c_int
+    any [posix_spawn]
+        (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any,
+         variables: Any) -> c_int
         = {
             process::before_program(Reason::Spawn);
             match containers::instead(path) {
-                Some(found) => execute::spawn(found, pid, actions, attributes, arguments, variables),
+                Some(found) => {
+                    execute::spawn(found, pid, actions, attributes, arguments, variables)
+                }
                 None => {
                     let environment = environment::passed_on(variables as _);
-                    next::posix_spawn(pid, path, actions, attributes, arguments, environment.as_ptr())
+                    next::posix_spawn(
+                        pid, path, actions, attributes, arguments, environment.as_ptr()
+                    )
                 }
             }
         };
-    any [posix_spawnp] (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any, variables: Any) -> c_int
+    any [posix_spawnp]
+        (pid: Any, path: Path, actions: Any, attributes: Any, arguments: Any,
+         variables: Any) -> c_int
         = {
             process::before_program(Reason::Spawn);
             match containers::instead_in_path(path) {
-                Some(found) => execute::spawn(found, pid, actions, attributes, arguments, variables),
+                Some(found) => {
+                    execute::spawn(found, pid, actions, attributes, arguments, variables)
+                }
                 None => {
                     let environment = environment::passed_on(variables as _);
-                    next::posix_spawnp(pid, path, actions, attributes, arguments, environment.as_ptr())
+                    next::posix_spawnp(
+                        pid, path, actions, attributes, arguments, environment.as_ptr()
+                    )
                 }
             }
         };
@@ -614,7 +701,9 @@ table! {
     any [abort] () -> c_int = { process::at_exit(); next::abort() };
 
     // Streams.
-    any [fopen fopen64] (path: Path, mode: *const c_char) -> *mut FILE = { stdio::open(path, mode) };
+    any [fopen fopen64]
+        (path: Path, mode: *const c_char) -> *mut FILE
+        = { stdio::open(path, mode) };
     any [freopen freopen64] (path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = { stdio::reopen(path, mode, stream) };
     fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) }
@@ -623,8 +712,15 @@ table! {
         = { next::fopencookie(cookie, mode, functions) };
 
     // Wide characters on streams.
-    any [fputwc putwc fputwc_unlocked putwc_unlocked] (character: wchar_t, stream: *mut FILE) -> c_uint
-        = { if wide::is_ours(stream) { wide::put(character, stream) } else { next::fputwc(character, stream) } };
+    any [fputwc putwc fputwc_unlocked putwc_unlocked]
+        (character: wchar_t, stream: *mut FILE) -> c_uint
+        = {
+            if wide::is_ours(stream) {
+                wide::put(character, stream)
+            } else {
+                next::fputwc(character, stream)
+            }
+        };
     any [putwchar putwchar_unlocked] (character: wchar_t) -> c_uint
         = {
             let out = standard::output();
@@ -638,20 +734,41 @@ table! {
     any [vwprintf] (format: *const wchar_t, list: Any) -> c_int
         = {
             let out = standard::output();
-            if wide::is_ours(out) { wide::print(out, format, list) } else { next::vwprintf(format, list) }
+            if wide::is_ours(out) {
+                wide::print(out, format, list)
+            } else {
+                next::vwprintf(format, list)
+            }
         };
     any [__vwprintf_chk] (flag: c_int, format: *const wchar_t, list: Any) -> c_int
         = {
             let out = standard::output();
-            if wide::is_ours(out) { wide::print(out, format, list) } else { next::__vwprintf_chk(flag, format, list) }
+            if wide::is_ours(out) {
+                wide::print(out, format, list)
+            } else {
+                next::__vwprintf_chk(flag, format, list)
+            }
         };
     any [fputws fputws_unlocked] (text: *const wchar_t, stream: *mut FILE) -> c_int
-        = { if wide::is_ours(stream) { wide::put_text(text, stream) } else { next::fputws(text, stream) } };
+        = {
+            if wide::is_ours(stream) {
+                wide::put_text(text, stream)
+            } else {
+                next::fputws(text, stream)
+            }
+        };
     any [fgetwc getwc fgetwc_unlocked getwc_unlocked] (stream: *mut FILE) -> c_uint
         = { if wide::is_ours(stream) { wide::get(stream) } else { next::fgetwc(stream) } };
     any [fgetws fgetws_unlocked] (text: *mut wchar_t, len: c_int, stream: *mut FILE) -> *mut wchar_t
-        = { if wide::is_ours(stream) { wide::get_text(text, len, stream) } else { next::fgetws(text, len, stream) } };
-    any [__fgetws_chk __fgetws_unlocked_chk] (text: *mut wchar_t, room: size_t, len: c_int, stream: *mut FILE) -> *mut wchar_t
+        = {
+            if wide::is_ours(stream) {
+                wide::get_text(text, len, stream)
+            } else {
+                next::fgetws(text, len, stream)
+            }
+        };
+    any [__fgetws_chk __fgetws_unlocked_chk]
+        (text: *mut wchar_t, room: size_t, len: c_int, stream: *mut FILE) -> *mut wchar_t
         = {
             if wide::is_ours(stream) && usize::try_from(len).is_ok_and(|len| len <= room) {
                 wide::get_text(text, len, stream)
@@ -660,12 +777,25 @@ table! {
             }
         };
     any [ungetwc] (character: c_uint, stream: *mut FILE) -> c_uint
-        = { if wide::is_ours(stream) { wide::unget(character, stream) } else { next::ungetwc(character, stream) } };
+        = {
+            if wide::is_ours(stream) {
+                wide::unget(character, stream)
+            } else {
+                next::ungetwc(character, stream)
+            }
+        };
     any [fwide] (stream: *mut FILE, mode: c_int) -> c_int
         = { if wide::is_ours(stream) { mode.signum() } else { next::fwide(stream, mode) } };
     any [vfwprintf] (stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int
-        = { if wide::is_ours(stream) { wide::print(stream, format, list) } else { next::vfwprintf(stream, format, list) } };
-    any [__vfwprintf_chk] (stream: *mut FILE, flag: c_int, format: *const wchar_t, list: Any) -> c_int
+        = {
+            if wide::is_ours(stream) {
+                wide::print(stream, format, list)
+            } else {
+                next::vfwprintf(stream, format, list)
+            }
+        };
+    any [__vfwprintf_chk]
+        (stream: *mut FILE, flag: c_int, format: *const wchar_t, list: Any) -> c_int
         = {
             if wide::is_ours(stream) {
                 wide::print(stream, format, list)
@@ -682,16 +812,27 @@ table! {
             }
         };
     any [vfwscanf] (stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int
-        = { if wide::is_ours(stream) { wide::scan(stream, format, list) } else { next::vfwscanf(stream, format, list) } };
+        = {
+            if wide::is_ours(stream) {
+                wide::scan(stream, format, list)
+            } else {
+                next::vfwscanf(stream, format, list)
+            }
+        };
 
     // What others hear.
     any [sendmsg] (socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t
         = { foreign::before_message(message); next::sendmsg(socket, message, flags) };
-    any [sendmmsg] (socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int
-        = { foreign::before_messages(messages, count); next::sendmmsg(socket, messages, count, flags) };
+    any [sendmmsg]
+        (socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int
+        = {
+            foreign::before_messages(messages, count);
+            next::sendmmsg(socket, messages, count, flags)
+        };
     any [send] (socket: c_int, data: Any, len: size_t, flags: c_int) -> ssize_t
         = { settle::causal(); next::send(socket, data, len, flags) };
-    any [sendto] (socket: c_int, data: Any, len: size_t, flags: c_int, to: Any, room: c_uint) -> ssize_t
+    any [sendto]
+        (socket: c_int, data: Any, len: size_t, flags: c_int, to: Any, room: c_uint) -> ssize_t
         = { settle::causal(); next::sendto(socket, data, len, flags, to, room) };
     any [vmsplice] (fd: c_int, vectors: *const iovec, count: size_t, flags: c_uint) -> ssize_t
         = { settle::causal(); next::vmsplice(fd, vectors, count, flags) };

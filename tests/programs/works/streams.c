@@ -34,26 +34,32 @@ static void narrow(void)
     rewind(file);
     int number, got = fscanf(file, "%d %99s", &number, line);
     SAY("%d fields: %d %s\n", got, number, line);
-    SAY("line %s", fgets(line, sizeof line, file) && fgets(line, sizeof line, file) ? line : "none\n");
+    SAY("line %s",
+        fgets(line, sizeof line, file) && fgets(line, sizeof line, file) ? line : "none\n");
     ungetc('!', file);
     SAY("%c%c, getline %zd\n", getc(file), getc(file), getline(&grown, &room, file));
     fseek(file, -5, SEEK_END);
     SAY("%zu bytes, end %d", fread(line, 1, sizeof line, file), feof(file) != 0);
     SAY(", at %lld\n", (long long)ftello(file));
     fpos_t position;
-    fseeko(file, 10, SEEK_SET), fgetpos(file, &position), fwrite("OVER", 2, 2, file), fsetpos(file, &position);
+    fseeko(file, 10, SEEK_SET), fgetpos(file, &position), fwrite("OVER", 2, 2, file),
+        fsetpos(file, &position);
     SAY("%c%c%c%c\n", fgetc(file), getc(file), getc_unlocked(file), fgetc_unlocked(file));
-    SAY("fileno %d, truncate %d, close %d\n", fileno(file) > 2, ftruncate(fileno(file), 5000), fclose(file));
+    SAY("fileno %d, truncate %d, close %d\n", fileno(file) > 2, ftruncate(fileno(file), 5000),
+        fclose(file));
     file = opened("narrow", "a+");
     fprintf(file, "appended\n"), fseek(file, 0, SEEK_SET);
     SAY("first %s", fgets(line, sizeof line, file)), fputs("again\n", file), fclose(file);
     file = opened("narrow", "r+");
-    fseek(file, 20, SEEK_SET), fputs("middle", file), fflush(file), SAY("write to it, then %d\n", fgetc(file)), fclose(file);
+    fseek(file, 20, SEEK_SET), fputs("middle", file), fflush(file),
+        SAY("write to it, then %d\n", fgetc(file)), fclose(file);
     file = opened("narrow", "r");
-    SAY("writing what is read: %d, ", fputc('x', file)), SAY("error %d\n", ferror(file) != 0), clearerr(file), fclose(file);
+    SAY("writing what is read: %d, ", fputc('x', file)), SAY("error %d\n", ferror(file) != 0),
+        clearerr(file), fclose(file);
     opened("narrow", "wx"), opened("none", "r"), free(grown);
     file = fdopen(open("fd", O_RDWR | O_CREAT, 0644), "r+");
-    setlinebuf(file), fputs("by descriptor\n", file), dprintf(fileno(file), "printed %d\n", 5), fseek(file, 0, SEEK_SET);
+    setlinebuf(file), fputs("by descriptor\n", file), dprintf(fileno(file), "printed %d\n", 5),
+        fseek(file, 0, SEEK_SET);
     while (fgets(line, sizeof line, file))
         SAY("> %s", line);
     file = freopen("reopened", "w", file);
@@ -77,14 +83,18 @@ static void wide(void)
     SAY("orientation %d, ", fwide(file, 0));
     SAY("%d\n", fwide(file, 1) > 0);
     for (int i = 0; i < 500; i++)
-        fwprintf(file, L"%d \u00e4\u20ac %ls %.2f\n", i, i % 3 ? L"word" : L"\u03b1\u03b2", i * 0.25);
-    SAY("fputws %d, ", fputws(L"stra\u00dfe\n", file) >= 0), SAY("fputwc %d\n", fputwc(L'\u20ac', file) == L'\u20ac');
+        fwprintf(file, L"%d \u00e4\u20ac %ls %.2f\n", i, i % 3 ? L"word" : L"\u03b1\u03b2",
+                 i * 0.25);
+    SAY("fputws %d, ", fputws(L"stra\u00dfe\n", file) >= 0),
+        SAY("fputwc %d\n", fputwc(L'\u20ac', file) == L'\u20ac');
     SAY("flush %d, error %d, at %ld\n", fflush(file), ferror(file), ftell(file));
     rewind(file);
     SAY("%ls", fgetws(line, 100, file)), SAY("%ls", fgetws(line, 100, file));
-    SAY("%x %x ", fgetwc(file), getwc(file)), SAY("%x\n", ungetwc(L'\u00df', file)), SAY("%x %x\n", fgetwc(file), fgetwc(file));
+    SAY("%x %x ", fgetwc(file), getwc(file)), SAY("%x\n", ungetwc(L'\u00df', file)),
+        SAY("%x %x\n", fgetwc(file), fgetwc(file));
     int number = 0, got = fwscanf(file, L" %99ls", line);
-    SAY("%d fields %ls\n", got, line), got = fwscanf(file, L"%*s %d", &number), SAY("%d fields %d\n", got, number);
+    SAY("%d fields %ls\n", got, line), got = fwscanf(file, L"%*s %d", &number),
+                                       SAY("%d fields %d\n", got, number);
     long count = 0;
     while (fgetwc(file) != WEOF)
         count++;
@@ -92,10 +102,12 @@ static void wide(void)
     file = opened("wide", "a");
     SAY("append %d\n", fputws(L"\u00fc", file) >= 0), fclose(file);
     file = opened("wide", "r");
-    SAY("%zu bytes\n", (size_t)(fseek(file, 0, SEEK_END), ftell(file))), rewind(file), SAY("%x\n", fgetwc(file)), fclose(file);
+    SAY("%zu bytes\n", (size_t)(fseek(file, 0, SEEK_END), ftell(file))), rewind(file),
+        SAY("%x\n", fgetwc(file)), fclose(file);
     file = opened("bad", "w");
     fputs("ab\377cd", file), fclose(file), file = opened("bad", "r");
-    SAY("%x %x ", fgetwc(file), fgetwc(file)), errno = 0, SAY("%d ", fgetwc(file) == WEOF), SAY("%s\n", strerror(errno)), fclose(file);
+    SAY("%x %x ", fgetwc(file), fgetwc(file)), errno = 0, SAY("%d ", fgetwc(file) == WEOF),
+                                               SAY("%s\n", strerror(errno)), fclose(file);
     file = opened("mixed", "w+,ccs=UTF-8");
     SAY("ccs %d\n", file && fputws(L"\u00e9", file) >= 0);
     if (file)

@@ -10,10 +10,13 @@ const COLUMNS: usize = 100;
 /// Documents that programs write from what they measure.
 const MEASURED: &str = "docs/benchmarks";
 
+/// Sources that were wider before there was a limit; the list may only become shorter.
+const WIDE: &[&str] = &["agg-core/src"];
+
 /// Whether files of this name have lines of limited length.
 fn is_limited(name: &str) -> bool {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    matches!(ending, "rs" | "py" | "sh" | "toml" | "md") || name == "Makefile"
+    matches!(ending, "rs" | "c" | "h" | "cc" | "py" | "sh" | "toml" | "md") || name == "Makefile"
 }
 
 /// Every file below `folder` whose lines are limited.
@@ -58,7 +61,8 @@ fn too_wide(root: &Path) -> Vec<String> {
     let mut wide = Vec::new();
     for path in files {
         let name = path.strip_prefix(root).expect("below the root").to_string_lossy();
-        if name.starts_with(MEASURED) && !name.ends_with("README.md") {
+        let is_measured = name.starts_with(MEASURED) && !name.ends_with("README.md");
+        if is_measured || WIDE.iter().any(|folder| name.starts_with(folder)) {
             continue;
         }
         let text = fs::read_to_string(&path).expect("UTF-8");
@@ -81,12 +85,12 @@ fn no_line_is_longer_than_its_limit() {
 fn a_planted_long_line_is_found_in_every_kind_of_file() {
     let (fits, long) = ("x ".repeat(50), "x ".repeat(50) + "x");
     let tree = Tree::new("columns");
-    for name in ["a.rs", "b.py", "c/d.sh", "e.toml", "Makefile", ".github/f.md"] {
+    for name in ["a.rs", "b.py", "c/d.sh", "e.toml", "g.c", "Makefile", ".github/f.md"] {
         tree.put(name, &format!("{fits}\n{long}\n"));
         assert_eq!(too_wide(&tree.0), [format!("{name}:2: 101 columns, at most 100")]);
         tree.put(name, &fits);
     }
-    tree.put("target/a.rs", &long).put("g.c", &long).put("docs/benchmarks/h.md", &long);
+    tree.put("target/a.rs", &long).put("g.f90", &long).put("docs/benchmarks/h.md", &long);
     tree.put("i.md", &format!("| {long}\n```sh\n{long}\n```\n- {}\n", "x".repeat(101)));
     tree.put("j.rs", &format!("/// | {long} |\n"));
     assert_eq!(too_wide(&tree.0), [""; 0]);

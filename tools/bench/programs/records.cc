@@ -1,5 +1,5 @@
-// Writes records with a C++ stream that is flushed after each, and prints how many seconds that took.
-// usage: records FILE LENGTH COUNT
+// Writes records with a C++ stream that is flushed after each, and prints how many seconds that
+// took. usage: records FILE LENGTH COUNT
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
