@@ -64,6 +64,27 @@ fn a_container_holds_what_its_file_holds() {
 }
 
 #[test]
+fn advice_names_the_dataset_what_is_wrong_and_the_call() {
+    let (Some(python), Some(aggio)) = (python(), tool()) else { return };
+    const SCRIPT: &str = "import sys, os, h5py, numpy
+with h5py.File(sys.argv[1], 'w') as file:
+    file.create_dataset('good', (1 << 20,), 'i1', chunks=(1 << 16,))[...] = 1
+    file.create_dataset('few', (20,), 'i1', chunks=(2,), compression='gzip')[...] = 1
+    random = numpy.frombuffer(os.urandom(40000), 'i1')
+    file.create_dataset('small', data=random, chunks=(20,), compression='gzip')";
+    let place = Directory::new();
+    let path = place.path().join("file.h5").display().to_string();
+    let made = Command::new(python).args(["-c", SCRIPT, &path]).output().expect("python runs");
+    assert!(made.status.success(), "{made:?}");
+    let (status, told, _) = run(&aggio, &["stat", &path]);
+    let advice: Vec<&str> = told.lines().filter(|line| line.contains("advice: ")).collect();
+    assert_eq!((status, advice.len()), (Some(0), 2), "{told}");
+    assert!(advice[0].starts_with("  advice: /small: 2000 chunks of 20 bytes: "), "{told}");
+    assert!(advice[0].contains("H5Pset_chunk"), "{told}");
+    assert!(advice[1].starts_with("  advice: /small: its filters make 40000 bytes "), "{told}");
+}
+
+#[test]
 fn what_is_damaged_is_named_and_the_rest_is_told() {
     let Some(aggio) = tool() else { return };
     let place = Directory::new();

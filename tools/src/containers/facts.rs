@@ -23,6 +23,8 @@ pub(super) struct Facts {
     pub(super) modified: SystemTime,
     /// Bytes that it takes in the file system.
     pub(super) stored: u64,
+    /// Bytes that the file system moves at a time, as far as it says so.
+    pub(super) unit: u64,
     pub(super) blob: Option<Blob>,
     /// What is in it, if it is a set of netCDF files, or was looked into.
     pub(super) netcdf: Option<Logical>,
@@ -68,6 +70,7 @@ impl Facts {
             gid: found.gid(),
             modified: found.modified().unwrap_or(UNIX_EPOCH),
             stored: found.blocks() * 512,
+            unit: found.blksize(),
             blob: None,
             netcdf: None,
             hdf5: None,
@@ -92,6 +95,7 @@ impl Facts {
             gid: found.gid,
             modified: found.mtime,
             stored: found.blocks * 512,
+            unit: 0,
             blob: Some(blob),
             netcdf: None,
             hdf5: None,
@@ -114,6 +118,7 @@ impl Facts {
             gid: first.gid(),
             modified: first.modified().unwrap_or(UNIX_EPOCH),
             stored: found.iter().map(|found| found.blocks() * 512).sum(),
+            unit: 0,
             blob: None,
             netcdf: Some(file),
             hdf5: None,
@@ -149,7 +154,7 @@ impl Facts {
             map.insert("netcdf".into(), netcdf::object(file));
         }
         if let (Some(found), Some(map)) = (&self.hdf5, object.as_object_mut()) {
-            map.insert("hdf5".into(), hdf5::object(found, chunks));
+            map.insert("hdf5".into(), hdf5::object(found, self.unit, chunks));
         }
         object
     }

@@ -1,5 +1,6 @@
 //! What an HDF5 file holds and where, as text and as JSON.
 
+use super::hdf5_advice;
 use super::in_container::InContainer;
 use aggio_formats::Kind;
 use aggio_formats::files::{Files, Folder, OnDisk};
@@ -140,7 +141,7 @@ fn line(object: &Object, chunks: bool) -> String {
 }
 
 /// Lines below the one of the file itself.
-pub(super) fn lines(found: &Contents, chunks: bool) -> String {
+pub(super) fn lines(found: &Contents, unit: u64, chunks: bool) -> String {
     let rest = found.size.saturating_sub(found.data.saturating_add(found.metadata));
     let mut text = format!(
         "  HDF5, superblock {}: {:.1} % data, {:.1} % metadata, {:.1} % free or in heaps\n",
@@ -156,6 +157,8 @@ pub(super) fn lines(found: &Contents, chunks: bool) -> String {
         text += "  open for writing, or not closed by the program that wrote it\n";
     }
     found.objects.iter().for_each(|object| text += &line(object, chunks));
+    let advice = hdf5_advice::all(found, unit);
+    advice.iter().for_each(|one| text += &format!("  advice: {one}\n"));
     text
 }
 
@@ -238,7 +241,7 @@ fn as_json(object: &Object, chunks: bool) -> Value {
 }
 
 /// The same as JSON.
-pub(super) fn object(found: &Contents, chunks: bool) -> Value {
+pub(super) fn object(found: &Contents, unit: u64, chunks: bool) -> Value {
     let objects: Vec<Value> = found.objects.iter().map(|object| as_json(object, chunks)).collect();
     json!({
         "superblock": found.superblock.version,
@@ -247,5 +250,6 @@ pub(super) fn object(found: &Contents, chunks: bool) -> Value {
         "data": found.data,
         "metadata": found.metadata,
         "objects": objects,
+        "advice": hdf5_advice::all(found, unit),
     })
 }

@@ -17,6 +17,7 @@ mod destination;
 mod facts;
 mod guarded;
 mod hdf5;
+mod hdf5_advice;
 mod in_container;
 mod netcdf;
 mod pour;

@@ -76,7 +76,7 @@ fn lines(facts: &Facts, chunks: bool) -> String {
         text.push_str(&netcdf::lines(file));
     }
     if let Some(found) = &facts.hdf5 {
-        text.push_str(&hdf5::lines(found, chunks));
+        text.push_str(&hdf5::lines(found, facts.unit, chunks));
     }
     text
 }

@@ -1,0 +1,66 @@
+//! What could be better in an HDF5 file, and the call that makes it so.
+
+use aggio_formats::hdf5::{Chunk, Chunked, Contents, Dataset, Layout, What};
+
+/// Chunks below this many bytes cost more requests than they save; smaller datasets are not worth
+/// a word.
+const SMALL: u64 = 16 << 10;
+/// Datasets with fewer chunks are not worth a word.
+const MANY: usize = 1000;
+/// Units below this size belong to local file systems, where alignment gains nothing.
+const LEAST_UNIT: u64 = 64 << 10;
+
+/// Each piece of advice, with the path of the dataset in front.
+///
+/// `unit` is what the file system moves at a time, in bytes: the stripe of a parallel one.
+pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
+    let mut advice = Vec::new();
+    for object in &found.objects {
+        let What::Dataset(dataset, chunks) = &object.what else { continue };
+        let Layout::Chunked(chunked) = &dataset.layout else { continue };
+        let each = [
+            small(chunked, chunks),
+            filters(dataset, chunked, chunks),
+            straddling(dataset, chunked, chunks, unit),
+        ];
+        advice.extend(each.into_iter().flatten().map(|text| format!("{}: {text}", object.path)));
+    }
+    if found.superblock.version < 2 && found.objects.len() > MANY {
+        let text = "many objects in the oldest format: H5Pset_libver_bounds(..., \
+                    H5F_LIBVER_V110, H5F_LIBVER_V110) makes their metadata smaller";
+        advice.push(text.into());
+    }
+    advice
+}
+
+/// Many small chunks.
+fn small(chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
+    let bytes = chunked.bytes().filter(|bytes| *bytes < SMALL && chunks.len() >= MANY)?;
+    let count = chunks.len();
+    Some(format!(
+        "{count} chunks of {bytes} bytes: each is found and moved by itself; H5Pset_chunk with \
+         chunks of 64 KiB to 4 MiB"
+    ))
+}
+
+/// Filters that make chunks larger.
+fn filters(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
+    let before = chunked.bytes()?.checked_mul(chunks.len() as u64)?;
+    let after = chunks.iter().try_fold(0_u64, |all, chunk| all.checked_add(chunk.stored))?;
+    let compresses = dataset.filters.iter().any(|filter| ![2, 3].contains(&filter.id));
+    (compresses && before >= SMALL && after > before)
+        .then(|| format!("its filters make {before} bytes {after}: larger chunks, or no filters"))
+}
+
+/// Chunks that begin or end within a unit that another one has a part of.
+fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk], unit: u64) -> Option<String> {
+    let bytes = chunked.bytes().filter(|bytes| *bytes >= unit && unit >= LEAST_UNIT)?;
+    let straddling = chunks.iter().filter(|chunk| chunk.place % unit != 0).count();
+    (dataset.filters.is_empty() && straddling > 0).then(|| {
+        format!(
+            "{straddling} of {} chunks of {bytes} bytes do not begin at units of {unit} bytes: \
+             H5Pset_alignment(..., {unit}, {unit})",
+            chunks.len()
+        )
+    })
+}
