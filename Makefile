@@ -15,7 +15,8 @@ SETUP  := tests/setup.sh
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export AGGIO_LIBRARY ?= $(abspath $(TARGET)/release/libaggio.so)
 
-.PHONY: all build demo check check-long conformance bench simulate lint doc test install clean
+.PHONY: all build demo check check-long conformance bench simulate lint doc test test-waiting \
+        test-others install clean
 
 all: build
 
@@ -29,9 +30,26 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
+# Tests that wait more than they compute: for killed jobs, time limits, hosts, and ranks that take
+# turns. They run beside all others, which keeps both cores busy.
+WAITING := battery campaign deferred e3sm hosts killed
+SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
+  $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
+OTHERS := $(filter-out $(WAITING),$(sort $(SUITES_OF_TESTS)))
+
 # A missing MPI or library fails the run here; a plain `cargo test` skips what it cannot start.
+# Both halves are run to their ends, and each prints what it has to say in one piece.
 test: build
-	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast
+	$(CARGO) test --workspace --no-run
+	$(MAKE) -j2 --keep-going --output-sync=target test-waiting test-others
+
+test-waiting:
+	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(WAITING))
+
+test-others:
+	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast --lib --bins \
+	  $(addprefix --test ,$(OTHERS))
+	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast --doc
 
 check:
 	$(SETUP) check

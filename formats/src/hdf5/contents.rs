@@ -88,6 +88,7 @@ impl Contents {
     pub fn read(source: &dyn Source) -> Result<Self> {
         let mut reader = Reader::new(source)?;
         let superblock = superblock::read(&mut reader)?;
+        superblock::is_whole(&reader, &superblock)?;
         let root = header::read(&reader, superblock.root)?;
         let mut walk = Walk {
             reader: &reader,

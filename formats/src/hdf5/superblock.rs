@@ -145,16 +145,21 @@ fn extend(reader: &Reader<'_>, found: &mut Superblock) -> Result<()> {
     Ok(())
 }
 
-/// Whether the file is one file, and whole.
+/// Whether the file is one file.
 fn check(reader: &Reader<'_>, found: &Superblock) -> Result<()> {
     if let Some(driver) = found.driver {
         let name = reader.up_to("the driver's information", driver, 16)?;
         let name = String::from_utf8_lossy(name.get(8..).unwrap_or_default()).into_owned();
         return Err(reader.unsupported(format!("a file of several, by the file driver {name:?}")));
     }
-    if found.end > reader.size() {
-        let what = format!("{} bytes are left of {}", reader.size(), found.end);
-        return Err(reader.error(Kind::Truncated, what));
-    }
     Ok(())
+}
+
+/// Whether all of the file is there.
+pub(super) fn is_whole(reader: &Reader<'_>, found: &Superblock) -> Result<()> {
+    if found.end <= reader.size() {
+        return Ok(());
+    }
+    let what = format!("{} bytes are left of {}", reader.size(), found.end);
+    Err(reader.error(Kind::Truncated, what))
 }
