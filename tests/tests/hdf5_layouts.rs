@@ -81,7 +81,40 @@ with h5py.File(sys.argv[1], 'w') as file:
     assert_eq!((status, advice.len()), (Some(0), 2), "{told}");
     assert!(advice[0].starts_with("  advice: /small: 2000 chunks of 20 bytes: "), "{told}");
     assert!(advice[0].contains("H5Pset_chunk"), "{told}");
-    assert!(advice[1].starts_with("  advice: /small: its filters make 40000 bytes "), "{told}");
+    assert!(advice[1].starts_with("  advice: /small: filters increase 40000 bytes to "), "{told}");
+}
+
+#[test]
+fn control_characters_in_names_are_escaped() {
+    let (Some(python), Some(aggio)) = (python(), tool()) else { return };
+    const SCRIPT: &str = "import sys, h5py
+with h5py.File(sys.argv[1], 'w') as file:
+    file['a\\x1b[31mb\\nc'] = h5py.SoftLink('/\\x07')";
+    let place = Directory::new();
+    let path = place.path().join("file.h5").display().to_string();
+    let made = Command::new(python).args(["-c", SCRIPT, &path]).output().expect("python runs");
+    assert!(made.status.success(), "{made:?}");
+    let (status, told, why) = run(&aggio, &["stat", &path]);
+    assert_eq!(status, Some(0), "{why}");
+    assert!(told.contains("  /a\\u{1b}[31mb\\nc  -> /\\u{7}\n"), "{told}");
+}
+
+#[test]
+fn groups_may_be_nested_as_deep_as_the_file_has_room_for() {
+    let (Some(python), Some(aggio)) = (python(), tool()) else { return };
+    const SCRIPT: &str = "import sys, h5py
+with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as group:
+    for _ in range(1500): group = group.create_group('g')";
+    for version in ["earliest", "latest"] {
+        let place = Directory::new();
+        let path = place.path().join("file.h5").display().to_string();
+        let made = Command::new(python).args(["-c", SCRIPT, &path, version]).output();
+        assert!(made.expect("python runs").status.success());
+        let (status, told, why) = run(&aggio, &["stat", &path]);
+        assert_eq!(status, Some(0), "{why}");
+        assert_eq!(told.matches("/g  group\n").count(), 1500);
+        parsers::hdf5(&std::fs::read(&path).unwrap());
+    }
 }
 
 #[test]
@@ -99,7 +132,7 @@ fn what_is_damaged_is_named_and_the_rest_is_told() {
     assert!(told.contains("  /fixed  not known: ") && told.contains("  /grows  int8"), "{told}");
     std::fs::write(&path, &std::fs::read(&path).unwrap()[..4000]).unwrap();
     let (status, _, found) = run(&aggio, &["stat", &path]);
-    assert!(status == Some(1) && found.contains("4000 bytes are left of"), "{found}");
+    assert!(status == Some(1) && found.contains("truncated: 4000 of "), "{found}");
 }
 
 /// Numbers that look random, always the same ones.

@@ -324,28 +324,70 @@ fn small_reads_see_the_same_bytes_in_fewer_requests() {
     }
 }
 
+/// Objects of `AGGIO_REPORT=json` of a script that writes seven times ten bytes and goes on so.
+fn reports_of(mode: &str, directory: &Path, library: &Path, rest: &str) -> Vec<String> {
+    let file = directory.join("file");
+    let script = format!(
+        "import os, subprocess, sys
+f = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+for _ in range(7): os.write(f, b'0123456789')
+{rest}"
+    );
+    let mut command = plain(Path::new("/usr/bin/python3"));
+    command.args(["-c", &script]).arg(&file).env("AGGIO_REPORT", "json");
+    served(&mut command, mode, directory, library);
+    let run = output(&mut command);
+    assert!(run.status.success(), "{mode}: {run:?}");
+    assert_eq!(std::fs::read(&file).unwrap()[..70], b"0123456789".repeat(7), "{mode}");
+    assert_eq!(spools(directory), 0, "{mode}");
+    let told = String::from_utf8_lossy(&run.stderr);
+    let objects = told.lines().filter(|line| line.contains("aggio_report"));
+    objects.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_process_did_is_reported_once_whatever_its_children_do() {
+    let Some(library) = library() else { return };
+    let children = [
+        "subprocess.run(['true'])",
+        "subprocess.run(['true'], preexec_fn=lambda: None)",
+        "os.fork() or os.execv('/bin/true', ['true'])\nos.wait()",
+        "os.fork() or sys.exit(0)\nos.wait()",
+        "os.system('true')",
+        "try: os.execv('/no/such', ['none'])\nexcept OSError: pass",
+    ];
+    for (mode, child) in MODES.iter().flat_map(|mode| children.map(|child| (mode, child))) {
+        let directory = Directory::new();
+        let told = reports_of(mode, directory.path(), &library, &format!("{child}\nos.close(f)"));
+        assert_eq!(told.len(), 1, "{mode}: {child}: {told:?}");
+        let kept = *mode != "close" || !told[0].contains("\"kept_bytes\":0");
+        assert!(kept, "{child}: {told:?}");
+    }
+}
+
+#[test]
+fn a_child_reports_what_it_did_itself() {
+    let Some(library) = library() else { return };
+    let directory = Directory::new();
+    let child = "if os.fork() == 0:
+    g = os.open(sys.argv[1] + '2', os.O_CREAT | os.O_WRONLY)
+    os.write(g, b'x'); os.write(g, b'y'); os.close(g); sys.exit(0)
+os.wait(); os.close(f)";
+    let told = reports_of("close", directory.path(), &library, child);
+    let of_child = |line: &&String| line.contains("/file2\"");
+    assert_eq!((told.len(), told.iter().filter(of_child).count()), (2, 1), "{told:?}");
+}
+
 #[test]
 fn a_program_that_becomes_another_one_reports_its_files_before() {
     let Some(library) = library() else { return };
-    const SCRIPT: &str = "import os, sys
-f = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
-for _ in range(7): os.write(f, b'0123456789')
-os.execv('/bin/true', ['true'])";
     for mode in MODES {
         let directory = Directory::new();
-        let file = directory.path().join("file");
-        let mut command = plain(Path::new("python3"));
-        command.args(["-c", SCRIPT]).arg(&file).env("AGGIO_REPORT", "json");
-        served(&mut command, mode, directory.path(), &library);
-        let run = output(&mut command);
-        assert!(run.status.success(), "{mode}: {run:?}");
-        assert_eq!(std::fs::read(&file).unwrap(), b"0123456789".repeat(7), "{mode}");
-        let told = String::from_utf8_lossy(&run.stderr);
-        let objects: Vec<_> = told.lines().filter(|line| line.contains("aggio_report")).collect();
-        assert_eq!(objects.len(), 1, "{mode}: {told}");
-        assert!(objects[0].contains("\"open across exec\":1"), "{mode}: {told}");
-        let kept = mode != "close" || objects[0].contains("\"kept_bytes\":60,\"requests\":1");
-        assert!(kept, "{mode}: {told}");
-        assert_eq!(spools(directory.path()), 0, "{mode}");
+        let rest = "os.execv('/bin/true', ['true'])";
+        let told = reports_of(mode, directory.path(), &library, rest);
+        assert_eq!(told.len(), 1, "{mode}: {told:?}");
+        assert!(told[0].contains("\"open across exec\":1"), "{mode}: {told:?}");
+        let kept = mode != "close" || told[0].contains("\"kept_bytes\":60,\"requests\":1");
+        assert!(kept, "{mode}: {told:?}");
     }
 }

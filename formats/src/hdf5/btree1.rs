@@ -41,18 +41,18 @@ impl Walk<'_> {
     fn node(&mut self, address: u64, expected: Option<u8>) -> Result<()> {
         let wrong = |what: &str| self.reader.corrupt(format!("the {WHAT} at {address} {what}"));
         if !self.seen.insert(address) {
-            return Err(wrong("is reached twice"));
+            return Err(wrong("is linked twice"));
         }
         let offset = self.reader.widths.offset;
         let head = 8 + 2 * offset;
         let start = self.reader.bytes(WHAT, address, head as u64)?;
         let [b'T', b'R', b'E', b'E', number, level, low, high] = start[..8] else {
-            return Err(wrong("is none"));
+            return Err(wrong("has no signature"));
         };
         let used = u64::from(u16::from_le_bytes([low, high]));
         let fits = number == self.kind.number && used <= self.kind.most && level <= MOST_LEVELS;
         if !fits || expected.is_some_and(|expected| expected != level) {
-            return Err(wrong("makes no sense"));
+            return Err(wrong("is malformed"));
         }
         let all = (self.kind.key + offset) as u64;
         self.reader.note(address, head as u64 + self.kind.most * all + self.kind.key as u64);
@@ -60,7 +60,7 @@ impl Walk<'_> {
         for entry in entries.chunks_exact(self.kind.key + offset) {
             let (key, child) = entry.split_at(self.kind.key);
             let child = self.reader.cursor(child).address().flatten();
-            let child = child.ok_or_else(|| wrong("has a child that is nowhere"))?;
+            let child = child.ok_or_else(|| wrong("has a child without an address"))?;
             self.reader.step(0)?;
             match level.checked_sub(1) {
                 None => (self.visit)(key, child)?,

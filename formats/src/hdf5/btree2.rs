@@ -49,7 +49,7 @@ impl Tree {
             *record > 0 && *depth <= MOST_LEVELS && *node >= AROUND + u64::from(*record)
         });
         let (kind, node_bytes, record, depth, root, count, records) = found
-            .ok_or_else(|| reader.corrupt(format!("the B-tree 2 at {address} makes no sense")))?;
+            .ok_or_else(|| reader.corrupt(format!("the B-tree 2 at {address} is malformed")))?;
         let root = root.map(|root| (root, u64::from(count)));
         let levels = levels(widths.offset as u64, node_bytes, record.into(), depth);
         Ok(Tree { kind, record: record.into(), records, node_bytes, depth, root, levels })
@@ -75,7 +75,7 @@ impl Tree {
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         if !seen.insert(address) {
-            return Err(reader.corrupt(format!("the B-tree 2 node at {address} is reached twice")));
+            return Err(reader.corrupt(format!("the B-tree 2 node at {address} is linked twice")));
         }
         let wrong = || reader.corrupt(format!("the B-tree 2 node at {address} is too small"));
         if count > self.levels[level].most {

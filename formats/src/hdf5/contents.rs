@@ -1,7 +1,7 @@
 //! What an HDF5 file holds: all groups and datasets, and where their bytes are.
 
 use super::dataset::{self, Dataset};
-use super::group::{self, Target};
+use super::group::{self, Link, Target};
 use super::header::{self, Message};
 use super::index::{self, Chunk};
 use super::layout::Layout;
@@ -10,9 +10,6 @@ use super::source::Source;
 use super::superblock::{self, Superblock};
 use crate::error::{Error, Kind, Result};
 use std::collections::HashMap;
-
-/// Groups within groups at most.
-const MOST_LEVELS: usize = 1000;
 
 /// Everything in a file.
 #[derive(Debug)]
@@ -94,12 +91,14 @@ impl Contents {
             reader: &reader,
             superblock: &superblock,
             objects: Vec::new(),
-            known: HashMap::new(),
+            known: HashMap::from([(superblock.root, "/".into())]),
+            open: Vec::new(),
             data: 0,
         };
-        walk.known.insert(superblock.root, "/".into());
         walk.describe("/".into(), &root)?;
-        walk.group("", &root, 0)?;
+        let links = group::links(&reader, &superblock, &root)?;
+        walk.open.push((String::new(), links.into_iter()));
+        walk.all()?;
         let (objects, data) = (walk.objects, walk.data);
         let metadata = covered(reader.noted());
         Ok(Contents { superblock, size: reader.size(), objects, metadata, data })
@@ -123,41 +122,47 @@ struct Walk<'a> {
     objects: Vec<Object>,
     /// The first path of each object header.
     known: HashMap<u64, String>,
+    /// The groups that lead to the current name, and the names in each that are still to come.
+    open: Vec<(String, std::vec::IntoIter<Link>)>,
     data: u64,
 }
 
 impl Walk<'_> {
-    /// The names in a group, and all below them.
-    fn group(&mut self, path: &str, messages: &[Message], level: usize) -> Result<()> {
-        if level > MOST_LEVELS {
-            return Err(self
-                .reader
-                .corrupt(format!("more than {MOST_LEVELS} groups in each other")));
-        }
-        for link in group::links(self.reader, self.superblock, messages)? {
-            let path = format!("{path}/{}", link.name);
-            self.reader.step(path.len() as u64)?;
-            let what = match link.target {
-                Target::Hard(address) => match self.known.get(&address) {
-                    Some(first) => What::Same(first.clone()),
-                    None => {
-                        self.known.insert(address, path.clone());
-                        self.object(path, address, level)?;
-                        continue;
-                    }
-                },
-                Target::Soft(target) => What::Soft(target),
-                Target::External { file, path } => What::External { file, path },
-                Target::User(kind) => What::Unknown(
-                    self.reader.unsupported(format!("{path}: a link of the user's kind {kind}")),
-                ),
+    /// Every name in the open groups and below.
+    fn all(&mut self) -> Result<()> {
+        while let Some((group, links)) = self.open.last_mut() {
+            let Some(link) = links.next() else {
+                self.open.pop();
+                continue;
             };
-            self.objects.push(Object { path, what, attributes: 0 });
+            let path = format!("{group}/{}", link.name);
+            self.reader.step(path.len() as u64)?;
+            self.name(path, link.target)?;
         }
         Ok(())
     }
 
-    fn object(&mut self, path: String, address: u64, level: usize) -> Result<()> {
+    fn name(&mut self, path: String, target: Target) -> Result<()> {
+        let what = match target {
+            Target::Hard(address) => match self.known.get(&address) {
+                Some(first) => What::Same(first.clone()),
+                None => {
+                    self.known.insert(address, path.clone());
+                    return self.object(path, address);
+                }
+            },
+            Target::Soft(target) => What::Soft(target),
+            Target::External { file, path } => What::External { file, path },
+            Target::User(kind) => What::Unknown(
+                self.reader.unsupported(format!("{path}: a link of the user-defined kind {kind}")),
+            ),
+        };
+        self.objects.push(Object { path, what, attributes: 0 });
+        Ok(())
+    }
+
+    /// The object at an address; a group is opened.
+    fn object(&mut self, path: String, address: u64) -> Result<()> {
         let messages = match header::read(self.reader, address) {
             Ok(messages) => messages,
             Err(why) => return self.unknown(path, why),
@@ -166,10 +171,12 @@ impl Walk<'_> {
         if !group::is_group(&messages) {
             return Ok(());
         }
-        match self.group(&path, &messages, level + 1) {
-            Err(why) if self.is_fatal() => Err(why),
+        match group::links(self.reader, self.superblock, &messages) {
+            Ok(links) => {
+                self.open.push((path, links.into_iter()));
+                Ok(())
+            }
             Err(why) => self.unknown(path, why),
-            Ok(()) => Ok(()),
         }
     }
 
@@ -249,6 +256,6 @@ pub(super) fn bytes_of(source: &dyn Source, name: &str) -> Result<std::ops::Rang
     match found.contiguous(&reader).map_err(named)? {
         Some((place, count)) => Ok(place..place + count),
         None if found.space.elements() == Some(0) => Ok(0..0),
-        None => Err(reader.error(Kind::Truncated, format!("{name}: its bytes are nowhere"))),
+        None => Err(reader.error(Kind::Truncated, format!("{name}: it has no address"))),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn of(reader: &Reader<'_>, messages: &[Message]) -> Result<Dataset> {
         let message = message.ok_or_else(|| reader.corrupt(format!("no {what}")))?;
         header::body(reader, message)
     };
-    let wrong = |what: &str| reader.corrupt(format!("the {what} makes no sense"));
+    let wrong = |what: &str| reader.corrupt(format!("the {what} is malformed"));
     let space = wanted(kind::DATASPACE, "dataspace")?;
     let space = space::parse(reader.cursor(&space)).ok_or_else(|| wrong("dataspace"))?;
     let datatype = wanted(kind::DATATYPE, "datatype")?;
@@ -64,7 +64,7 @@ pub(super) fn of(reader: &Reader<'_>, messages: &[Message]) -> Result<Dataset> {
 }
 
 fn filling(reader: &Reader<'_>, messages: &[Message]) -> Result<Filling> {
-    let wrong = || reader.corrupt("the fill value makes no sense");
+    let wrong = || reader.corrupt("the fill value is malformed");
     if let Some(message) = header::one(reader, messages, kind::FILL)? {
         let body = header::body(reader, message)?;
         return properties::fill(reader.cursor(&body)).ok_or_else(wrong);

@@ -61,7 +61,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// A link message.
 fn link(reader: &Reader<'_>, cursor: Cursor<'_>) -> Result<Link> {
-    parse(cursor).ok_or_else(|| reader.corrupt("a link makes no sense"))
+    parse(cursor).ok_or_else(|| reader.corrupt("a link is malformed"))
 }
 
 fn parse(mut cursor: Cursor<'_>) -> Option<Link> {
@@ -120,7 +120,7 @@ fn old(
     found: &mut Vec<Link>,
 ) -> Result<()> {
     let places = cursor.address().flatten().zip(cursor.address().flatten());
-    let (tree, heap) = places.ok_or_else(|| reader.corrupt("a symbol table is nowhere"))?;
+    let (tree, heap) = places.ok_or_else(|| reader.corrupt("a symbol table has no address"))?;
     let names = local_heap(reader, heap)?;
     let most = superblock.nodes.group.saturating_mul(2);
     let kind = btree1::Kind { number: 0, key: reader.widths.length, most };
@@ -166,7 +166,7 @@ fn symbols(
     };
     let used = u64::from(u16::from_le_bytes([low, high]));
     if used > most {
-        return Err(reader.corrupt(format!("the {WHAT} at {address} is too full")));
+        return Err(reader.corrupt(format!("the {WHAT} at {address} has too many entries")));
     }
     reader.note(address, 8 + most * entry as u64);
     let bytes = reader.bytes(WHAT, address + 8, used * entry as u64)?;

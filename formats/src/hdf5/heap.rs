@@ -85,7 +85,7 @@ impl Heap {
         let bytes = reader.block("fractal heap", address, count as u64, b"FRHP")?;
         match fields(address, &mut reader.cursor(&bytes)) {
             Some((heap, 0)) => Ok(heap),
-            _ => Err(reader.corrupt(format!("the fractal heap at {address} makes no sense"))),
+            _ => Err(reader.corrupt(format!("the fractal heap at {address} is malformed"))),
         }
     }
 
@@ -176,7 +176,7 @@ impl Open<'_> {
             let number = cursor.number(rest.len().min(widths.length)).unwrap_or(0);
             self.indexed()?.get(&number).copied()
         };
-        let (address, count) = place.ok_or_else(|| self.wrong("a large object is nowhere"))?;
+        let (address, count) = place.ok_or_else(|| self.wrong("a large object has no address"))?;
         self.reader.note(address, count);
         self.reader.bytes("a large object", address, count)
     }

@@ -83,7 +83,7 @@ pub(super) enum Found {
     Unsupported(String),
 }
 
-/// The message of a layout; `None` if it makes no sense.
+/// The message of a layout; `None` if it is malformed.
 pub(super) fn parse(mut cursor: Cursor<'_>) -> Option<Found> {
     let version = cursor.byte()?;
     match version {

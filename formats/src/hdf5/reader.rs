@@ -62,8 +62,9 @@ impl<'a> Reader<'a> {
     /// Pays for a step of work.
     pub(super) fn step(&self, bytes: u64) -> Result<()> {
         let left = self.budget.get().checked_sub(bytes.saturating_add(STEP));
-        let left =
-            left.ok_or_else(|| self.corrupt("its metadata have no end, or refer to each other"));
+        let left = left.ok_or_else(|| {
+            self.corrupt("its metadata form a loop, or exceed the limit for a file of this size")
+        });
         self.budget.set(left?);
         Ok(())
     }

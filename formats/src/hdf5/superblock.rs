@@ -160,6 +160,6 @@ pub(super) fn is_whole(reader: &Reader<'_>, found: &Superblock) -> Result<()> {
     if found.end <= reader.size() {
         return Ok(());
     }
-    let what = format!("{} bytes are left of {}", reader.size(), found.end);
+    let what = format!("truncated: {} of {} bytes", reader.size(), found.end);
     Err(reader.error(Kind::Truncated, what))
 }

@@ -3,7 +3,7 @@
 use super::reason::Reason;
 
 /// What happened to a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads of a container.
     pub reads: u64,

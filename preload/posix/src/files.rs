@@ -77,8 +77,15 @@ pub struct Held {
     pub ahead: Ahead,
     /// What happened.
     pub counts: Counts,
-    /// The user has been told.
+    /// The user has been told, or what there is to tell is another process's.
     pub told: bool,
+}
+
+impl Held {
+    /// Whether something has happened that the user has not been told.
+    pub fn is_news(&self) -> bool {
+        !self.told || self.counts != Counts::new()
+    }
 }
 
 // SAFETY: what is no atomic is only touched with the lock of the file.

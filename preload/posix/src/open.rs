@@ -199,7 +199,7 @@ fn end(registry: &mut files::Registry, file: &'static File, description: &'stati
     if registry.forget(description, file) {
         // SAFETY: the caller holds the lock.
         let held = unsafe { file.held() };
-        report::tell(&held.path, held.mode, &held.counts);
+        report::tell_news(held);
         if let Some(slot) = held.slot.take() {
             spool::give_back(slot);
         }

@@ -1,5 +1,6 @@
 //! Child processes, other programs in this process, and its end.
 
+use super::counts::Counts;
 use super::files::{self, File};
 use super::host::process;
 use super::next;
@@ -55,11 +56,12 @@ pub extern "C" fn in_child() {
     }
 }
 
-/// What could not be stored before the fork is the parent's to store.
+/// What could not be stored before the fork is the parent's to store, and to tell.
 fn leave(file: &'static File) {
     // SAFETY: the lock is held across the fork, and this is the only thread.
     let held = unsafe { file.held() };
     (held.slot, held.count, held.used, held.error) = (None, 0, 0, 0);
+    (held.counts, held.told) = (Counts::new(), true);
     files::mark(file, held, false);
 }
 
@@ -108,21 +110,18 @@ pub fn before_program(reason: Reason) {
 pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
         settle::each(|file, held| {
+            // What only passes through this process, a child of one that used it, is no news.
+            let is_news = held.is_news();
             flush::make_native(file, held, Reason::Inherited);
-            tell_so_far(held);
+            if is_news {
+                report::tell_news(held);
+            }
         });
         containers::settle_all();
         if !state::any_dirty() {
             spool::remove();
         }
     }
-}
-
-/// Reports a file to which this program may never come back. What follows if it does is reported
-/// for itself when the file is closed.
-fn tell_so_far(held: &mut files::Held) {
-    let counts = std::mem::take(&mut held.counts);
-    report::tell(&held.path, held.mode, &counts);
 }
 
 /// `posix_spawn_file_actions_adddup2`: what keeps a container goes with its descriptor.
@@ -175,9 +174,7 @@ fn finish(file: &'static File, held: &mut files::Held) {
         super::dirty::lose(file, held, held.error);
     }
     flush::give_back(held);
-    if !std::mem::replace(&mut held.told, true) {
-        report::tell(&held.path, held.mode, &held.counts);
-    }
+    report::tell_news(held);
 }
 
 /// `_exit` and `_Exit`.

@@ -1,6 +1,7 @@
 //! The line of `AGGIO_REPORT` about a file that a program used without MPI.
 
 use super::counts::Counts;
+use super::files::Held;
 use super::reason::Reason;
 use super::state::Inside;
 use crate::config;
@@ -9,7 +10,16 @@ use agg_core::report::{VERSION, object, quoted};
 use agg_core::rules::Mode;
 use agg_core::settings::Report;
 
-/// Tells what happened to a file that is closed now.
+/// Tells what happened to an open file since the user was told last, if anything did.
+pub fn tell_news(held: &mut Held) {
+    if held.is_news() {
+        let counts = std::mem::take(&mut held.counts);
+        held.told = true;
+        tell(&held.path, held.mode, &counts);
+    }
+}
+
+/// Tells what happened to a file.
 pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
     let _inside = Inside::enter();
     let path = String::from_utf8_lossy(path);

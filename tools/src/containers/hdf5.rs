@@ -32,7 +32,7 @@ fn read(files: &dyn Files) -> Result<Option<Contents>, String> {
 /// What is damaged in a file; what is only not supported is none of it.
 pub(super) fn problems(found: &Contents) -> impl Iterator<Item = String> {
     found.objects.iter().filter_map(|object| match &object.what {
-        What::Unknown(why) if why.kind != Kind::Unsupported => Some(why.to_string()),
+        What::Unknown(why) if why.kind != Kind::Unsupported => Some(printable(&why.to_string())),
         _ => None,
     })
 }
@@ -110,6 +110,15 @@ fn arranged(of: &Dataset, chunks: &[Chunk]) -> String {
     }
 }
 
+/// A text without control characters: names in a file must not reach the terminal as commands.
+fn printable(text: &str) -> String {
+    let escaped = |one: char| match one.is_control() {
+        true => one.escape_default().to_string(),
+        false => one.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 fn line(object: &Object, chunks: bool) -> String {
     let mut text = format!("  {}  ", object.path);
     match &object.what {
@@ -129,6 +138,7 @@ fn line(object: &Object, chunks: bool) -> String {
     if object.attributes > 0 {
         text += &format!(", {} attributes", object.attributes);
     }
+    text = printable(&text);
     text.push('\n');
     if let (true, What::Dataset(_, list)) = (chunks, &object.what) {
         for chunk in list {
@@ -144,7 +154,8 @@ fn line(object: &Object, chunks: bool) -> String {
 pub(super) fn lines(found: &Contents, unit: u64, chunks: bool) -> String {
     let rest = found.size.saturating_sub(found.data.saturating_add(found.metadata));
     let mut text = format!(
-        "  HDF5, superblock {}: {:.1} % data, {:.1} % metadata, {:.1} % free or in heaps\n",
+        "  HDF5, superblock {}: {:.1} % data, {:.1} % metadata, {:.1} % other (free space, \
+         heaps)\n",
         found.superblock.version,
         percent(found.data, found.size),
         percent(found.metadata, found.size),
@@ -158,7 +169,7 @@ pub(super) fn lines(found: &Contents, unit: u64, chunks: bool) -> String {
     }
     found.objects.iter().for_each(|object| text += &line(object, chunks));
     let advice = hdf5_advice::all(found, unit);
-    advice.iter().for_each(|one| text += &format!("  advice: {one}\n"));
+    advice.iter().for_each(|one| text += &format!("  advice: {}\n", printable(one)));
     text
 }
 

@@ -1,4 +1,4 @@
-//! What could be better in an HDF5 file, and the call that makes it so.
+//! Advice on the layout of HDF5 files: what costs time or space, and the call that avoids it.
 
 use aggio_formats::hdf5::{Chunk, Chunked, Contents, Dataset, Layout, What};
 
@@ -26,8 +26,8 @@ pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
         advice.extend(each.into_iter().flatten().map(|text| format!("{}: {text}", object.path)));
     }
     if found.superblock.version < 2 && found.objects.len() > MANY {
-        let text = "many objects in the oldest format: H5Pset_libver_bounds(..., \
-                    H5F_LIBVER_V110, H5F_LIBVER_V110) makes their metadata smaller";
+        let text = "many objects in the oldest format: use H5Pset_libver_bounds(..., \
+                    H5F_LIBVER_V110, H5F_LIBVER_V110), which makes their metadata smaller";
         advice.push(text.into());
     }
     advice
@@ -38,8 +38,8 @@ fn small(chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
     let bytes = chunked.bytes().filter(|bytes| *bytes < SMALL && chunks.len() >= MANY)?;
     let count = chunks.len();
     Some(format!(
-        "{count} chunks of {bytes} bytes: each is found and moved by itself; H5Pset_chunk with \
-         chunks of 64 KiB to 4 MiB"
+        "{count} chunks of {bytes} bytes: each needs an index entry and a request of its own; use \
+         H5Pset_chunk with chunks of 64 KiB to 4 MiB"
     ))
 }
 
@@ -48,8 +48,9 @@ fn filters(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk]) -> Option<Str
     let before = chunked.bytes()?.checked_mul(chunks.len() as u64)?;
     let after = chunks.iter().try_fold(0_u64, |all, chunk| all.checked_add(chunk.stored))?;
     let compresses = dataset.filters.iter().any(|filter| ![2, 3].contains(&filter.id));
-    (compresses && before >= SMALL && after > before)
-        .then(|| format!("its filters make {before} bytes {after}: larger chunks, or no filters"))
+    (compresses && before >= SMALL && after > before).then(|| {
+        format!("filters increase {before} bytes to {after}: use larger chunks or no filters")
+    })
 }
 
 /// Chunks that begin or end within a unit that another one has a part of.
@@ -58,8 +59,8 @@ fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk], unit: u64)
     let straddling = chunks.iter().filter(|chunk| chunk.place % unit != 0).count();
     (dataset.filters.is_empty() && straddling > 0).then(|| {
         format!(
-            "{straddling} of {} chunks of {bytes} bytes do not begin at units of {unit} bytes: \
-             H5Pset_alignment(..., {unit}, {unit})",
+            "{straddling} of {} chunks of {bytes} bytes do not begin at a multiple of {unit} \
+             bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})",
             chunks.len()
         )
     })

@@ -38,7 +38,7 @@ pub(super) fn read(
     let count = 16 + 6 * widths.length + widths.offset;
     let bytes = reader.block("extensible array", address, count as u64, b"EAHD")?;
     let array = open(reader, address, reader.cursor(&bytes), visit);
-    let wrong = || reader.corrupt(format!("the extensible array at {address} makes no sense"));
+    let wrong = || reader.corrupt(format!("the extensible array at {address} is malformed"));
     array.ok_or_else(wrong)?.read()
 }
 
@@ -132,7 +132,7 @@ impl Array<'_> {
             let sizes = blocks.zip(each).and_then(|(blocks, each)| {
                 Some((blocks, each, first.checked_add(blocks.checked_mul(each)?)?))
             });
-            let (blocks, each, end) = sizes.ok_or_else(|| self.wrong("it has no end"))?;
+            let (blocks, each, end) = sizes.ok_or_else(|| self.wrong("its size overflows"))?;
             if super_block < first_super {
                 for number in 0..blocks {
                     let address = cursor.address().ok_or_else(|| self.wrong(SHORT))?;
@@ -181,7 +181,7 @@ impl Array<'_> {
         self.reader.step(0)?;
         let Some(address) = address else { return Ok(()) };
         let head = self.head() + self.number_bytes;
-        let endless = || self.wrong("a data block has no end");
+        let endless = || self.wrong("the size of a data block overflows");
         let Some((made, first_page)) = pages else {
             let all = count.checked_mul(self.entry).and_then(|all| all.checked_add(head + 4));
             let all = all.ok_or_else(endless)?;
@@ -197,8 +197,8 @@ impl Array<'_> {
                 let bytes = checked(self.reader, BLOCK, place, page)?;
                 self.each(first + number * self.page, &bytes)?;
             }
-            self.reader.note(place, page + 4);
-            place = place.saturating_add(page + 4);
+            self.reader.note(place, page.saturating_add(4));
+            place = place.saturating_add(page).saturating_add(4);
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ fn header(reader: &Reader<'_>, address: u64) -> Result<Header> {
         let valid = client <= 1 && entry >= widths.offset as u64 && page_bits < 64;
         valid.then_some(Header { filtered: client == 1, entry, page_bits, count, block })
     };
-    fields().ok_or_else(|| reader.corrupt(format!("the fixed array at {address} makes no sense")))
+    fields().ok_or_else(|| reader.corrupt(format!("the fixed array at {address} is malformed")))
 }
 
 /// Calls `visit` with the number and the entry of each element.
@@ -39,7 +39,7 @@ pub(super) fn read(
     let Some(block) = header.block else { return Ok(()) };
     let head = 6 + reader.widths.offset as u64;
     let elements = |count: u64| count.checked_mul(header.entry);
-    let endless = || reader.corrupt(format!("the fixed array at {address} has no end"));
+    let endless = || reader.corrupt(format!("the size of the fixed array at {address} overflows"));
     let mut each = |first: u64, bytes: &[u8]| {
         for (number, entry) in (first..).zip(bytes.chunks_exact(header.entry as usize)) {
             let found = Entry::parse(reader.cursor(entry), header.filtered);
