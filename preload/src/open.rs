@@ -102,7 +102,7 @@ fn open_managed(
     };
     let amode = amode::from_mpi(abi.constants, mode);
     let report = config::get().settings.report;
-    let request = OpenRequest { path: name.clone(), amode, hints, fault, report };
+    let request = OpenRequest { fault, report, ..OpenRequest::new(name.clone(), amode, hints) };
     let engine = progress::wait(File::open(transport, request))?;
     register(abi, comm, name, engine)
 }

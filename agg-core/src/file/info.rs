@@ -23,9 +23,10 @@ pub(super) struct AgreedHints {
 
 impl AgreedHints {
     /// The hints of one of `ranks`, before they are compared with those of the others.
-    pub(super) fn new(hints: Hints, ranks: usize) -> Self {
+    pub(super) fn new(hints: impl Into<Arc<Hints>>, ranks: usize) -> Self {
+        let hints = hints.into();
         let digest = if ranks == 1 { 0 } else { digest(&hints.must_agree()) };
-        Self { digest, hints: Arc::new(hints) }
+        Self { digest, hints }
     }
 
     /// Lets rank 0's values win where ranks differ. `all` is what the ranks said in their meeting,

@@ -30,7 +30,7 @@ pub struct OpenRequest {
     /// The access mode; the same on all ranks.
     pub amode: Amode,
     /// The hints in force on this rank.
-    pub hints: Hints,
+    pub hints: Arc<Hints>,
     /// What is wrong on this rank already; it travels, so that the open fails on every rank.
     pub fault: Option<Error>,
     /// What is told when the file is closed; rank 0's wish counts.
@@ -39,8 +39,8 @@ pub struct OpenRequest {
 
 impl OpenRequest {
     /// A request with nothing wrong and nothing to tell.
-    pub fn new(path: impl Into<String>, amode: Amode, hints: Hints) -> Self {
-        Self { path: path.into(), amode, hints, fault: None, report: Report::Off }
+    pub fn new(path: impl Into<String>, amode: Amode, hints: impl Into<Arc<Hints>>) -> Self {
+        Self { path: path.into(), amode, hints: hints.into(), fault: None, report: Report::Off }
     }
 }
 

@@ -85,7 +85,7 @@ macro_rules! hints {
                 effect: Effect::$effect,
                 traits: Traits::NONE $($(.$flag())+)?,
                 set: |hints, text| hints.$field.accept(&Kind::$kind $(($($bound),+))?, text),
-                show: |hints| hints.$field.show(&Kind::$kind $(($($bound),+))?),
+                show: |hints, to| hints.$field.show(&Kind::$kind $(($($bound),+))?, to),
             }),*];
         }
     };

@@ -1,6 +1,7 @@
 //! The types that a hint's value may have: how each is read from text and shown as text.
 
 use super::Chosen;
+use std::fmt::Write;
 
 /// Whether an optimisation is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -83,8 +84,8 @@ pub(super) trait Field {
     /// Takes the value from `text`; leaves the old one if `text` is not of the accepted form.
     fn accept(&mut self, kind: &Kind, text: &str) -> bool;
 
-    /// The value as users write it; empty if there is none.
-    fn show(&self, kind: &Kind) -> String;
+    /// Appends the value as users write it; nothing if there is none.
+    fn show(&self, kind: &Kind, to: &mut String);
 }
 
 impl Field for Switch {
@@ -98,13 +99,12 @@ impl Field for Switch {
         true
     }
 
-    fn show(&self, _: &Kind) -> String {
-        match self {
+    fn show(&self, _: &Kind, to: &mut String) {
+        to.push_str(match self {
             Switch::Automatic => "automatic",
             Switch::Enable => "enable",
             Switch::Disable => "disable",
-        }
-        .into()
+        });
     }
 }
 
@@ -113,14 +113,13 @@ impl Field for bool {
         yes_or_no(text).map(|value| *self = value).is_some()
     }
 
-    fn show(&self, kind: &Kind) -> String {
-        match (kind, self) {
+    fn show(&self, kind: &Kind, to: &mut String) {
+        to.push_str(match (kind, self) {
             (Kind::Enable, true) => "enable",
             (Kind::Enable, false) => "disable",
             (_, true) => "true",
             (_, false) => "false",
-        }
-        .into()
+        });
     }
 }
 
@@ -131,8 +130,9 @@ impl Field for u64 {
         value.map(|value| *self = value).is_some()
     }
 
-    fn show(&self, _: &Kind) -> String {
-        self.to_string()
+    fn show(&self, _: &Kind, to: &mut String) {
+        // Text takes whatever is written.
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -148,8 +148,10 @@ impl Field for u32 {
         value.map(|value| *self = value).is_some()
     }
 
-    fn show(&self, kind: &Kind) -> String {
-        if matches!(kind, Kind::Octal(_)) { format!("{self:04o}") } else { self.to_string() }
+    fn show(&self, kind: &Kind, to: &mut String) {
+        let octal = matches!(kind, Kind::Octal(_));
+        // Text takes whatever is written.
+        let _ = if octal { write!(to, "{self:04o}") } else { write!(to, "{self}") };
     }
 }
 
@@ -160,8 +162,9 @@ impl Field for i64 {
         value.map(|value| *self = value).is_some()
     }
 
-    fn show(&self, _: &Kind) -> String {
-        self.to_string()
+    fn show(&self, _: &Kind, to: &mut String) {
+        // Text takes whatever is written.
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -174,8 +177,8 @@ impl Field for String {
         value.map(|&value| *self = value.into()).is_some()
     }
 
-    fn show(&self, _: &Kind) -> String {
-        self.clone()
+    fn show(&self, _: &Kind, to: &mut String) {
+        to.push_str(self);
     }
 }
 
@@ -184,8 +187,9 @@ impl Field for Chosen {
         Chosen::read(text).map(|value| *self = value).is_some()
     }
 
-    fn show(&self, _: &Kind) -> String {
-        self.to_string()
+    fn show(&self, _: &Kind, to: &mut String) {
+        // Text takes whatever is written.
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -255,7 +259,10 @@ mod tests {
             assert!(!mode.accept(&kind, bad), "{bad}");
         }
         assert_eq!(mode, 0o666);
-        assert!(mode.accept(&kind, "0640") && mode == 0o640 && mode.show(&kind) == "0640");
+        assert!(mode.accept(&kind, "0640") && mode == 0o640);
+        let mut shown = String::new();
+        mode.show(&kind, &mut shown);
+        assert_eq!(shown, "0640");
     }
 
     #[test]

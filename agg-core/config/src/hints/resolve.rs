@@ -109,12 +109,12 @@ impl Hints {
     /// value that somebody asked for and that is in force stays his.
     pub fn note(&mut self, name: &str, value: &str) {
         let Some((index, declaration)) = Declaration::find(name) else { return };
-        let (before, origin) = ((declaration.show)(self), self.origins[index]);
+        let (before, origin) = (self.value(declaration), self.origins[index]);
         self.derive(name, value, Origin::Engine);
         if origin == Origin::Default || self.origins[index] != Origin::Engine {
             return;
         }
-        if (declaration.show)(self) == before {
+        if self.value(declaration) == before {
             self.origins[index] = origin;
         } else if origin != Origin::Engine {
             self.asked.retain(|(other, ..)| *other != index);
@@ -126,7 +126,7 @@ impl Hints {
     pub fn in_force(&self) -> Vec<InForce> {
         let told = |(index, declaration): (usize, &'static Declaration)| {
             let origin = self.origins[index];
-            let value = (declaration.show)(self);
+            let value = self.value(declaration);
             let silent = origin == Origin::Default && declaration.traits.if_set;
             (!silent && !value.is_empty()).then_some(InForce {
                 name: declaration.name,
@@ -151,7 +151,9 @@ impl Hints {
 
     /// The value of one hint as text; empty if there is none.
     pub fn value(&self, declaration: &Declaration) -> String {
-        (declaration.show)(self)
+        let mut text = String::new();
+        (declaration.show)(self, &mut text);
+        text
     }
 
     /// What is in force for the file `path` as lines for people.
@@ -171,10 +173,13 @@ impl Hints {
     ///
     /// Ranks that hold different bytes opened the file with unequal hints; see [`Hints::adopt`].
     pub fn must_agree(&self) -> Vec<u8> {
-        let mut text = String::new();
+        // Every open makes this text: it grows in one piece of memory.
+        let mut text = String::with_capacity(512);
         for declaration in Declaration::ALL.iter().filter(|d| d.traits.same) {
-            let value = (declaration.show)(self);
-            text.push_str(&format!("{}={value}\n", declaration.name));
+            text.push_str(declaration.name);
+            text.push('=');
+            (declaration.show)(self, &mut text);
+            text.push('\n');
         }
         text.into_bytes()
     }
@@ -186,7 +191,7 @@ impl Hints {
         let mut differing = Vec::new();
         for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
             let Some((index, declaration)) = Declaration::find(name) else { continue };
-            let own = (declaration.show)(self);
+            let own = self.value(declaration);
             if own != value && (declaration.set)(self, value) {
                 self.origins[index] = Origin::RankZero;
                 differing.push(format!(

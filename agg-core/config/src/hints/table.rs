@@ -23,8 +23,8 @@ pub struct Declaration {
     pub traits: Traits,
     /// Sets the value from text; `false`, and no change, if the text is not of the accepted form.
     pub(super) set: fn(&mut Hints, &str) -> bool,
-    /// The value as text.
-    pub(super) show: fn(&Hints) -> String,
+    /// Appends the value as text.
+    pub(super) show: fn(&Hints, &mut String),
 }
 
 /// Who introduced a hint.
@@ -137,7 +137,7 @@ impl Declaration {
 
     /// The default value as text; empty if there is none.
     pub fn default_value(&self) -> String {
-        (self.show)(&Hints::default())
+        Hints::default().value(self)
     }
 }
 
