@@ -19,6 +19,7 @@ const CRATES: &[&str] = &[
     "aggio-comm",
     "aggio-plan",
     "aggio-container",
+    "aggio-couple",
     "agg-core",
     "aggio-driver-conformance",
     "aggio-formats",

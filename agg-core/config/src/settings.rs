@@ -9,10 +9,12 @@ pub use aggio_base::report::Report;
 use aggio_base::spelling;
 
 pub mod blobs;
+pub mod couple;
 pub mod pnetcdf;
 pub mod sets;
 
 use blobs::BlobRule;
+use couple::CoupleRule;
 use sets::SetRule;
 
 /// The directory of what is written and not yet in its file, if no other one is named.
@@ -29,6 +31,12 @@ pub struct Settings {
     pub exclude: Vec<Pattern>,
     /// `AGGIO_BLOB`: which new files become blob containers.
     pub blobs: Vec<BlobRule>,
+    /// `AGGIO_AGENT`: the program that is started as agent; empty if it is to be found.
+    pub agent: String,
+    /// `AGGIO_COUPLE`: which files programs exchange in memory, and how.
+    pub couple: Vec<CoupleRule>,
+    /// `AGGIO_COUPLE_DIR`: where such programs find each other; empty for the user's own place.
+    pub couple_dir: String,
     /// `AGGIO_COSTS`: whether plans follow the times that requests take, or only assumptions.
     pub measures: bool,
     /// `AGGIO_LOG`: which messages are written.
@@ -60,6 +68,9 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             blobs: Vec::new(),
+            agent: String::new(),
+            couple: Vec::new(),
+            couple_dir: String::new(),
             measures: true,
             log_level: Level::Warn,
             log_all: false,
@@ -128,6 +139,21 @@ variables! {
     /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of
     /// the kind of file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
+    /// The program that serves coupled files: `aggio`, or another name for it. If not set, it is
+    /// looked for beside the library and in `PATH`.
+    AGGIO_AGENT: "the absolute name of a program" = "found beside the library or in PATH",
+        |s, text| absolute(&mut s.agent, text);
+    /// Files that programs exchange in memory instead of on disk: each time one program makes such
+    /// a file is a generation, and the n-th open of a program that reads it gets the n-th. Options:
+    /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that
+    /// nobody has read; `on_writer_death` says what waiting readers learn when a writer dies.
+    AGGIO_COUPLE: "PATTERN[:gen=next|latest][:keep=read|N][:on_writer_death=error|wait|file],..."
+        = "no file",
+        |s, text| couple::set(&mut s.couple, text);
+    /// Where programs find those that they exchange files with: a directory of the user's, which
+    /// nobody else may enter. It is made if it is missing.
+    AGGIO_COUPLE_DIR: "the absolute name of a directory" = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
+        |s, text| absolute(&mut s.couple_dir, text);
     /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
     /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |_, _| true;
@@ -165,7 +191,7 @@ variables! {
     /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a
     /// program that was killed, `aggio recover` finds them there. A directory in memory.
     AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
-        set_spool;
+        |s, text| absolute(&mut s.spool, text);
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
@@ -322,9 +348,9 @@ fn set_posix(settings: &mut Settings, text: &str) -> bool {
     Rule::list(text).map(|rules| settings.posix = rules).is_some()
 }
 
-fn set_spool(settings: &mut Settings, text: &str) -> bool {
+fn absolute(field: &mut String, text: &str) -> bool {
     if text.starts_with('/') {
-        text.clone_into(&mut settings.spool);
+        text.clone_into(field);
     }
     text.starts_with('/')
 }

@@ -64,6 +64,19 @@ fn rules_for_ordinary_programs_are_all_taken_or_none() {
 }
 
 #[test]
+fn rules_of_coupled_files_are_all_taken_or_none() {
+    let pairs =
+        [("AGGIO_COUPLE", "*.nc:keep=2"), ("AGGIO_COUPLE_DIR", "/x"), ("AGGIO_AGENT", "/y")];
+    let (settings, complaints) = read(&pairs);
+    assert!(complaints.is_empty() && settings.couple.len() == 1, "{complaints:?}");
+    assert_eq!((&*settings.couple_dir, &*settings.agent), ("/x", "/y"));
+    let pairs = [("AGGIO_COUPLE", "*.nc,*.h5:fast=1"), ("AGGIO_COUPLE_DIR", "x")];
+    let (settings, complaints) = read(&pairs);
+    assert!(settings.couple.is_empty() && settings.couple_dir.is_empty());
+    assert!(complaints.len() == 2 && complaints[0].contains("gen=next|latest"), "{complaints:?}");
+}
+
+#[test]
 fn a_log_file_that_cannot_be_written_is_reported() {
     let (_, complaints) = read(&[("AGGIO_LOG_FILE", "/no/such/file")]);
     assert!(complaints.len() == 1 && complaints[0].contains("/no/such/file"), "{complaints:?}");

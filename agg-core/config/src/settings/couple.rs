@@ -1,0 +1,127 @@
+//! `AGGIO_COUPLE`: which files programs exchange in memory, and how.
+
+use aggio_base::pattern::{self, Pattern};
+
+/// Which generation of a file an open for reading means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// The one after the last that this program read: the n-th open gets the n-th.
+    #[default]
+    Next,
+    /// The newest complete one.
+    Latest,
+}
+
+/// What becomes of a reader that waits for a generation whose writer died.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriterDeath {
+    /// Its open fails with `EIO`.
+    #[default]
+    Error,
+    /// It waits for the generation that a restarted writer makes.
+    Wait,
+    /// It gets the file on disk.
+    File,
+}
+
+/// One rule of the list; the first that names a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoupleRule {
+    pattern: Pattern,
+    /// Which generation a reader gets.
+    pub pick: Pick,
+    /// So many newest generations are kept, whoever has read them; zero keeps each until it is
+    /// read.
+    pub keep: u32,
+    /// What waiting readers learn when a writer dies.
+    pub death: WriterDeath,
+}
+
+/// Reads a list of rules; `false`, and nothing changes, if an option or its value is unknown.
+pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> bool {
+    let parts = pattern::list_parts(text);
+    let read: Option<Vec<CoupleRule>> = parts.into_iter().map(CoupleRule::read).collect();
+    read.map(|read| *rules = read).is_some()
+}
+
+impl CoupleRule {
+    /// The rule for files that `pattern` names, with all options as they are by default.
+    pub fn new(pattern: &str) -> Self {
+        let (pick, death) = (Pick::default(), WriterDeath::default());
+        Self { pattern: Pattern::new(pattern), pick, keep: 0, death }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(':').map(str::trim);
+        let mut rule = Self::new(words.next().filter(|pattern| !pattern.is_empty())?);
+        for word in words {
+            let (key, value) = word.split_once('=')?;
+            match (key.trim(), value.trim()) {
+                ("gen", "next") => rule.pick = Pick::Next,
+                ("gen", "latest") => rule.pick = Pick::Latest,
+                // The only kind yet, and the default.
+                ("ready", "close") | ("persist", "no") | ("level", "memory") => {}
+                ("keep", "read") => rule.keep = 0,
+                ("keep", count) => rule.keep = count.parse().ok().filter(|count| *count > 0)?,
+                ("on_writer_death", "error") => rule.death = WriterDeath::Error,
+                ("on_writer_death", "wait") => rule.death = WriterDeath::Wait,
+                ("on_writer_death", "file") => rule.death = WriterDeath::File,
+                _ => return None,
+            }
+        }
+        Some(rule)
+    }
+
+    /// Which files it means.
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// The rule for a file `path`, relative to the working directory or absolute.
+    pub fn of<'a>(rules: &'a [CoupleRule], path: &str) -> Option<&'a CoupleRule> {
+        if rules.is_empty() {
+            return None;
+        }
+        let path = pattern::absolute(path, super::working_directory);
+        rules.iter().find(|rule| rule.pattern.means(&path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Option<Vec<CoupleRule>> {
+        let mut rules = Vec::new();
+        set(&mut rules, text).then_some(rules)
+    }
+
+    #[test]
+    fn the_first_rule_that_names_the_file_holds() {
+        let rules = rules("/run1/ck.*.nc:gen=latest, ck.*.nc:keep=3,*.h5").expect("good rules");
+        let of = |path| CoupleRule::of(&rules, path).map(|rule| (rule.pick, rule.keep));
+        assert_eq!(of("/run1/ck.1.nc"), Some((Pick::Latest, 0)));
+        assert_eq!(of("/home/ck.1.nc"), Some((Pick::Next, 3)));
+        assert_eq!(of("/home/a.h5"), Some((Pick::Next, 0)));
+        assert_eq!(of("/home/a.nc"), None);
+        assert_eq!(of("/etc/a.h5"), None, "files of the system are meant by no such pattern");
+    }
+
+    #[test]
+    fn options_are_read_and_their_defaults_may_be_written() {
+        let all = rules("a:gen=next:ready=close:keep=read:persist=no:on_writer_death=error");
+        assert_eq!(all, rules("a"));
+        let death = |text| rules(text).map(|rules| rules[0].death);
+        assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
+        assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));
+    }
+
+    #[test]
+    fn an_unknown_option_or_value_makes_all_rules_void() {
+        for text in
+            ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"]
+        {
+            assert_eq!(rules(text), None, "{text}");
+        }
+    }
+}
