@@ -10,10 +10,8 @@
 //!
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit test.
 
-pub mod driver;
 pub mod exchange;
 pub mod file;
-pub mod independent;
 pub mod pending;
 pub mod spool;
 
@@ -33,3 +31,5 @@ pub use aggio_comm::{group, lanes, meeting, node, tags, task, transport, workers
 pub use aggio_plan::{format, plan};
 
 pub use aggio_container::{blob, output};
+
+pub use aggio_store::{driver, independent};

@@ -2,8 +2,8 @@
 
 use super::scratch::Scratch;
 use super::{Driver, Facts, OpenHow, delete, fault, generic, open};
-use crate::report::Counters;
-use crate::{ErrorClass, Extent, Result};
+use aggio_base::report::Counters;
+use aggio_base::{ErrorClass, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
@@ -336,8 +336,8 @@ fn facts_name_the_file_system() {
 fn a_container_that_has_no_name_any_more_is_locked_and_leaves_nothing() {
     let scratch = Scratch::new();
     let path = scratch.file("f");
-    let create = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
-    drop(crate::blob::Container::create(path.as_ref(), &create).unwrap());
+    let create = aggio_container::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+    drop(aggio_container::blob::Container::create(path.as_ref(), &create).unwrap());
     let drivers = [opened(&path), opened(&path)];
     delete(&path, 0).unwrap();
     assert!(!std::path::Path::new(&path).exists());

@@ -7,15 +7,15 @@
 
 use super::meter::Meter;
 use super::{Driver, Facts, OpenHow, Outcome, table};
-use crate::blob::Sealing;
-use crate::error::{Error, Result};
 use crate::independent::Strategy;
-use crate::memory::Memory;
-use crate::report::Counters;
-use crate::transport::LockGuard;
-use crate::transport::Offer;
-use crate::view::View;
-use crate::{ErrorClass, Extent};
+use aggio_base::error::{Error, Result};
+use aggio_base::report::Counters;
+use aggio_base::{ErrorClass, Extent};
+use aggio_comm::transport::LockGuard;
+use aggio_comm::transport::Offer;
+use aggio_container::blob::Sealing;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -3,11 +3,11 @@
 
 use super::decision;
 use super::list::VECTOR_BYTES;
-use crate::Extent;
-use crate::copy::{Data, Part};
 use crate::driver::Driver;
-use crate::log::Level;
-use crate::report::Counters;
+use aggio_base::Extent;
+use aggio_base::log::Level;
+use aggio_base::report::Counters;
+use aggio_types::copy::{Data, Part};
 
 /// Bytes of file that are had as memory at a time: so many that preparing them costs little, so few
 /// that they stay in the processor's cache.
@@ -78,7 +78,7 @@ pub(super) fn write<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &C
     let put: Copy = |data, part, start| {
         // SAFETY: the caller has all of the part's window at `start`, and the view's bytes are for
         // this call alone to store.
-        unsafe { crate::copy::put(data, part, start) }
+        unsafe { aggio_types::copy::put(data, part, start) }
     };
     let Some(pieces) = Pieces::of(data, costs) else { return 0 };
     let bytes = run(driver, &pieces, true, put, counters);
@@ -94,7 +94,7 @@ pub(super) fn read<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &Co
     let Some(pieces) = pieces else { return 0 };
     let get: Copy = |data, part, start| {
         // SAFETY: the caller has all of the part's window at `start`.
-        unsafe { crate::copy::get(data, part, start) }
+        unsafe { aggio_types::copy::get(data, part, start) }
     };
     let bytes = run(driver, &pieces, false, get, counters);
     Counters::add(&counters.bytes_read_out, bytes);
@@ -123,7 +123,7 @@ fn run<D: Driver + ?Sized>(
         }
         Counters::add(requests, 1);
         let (what, at) = (if stores { "store" } else { "load" }, part.window.offset);
-        crate::log!(Level::Trace, "{what}: {} bytes in mapped pages at {at}", part.len);
+        aggio_base::log!(Level::Trace, "{what}: {} bytes in mapped pages at {at}", part.len);
         position += part.len as u64;
     }
     if counters.is_timed() {
@@ -134,13 +134,13 @@ fn run<D: Driver + ?Sized>(
 
 #[cfg(test)]
 mod tests {
-    use crate::datatype::Datatype;
     use crate::driver::scratch::Scratch;
     use crate::driver::{Driver, OpenHow, open};
     use crate::independent::{Strategy, read_strided, write_strided};
-    use crate::memory::Memory;
-    use crate::report::Counters;
-    use crate::view::{Representation, View};
+    use aggio_base::report::Counters;
+    use aggio_types::datatype::Datatype;
+    use aggio_types::memory::Memory;
+    use aggio_types::view::{Representation, View};
     use std::sync::atomic::Ordering::Relaxed;
 
     const PIECES: usize = 40_000;

@@ -3,13 +3,13 @@
 //! What a set is and how its bytes are put together is known above ([`Sets`]); here it is a file that cannot be written.
 
 use super::{Driver, Facts, Offer, OpenHow, Outcome, blob, generic};
-use crate::Extent;
-pub use crate::blob::ReadOnlyFile;
-use crate::blob::Turn;
-use crate::error::{Error, ErrorClass, Result};
-use crate::log::{self, Level};
-use crate::report::Counters;
-use crate::transport::LockGuard;
+use aggio_base::Extent;
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::log::{self, Level};
+use aggio_base::report::Counters;
+use aggio_comm::transport::LockGuard;
+pub use aggio_container::blob::ReadOnlyFile;
+use aggio_container::blob::Turn;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -127,9 +127,9 @@ pub fn change(path: &str, keeps: bool) -> Result<()> {
         }
         let Some(turn) = turn else { continue };
         let made = if keeps {
-            crate::blob::unfold(Path::new(path), &*opened(path)?, &how, &turn)
+            aggio_container::blob::unfold(Path::new(path), &*opened(path)?, &how, &turn)
         } else {
-            crate::blob::Container::create(Path::new(path), &how).map(drop)
+            aggio_container::blob::Container::create(Path::new(path), &how).map(drop)
         };
         return made.map_err(|error| error.with_path(path));
     }

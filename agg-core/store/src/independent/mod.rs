@@ -17,14 +17,14 @@ mod straight;
 #[cfg(test)]
 mod tests;
 
-use crate::copy::Data;
-use crate::datatype::Datatype;
 use crate::driver::{Driver, Outcome};
-use crate::hints::{Hints, Switch};
-use crate::memory::Memory;
-use crate::report::Counters;
-use crate::view::View;
-use crate::{Error, ErrorClass, Extent};
+use aggio_base::report::Counters;
+use aggio_base::{Error, ErrorClass, Extent};
+use aggio_config::hints::{Hints, Switch};
+use aggio_types::copy::Data;
+use aggio_types::datatype::Datatype;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
 use list::{Merged, Transfer};
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! What the system tells about the file system under a file.
 
 use super::Facts;
-pub(super) use crate::file_systems::{LUSTRE, magic, may_be_stale, name_of};
-use crate::os;
+pub(super) use aggio_base::file_systems::{LUSTRE, magic, may_be_stale, name_of};
+use aggio_base::os;
 use std::os::fd::RawFd;
 
 /// Asks the system; what it refuses to tell keeps its neutral value. `magic` is the type of the

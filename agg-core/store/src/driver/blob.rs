@@ -2,16 +2,16 @@
 
 use super::descriptor::Descriptor;
 use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os, set};
-use crate::Extent;
-use crate::blob::{self, Container, Create, Hold, Presence, Reader, Sealing, Writer};
-use crate::error::{Error, ErrorClass, Result};
 use crate::independent::Strategy;
-use crate::log::{self, Level};
-use crate::memory::Memory;
-use crate::report::Counters;
-use crate::settings::blobs::BlobRule;
-use crate::transport::LockGuard;
-use crate::view::View;
+use aggio_base::Extent;
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::log::{self, Level};
+use aggio_base::report::Counters;
+use aggio_comm::transport::LockGuard;
+use aggio_config::settings::blobs::BlobRule;
+use aggio_container::blob::{self, Container, Create, Hold, Presence, Reader, Sealing, Writer};
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
 use std::io::{self, IoSlice};
 use std::os::fd::IntoRawFd;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! One piece of file, one piece of memory: nothing to plan, nothing to copy.
 
 use crate::driver::{Driver, Outcome};
-use crate::memory::Memory;
-use crate::report::Counters;
-use crate::view::View;
+use aggio_base::report::Counters;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
 
 /// Writes at once what is contiguous on both sides; `None` if it is not.
 pub(super) fn write<D: Driver + ?Sized>(

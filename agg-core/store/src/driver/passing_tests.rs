@@ -2,9 +2,9 @@
 
 use super::scratch::Scratch;
 use super::{Driver, LazyDriver, Offer, OpenHow, open};
-use crate::report::Counters;
-use crate::transport::NodeTable;
-use crate::{ErrorClass, Extent};
+use aggio_base::report::Counters;
+use aggio_base::{ErrorClass, Extent};
+use aggio_comm::transport::NodeTable;
 use std::sync::Arc;
 
 fn how(path: &str) -> OpenHow {

@@ -5,8 +5,8 @@
 
 use super::fault_plan::{Kind, Plan, Verdict};
 use super::{Driver, Facts, Identity, Offer, OpenHow, Striped, facts, posix, striping};
-use crate::transport::LockGuard;
-use crate::{Error, Extent, Result};
+use aggio_base::{Error, Extent, Result};
+use aggio_comm::transport::LockGuard;
 use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::RawFd;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The directory; dropping it removes it with all it holds.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// A new, empty directory.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Relaxed);
         let path = std::env::temp_dir().join(format!("agg-core-{}-{n}", std::process::id()));
@@ -18,7 +18,7 @@ impl Scratch {
     }
 
     /// The path of file `name` in it.
-    pub(crate) fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 }

@@ -5,10 +5,10 @@
 
 use super::meter::Gauge;
 use super::{Driver, Outcome};
-use crate::log::Level;
-pub use crate::os::MAX_TRANSFER;
-use crate::report::Counters;
-use crate::{Error, ErrorClass, Extent, Result};
+use aggio_base::log::Level;
+pub use aggio_base::os::MAX_TRANSFER;
+use aggio_base::report::Counters;
+use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::AtomicU64;
 
@@ -103,7 +103,7 @@ impl<'a> Way<'a> {
         {
             gauge.learn(len as u64, start.elapsed());
         }
-        crate::log!(
+        aggio_base::log!(
             Level::Trace,
             "{}: {done} of {len} bytes at {offset}, {attempts} requests",
             self.call

@@ -1,14 +1,14 @@
 //! Random views and memory layouts against a plain vector of bytes, through real files.
 
 use super::{Strategy, read_strided, write_runs, write_strided};
-use crate::datatype::Datatype;
 use crate::driver::scratch::Scratch;
 use crate::driver::{Driver, OpenHow, Outcome, fault, open};
-use crate::hints::Switch;
-use crate::memory::Memory;
-use crate::report::Counters;
-use crate::view::{Representation, View};
-use crate::{ErrorClass, Result};
+use aggio_base::report::Counters;
+use aggio_base::{ErrorClass, Result};
+use aggio_config::hints::Switch;
+use aggio_types::datatype::Datatype;
+use aggio_types::memory::Memory;
+use aggio_types::view::{Representation, View};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 

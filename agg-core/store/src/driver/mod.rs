@@ -11,38 +11,38 @@ pub mod table;
 mod descriptor;
 mod direct;
 mod facts;
-pub(crate) mod guard;
+pub mod guard;
 mod lazy;
-pub(crate) mod locks;
+pub mod locks;
 mod mapped;
-pub(crate) mod nameless;
+pub mod nameless;
 mod posix;
 mod striping;
 
 #[cfg(test)]
 mod passing_tests;
-#[cfg(test)]
-pub(crate) mod scratch;
+#[cfg(any(test, feature = "testing"))]
+pub mod scratch;
 #[cfg(test)]
 mod tests;
 
-use crate::Extent;
-use crate::blob::{Sealing, Verify};
-use crate::error::{Error, Result};
 use crate::independent::{self, Strategy};
-use crate::memory::Memory;
-use crate::os;
-use crate::report::Counters;
-use crate::view::View;
+use aggio_base::Extent;
+use aggio_base::error::{Error, Result};
+use aggio_base::os;
+use aggio_base::report::Counters;
+use aggio_container::blob::{Sealing, Verify};
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 
-pub use crate::caches;
-pub use crate::transport::{Identity, Offer};
+pub use aggio_base::caches;
+pub use aggio_comm::transport::{Identity, Offer};
 pub use lazy::LazyDriver;
 pub use striping::{Striped, Striping};
 
 /// The name of the file system whose files have stripes that a program can choose.
-pub const STRIPED: &str = crate::file_systems::LUSTRE_NAME;
+pub const STRIPED: &str = aggio_base::file_systems::LUSTRE_NAME;
 pub use table::{absolute, delete, is_in_sight, may_defer, open, open_or_less, path_of};
 
 /// How to open one file on one rank.
@@ -108,7 +108,7 @@ const ONE_WRITER: [&str; 6] = ["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "f2fs"]
 
 impl Facts {
     /// Of a file system where every byte is a unit and nothing is striped.
-    pub(crate) fn of_bytes(file_system: &str) -> Self {
+    pub fn of_bytes(file_system: &str) -> Self {
         let file_system = file_system.to_owned();
         Self { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
     }
@@ -266,10 +266,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         &self,
         extent: Extent,
         exclusive: bool,
-    ) -> Result<Box<dyn crate::transport::LockGuard>> {
+    ) -> Result<Box<dyn aggio_comm::transport::LockGuard>> {
         let _ = exclusive;
         Err(Error::new(
-            crate::ErrorClass::UnsupportedOperation,
+            aggio_base::ErrorClass::UnsupportedOperation,
             format!("driver {}: no file locks (wanted bytes {extent})", self.name()),
         ))
     }
@@ -284,10 +284,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         &self,
         extent: Extent,
         exclusive: bool,
-    ) -> Result<Option<Box<dyn crate::transport::LockGuard>>> {
+    ) -> Result<Option<Box<dyn aggio_comm::transport::LockGuard>>> {
         let _ = exclusive;
         Err(Error::new(
-            crate::ErrorClass::UnsupportedOperation,
+            aggio_base::ErrorClass::UnsupportedOperation,
             format!("driver {}: no locks of atomic mode (wanted bytes {extent})", self.name()),
         ))
     }

@@ -1,7 +1,7 @@
 //! Files that never have a name: they end with their last descriptor or mapping, whatever becomes of the process.
 
 use super::{facts, os};
-use crate::Extent;
+use aggio_base::Extent;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,7 +15,7 @@ const IN_MEMORY: &[&str] = if cfg!(test) { &[] } else { &["tmpfs", "ramfs"] };
 ///
 /// # Errors
 /// What the system says: there is no room, or the file system has no such files; `Unsupported` if it keeps them in memory.
-pub(crate) fn create(directory: &Path, len: u64, spare: u64) -> io::Result<OwnedFd> {
+pub fn create(directory: &Path, len: u64, spare: u64) -> io::Result<OwnedFd> {
     let path = CString::new(directory.as_os_str().as_bytes())?;
     let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;
     // SAFETY: the descriptor is new, and nobody else's.

@@ -3,9 +3,9 @@
 use super::crew;
 use super::staging::Staging;
 use crate::driver::{Driver, Outcome, generic};
-use crate::memory::{Memory, MemoryCursor};
-use crate::report::Counters;
-use crate::{Error, ErrorClass, Extent, Result};
+use aggio_base::report::Counters;
+use aggio_base::{Error, ErrorClass, Extent, Result};
+use aggio_types::memory::{Memory, MemoryCursor};
 use std::io::{IoSlice, IoSliceMut};
 
 /// Most pieces of memory in one vectored call.

@@ -1,8 +1,8 @@
 //! The table of drivers, and which one a file name selects.
 
 use super::{Driver, Offer, OpenHow, blob, fault, posix, set};
-use crate::blob::is_container;
-use crate::{Error, ErrorClass, Result};
+use aggio_base::{Error, ErrorClass, Result};
+use aggio_container::blob::is_container;
 use std::path::Path;
 use std::sync::OnceLock;
 

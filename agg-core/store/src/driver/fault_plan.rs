@@ -20,7 +20,7 @@
 //! may do at any time; the others are failures. `EINTR` without nth, every or times means
 //! `every=2`: a call that never gets through is repeated for ever.
 
-use crate::{Error, ErrorClass, Result};
+use aggio_base::{Error, ErrorClass, Result};
 
 macro_rules! kinds {
     ($($kind:ident $name:literal;)*) => {

@@ -3,8 +3,8 @@
 use super::list::{self, Transfer};
 use super::{crew, decision};
 use crate::driver::{Driver, Outcome};
-use crate::plan::Note;
-use crate::{Extent, Result};
+use aggio_base::{Extent, Result};
+use aggio_plan::plan::Note;
 use std::iter::Peekable;
 
 /// Most pieces of one request: bounds the memory that remembers them.

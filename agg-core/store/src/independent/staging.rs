@@ -1,6 +1,6 @@
 //! The bounded buffer between scattered memory and the file.
 
-use crate::{Error, ErrorClass, Result};
+use aggio_base::{Error, ErrorClass, Result};
 
 /// A buffer that grows to what is needed, up to a limit.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 
 use super::descriptor::Descriptor;
 use super::os;
-use crate::transport::{LockGuard, try_lock_alone};
-use crate::{Error, ErrorClass, Extent, Result};
+use aggio_base::{Error, ErrorClass, Extent, Result};
+use aggio_comm::transport::{LockGuard, try_lock_alone};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

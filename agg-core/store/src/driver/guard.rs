@@ -46,7 +46,7 @@ static mut BEFORE: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
 /// Runs `copy`, which may touch the pages of a mapping at `range`; whether all of them were there.
 /// If not, what it has read is worth nothing, and what it has stored may be lost. `copy` is not
 /// run if it cannot be guarded.
-pub(crate) fn guarded(range: Range<usize>, copy: impl FnOnce()) -> bool {
+pub fn guarded(range: Range<usize>, copy: impl FnOnce()) -> bool {
     let Some(guard) = Guard::over(range) else { return false };
     compiler_fence(SeqCst);
     copy();
@@ -170,8 +170,8 @@ fn replace(address: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Extent;
     use crate::driver::scratch::Scratch;
+    use aggio_base::Extent;
     use std::os::fd::AsRawFd;
     use std::process::Command;
     use std::sync::atomic::AtomicUsize;

@@ -6,8 +6,8 @@
 //! assumed before that.
 
 use crate::driver::Driver;
-use crate::hints::Switch;
-use crate::plan::figures::{Figures, is_local};
+use aggio_config::hints::Switch;
+use aggio_plan::plan::figures::{Figures, is_local};
 
 /// The cost of a read call in bytes, at least and at most.
 const CALL: (u64, u64) = (1 << 10, 4 << 20);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::driver::Facts;
     use crate::driver::meter::Meter;
-    use crate::error::Result;
+    use aggio_base::error::Result;
     use std::io;
     use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! follow each sample by a step of limited length: a request that happened to wait for a processor
 //! or a disk counts no more than any other.
 
-use crate::plan::figures::{Figures, is_local};
+use aggio_plan::plan::figures::{Figures, is_local};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@
 //! once on any file system.
 
 use crate::driver::{Driver, Outcome};
-use crate::plan::figures::SLOW;
-use crate::report::Counters;
-use crate::workers::together;
-use crate::{Error, Extent};
+use aggio_base::report::Counters;
+use aggio_base::{Error, Extent};
+use aggio_comm::workers::together;
+use aggio_plan::plan::figures::SLOW;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -109,10 +109,10 @@ impl List<'_> {
 mod tests {
     use super::super::write_runs;
     use super::*;
-    use crate::ErrorClass;
     use crate::driver::Facts;
     use crate::driver::meter::Meter;
-    use crate::error::Result;
+    use aggio_base::ErrorClass;
+    use aggio_base::error::Result;
     use std::io;
     use std::time::Duration;
 

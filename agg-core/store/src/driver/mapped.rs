@@ -6,7 +6,7 @@
 //! ([`guard`]) makes the copy worthless, not the process end.
 
 use super::{guard, os};
-use crate::Extent;
+use aggio_base::Extent;
 use std::io;
 use std::os::fd::RawFd;
 
