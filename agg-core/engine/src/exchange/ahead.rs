@@ -1,0 +1,139 @@
+//! Going ahead: moving one's bytes before the others are met.
+//!
+//! Ranks that access the file each for itself need nothing of each other but the result. A rank
+//! that expects this, because its last call was carried out so and its own part is of that kind,
+//! moves its bytes first; then one meeting tells all ranks that everything is done, instead of one
+//! before and one after. What a rank expects is its own affair: whoever went ahead takes part in
+//! what others still have to do as a rank without data.
+//!
+//! On one node only: between nodes a meeting takes messages, and there requests of one rank may
+//! take the file's locks away from another.
+
+use super::{Direction, Request, Scene, straight};
+use aggio_base::Extent;
+use aggio_base::error::Result;
+use aggio_comm::task::place::anywhere;
+use aggio_comm::transport::Transport;
+use aggio_config::hints::Switch;
+use aggio_plan::plan::{Ahead, Decision, Method, Summary, Total};
+use aggio_store::driver::Outcome;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a rank expects of the next collective call on a file.
+#[derive(Debug, Default)]
+pub struct Habits {
+    reads: Habit,
+    writes: Habit,
+}
+
+/// The mean length of pieces of the last call, if its ranks accessed the file each for itself;
+/// else 0.
+#[derive(Debug, Default)]
+struct Habit(AtomicU64);
+
+impl Habits {
+    /// Those after calls whose pieces had this mean length, as if the ranks had accessed the file
+    /// each for itself; with 0, as if not.
+    #[cfg(test)]
+    pub(super) fn of_pieces(len: u64) -> Self {
+        let habit = || Habit(AtomicU64::new(len));
+        Self { reads: habit(), writes: habit() }
+    }
+
+    /// The length of pieces that a write is expected to have, or 0.
+    #[cfg(test)]
+    pub(super) fn expected_of_writes(&self) -> u64 {
+        self.writes.0.load(Ordering::Relaxed)
+    }
+
+    fn of(&self, direction: Direction) -> &Habit {
+        match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
+        }
+    }
+
+    /// To be told what was the best way for each call, whatever its ranks did.
+    pub(super) fn learn(&self, direction: Direction, decision: Decision, total: &Total) {
+        let Habit(piece) = self.of(direction);
+        match decision.method {
+            Method::Independent => {
+                piece.store((total.bytes / total.pieces.max(1)).max(1), Ordering::Relaxed);
+            }
+            Method::TwoPhase => piece.store(0, Ordering::Relaxed),
+            Method::Fail | Method::Nothing => {}
+        }
+    }
+}
+
+/// Whether all ranks share one node and its memory.
+pub(super) fn are_together(transport: &dyn Transport) -> bool {
+    transport.node().is_some_and(|node| !node.has_others())
+}
+
+/// Moves this rank's bytes if it expects that nobody would do better; the outcome.
+pub(super) async fn go(
+    scene: Scene<'_>,
+    direction: Direction,
+    request: &Result<Request<'_>>,
+    mine: &Summary,
+) -> Option<Outcome> {
+    let request = request.as_ref().ok()?;
+    if !is_expected(scene, direction, mine) {
+        return None;
+    }
+    anywhere().await;
+    scene.driver.is_available().then(|| straight(scene, *request, direction))
+}
+
+fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
+    let buffering = match direction {
+        Direction::Read => scene.hints.romio_cb_read,
+        Direction::Write => scene.hints.romio_cb_write,
+    };
+    let own_log = scene.logs && direction == Direction::Write;
+    let Habit(piece) = scene.habits.of(direction);
+    let piece = piece.load(Ordering::Relaxed);
+    let of_the_kind = mine.pieces <= 1 || mine.bytes / mine.pieces >= piece / 2;
+    piece > 0
+        && of_the_kind
+        && mine.bytes > 0
+        && !mine.unordered
+        && scene.atomic.is_none()
+        && (own_log || buffering != Switch::Enable && !scene.hints.romio_no_indep_rw)
+        && are_together(scene.transport)
+}
+
+/// What a rank that went ahead with this outcome, if it did, tells the others.
+pub(super) fn told(outcome: Option<&Outcome>) -> Ahead {
+    match outcome.map(|outcome| &outcome.result) {
+        None => Ahead::No,
+        Some(Ok(())) => Ahead::Done,
+        Some(Err(_)) => Ahead::Failed,
+    }
+}
+
+/// What a rank has moved already.
+pub(super) fn bytes(gone: &Option<Outcome>) -> u64 {
+    gone.as_ref().map_or(0, |outcome| outcome.bytes)
+}
+
+/// Whether ranks that bring this have nothing left to do.
+pub(super) fn is_over(all: &[Summary]) -> bool {
+    let done = |rank: &Summary| rank.ahead == Ahead::Done || rank.bytes == 0;
+    all.iter().all(|rank| !rank.failed && rank.ahead != Ahead::Failed && done(rank))
+}
+
+/// Whether a rank has met an error, so that those that did not go ahead need not begin.
+pub(super) fn has_failed(all: &[Summary]) -> bool {
+    all.iter().any(|rank| rank.ahead == Ahead::Failed)
+}
+
+/// What is left to do: ranks that went ahead bring nothing more.
+pub(super) fn rest(all: &[Summary]) -> Vec<Summary> {
+    let rest = |rank: &Summary| match rank.ahead {
+        Ahead::No => *rank,
+        _ => Summary { span: Extent::default(), bytes: 0, pieces: 0, ..*rank },
+    };
+    all.iter().map(rest).collect()
+}

@@ -1,0 +1,251 @@
+//! Writing across nodes: what the ranks of a node put into a window travels in one message to the
+//! aggregator of its file domain.
+//!
+//! On each node one rank, the *courier* of the domain, sends all messages of it, in the order of
+//! windows; the aggregator receives them in that order and puts them into the window of its own
+//! node, as one more arrival there. A window that only a node's hull touches has an empty message,
+//! and after a failure all have: nobody waits for ranks that have nothing to say.
+//!
+//! Why nobody waits forever: take the first window that some node has not done with. It is open on
+//! all nodes; whatever its couriers sent before is received, for it belongs to windows that all
+//! are done with; so its messages are sent, received and stored.
+//!
+//! Where a member of a node has ended, windows do not get full any more. Its couriers and aggregators
+//! still exchange all messages, with nothing in them, so that other nodes come to the end of the call.
+
+use super::super::coverage::Coverage;
+use super::super::step;
+use super::Passage;
+use super::mail::Mail;
+use super::wire::{self, Head, Opened};
+use aggio_base::allocate::no_memory;
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::report::Counters;
+use aggio_comm::task::BoxFuture;
+use std::sync::PoisonError;
+
+/// Messages that a courier has under way at most.
+const UNDER_WAY: usize = 2;
+
+/// Windows whose messages an aggregator is ready to receive.
+const AHEAD: usize = 2;
+
+/// Sends the windows that this rank is the courier of.
+pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
+    let mut mail = Mail::new();
+    let mut result = Ok(());
+    let mut marks = None;
+    let mut broken = false;
+    for window in passage.carried() {
+        while mail.len() >= UNDER_WAY {
+            result = result.and(mail.next().await.unwrap_or(Ok(())));
+        }
+        let mut filled = passage.local(window) > 0 && !broken;
+        if filled && let Err(error) = mail.during(passage.ring.full(window)).await {
+            (broken, filled) = (true, false);
+            result = result.and(Err(error));
+        }
+        let message = match passage.scratch(&mut marks, window) {
+            Ok(marks) => passage.pack(window, filled, marks),
+            Err(error) => {
+                // The aggregator waits for a message.
+                if filled {
+                    passage.forget(window);
+                }
+                passage.drop_window(window);
+                result = result.and(Err(error));
+                passage.heading(Head { window, valid: 0 }, &Coverage::none())
+            }
+        };
+        if filled {
+            passage.ring.finish(window, |later| passage.expected(later));
+        }
+        mail.push(passage.send(passage.aggregator(window), step::DATA, message));
+    }
+    while let Some(sent) = mail.next().await {
+        result = result.and(sent);
+    }
+    result
+}
+
+/// Receives what other nodes have for the windows of this rank's file domain.
+pub(super) async fn receive(passage: &Passage<'_>) -> Result<()> {
+    let (transport, tag) = (passage.scene.transport, passage.meeting.tag(step::DATA));
+    let mut mail = Mail::new();
+    let mut result = Ok(());
+    let mut marks = None;
+    let windows: Vec<u32> = passage.dealt_with().collect();
+    let mut posted = windows.iter();
+    let mut broken = false;
+    let mut place = 0..;
+    for (number, window) in windows.iter().copied().enumerate() {
+        let ahead = windows.len().min(number + AHEAD) - (windows.len() - posted.len());
+        for window in posted.by_ref().take(ahead) {
+            for node in passage.others(*window) {
+                let most = passage.largest_message(node, *window);
+                mail.push(transport.recv(passage.courier(node, *window), tag, most));
+            }
+        }
+        if !broken && let Err(error) = mail.during(passage.ring.open(window, || ())).await {
+            broken = true;
+            result = result.and(Err(error));
+        }
+        let mut merged = Ok(());
+        for (_, place) in passage.others(window).zip(&mut place) {
+            let message = mail.next().await.unwrap_or_else(|| Err(lost()));
+            if !broken {
+                let merge = |message: Vec<u8>| passage.merge(window, place, &message, &mut marks);
+                let one = message.and_then(merge);
+                merged = merged.and(one);
+            }
+        }
+        if broken {
+            continue;
+        }
+        if merged.is_err() {
+            passage.drop_window(window);
+        }
+        result = result.and(merged);
+        if passage.ring.arrive(window, passage.expected(window)) {
+            passage.ring.offer(window);
+        }
+    }
+    result
+}
+
+fn lost() -> Error {
+    Error::new(ErrorClass::Intern, "a message that nobody waits for")
+}
+
+impl Passage<'_> {
+    /// What a message begins with.
+    pub(super) fn heading(&self, head: Head, marks: &Coverage) -> Vec<u8> {
+        let heading = if self.repeats() { Vec::new() } else { wire::start(head, marks) };
+        Counters::add(&self.scene.counters.metadata_bytes, heading.len() as u64);
+        heading
+    }
+
+    /// Adds to `marks` what the message in place `place` of those that this rank deals with is
+    /// about, and finds its bytes.
+    pub(super) fn open_message<'m>(
+        &self,
+        window: u32,
+        place: usize,
+        message: &'m [u8],
+        marks: &mut Coverage,
+    ) -> Result<&'m [u8]> {
+        if let Some(repeat) = self.repeat {
+            let known = repeat.descriptions(&self.windows, &self.aggregators, self.grain);
+            let description = known.and_then(|known| known.get(place)).ok_or_else(lost)?;
+            return wire::follow(description, marks).map(|_| message);
+        }
+        let Opened { head, description, bytes } = wire::open(message, marks)?;
+        if head.window != window {
+            let detail = format!("a message about window {}, expected {window}", head.window);
+            return Err(Error::new(ErrorClass::Intern, detail));
+        }
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).push(description);
+        Ok(bytes)
+    }
+
+    /// Sends a message, and counts it.
+    pub(super) fn send(
+        &self,
+        to: usize,
+        step: u32,
+        message: Vec<u8>,
+    ) -> BoxFuture<'static, Result<()>> {
+        let scene = &self.scene;
+        Counters::add(&scene.counters.messages, 1);
+        Counters::add(&scene.counters.message_bytes, message.len() as u64);
+        scene.transport.send(to, self.meeting.tag(step), message)
+    }
+
+    /// Empty marks for `window`, made at the first use.
+    pub(super) fn scratch<'m>(
+        &self,
+        marks: &'m mut Option<Coverage>,
+        window: u32,
+    ) -> Result<&'m mut Coverage> {
+        let extent = self.windows.extent(window);
+        let bits = self.windows.size().max(extent.len) >> self.grain;
+        let bits = bits as usize + 2;
+        if marks.is_none() {
+            *marks = Coverage::new(bits);
+        }
+        let marks = marks.as_mut().ok_or_else(|| no_memory(bits / 8))?;
+        marks.clear();
+        Ok(marks)
+    }
+
+    /// Gives up what this node has for `window`: from now on nothing is stored.
+    pub(super) fn drop_window(&self, window: u32) {
+        self.ring.note_unstored(window, self.windows.extent(window).offset);
+    }
+
+    /// The message with what this node's ranks put into a full window.
+    fn pack(&self, window: u32, filled: bool, marks: &mut Coverage) -> Vec<u8> {
+        let extent = self.windows.extent(window);
+        if filled {
+            self.collect(window, marks);
+        }
+        if self.ring.failed() {
+            // Some rank may have put nothing into it.
+            marks.clear();
+            self.drop_window(window);
+        }
+        let mut message = self.heading(Head { window, valid: 0 }, marks);
+        let start = self.ring.bytes(window, extent.len as usize);
+        for run in self.runs(extent, marks) {
+            // SAFETY: inside the slot; all ranks have arrived, so nobody writes to it.
+            let bytes = unsafe { std::slice::from_raw_parts(start.add(run.start), run.len()) };
+            message.extend_from_slice(bytes);
+        }
+        message
+    }
+
+    /// Puts what another node sent for an open window into it.
+    fn merge(
+        &self,
+        window: u32,
+        place: usize,
+        message: &[u8],
+        marks: &mut Option<Coverage>,
+    ) -> Result<()> {
+        let extent = self.windows.extent(window);
+        let marks = self.scratch(marks, window)?;
+        let bytes = self.open_message(window, place, message, marks)?;
+        if bytes.is_empty() && self.repeats() {
+            // Nothing, or the other node has given up.
+            return Ok(());
+        }
+        let supplied: usize = self.runs(extent, marks).map(|run| run.len()).sum();
+        if supplied != bytes.len() {
+            let detail = format!("{} bytes of window {window} came", bytes.len());
+            let wanted = format!("{detail}, expected {supplied}");
+            return Err(Error::new(ErrorClass::Intern, wanted));
+        }
+        if self.ring.failed() {
+            return Ok(());
+        }
+        self.unpack(window, marks, bytes);
+        self.mark_all(window, marks);
+        Ok(())
+    }
+
+    /// Puts `bytes` to the places in a window that `marks` stand for.
+    pub(super) fn unpack(&self, window: u32, marks: &Coverage, mut bytes: &[u8]) {
+        let extent = self.windows.extent(window);
+        let start = self.ring.bytes(window, extent.len as usize);
+        for run in self.runs(extent, marks) {
+            let (here, rest) = bytes.split_at(run.len().min(bytes.len()));
+            // SAFETY: inside the slot, which is this call's until this rank has arrived; other
+            // ranks write other bytes, and where they write the same ones, either will do.
+            unsafe {
+                let to = start.add(run.start);
+                std::ptr::copy_nonoverlapping(here.as_ptr(), to, here.len());
+            }
+            bytes = rest;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Writing: each rank puts its pieces into the windows; who has nothing to put stores full ones.
+
+use super::super::coverage::Coverage;
+use super::super::step;
+use super::Passage;
+use super::{lost, send};
+use aggio_base::allocate::no_memory;
+use aggio_base::error::{Error, Result};
+use aggio_comm::task::{join, yield_now};
+use aggio_store::driver::Outcome;
+use aggio_store::independent;
+use aggio_types::copy;
+
+/// Carries out this rank's part of the write.
+pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
+    let mut keeper = Keeper::new(passage);
+    passage.ring.pass_over(|window| passage.expected(window));
+    let passed = match passage.node().has_others() {
+        false => pass(passage, &mut keeper).await,
+        true => {
+            let messages = join(send::run(passage), send::receive(passage));
+            let (passed, (sent, received)) = join(pass(passage, &mut keeper), messages).await;
+            passed.and(sent).and(received)
+        }
+    };
+    let result = passed.and(keeper.result);
+    let result = passage.meeting.agree(step::AGREE, result).await;
+    let bytes = match &result {
+        Ok(()) => passage.request.len(),
+        Err(_) => lost::everywhere(passage).await.map_or(0, |lost| passage.stored_bytes(&lost)),
+    };
+    Outcome { bytes, result }
+}
+
+/// Takes part in all windows that this rank may have data in.
+async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
+    let ring = &passage.ring;
+    for window in passage.own_windows() {
+        ring.open(window, || keeper.help()).await?;
+        if !ring.failed() {
+            passage.fill(window);
+        }
+        if ring.arrive(window, passage.expected(window)) {
+            // Whoever has nothing to fill stores it.
+            ring.offer(window);
+            // Other operations of this rank get a turn.
+            yield_now().await;
+        }
+    }
+    // Whoever cannot leave windows to others stays until the last one is stored; and nobody may
+    // tell how much was stored before that.
+    ring.drained(|| keeper.help()).await
+}
+
+impl Passage<'_> {
+    /// Puts this rank's pieces into the window.
+    fn fill(&self, window: u32) {
+        let part = self.part(self.windows.extent(window));
+        if part.len == 0 {
+            return;
+        }
+        let bytes = self.ring.bytes(window, part.window.len as usize);
+        for piece in self.in_turn(part) {
+            // SAFETY: the window is open, so it is this call's; other ranks write other bytes of
+            // it, and where they write the same ones, the call is erroneous and either will do.
+            unsafe { copy::put(self.data(), piece, bytes) };
+        }
+        self.mark(window, part);
+    }
+
+    /// Whether of two ranks that store windows one would wait for the other, in the kernel and
+    /// wide awake, instead of filling the next ones. The question does not open the file.
+    fn has_one_writer(&self) -> bool {
+        self.scene.facts.has_one_writer() && !self.scene.hints.direct_write
+    }
+}
+
+/// Stores full windows.
+struct Keeper<'a> {
+    passage: &'a Passage<'a>,
+    marks: Option<Coverage>,
+    result: Result<()>,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(passage: &'a Passage<'a>) -> Self {
+        Self { passage, marks: None, result: Ok(()) }
+    }
+
+    /// Stores windows that others left.
+    fn help(&mut self) {
+        let passage = self.passage;
+        let turn = passage.ring.turn_to_store();
+        if turn.is_none() && passage.has_one_writer() {
+            return;
+        }
+        while let Some(window) = passage.ring.take(|window| passage.stores(window)) {
+            self.store(window);
+        }
+    }
+
+    /// Stores the supplied bytes of a full window, and ends it.
+    fn store(&mut self, window: u32) {
+        let passage = self.passage;
+        let extent = passage.windows.extent(window);
+        let bits = (passage.windows.size() as usize >> passage.grain) + 2;
+        if self.marks.is_none() {
+            self.marks = Coverage::new(bits);
+        }
+        let stored = match &mut self.marks {
+            Some(marks) => {
+                passage.collect(window, marks);
+                let stored = if passage.ring.failed() {
+                    Err((extent.offset, None))
+                } else {
+                    store_runs(passage, window, marks)
+                };
+                marks.clear();
+                stored
+            }
+            None => {
+                passage.forget(window);
+                Err((extent.offset, Some(no_memory(bits / 8))))
+            }
+        };
+        if let Err((upto, error)) = stored {
+            passage.ring.note_unstored(window, upto);
+            if let Some(error) = error {
+                self.result = std::mem::replace(&mut self.result, Ok(())).and(Err(error));
+            }
+        }
+        passage.ring.finish(window, |later| passage.expected(later));
+    }
+}
+
+/// Stores the supplied runs; an error comes with the first byte that is not stored.
+fn store_runs(
+    passage: &Passage<'_>,
+    window: u32,
+    marks: &Coverage,
+) -> std::result::Result<(), (u64, Option<Error>)> {
+    let extent = passage.windows.extent(window);
+    let scene = &passage.scene;
+    // SAFETY: all ranks have arrived, so nobody writes to the window until it is done.
+    let bytes = unsafe {
+        let start = passage.ring.bytes(window, extent.len as usize);
+        std::slice::from_raw_parts(start, extent.len as usize)
+    };
+    let mut runs = passage.runs(extent, marks).peekable();
+    if runs.peek().is_some_and(|run| run.len() == bytes.len()) {
+        let outcome = scene.driver.write_contig(bytes, extent.offset, scene.counters);
+        return outcome.result.map_err(|error| (extent.offset + outcome.bytes, Some(error)));
+    }
+    let outcome = independent::write_runs(scene.driver, extent.offset, bytes, runs, scene.counters);
+    outcome.result.map_err(|error| {
+        let upto = error.extent().map_or(extent.offset, |rest| rest.offset);
+        (upto, Some(error))
+    })
+}

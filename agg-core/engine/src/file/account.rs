@@ -1,0 +1,112 @@
+//! Counting what a file's calls asked for, and telling it when the file is closed.
+
+use super::{Direction, File};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_base::report::{Counters, Of, Summary, Totals};
+use aggio_comm::group;
+use aggio_comm::tags::TagBlock;
+use aggio_config::settings::Report;
+use aggio_store::driver::Outcome;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// A data call that has begun.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    operation: &'static str,
+    direction: Direction,
+    /// When, if anybody wants to know.
+    at: Option<Instant>,
+}
+
+impl File {
+    /// Counts a call that begins.
+    pub(super) fn begin(
+        &self,
+        operation: &'static str,
+        direction: Direction,
+        collective: bool,
+    ) -> Begun {
+        Counters::add(&self.counters.calls, 1);
+        if collective {
+            Counters::add(&self.counters.collective_calls, 1);
+        }
+        if self.report != Report::Off {
+            self.counters.take_times();
+        }
+        Begun { operation, direction, at: self.counters.now() }
+    }
+
+    /// Counts what a call did, and adds what the file knows to its error.
+    pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
+        let counters = &*self.counters;
+        let bytes = match begun.direction {
+            Direction::Read => &counters.bytes_read,
+            Direction::Write => &counters.bytes_written,
+        };
+        Counters::add(bytes, outcome.bytes);
+        Counters::add_since(&counters.nanoseconds, begun.at);
+        log!(Level::Debug, "{}: {}: {} bytes", self.path, begun.operation, outcome.bytes);
+        outcome.result = outcome.result.map_err(|error| {
+            Counters::add(&counters.errors, 1);
+            self.context(error, begun.operation)
+        });
+        outcome
+    }
+
+    /// Sums the counts of all ranks; rank 0 tells them. Nothing happens unless the open asked.
+    pub(super) async fn report(&self, tags: &TagBlock, sealed: Option<&str>) {
+        if self.report == Report::Off {
+            return;
+        }
+        let transport = &*self.transport;
+        let mine = self.counters.totals().to_bytes();
+        // Ranks that cannot talk any more have told that already.
+        let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
+        if transport.rank() == 0 {
+            let totals = Totals::from_bytes(&sum).unwrap_or_default();
+            let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
+            Summary { path, driver, ranks, of: Of::All, totals, sealed }.tell(self.report);
+        }
+    }
+
+    /// Tells what this rank counted, if the open asked, of a file that nobody closes.
+    pub fn report_alone(&self) {
+        if !self.closed.load(Ordering::Acquire) {
+            self.tell_alone();
+        }
+    }
+
+    /// Tells what this rank counted, if the open asked.
+    pub(super) fn tell_alone(&self) {
+        let (path, driver) = (&*self.path, self.driver.name());
+        let (ranks, totals) = (self.transport.size(), self.counters.totals());
+        let of = Of::Rank(self.transport.rank());
+        Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);
+    }
+}
+
+fn add(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let mut sum = Totals::from_bytes(a).unwrap_or_default();
+    sum.add(&Totals::from_bytes(b).unwrap_or_default());
+    sum.to_bytes()
+}
+
+/// What the open asks to be told, as a number for the other ranks.
+pub(super) fn report_to_word(report: Report) -> u64 {
+    match report {
+        Report::Off => 0,
+        Report::Line => 1,
+        Report::Json => 2,
+    }
+}
+
+/// The reverse of [`report_to_word`].
+pub(super) fn report_from_word(word: u64) -> Report {
+    match word {
+        1 => Report::Line,
+        2 => Report::Json,
+        _ => Report::Off,
+    }
+}

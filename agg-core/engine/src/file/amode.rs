@@ -1,0 +1,135 @@
+//! Access modes: the `amode` argument of an open.
+
+use aggio_base::error::{Error, ErrorClass, Result};
+
+/// The access mode of an open file, as bits. The values are the engine's own; the layer above
+/// translates those of its MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Amode(pub u32);
+
+impl Amode {
+    /// Create the file if it does not exist.
+    pub const CREATE: Amode = Amode(1);
+    /// Reading only.
+    pub const RDONLY: Amode = Amode(2);
+    /// Writing only.
+    pub const WRONLY: Amode = Amode(4);
+    /// Reading and writing.
+    pub const RDWR: Amode = Amode(8);
+    /// Delete the file when it is closed.
+    pub const DELETE_ON_CLOSE: Amode = Amode(16);
+    /// Nobody else has the file open; a promise by the caller.
+    pub const UNIQUE_OPEN: Amode = Amode(32);
+    /// Creating a file that exists is an error.
+    pub const EXCL: Amode = Amode(64);
+    /// All file pointers start at the end of the file.
+    pub const APPEND: Amode = Amode(128);
+    /// The file is accessed through the shared file pointer only.
+    pub const SEQUENTIAL: Amode = Amode(256);
+
+    const ALL_BITS: u32 = 511;
+
+    /// Both modes together.
+    pub const fn with(self, other: Amode) -> Amode {
+        Amode(self.0 | other.0)
+    }
+
+    /// Whether every bit of `other` is set.
+    pub fn has(self, other: Amode) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether the file may be read.
+    pub fn is_readable(self) -> bool {
+        !self.has(Amode::WRONLY)
+    }
+
+    /// Whether the file may be written.
+    pub fn is_writable(self) -> bool {
+        !self.has(Amode::RDONLY)
+    }
+
+    /// Checks the combination (MPI-4.1, 14.2.1).
+    ///
+    /// # Errors
+    /// `Amode`, with the offending part named.
+    pub fn check(self) -> Result<()> {
+        let wrong = |why: &str| Err(Error::new(ErrorClass::Amode, format!("amode {self}: {why}")));
+        if self.0 & !Self::ALL_BITS != 0 {
+            return wrong("unknown bits");
+        }
+        let directions = [Self::RDONLY, Self::WRONLY, Self::RDWR];
+        match directions.into_iter().filter(|&direction| self.has(direction)).count() {
+            0 => return wrong("one of RDONLY, WRONLY and RDWR must be given"),
+            1 => {}
+            _ => return wrong("only one of RDONLY, WRONLY and RDWR may be given"),
+        }
+        if self.has(Self::RDONLY) && (self.has(Self::CREATE) || self.has(Self::EXCL)) {
+            return wrong("CREATE and EXCL need a file that may be written");
+        }
+        if self.has(Self::RDWR) && self.has(Self::SEQUENTIAL) {
+            return wrong("SEQUENTIAL goes with RDONLY or WRONLY only");
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Amode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [(Amode, &str); 9] = [
+            (Amode::CREATE, "CREATE"),
+            (Amode::RDONLY, "RDONLY"),
+            (Amode::WRONLY, "WRONLY"),
+            (Amode::RDWR, "RDWR"),
+            (Amode::DELETE_ON_CLOSE, "DELETE_ON_CLOSE"),
+            (Amode::UNIQUE_OPEN, "UNIQUE_OPEN"),
+            (Amode::EXCL, "EXCL"),
+            (Amode::APPEND, "APPEND"),
+            (Amode::SEQUENTIAL, "SEQUENTIAL"),
+        ];
+        let mut first = true;
+        for (_, name) in NAMES.into_iter().filter(|&(mode, _)| self.has(mode)) {
+            write!(f, "{}{name}", if first { "" } else { "|" })?;
+            first = false;
+        }
+        let unknown = self.0 & !Self::ALL_BITS;
+        if unknown != 0 || first {
+            write!(f, "{}{unknown:#x}", if first { "" } else { "|" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_direction_must_be_given() {
+        assert!(Amode::RDONLY.check().is_ok());
+        assert!(Amode::CREATE.with(Amode::WRONLY).check().is_ok());
+        for wrong in [Amode(0), Amode::CREATE, Amode::RDONLY.with(Amode::WRONLY), Amode(14)] {
+            assert_eq!(wrong.check().unwrap_err().class(), ErrorClass::Amode, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn contradictions_and_unknown_bits_are_refused() {
+        for wrong in [
+            Amode::RDONLY.with(Amode::CREATE),
+            Amode::RDONLY.with(Amode::EXCL),
+            Amode::RDWR.with(Amode::SEQUENTIAL),
+            Amode::RDWR.with(Amode(512)),
+        ] {
+            assert_eq!(wrong.check().unwrap_err().class(), ErrorClass::Amode, "{wrong}");
+        }
+        assert!(Amode::WRONLY.with(Amode::SEQUENTIAL).check().is_ok());
+    }
+
+    #[test]
+    fn a_mode_is_shown_by_its_names() {
+        assert_eq!(Amode::CREATE.with(Amode::RDWR).to_string(), "CREATE|RDWR");
+        assert_eq!(Amode(8 + 1024).to_string(), "RDWR|0x400");
+        assert_eq!(Amode(0).to_string(), "0x0");
+    }
+}

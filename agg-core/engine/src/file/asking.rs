@@ -1,0 +1,196 @@
+//! What waits on other ranks is had for the asking: before a rank reads or writes by itself, through whichever handle, the
+//! others store what they hold back of the file. A worker of theirs does it, whatever their threads are at.
+
+use super::later::others;
+use super::waiting::Waiting;
+use super::{Direction, File};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::extent::Extent;
+use aggio_comm::node::Pulse;
+use aggio_comm::task::{self, BoxFuture};
+use aggio_comm::transport::Holders;
+use aggio_comm::workers::Running;
+use aggio_staging::pending::Pending;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// How long a job that ends by force waits for what ranks hold back.
+const SOON: Duration = Duration::from_secs(5);
+
+impl File {
+    /// Lets what other ranks hold back of this file reach it, before this rank alone reads `span` (all of the file and its
+    /// size if `None`) or writes.
+    ///
+    /// # Errors
+    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
+    pub(super) async fn ask(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
+        if !super::later::somebody_defers() {
+            return Ok(());
+        }
+        let span = span.filter(|_| direction == Direction::Read);
+        self.ask_for(span).await?;
+        for other in others(&self.path, self.transport.played(), Some(self)) {
+            other.ask_for(span).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_for(&self, span: Option<Extent>) -> Result<()> {
+        let Some(holders) = &self.holders else { return Ok(()) };
+        let concerns =
+            |waiting: &Waiting| span.is_none_or(|span| !waiting.hull.intersect(span).is_empty());
+        let own = |file: &Self| u32::from(file.waiting().is_some_and(|mut w| w.hold().is_some()));
+        if self.waiting().is_none_or(|waiting| !concerns(&waiting)) || holders.count() <= own(self)
+        {
+            return Ok(());
+        }
+        let _ask = holders.ask();
+        let mut pulse = Pulse::default();
+        while holders.count() > own(self) {
+            if holders.have_failed() {
+                let text = "another rank could not store what it has written before";
+                return Err(Error::new(ErrorClass::Io, text));
+            }
+            self.transport.node().map_or(Ok(()), |node| pulse.look(node))?;
+            self.progress();
+            task::pause().await;
+        }
+        Ok(())
+    }
+
+    /// Lets what other ranks hold back reach the file, before this one alone asks for its size.
+    ///
+    /// # Errors
+    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
+    pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let file = self.clone();
+        Box::pin(async move { file.ask(Direction::Read, None).await })
+    }
+
+    /// Asks the workers of all ranks, of this one too, to store what waits, for a while.
+    ///
+    /// # Errors
+    /// `Io` if something waits still.
+    pub(super) fn hurry(&self, holders: &Holders) -> Result<()> {
+        let (_ask, since) = (holders.ask(), Instant::now());
+        while holders.count() > 0 && !holders.have_failed() && since.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if holders.count() == 0 {
+            return Ok(());
+        }
+        let text = "what ranks have written and could not store in time is lost";
+        Err(Error::new(ErrorClass::Io, text))
+    }
+
+    /// Something waits: a worker looks whether another rank asks for it.
+    pub(super) fn answer_others(&self) {
+        let (Some(holders), Some(me)) = (&self.holders, self.me.get()) else { return };
+        let starts = self.waiting().is_some_and(|mut waiting| {
+            waiting.hold().is_some() && !std::mem::replace(&mut waiting.is_answered, true)
+        });
+        if !starts {
+            return;
+        }
+        let running = Running::away(Box::pin(answers(me.clone(), holders.clone())));
+        if !running.is_here() {
+            *self.answering() = Some(running);
+            return;
+        }
+        // There is no thread that would answer: nothing waits.
+        let drained = self.drain();
+        if let Some(mut waiting) = self.waiting() {
+            waiting.is_answered = false;
+            if let Some(hold) = waiting.hold() {
+                hold.set_failed(drained.is_err());
+            }
+        }
+    }
+
+    fn answering(&self) -> MutexGuard<'_, Option<Running<()>>> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No worker looks at this file any more when this returns.
+    pub(super) fn stop_answering(&self) {
+        let running = self.answering().take();
+        drop(running.and_then(|running| running.stop()));
+    }
+
+    /// Stores what waits if another rank asks for it; whether something waits still.
+    fn answer(&self, holders: &Holders) -> bool {
+        let has_failed =
+            self.waiting().is_some_and(|mut w| w.hold().is_some_and(|hold| hold.has_failed()));
+        if holders.are_asked() && !has_failed {
+            self.store_for_others(holders);
+        }
+        self.waiting().is_some_and(|mut waiting| {
+            if let Some(hold) = waiting.hold().filter(|_| !holders.are_asked()) {
+                hold.set_failed(false);
+            }
+            waiting.is_answered = waiting.hold().is_some();
+            waiting.is_answered
+        })
+    }
+
+    /// Stores what waits, but what comes last only when nobody holds anything else back. A failure is told.
+    fn store_for_others(&self, holders: &Holders) {
+        let last = self.last_bytes();
+        let drained = self.drain_but(last);
+        if let Some(mut waiting) = self.waiting() {
+            waiting.was_asked = true;
+            if let Some(hold) = waiting.hold() {
+                hold.set_failed(drained.is_err());
+                hold.set_last(drained.is_ok() && !last.is_empty());
+            }
+        }
+        if drained.is_err() || last.is_empty() || !holders.hold_the_last_only() {
+            return;
+        }
+        let drained = self.drain();
+        if let Some(mut waiting) = self.waiting()
+            && let Some(hold) = waiting.hold()
+        {
+            hold.set_failed(drained.is_err());
+        }
+    }
+
+    /// What waited on this rank is in the file, but for bytes of `last`. It is not written again: others may write now.
+    pub(super) fn note_alone(&self, waiting: &mut Waiting, last: Extent) -> Result<()> {
+        waiting.flown |= waiting.flying.is_some() && !waiting.committed && last.is_empty();
+        let unsaved = waiting.pending.take_unsaved()?;
+        waiting.pending = unsaved;
+        waiting.claims = Pending::default();
+        waiting.tell(self.holders.as_ref());
+        Ok(())
+    }
+
+    /// All ranks have come to a flush: whether this one is still to write its part.
+    pub(super) fn commits(&self) -> bool {
+        self.waiting().is_none_or(|mut waiting| {
+            waiting.committed = true;
+            !waiting.flown
+        })
+    }
+}
+
+/// Answers other ranks as long as something waits.
+async fn answers(file: Weak<File>, holders: Holders) {
+    loop {
+        let seen = holders.changes();
+        match file.upgrade() {
+            Some(file) if file.answer(&holders) => {}
+            _ => return,
+        }
+        let mut slept = false;
+        std::future::poll_fn(|_| {
+            if std::mem::replace(&mut slept, true) {
+                return Poll::Ready(());
+            }
+            holders.sleep_until_changed(seen);
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -1,0 +1,136 @@
+//! Closing and deleting.
+
+use super::File;
+use super::meet::{Kind, Words, from_rank, meet};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_comm::task::BoxFuture;
+use aggio_store::driver;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+impl File {
+    /// Closes the file; collective. It is closed afterwards whatever the result.
+    ///
+    /// # Errors
+    /// What the system said to any rank's close, on every rank; `Io` if a split operation was
+    /// still active; `File` if the file was closed before.
+    pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let (flush, tags, seal) = (self.settling_flush_tags(), self.tags.next(), self.tags.next());
+        Box::pin(async move {
+            let closed = async {
+                let local = self.end_active_split().await;
+                let flushed = self.flush(flush).await.map_err(|error| self.save_or_lose(error));
+                self.stop_answering();
+                let local = local.and(flushed);
+                if self.closed.swap(true, Ordering::AcqRel) {
+                    // On every rank: none has closed it without the others.
+                    let text = "the file has been closed before";
+                    return Err(Error::new(ErrorClass::File, text));
+                }
+                let sealing = self.sealing();
+                let local = local.and(self.close_driver());
+                let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
+                self.withdraw();
+                if self.offers {
+                    // No rank needs the file any more; what there was to say has been said.
+                    let _ = self.driver.close();
+                }
+                let deleted = if self.is_deleted_on_close() {
+                    from_rank(&*self.transport, &tags, self.leader, || {
+                        self.delete_here().map(|()| [0; 4])
+                    })
+                    .await
+                    .map(drop)
+                } else {
+                    Ok(())
+                };
+                let sealed = match &agreed {
+                    Ok(told) if !self.is_deleted_on_close() => self.seal(told, &seal).await,
+                    _ => None,
+                };
+                self.report(&tags, sealed.as_deref()).await;
+                self.leave_lane(&agreed);
+                agreed.map(drop).and(deleted)
+            };
+            closed.await.map_err(|error| self.context(error, "MPI_File_close"))
+        })
+    }
+
+    /// Gives the file's message tags back, if all ranks are known to have closed it.
+    fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
+        let broken = [ErrorClass::Other, ErrorClass::Intern];
+        let in_order = agreed.as_ref().err().is_none_or(|error| !broken.contains(&error.class()));
+        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lane) = lane.filter(|_| in_order) {
+            lane.release();
+        }
+    }
+
+    /// Closes the file of this rank; others that have not come to their close may still take it.
+    fn close_driver(&self) -> Result<()> {
+        if self.offers { self.driver.close_but_offer() } else { self.driver.close() }
+    }
+
+    async fn end_active_split(&self) -> Result<()> {
+        let Some(kind) = self.active_split() else { return Ok(()) };
+        let _ = self.finish_split().await;
+        Err(Error::new(ErrorClass::Io, format!("the split operation {kind} was not ended")))
+    }
+
+    /// Closes the file on this rank without a word to the others, as at the end of a program that
+    /// forgot to close it.
+    ///
+    /// # Errors
+    /// What the system says to this rank's close.
+    pub fn abandon(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.drop_split();
+        self.stays_because_it_was_open();
+        self.stop_answering();
+        let drained = self.drain();
+        self.tell_alone();
+        let drained = drained.map_err(|error| self.lose(error));
+        self.withdraw();
+        let closed = drained.and(self.driver.close());
+        let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
+        let deleted = if deletes { self.delete_here() } else { Ok(()) };
+        closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
+    }
+
+    /// Stores what waits on this rank and, as far as they do so soon, on others, because the job ends by force.
+    ///
+    /// # Errors
+    /// What the system says, or `Io` if other ranks may still hold something back: it is lost.
+    pub fn rescue(&self) -> Result<()> {
+        let held = self.waiting().map_or(0, |waiting| waiting.bytes());
+        let others = self.holders.as_ref().filter(|holders| holders.count() > 0);
+        if self.closed.load(Ordering::Acquire) || (held == 0 && others.is_none()) {
+            return Ok(());
+        }
+        let stored = self.drain_but(self.last_bytes());
+        let stored = match &self.holders {
+            Some(_) => others.map_or(Ok(()), |holders| self.hurry(holders)).and(stored),
+            None if self.transport.size() == 1 => stored.and_then(|()| self.drain()),
+            None => stored.and_then(|()| {
+                let text = "what other ranks hold back, and what announces it, is lost";
+                Err(Error::new(ErrorClass::Io, text))
+            }),
+        };
+        stored.map_err(|error| self.context(error, "MPI_Abort"))
+    }
+
+    /// Deletes the file called `path` (which may have a driver prefix).
+    ///
+    /// # Errors
+    /// `NoSuchFile`, `Access` and so on, as the system says.
+    pub fn delete(path: &str) -> Result<()> {
+        driver::delete(path, 0)
+            .map_err(|error| error.with_operation("MPI_File_delete").with_path(path))
+    }
+
+    fn delete_here(&self) -> Result<()> {
+        driver::delete(&self.path, self.transport.rank())
+    }
+}

@@ -1,0 +1,139 @@
+//! A flush: what waits on all ranks becomes one collective write.
+
+use super::File;
+use super::later::{drain_others, is_no_room};
+use super::overlaps;
+use super::waiting::{Flight, Ticket, Waiting};
+use crate::exchange;
+use aggio_base::error::Result;
+use aggio_base::extent::Extent;
+use aggio_base::report::Counters;
+use aggio_comm::tags::TagBlock;
+use aggio_comm::task::place::anywhere;
+use aggio_plan::format::Map;
+use aggio_staging::pending::Choice;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a flush takes with it from the call that it is for.
+pub(super) struct Flush {
+    /// Its place among all flushes.
+    ticket: Ticket,
+    /// Of the meeting that settles what views have left open.
+    settles: Option<TagBlock>,
+    /// The second one is of use if the first one finds no room.
+    rounds: [Round; 2],
+    /// What all ranks knew of the file's format when they made the call.
+    map: Option<Arc<dyn Map>>,
+}
+
+impl Flush {
+    /// Whether no earlier one is under way or to come.
+    pub(super) fn finds_quiet(&self, waiting: &Waiting) -> bool {
+        waiting.is_quiet(&self.ticket)
+    }
+}
+
+/// The steps of one write of what waits on all ranks.
+struct Round {
+    /// Of the step that settles whose bytes count.
+    order: TagBlock,
+    tags: TagBlock,
+    /// Of the write of what comes last.
+    last: TagBlock,
+}
+
+impl File {
+    /// What a flush before a collective call takes with it, if one is needed.
+    pub(super) fn flush_tags(&self) -> Option<Flush> {
+        let ticket = self.waiting()?.ticket();
+        let round = || {
+            let [order, tags, last] = [(); 3].map(|()| self.tags.next());
+            Round { order, tags, last }
+        };
+        let rounds = [(); 2].map(|()| round());
+        Some(Flush { ticket, settles: None, rounds, map: self.map() })
+    }
+
+    /// The same before a call that returns when it is done on all ranks: it settles what views have left open.
+    pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
+        let settles = self.takes_unmet().then(|| self.tags.next());
+        Some(Flush { settles, ..self.flush_tags()? })
+    }
+
+    /// Writes out what waits on all ranks, as one collective write.
+    ///
+    /// # Errors
+    /// What the system says, on every rank; then everything waits still.
+    pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
+        let Some(Flush { ticket, settles, rounds, mut map }) = flush else { return Ok(()) };
+        drain_others(&self.path, self.transport.played(), Some(self));
+        if self.transport.size() == 1 {
+            return self.drain();
+        }
+        if let Some(tags) = settles {
+            self.settle_turns(&tags).await?;
+            map = self.map();
+        }
+        let [first, second] = rounds;
+        let (result, may_have_taken_room) =
+            self.write_together(&ticket, first, map.as_deref()).await;
+        if !may_have_taken_room {
+            return result;
+        }
+        // A rank without memory for what is in its files takes part all the same.
+        self.waiting().map_or(Ok(false), |mut waiting| waiting.pending.recall()).ok();
+        self.write_together(&ticket, second, map.as_deref()).await.0
+    }
+
+    /// The same once; and whether files in which bytes wait may have taken the room that it did not find. All ranks find
+    /// the same, whatever this one has to write by itself afterwards.
+    async fn write_together(
+        &self,
+        ticket: &Ticket,
+        round: Round,
+        map: Option<&dyn Map>,
+    ) -> (Result<()>, bool) {
+        let Round { order, tags, last } = round;
+        let mut spills = false;
+        let flight = Flight::begin(self, ticket).await;
+        let hints = self.hints();
+        let kept = [&flight.claims, &*flight.pending];
+        let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
+            spills = settled.spills;
+            let lost = settled.lost?;
+            // All ranks are here: what this one has written alone is not written over what another has since.
+            let all = [Extent::between(0, u64::MAX)];
+            let without = if self.commits() { &lost[..] } else { &all };
+            let again = &settled.contested;
+            let choice = Choice { again, without, ..Choice::default() };
+            flight.pending.as_two_writes(self.last_bytes(), &choice)
+        });
+        if self.meets_in_memory() {
+            anywhere().await;
+        }
+        self.wrote.store(true, Ordering::Release);
+        let has_bytes = |writes: &[(View, Memory); 2]| writes.iter().any(|(_, m)| !m.is_empty());
+        if writes.as_ref().is_ok_and(has_bytes) {
+            Counters::add(&self.counters.flushes, 1);
+        }
+        let scene = self.scene(&hints, false, map);
+        let more = writes.as_ref().is_ok_and(|[_, (_, memory)]| !memory.is_empty());
+        let (first, more) = exchange::write_first(scene, request(&writes, 0), &tags, more).await;
+        let result = match (first.result, more) {
+            (Ok(()), true) => exchange::write(scene, request(&writes, 1), &last).await.result,
+            (result, _) => result,
+        };
+        drop(writes);
+        let may_have_taken_room = spills && result.as_ref().is_err_and(is_no_room);
+        (flight.land(result), may_have_taken_room)
+    }
+}
+
+/// What this rank brings to one of two writes of a flush.
+fn request(writes: &Result<[(View, Memory); 2]>, which: usize) -> Result<exchange::Request<'_>> {
+    let (view, memory) = writes.as_ref().map(|writes| &writes[which]).map_err(Clone::clone)?;
+    Ok(exchange::Request { view, position: 0, memory })
+}

@@ -1,0 +1,140 @@
+//! What an open file is made of: each rank looks at the beginning of what it writes and reads, and tells the others when
+//! all meet.
+
+use super::File;
+use aggio_base::error::Result;
+use aggio_base::extent::Extent;
+use aggio_comm::group;
+use aggio_config::hints::{Hints, Switch};
+use aggio_plan::format::{self, Chosen, Map, Watch, combine};
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of a transfer in more pieces, the first ones tell whether it moves a header.
+const PIECES: usize = 256;
+
+/// How an open file's format is found.
+#[derive(Debug)]
+pub(super) struct Looking {
+    /// What lies from here on tells nothing.
+    below: AtomicU64,
+    watch: Mutex<Watch>,
+}
+
+/// Whether anybody wants to know the format of a file that `ranks` open.
+pub(super) fn is_wanted(hints: &Hints, ranks: usize) -> bool {
+    let used = ranks > 1 || hints.aggio_defer == Switch::Enable;
+    used && hints.aggio_format == Chosen::Automatic && format::any()
+}
+
+impl Default for Looking {
+    fn default() -> Self {
+        let watch = Watch::new(&[], format::recognise);
+        Self { below: AtomicU64::new(watch.below()), watch: Mutex::new(watch) }
+    }
+}
+
+impl Looking {
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The map of the file as this rank sees it.
+    pub(super) fn map(&self) -> Option<Arc<dyn Map>> {
+        self.watch().map()
+    }
+
+    /// Looks at a run of `len` bytes at `offset`: `first` gives so many of the first ones. The more they look like a
+    /// format, the more of them are looked at.
+    fn look(&self, offset: u64, len: u64, first: impl Fn(usize) -> Vec<u8>) {
+        let mut seen = 0;
+        loop {
+            let wanted = len.min(self.below.load(Ordering::Relaxed).saturating_sub(offset));
+            if wanted <= seen || !self.watch().cares_for(offset, len) {
+                return;
+            }
+            let bytes = first(wanted as usize);
+            self.change(|watch| watch.put(offset, &bytes));
+            seen = wanted;
+        }
+    }
+
+    /// Lets `change` change what is known.
+    fn change<T>(&self, change: impl FnOnce(&mut Watch) -> T) -> T {
+        let mut watch = self.watch();
+        let result = change(&mut watch);
+        self.below.store(watch.below(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl File {
+    /// Looks at a run of bytes that this rank writes or has read.
+    pub(super) fn look_at(&self, offset: u64, bytes: &[u8]) {
+        if let Some(looking) = &self.looking {
+            looking.look(offset, bytes.len() as u64, |len| bytes[..len].to_vec());
+        }
+    }
+
+    /// Looks at the first `len` bytes of `memory`, which this rank writes to what `view` shows from `position` on, or has
+    /// read from there.
+    pub(super) fn look_at_pieces(&self, view: &View, position: u64, memory: &Memory, len: u64) {
+        let Some(looking) = &self.looking else { return };
+        let below = looking.below.load(Ordering::Relaxed);
+        if len == 0 || view.is_empty() || view.span(position, len).offset >= below {
+            return;
+        }
+        let mut at = 0;
+        for extent in view.extents(position, len).take(PIECES) {
+            if extent.offset < below {
+                looking.look(extent.offset, extent.len, |len| {
+                    let mut bytes = vec![0; len];
+                    memory.gather(at, &mut bytes);
+                    bytes
+                });
+            } else if view.is_aggregatable() {
+                break;
+            }
+            at += extent.len;
+        }
+    }
+
+    /// Whether the other ranks should know what this one has seen.
+    pub(super) fn has_news(&self) -> bool {
+        self.looking.as_ref().is_some_and(|looking| looking.watch().has_news())
+    }
+
+    /// All ranks tell what they have seen, because one of them has news; they have met.
+    pub(super) async fn share_news(&self, tag: u32) -> Result<()> {
+        let Some(looking) = &self.looking else { return Ok(()) };
+        let mine = looking.change(Watch::tell);
+        let all = group::allreduce(&*self.transport, tag, mine, combine).await?;
+        let map = looking.change(|watch| watch.hear(&all));
+        self.state().map = map;
+        Ok(())
+    }
+
+    /// All ranks know that the file ends at `size` now.
+    pub(super) fn look_at_size(&self, size: u64) {
+        if let Some(looking) = &self.looking {
+            let map = looking.change(|watch| watch.truncate(size));
+            self.state().map = map;
+        }
+    }
+
+    /// The map of the file that all ranks have: equal on all that are at the same collective call.
+    pub(super) fn map(&self) -> Option<Arc<dyn Map>> {
+        self.state().map.clone()
+    }
+
+    /// Bytes that are to be in the file after all others that wait; empty if there are none.
+    pub(super) fn last_bytes(&self) -> Extent {
+        let map = match &self.looking {
+            Some(looking) => looking.map(),
+            None => self.map(),
+        };
+        map.map_or(Extent::default(), |map| map.last())
+    }
+}

@@ -1,0 +1,378 @@
+//! Writes that wait: with the hint `aggio_defer` they are copied, and reach the file together when it is
+//! synchronised or closed, when all ranks read, or when this rank needs them there.
+//!
+//! Nothing that a rank does alone needs another one: it may always write out what is its own. All ranks
+//! defer the same files, so that their collective calls stay the same.
+//!
+//! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes that waited with them,
+//! those of the other ranks included. So they go on waiting when a rank writes out by itself, unless it has to see them.
+
+use super::data::Request;
+use super::waiting::Waiting;
+use super::{Direction, File};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::extent::Extent;
+use aggio_base::report::Counters;
+use aggio_config::hints::Switch;
+use aggio_plan::plan::figures::Figures;
+use aggio_staging::pending::{Choice, Pending, Spill};
+use aggio_store::driver::{Driver, Outcome, absolute, blob, path_of};
+use aggio_store::independent::Strategy;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Pieces that may wait: planning one write of them takes memory for each.
+const PIECES: u64 = 4_000_000;
+
+/// Files of this process that may defer, with their absolute names: the same file may be open several times.
+static DEFERRING: Mutex<Vec<(Name, Weak<File>)>> = Mutex::new(Vec::new());
+/// How many there are, about.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What tells files apart: device and number where they can be found out, or the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    File(u64, u64),
+    Path(String),
+}
+
+impl Name {
+    fn of(path: &str) -> Self {
+        let path = absolute(path);
+        let found = std::fs::metadata(path_of(&path));
+        found.map_or(Self::Path(path), |found| Self::File(found.dev(), found.ino()))
+    }
+}
+
+fn list() -> MutexGuard<'static, Vec<(Name, Weak<File>)>> {
+    DEFERRING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether any file of this process defers.
+pub(super) fn somebody_defers() -> bool {
+    COUNT.load(Ordering::Acquire) > 0
+}
+
+/// Other handles of the process `played` for the file `path`.
+pub(super) fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
+    let mut all = list();
+    all.retain(|(_, file)| file.strong_count() > 0);
+    COUNT.store(all.len(), Ordering::Release);
+    let path = own.map_or_else(|| Name::of(path), |own| own.name().clone());
+    let same = all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade());
+    let another = |file: &Arc<File>| {
+        own.is_none_or(|own| !std::ptr::eq(own, &**file)) && file.transport.played() == played
+    };
+    same.filter(another).collect()
+}
+
+/// Writes out what other handles of the process `played` hold back of the file `path`. What cannot be stored
+/// stays with them, and is their error.
+pub(super) fn drain_others(path: &str, played: usize, own: Option<&File>) {
+    if somebody_defers() {
+        // The handle's own next sync or close tells of an error again.
+        others(path, played, own).iter().for_each(|file| drop(file.drain()));
+    }
+}
+
+impl File {
+    /// Makes the file known as one that defers.
+    pub(super) fn announce(self: &Arc<Self>) {
+        let _ = self.me.set(Arc::downgrade(self));
+        if self.waiting.is_some() {
+            let spill = self.spill();
+            if let Some(mut waiting) = self.waiting() {
+                waiting.spill = spill;
+            }
+        }
+        let may_defer = self.state().hints.hints.aggio_defer == Switch::Enable;
+        if may_defer || somebody_defers() {
+            let name = self.name().clone();
+            let mut all = list();
+            all.push((name, Arc::downgrade(self)));
+            COUNT.store(all.len(), Ordering::Release);
+        }
+    }
+
+    fn name(&self) -> &Name {
+        self.name.get_or_init(|| Name::of(&self.path))
+    }
+
+    /// Whether writes wait, or may with another handle of this process.
+    pub(super) fn may_be_kept(&self) -> bool {
+        let played = self.transport.played();
+        somebody_defers()
+            && (self.waiting.is_some() || !others(&self.path, played, Some(self)).is_empty())
+    }
+
+    /// The file is closed: nobody need know it any more.
+    pub(super) fn withdraw(&self) {
+        let mut all = list();
+        all.retain(|(_, file)| !std::ptr::eq(file.as_ptr(), self));
+        COUNT.store(all.len(), Ordering::Release);
+    }
+
+    pub(super) fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
+        let waiting = self.waiting.as_ref()?;
+        Some(waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a write now is kept back.
+    pub(super) fn defers(&self) -> bool {
+        self.waiting.is_some() && !self.state().atomic
+    }
+
+    /// Takes a write in, whose bytes the program may change afterwards.
+    pub(super) fn keep(&self, request: Result<Request>, is_collective: bool) -> Outcome {
+        // Each rank counts the calls, whatever is wrong with its own.
+        let moment = self.waiting().map(|mut waiting| waiting.moment(is_collective));
+        let kept = request.and_then(|request| {
+            self.count_pieces(&request);
+            let stream = request.stream()?;
+            self.come_after_others(request.span())?;
+            if self.holders.is_none() {
+                self.make_room(request.len)?;
+            }
+            self.look_at_pieces(&request.view, request.position, stream.memory(), request.len);
+            if let Some(mut waiting) = self.waiting() {
+                let pending = &mut waiting.pending;
+                let (view, moment) = (&request.view, moment.unwrap_or_default());
+                pending.add(view, request.position, stream.memory(), request.len, moment)?;
+                waiting.tell(self.holders.as_ref());
+                if let Some(hold) = waiting.hold() {
+                    hold.set_last(false);
+                }
+            }
+            Counters::add(&self.counters.deferred, 1);
+            Ok(stream.finish(Outcome { bytes: request.len, result: Ok(()) }))
+        });
+        kept.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
+    }
+
+    /// Before bytes of `span` are written: what other handles of this process hold back for some of them is in the
+    /// file, so that the later of two writes counts here as it does without waiting.
+    ///
+    /// # Errors
+    /// What the system says; it would come after the newer bytes otherwise.
+    fn come_after_others(&self, span: Extent) -> Result<()> {
+        let alone = usize::from(self.waiting.is_some());
+        if COUNT.load(Ordering::Acquire) <= alone {
+            return Ok(());
+        }
+        let others = others(&self.path, self.transport.played(), Some(self));
+        others.iter().filter(|file| file.keeps(span)).try_for_each(|file| {
+            file.drain()?;
+            // Nor is it written once more.
+            file.waiting().map_or(Ok(()), |mut waiting| waiting.release())
+        })
+    }
+
+    /// Before bytes of `span` are read or written: what other handles of this process hold back does not come later.
+    ///
+    /// # Errors
+    /// As [`File::come_after_others`].
+    pub(super) fn heed_others(&self, direction: Direction, span: Extent) -> Result<()> {
+        match direction {
+            Direction::Read => {
+                drain_others(&self.path, self.transport.played(), Some(self));
+                Ok(())
+            }
+            Direction::Write => self.come_after_others(span),
+        }
+    }
+
+    /// Whether `more` bytes find room beside what waits, in memory or in a file.
+    pub(super) fn finds_room(&self, more: u64) -> bool {
+        let (memory, storage) = {
+            let hints = &self.state().hints.hints;
+            (hints.aggio_defer_buffer, hints.aggio_defer_spill)
+        };
+        let Some(mut waiting) = self.waiting() else { return false };
+        let Waiting { pending, spill, .. } = &mut *waiting;
+        let is_full = pending.bytes_in_memory().saturating_add(more) > memory;
+        if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
+            return true;
+        }
+        let is_cheap = pending.bytes() / pending.pieces() >= self.cheap_piece();
+        let spills = !is_cheap && may_spill(spill, pending, more, storage);
+        Counters::add(&self.counters.spilled, u64::from(spills));
+        spills
+    }
+
+    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or writes out what waits.
+    fn make_room(&self, more: u64) -> Result<()> {
+        if self.finds_room(more) {
+            return Ok(());
+        }
+        self.drain_but(self.last_bytes())?;
+        self.waiting().map_or(Ok(()), |mut waiting| waiting.release())
+    }
+
+    /// Bytes of a piece from which on a request of its own costs less than another copy of it.
+    fn cheap_piece(&self) -> u64 {
+        // Of a file system of this computer requests of some length tell mostly how fast new pages are had.
+        let measured = self.driver.meter().filter(|meter| !meter.is_local());
+        let assumed = Figures::assumed(&self.facts.file_system);
+        2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
+    }
+
+    /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
+    /// a flush would write, nor where writes of a rank alone are as good. Whatever waits finds room in the end.
+    fn spill(&self) -> Option<Spill> {
+        let is_of_use = self.transport.size() > 1 && self.facts.file_system != blob::FILE_SYSTEM;
+        let hints = &self.state().hints.hints;
+        let of_rank = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
+        let spare = of_rank.saturating_mul(self.transport.size() as u64);
+        is_of_use.then(|| Spill::beside(path_of(&absolute(&self.path)), spare))
+    }
+
+    /// Writes out what waits on this rank, without the others.
+    ///
+    /// # Errors
+    /// What the system says; then everything waits still.
+    pub(super) fn drain(&self) -> Result<()> {
+        self.drain_but(Extent::default())
+    }
+
+    /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
+    pub(super) fn drain_but(&self, last: Extent) -> Result<()> {
+        let Some(mut waiting) = self.waiting() else { return Ok(()) };
+        match self.write_all_out(&waiting, last) {
+            // The files may have taken it.
+            Err(error) if is_no_room(&error) && waiting.pending.recall().unwrap_or(false) => {
+                self.write_all_out(&waiting, last)?;
+            }
+            result => result?,
+        }
+        waiting.pending.note_saved(last);
+        if self.holders.is_some() {
+            return self.note_alone(&mut waiting, last);
+        }
+        if self.transport.size() == 1 {
+            // There is nobody who may have written the same bytes.
+            waiting.release()?;
+            waiting.claims = Pending::default();
+        }
+        Ok(())
+    }
+
+    /// Writes what waits and does not wait for bytes of `last`.
+    fn write_all_out(&self, waiting: &Waiting, last: Extent) -> Result<()> {
+        let choice = Choice { keep: last, ..Choice::default() };
+        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
+        if let Some(flying) = waiting.unwritten_flight() {
+            self.write_out(flying, &choice)?;
+        }
+        self.write_out(&waiting.pending, &choice)
+    }
+
+    /// Writes what is chosen of `pending`, what comes last at the end.
+    fn write_out(&self, pending: &Pending, choice: &Choice<'_>) -> Result<()> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let writes = pending.as_two_writes(self.last_bytes(), choice)?;
+        if writes.iter().any(|(_, memory)| !memory.is_empty()) {
+            Counters::add(&self.counters.flushes, 1);
+        }
+        writes.iter().try_for_each(|(view, memory)| self.store(view, memory))
+    }
+
+    /// Writes what this rank has written by itself once more, over what all ranks have written meanwhile.
+    pub(super) fn write_saved_again(&self, pending: &Pending) -> Result<()> {
+        if pending.is_saved() {
+            let all = [Extent::between(0, u64::MAX)];
+            return self.write_out(pending, &Choice { again: &all, ..Choice::default() });
+        }
+        Ok(())
+    }
+
+    /// Writes `memory` to what `view` shows.
+    fn store(&self, view: &View, memory: &Memory) -> Result<()> {
+        if memory.is_empty() {
+            return Ok(());
+        }
+        let strategy = Strategy::from_hints(&self.hints());
+        self.wrote.store(true, Ordering::Release);
+        let driver: &dyn Driver = &*self.driver;
+        driver.write_strided(view, 0, memory, &strategy, &self.counters).result
+    }
+
+    /// Before this rank alone reads, or writes in another way: what waits is in the file, but for bytes that come last and
+    /// are not in `span`, where it reads.
+    pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
+        self.heed_others(direction, span.unwrap_or_default())?;
+        if self.waiting.is_none() {
+            return Ok(());
+        }
+        let last = self.last_bytes();
+        match span {
+            Some(span) if direction == Direction::Read && !self.awaits(span.intersect(last)) => {
+                self.drain_but(last)
+            }
+            _ => {
+                self.drain()?;
+                match (direction, self.waiting()) {
+                    // What comes now is newer: it is not written over by what was.
+                    (Direction::Write, Some(mut waiting)) => waiting.release(),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Whether bytes of `extent` wait, or are being written just now.
+    fn awaits(&self, extent: Extent) -> bool {
+        self.waiting().is_some_and(|waiting| {
+            let flying = waiting.unwritten_flight();
+            waiting.pending.awaits(extent) || flying.is_some_and(|flying| flying.touches(extent))
+        })
+    }
+
+    /// As [`File::awaits`], or are kept although they are in the file.
+    fn keeps(&self, extent: Extent) -> bool {
+        self.awaits(extent) || self.waiting().is_some_and(|waiting| waiting.pending.touches(extent))
+    }
+
+    /// The file is closed and not all ranks could write together, because of `error`: this one stores what it may store
+    /// alone, and gives up what is left.
+    pub(super) fn save_or_lose(&self, error: Error) -> Error {
+        if self.holders.is_some() {
+            // What is left is told.
+            drop(self.drain_but(self.last_bytes()));
+        }
+        self.lose(error)
+    }
+
+    /// Gives up what waits, because the file is closed: `error` says why it is not stored.
+    pub(super) fn lose(&self, error: Error) -> Error {
+        let Some(mut waiting) = self.waiting() else { return error };
+        let bytes = waiting.give_up();
+        if bytes == 0 {
+            return error;
+        }
+        let text = format!("{bytes} bytes that waited are not stored: {error}");
+        Error::new(error.class(), text).with_errno(error.errno())
+    }
+}
+
+/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for again.
+fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
+    if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
+        return false;
+    }
+    let has_room =
+        spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more, storage).is_ok());
+    if !has_room {
+        *spill = None;
+    }
+    has_room
+}
+
+/// Whether there was no room for what was to be stored.
+pub(super) fn is_no_room(error: &Error) -> bool {
+    matches!(error.class(), ErrorClass::NoSpace | ErrorClass::Quota)
+}

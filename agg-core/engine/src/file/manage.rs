@@ -1,0 +1,148 @@
+//! Size, storage, durability and consistency of an open file.
+
+use super::meet::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
+use super::{Amode, Direction, File};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_comm::task::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl File {
+    /// Truncates or extends the file to `size` bytes; collective, with equal sizes on all ranks.
+    /// One rank does it, every rank hears how it went.
+    ///
+    /// # Errors
+    /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; what
+    /// the file system says. The same error on every rank.
+    pub fn set_size(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
+        self.resize(Kind::SetSize, "MPI_File_set_size", size)
+    }
+
+    /// Makes sure that the file's first `size` bytes have storage; never shrinks it. Collective,
+    /// with equal sizes on all ranks.
+    ///
+    /// # Errors
+    /// As [`File::set_size`].
+    pub fn preallocate(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
+        self.resize(Kind::Preallocate, "MPI_File_preallocate", size)
+    }
+
+    fn resize(
+        self: &Arc<Self>,
+        kind: Kind,
+        operation: &'static str,
+        size: i64,
+    ) -> BoxFuture<'static, Result<()>> {
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        Box::pin(async move {
+            let resized = async {
+                let flushed = file.flush(flush).await;
+                let checked = file.check_resize(size).and(flushed);
+                let words = [size.cast_unsigned(), 0, 0, 0];
+                let all = meet(&*file.transport, &tags, kind, words, checked).await?;
+                same_everywhere(&all, ErrorClass::Arg, "the size")?;
+                from_rank(&*file.transport, &tags, file.leader, || {
+                    file.wrote.store(true, Ordering::Release);
+                    let size = u64::try_from(size).unwrap_or(0);
+                    match kind {
+                        Kind::SetSize => file.driver.set_size(size)?,
+                        _ => file.driver.preallocate(size)?,
+                    }
+                    Ok([size, 0, 0, 0])
+                })
+                .await?;
+                if kind == Kind::SetSize {
+                    file.look_at_size(size.cast_unsigned());
+                }
+                Ok(())
+            };
+            resized.await.map_err(|error| file.context(error, operation))
+        })
+    }
+
+    fn check_resize(&self, size: i64) -> Result<()> {
+        self.check_open()?;
+        self.check_not_sequential()?;
+        self.check_writable()?;
+        if size < 0 {
+            return Err(Error::new(ErrorClass::Arg, format!("size {size} is negative")));
+        }
+        Ok(())
+    }
+
+    /// The file's size in bytes. Not collective.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn size(&self) -> Result<u64> {
+        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read, None));
+        let size = drained.and_then(|()| self.driver.size());
+        size.map_err(|error| self.context(error, "MPI_File_get_size"))
+    }
+
+    /// Makes what all ranks wrote durable and visible to all; collective.
+    ///
+    /// # Errors
+    /// What the file system says to any rank, on every rank.
+    pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        Box::pin(async move {
+            let flushed = file.flush(flush).await;
+            let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
+            let synced = async {
+                let (transport, news) = (&*file.transport, file.has_news());
+                let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news);
+                if met.await?.1 {
+                    file.share_news(tags.tag(step::NEWS)).await?;
+                }
+                // Now, when what others wrote has reached the file.
+                file.driver.renew();
+                Ok(())
+            };
+            synced.await.map_err(|error| file.context(error, "MPI_File_sync"))
+        })
+    }
+
+    /// Makes durable what this rank wrote since the last time.
+    fn sync_local(&self) -> Result<()> {
+        if !self.wrote.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.driver.sync().inspect_err(|_| self.wrote.store(true, Ordering::Release))
+    }
+
+    /// Turns atomic mode on or off; collective, with equal arguments on all ranks.
+    ///
+    /// In atomic mode, accesses through this open that conflict take effect one after the other.
+    ///
+    /// # Errors
+    /// `Arg` if the arguments differ, `UnsupportedOperation` if the ranks are on several
+    /// hosts and the file system has no locks; the same
+    /// error on every rank.
+    pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
+        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        Box::pin(async move {
+            let set = async {
+                let flushed = file.flush(flush).await;
+                let (words, checked) =
+                    ([u64::from(atomic), 0, 0, 0], file.check_open().and(flushed));
+                let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
+                same_everywhere(&all, ErrorClass::Arg, "the flag")?;
+                if atomic { file.share_locks(&tags).await } else { Ok(()) }
+            };
+            set.await.map_err(|error| file.context(error, "MPI_File_set_atomicity"))?;
+            file.state().atomic = atomic;
+            Ok(())
+        })
+    }
+
+    /// Whether atomic mode is on.
+    pub fn atomicity(&self) -> bool {
+        self.state().atomic
+    }
+
+    /// Whether the file is deleted when it is closed.
+    pub(super) fn is_deleted_on_close(&self) -> bool {
+        self.amode.has(Amode::DELETE_ON_CLOSE)
+    }
+}

@@ -1,0 +1,195 @@
+//! An open file: what `MPI_File_*` means (MPI-4.1, chapter 14), without any MPI.
+//!
+//! The layer above translates handles, datatypes and error codes; every rule about modes, views,
+//! file pointers, collective agreement and end of file lives here.
+//!
+//! Methods that the standard calls collective return a future and must be called on every rank in
+//! the same order. They claim their message tags when they are *called*, so that operations which
+//! are in progress at the same time never mix their messages. Every one of them ends with one
+//! result that all ranks agree on, also if a rank had wrong arguments.
+
+mod account;
+mod amode;
+mod asking;
+mod at_once;
+mod call;
+mod close;
+mod convert;
+mod data;
+mod deferred;
+mod flush;
+mod format;
+mod home;
+mod info;
+mod later;
+mod locks;
+mod manage;
+mod meet;
+mod news;
+mod open;
+mod opening;
+mod overlaps;
+mod pointers;
+mod sealing;
+mod split;
+mod together;
+mod turns;
+mod views;
+mod waiting;
+mod wish;
+
+#[cfg(test)]
+mod tests;
+
+pub use amode::Amode;
+pub use call::{Call, Direction, Position, SplitKind, SplitPointer};
+pub use open::OpenRequest;
+pub use pointers::Whence;
+pub use views::Displacement;
+
+use crate::exchange::{Habits, Past};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::report::Counters;
+use aggio_comm::lanes::Lane;
+use aggio_comm::tags::Tags;
+use aggio_comm::transport::{Holders, SharedLocks, SharedPointer, Transport};
+use aggio_comm::workers::Running;
+use aggio_config::settings::Report;
+use aggio_plan::format::Map;
+use aggio_store::driver::{Driver, Facts};
+use aggio_types::view::View;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// An open file, shared by the ranks of its transport.
+///
+/// All methods may be called from several threads; calls on one file then behave as some
+/// sequential order of them.
+pub struct File {
+    transport: Arc<dyn Transport>,
+    tags: Tags,
+    /// Held until the file is closed.
+    lane: Mutex<Option<Lane>>,
+    driver: Arc<dyn Driver>,
+    /// Other ranks of the node may take the file from this one until all close it.
+    offers: bool,
+    /// The rank that opened the file first, and does what one rank does for all.
+    leader: usize,
+    pointer: Option<Arc<dyn SharedPointer>>,
+    /// Made when atomic mode is first turned on.
+    locks: OnceLock<Arc<dyn SharedLocks>>,
+    aggregators: Vec<usize>,
+    /// Equal on all ranks.
+    facts: Facts,
+    /// The file is a container that every rank can open, equally on all ranks.
+    logs: bool,
+    path: String,
+    amode: Amode,
+    counters: Arc<Counters>,
+    habits: Habits,
+    past: Past,
+    /// How the file's format is found, if that is of use.
+    looking: Option<format::Looking>,
+    /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
+    waiting: Option<Mutex<waiting::Waiting>>,
+    /// Where ranks ask each other for what waits; `None` where none need.
+    holders: Option<Holders>,
+    me: OnceLock<Weak<File>>,
+    /// Made when it is first needed.
+    name: OnceLock<later::Name>,
+    /// What answers them.
+    answering: Mutex<Option<Running<()>>>,
+    report: Report,
+    state: Mutex<State>,
+    wrote: AtomicBool,
+    closed: AtomicBool,
+    /// Why no set of files was made of it, and the cure, if one was asked for.
+    no_set: OnceLock<String>,
+}
+
+/// What changes while a file is open.
+struct State {
+    view: Arc<View>,
+    /// This rank's file pointer, in etypes of the view.
+    individual: u64,
+    atomic: bool,
+    hints: info::AgreedHints,
+    split: Option<split::Split>,
+    /// What all ranks know of the file's format; it changes in operations that are collective and blocking.
+    map: Option<Arc<dyn Map>>,
+    /// Which shared file pointer is in force, and what the ranks have to settle when they meet.
+    turns: turns::Turns,
+}
+
+impl File {
+    /// The ranks that opened the file.
+    pub fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    /// The path, as given to the open.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The mode given to the open.
+    pub fn amode(&self) -> Amode {
+        self.amode
+    }
+
+    /// The view in force on this rank.
+    pub fn view(&self) -> Arc<View> {
+        self.state().view.clone()
+    }
+
+    /// What the file's operations counted so far on this rank.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The driver that stores the file's bytes.
+    pub fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorClass::File, "the file has been closed"));
+        }
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.amode.is_writable() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorClass::ReadOnly, format!("the file was opened {}", self.amode)))
+    }
+
+    fn check_not_sequential(&self) -> Result<()> {
+        if !self.amode.has(Amode::SEQUENTIAL) {
+            return Ok(());
+        }
+        let text = "a file opened SEQUENTIAL is accessed through its shared file pointer only";
+        Err(Error::new(ErrorClass::UnsupportedOperation, text))
+    }
+
+    /// Adds what the file knows to an error: its name and this rank, if no other rank is named.
+    fn context(&self, error: Error, operation: &str) -> Error {
+        error.with_operation(operation).with_path(&self.path).with_rank(self.transport.rank())
+    }
+}
+
+impl std::fmt::Debug for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("File")
+            .field("path", &self.path)
+            .field("amode", &self.amode)
+            .field("driver", &self.driver)
+            .finish_non_exhaustive()
+    }
+}

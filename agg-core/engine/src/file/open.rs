@@ -1,0 +1,193 @@
+//! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
+//! agreement where ranks of other nodes open the file too.
+
+use super::format::{self, Looking};
+use super::home::Home;
+use super::info::AgreedHints;
+use super::news::{self, Found, News};
+use super::opening::{Here, Opened, Opening, step};
+use super::turns::Turns;
+use super::wish::Wish;
+use super::{Amode, Direction, File, State, deferred, later};
+use crate::exchange::{Habits, Past};
+use aggio_base::error::{Error, Result};
+use aggio_base::report::Counters;
+use aggio_comm::tags::TagBlock;
+use aggio_comm::task::BoxFuture;
+use aggio_comm::transport::{Holders, Transport};
+use aggio_config::hints::{Hints, Switch};
+use aggio_config::settings::Report;
+use aggio_store::driver::{self, Driver, LazyDriver, blob};
+use aggio_types::view::View;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// What a rank asks for when it opens a file.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// The file's name, possibly with a driver prefix such as `ufs:`.
+    pub path: String,
+    /// The access mode; the same on all ranks.
+    pub amode: Amode,
+    /// The hints in force on this rank.
+    pub hints: Arc<Hints>,
+    /// What is wrong on this rank already; it travels, so that the open fails on every rank.
+    pub fault: Option<Error>,
+    /// What is told when the file is closed; rank 0's wish counts.
+    pub report: Report,
+}
+
+impl OpenRequest {
+    /// A request with nothing wrong and nothing to tell.
+    pub fn new(path: impl Into<String>, amode: Amode, hints: impl Into<Arc<Hints>>) -> Self {
+        Self { path: path.into(), amode, hints: hints.into(), fault: None, report: Report::Off }
+    }
+}
+
+impl File {
+    /// Opens a file; collective over the ranks of `transport`, on which all ranks open files in
+    /// the same order.
+    ///
+    /// Rank 0 opens first and creates the file if that is asked for; another rank does it if rank
+    /// 0 does not see the place. One rank of each further node with aggregators follows. All other
+    /// ranks open the file when they first need it themselves, and hear then if they cannot.
+    ///
+    /// # Errors
+    /// The same on every rank: `Amode`; `NotSame` if the modes differ; what the system says.
+    pub fn open(
+        transport: Arc<dyn Transport>,
+        request: OpenRequest,
+    ) -> BoxFuture<'static, Result<Arc<File>>> {
+        later::drain_others(&request.path, transport.played(), None);
+        let tags = transport.lanes().opening().next();
+        Box::pin(async move {
+            if later::somebody_defers() {
+                for other in later::others(&request.path, transport.played(), None) {
+                    // Its error is told by the handle of the rank that has it.
+                    drop(other.ask(Direction::Write, None).await);
+                }
+            }
+            tags.ready().await;
+            let opened = open_on_all(&transport, &tags, &request).await;
+            let opened = opened.map_err(|error| {
+                let error = error.with_operation("MPI_File_open");
+                error.with_path(&request.path).with_rank(transport.rank())
+            });
+            let opened = opened.map(Arc::new);
+            opened.iter().for_each(File::announce);
+            opened
+        })
+    }
+}
+
+async fn open_on_all(
+    transport: &Arc<dyn Transport>,
+    tags: &TagBlock,
+    request: &OpenRequest,
+) -> Result<File> {
+    let OpenRequest { amode, hints, fault, .. } = request;
+    let (rank, size) = (transport.rank(), transport.size());
+    let hints = AgreedHints::new(hints.clone(), size);
+    let checked = fault.clone().map_or_else(|| amode.check(), Err);
+    let wish = Wish::of(rank, *amode, hints.digest, checked);
+    let wishes = wish.reduce(&**transport, tags.tag(step::WISHES)).await?;
+    let mut opening = Opening { transport, tags, request, hints };
+    let mut first = (Here::default(), None);
+    let news = news::tell_all(&**transport, tags.tag(step::NEWS), 0, || {
+        let (here, home, news) = opening.first(wishes)?;
+        first = (here, home);
+        Ok(news)
+    });
+    let news = news.await?;
+    if let Some(values) = &news.hints {
+        let (other, values) = values;
+        let tells = *other as usize == rank;
+        opening.hints = opening.hints.adopting(values, size, tells, &request.path);
+    }
+    let (here, home) = first;
+    let home = match home {
+        Some(home) => home,
+        None => Home::find(transport, news.place).await?,
+    };
+    match opening.everywhere(&news, &home, here).await {
+        Ok(opened) => Ok(opening.into_file(news, home, opened)),
+        Err(error) => {
+            home.leave(&error);
+            Err(error)
+        }
+    }
+}
+
+impl Opening<'_> {
+    /// The file that this rank opens when it needs it.
+    fn lazy(&self, home: &Home, opened: &Opened) -> Arc<dyn Driver> {
+        let mut how = self.how(false);
+        // The program may be in another directory by then.
+        how.path = driver::absolute(&how.path);
+        let opener = deferred::opener_beside(self.transport.nodes(), &opened.openers, self.rank());
+        let offers = opener.and_then(|_| home.offers());
+        let offer = move || offers.as_ref().and_then(|(table, lane)| table.offer(*lane));
+        Arc::new(LazyDriver::new(how, opened.found.facts.clone(), offer))
+    }
+
+    fn into_file(self, news: News, home: Home, mut opened: Opened) -> File {
+        let driver = opened.here.driver.take();
+        let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
+        let mut hints = self.hints;
+        // Without an opener a node may not see the file.
+        let everywhere = !news.deferred || opened.openers.len() == self.transport.nodes().count();
+        if !everywhere {
+            // Ranks that may not see the file must not be left to themselves.
+            hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
+        }
+        let amode = self.request.amode;
+        let (unasked, nodes) = (hints.hints.aggio_defer_unasked, home.transport.nodes().count());
+        let offers = home.offers().filter(|_| !unasked && nodes == 1 && home.transport.size() > 1);
+        let may_defer = hints.hints.aggio_defer == Switch::Enable
+            && amode.is_writable()
+            && !amode.has(Amode::SEQUENTIAL);
+        let defers = may_defer && (unasked || offers.is_some());
+        let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
+        let Found { start, facts } = opened.found;
+        let looking = format::is_wanted(&hints.hints, self.transport.size()).then(Looking::default);
+        let map = aggio_plan::format::map_of(hints.hints.aggio_format);
+        let state = State {
+            view: Arc::new(View::bytes()),
+            individual: start,
+            atomic: false,
+            hints,
+            split: None,
+            map,
+            turns: Turns::new(start != 0),
+        };
+        File {
+            tags: home.lane.tags(),
+            transport: home.transport,
+            lane: Mutex::new(Some(home.lane)),
+            driver,
+            offers: opened.here.offers,
+            leader: opened.leader,
+            pointer: home.pointer,
+            locks: OnceLock::new(),
+            aggregators: opened.aggregators,
+            logs: everywhere && facts.file_system == blob::FILE_SYSTEM,
+            facts,
+            path: self.request.path.clone(),
+            amode,
+            counters: Arc::new(Counters::default()),
+            habits: Habits::default(),
+            past: Past::default(),
+            looking,
+            waiting: defers.then(Mutex::default),
+            holders,
+            name: OnceLock::new(),
+            me: OnceLock::new(),
+            answering: Mutex::default(),
+            report: news.report,
+            state: Mutex::new(state),
+            wrote: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            no_set: OnceLock::new(),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The steps of an open: who opens the file, in which order, and how all ranks end alike.
+
+use super::home::Home;
+use super::info::AgreedHints;
+use super::news::{self, Found, News};
+use super::open::OpenRequest;
+use super::wish::Wish;
+use super::{Amode, deferred};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_comm::group;
+use aggio_comm::tags::TagBlock;
+use aggio_comm::transport::Transport;
+use aggio_config::hints::{Origin, Switch};
+use aggio_plan::plan::aggregators;
+use aggio_store::driver::{self, Driver, Facts, OpenHow, Striped, Striping, blob};
+use std::sync::Arc;
+
+/// The steps of an open, as tags of its block.
+pub(super) mod step {
+    pub(in super::super) const WISHES: u32 = 0;
+    pub(in super::super) const NEWS: u32 = 1;
+    pub(in super::super) const SEERS: u32 = 2;
+    pub(in super::super) const FOUND: u32 = 3;
+    pub(in super::super) const OPENED: u32 = 4;
+    pub(in super::super) const BLIND: u32 = 5;
+}
+
+/// An open in progress, on this rank.
+pub(super) struct Opening<'a> {
+    pub(super) transport: &'a Arc<dyn Transport>,
+    pub(super) tags: &'a TagBlock,
+    pub(super) request: &'a OpenRequest,
+    pub(super) hints: AgreedHints,
+}
+
+/// The file on a rank that has opened it.
+#[derive(Default)]
+pub(super) struct Here {
+    pub(super) driver: Option<Arc<dyn Driver>>,
+    /// Other ranks of the node may take it.
+    pub(super) offers: bool,
+}
+
+/// What the ranks share once the file is open.
+pub(super) struct Opened {
+    pub(super) here: Here,
+    pub(super) found: Found,
+    pub(super) leader: usize,
+    pub(super) aggregators: Vec<usize>,
+    pub(super) openers: Vec<usize>,
+}
+
+impl Opening<'_> {
+    pub(super) fn rank(&self) -> usize {
+        self.transport.rank()
+    }
+
+    /// What rank 0 does before the others: it opens (and creates) the file, unless one of the
+    /// wishes or hints is wrong, and gives it a lane.
+    pub(super) fn first(&self, wishes: Option<Wish>) -> Result<(Here, Option<Home>, News)> {
+        let other = wishes.map_or(Ok(None), Wish::check)?;
+        let hints = &*self.hints.hints;
+        let names_aggregators = hints.origin("cb_config_list") != Some(Origin::Default);
+        self.choose_aggregators(names_aggregators)?;
+        let deferred = match hints.aggio_deferred_open {
+            Switch::Enable => true,
+            Switch::Disable => false,
+            Switch::Automatic => driver::may_defer(&self.request.path),
+        };
+        let opened = self.lead();
+        let (driver, found) = match opened {
+            Ok((driver, found)) => (Some(driver), Ok(found)),
+            Err(error) if deferred && self.may_be_blind(&error) => (None, Err(error.with_rank(0))),
+            Err(error) => return Err(error),
+        };
+        let (place, home) = Home::choose(self.transport);
+        let mut here = Here { driver, offers: false };
+        if let (Some(home), Ok(found)) = (&home, &found) {
+            home.start_at(found.start, hints)?;
+            here.offer(home, deferred);
+        }
+        let hints = other.map(|rank| (rank, hints.must_agree()));
+        let report = self.request.report;
+        let news = News { found, deferred, place, report, names_aggregators, hints };
+        Ok((here, home, news))
+    }
+
+    /// Opens the file before the other ranks.
+    fn lead(&self) -> Result<(Arc<dyn Driver>, Found)> {
+        let amode = self.request.amode;
+        let driver = self.open_here(&self.how(true))?;
+        let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
+        let facts = if self.transport.size() > 1 { driver.facts() } else { no_facts() };
+        self.tell_stripes(&*driver);
+        Ok((driver, Found { start, facts }))
+    }
+
+    /// Says why the stripes that hints ask for are not in force; loudly where the file system has stripes.
+    fn tell_stripes(&self, driver: &dyn Driver) {
+        if let Striped::Refused(why) = driver.striped() {
+            let level = match driver.facts().file_system == driver::STRIPED {
+                true => Level::Warn,
+                false => Level::Info,
+            };
+            let path = &self.request.path;
+            log!(level, "{path}: the hints for stripes of a new file are not in force: {why}");
+        }
+    }
+
+    /// Whether ranks of another node may see what this one does not.
+    fn may_be_blind(&self, error: &Error) -> bool {
+        error.class() == ErrorClass::NoSuchFile && self.transport.nodes().count() > 1
+    }
+
+    /// Opens the file on the other ranks that are to open it. If one of them fails, none keeps it.
+    pub(super) async fn everywhere(
+        &self,
+        news: &News,
+        home: &Home,
+        mut here: Here,
+    ) -> Result<Opened> {
+        let (nodes, rank) = (self.transport.nodes(), self.rank());
+        let mut aggregators = self.choose_aggregators(news.names_aggregators)?;
+        let (leader, found) = match &news.found {
+            Ok(found) => (0, found.clone()),
+            Err(error) => {
+                let named = news.names_aggregators.then_some(&*aggregators);
+                self.search(named, home, &mut here, error).await?
+            }
+        };
+        let mut wanted = aggregators.clone();
+        if found.facts.file_system == blob::FILE_SYSTEM && !news.names_aggregators {
+            // All ranks write logs of their own there: each node is asked whether it sees the directory.
+            wanted
+                .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
+        }
+        let mut openers = deferred::openers(nodes, leader, &wanted);
+        let mut local = Ok(());
+        if news.found.is_err() || home.is_new {
+            local = home.start_at(found.start, &self.hints.hints);
+        }
+        let opens = !news.deferred || openers.contains(&rank);
+        if opens && here.driver.is_none() {
+            match self.open_here(&self.how(false)) {
+                Ok(driver) => here.driver = Some(driver),
+                Err(error) => local = local.and(Err(error)),
+            }
+        }
+        here.offer(home, news.deferred);
+        let others = openers.len() > 1 || !news.deferred && self.transport.size() > 1;
+        if others || home.is_new || leader != 0 {
+            let may_drop = news.deferred && !news.names_aggregators;
+            match self.agree(local, may_drop).await {
+                Ok(blind) => {
+                    deferred::leave_out(nodes, &blind, leader, &mut aggregators);
+                    openers.retain(|opener| !blind.contains(opener));
+                }
+                Err(error) => {
+                    here.give_up();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Opened { here, found, leader, aggregators, openers })
+    }
+
+    /// Lets the lowest rank that sees the place be the first to open the file; otherwise `error`
+    /// is the reason.
+    async fn search(
+        &self,
+        named: Option<&[usize]>,
+        home: &Home,
+        here: &mut Here,
+        error: &Error,
+    ) -> Result<(usize, Found)> {
+        let transport = &**self.transport;
+        let candidate = deferred::is_candidate(transport.nodes(), named, self.rank());
+        let sees = candidate && driver::is_in_sight(&self.how(true));
+        let tag = self.tags.tag(step::SEERS);
+        let leader = deferred::lowest_seer(transport, tag, sees).await?;
+        let leader = leader.ok_or_else(|| error.clone())?;
+        let found = news::tell_all(transport, self.tags.tag(step::FOUND), leader, || {
+            let (driver, found) = self.lead()?;
+            here.driver = Some(driver);
+            here.offer(home, true);
+            Ok(found)
+        });
+        Ok((leader, found.await?))
+    }
+
+    /// Agrees that all openers have opened the file, but for those that do not see it, if they
+    /// `may` be `dropped`; returns these.
+    async fn agree(&self, local: Result<()>, may_drop: bool) -> Result<Vec<usize>> {
+        let transport = &**self.transport;
+        let drops = |error: &Error| may_drop && self.may_be_blind(error);
+        match group::agree(transport, self.tags.tag(step::OPENED), local.clone()).await {
+            Ok(()) => Ok(Vec::new()),
+            Err(error) if drops(&error) => {
+                let mine = match local {
+                    Err(error) if drops(&error) => Ok(false),
+                    local => local.map(|()| true),
+                };
+                deferred::blind_ranks(transport, self.tags.tag(step::BLIND), mine).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The aggregators; `named` says whether rank 0's hints name them, which all ranks follow.
+    fn choose_aggregators(&self, named: bool) -> Result<Vec<usize>> {
+        if self.transport.size() == 1 {
+            return Ok(vec![0]);
+        }
+        let hints = &*self.hints.hints;
+        let list = named.then_some(hints.cb_config_list.as_str());
+        aggregators::choose(self.transport.hosts(), list, hints.cb_nodes)
+    }
+
+    fn open_here(&self, how: &OpenHow) -> Result<Arc<dyn Driver>> {
+        driver::open_or_less(how).map(Arc::from)
+    }
+
+    /// How this rank opens the file; the `first` one creates it.
+    pub(super) fn how(&self, first: bool) -> OpenHow {
+        let OpenRequest { path, amode, .. } = self.request;
+        let hints = &*self.hints.hints;
+        OpenHow {
+            path: path.clone(),
+            create: first && amode.has(Amode::CREATE),
+            exclusive: first && amode.has(Amode::EXCL),
+            read: amode.is_readable() || hints.romio_ds_write == Switch::Enable,
+            write: amode.is_writable(),
+            read_is_optional: !amode.is_readable(),
+            permissions: Some(hints.file_perm),
+            direct_read: hints.direct_read,
+            direct_write: hints.direct_write,
+            verify: hints.verify(),
+            striping: Striping {
+                unit: hints.striping_unit,
+                factor: hints.striping_factor,
+                first: hints.start_iodevice,
+            },
+            rank: self.rank(),
+        }
+    }
+}
+
+impl Here {
+    /// Offers the file to the other ranks of the node, once, if they do not open it themselves.
+    fn offer(&mut self, home: &Home, deferred: bool) {
+        if let (true, false, Some(driver)) = (deferred, self.offers, &self.driver) {
+            self.offers = home.offer(&**driver);
+        }
+    }
+
+    /// Closes the file: the error of another rank is the one to tell.
+    fn give_up(self) {
+        if let Some(driver) = self.driver {
+            let _ = driver.close();
+        }
+    }
+}
+
+/// A single rank needs no facts: it makes no plans.
+fn no_facts() -> Facts {
+    Facts::of_bytes("")
+}

@@ -1,0 +1,125 @@
+//! Views that ranks set without a word to each other, which they do where writes wait.
+//!
+//! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of these views has a shared
+//! pointer of its own, which was set to 0 when the ranks met last; when all of them have been used the ranks meet again. What
+//! only a meeting can settle (hints that all must share, what is new of the file's format) waits for that, or for the next
+//! flush that all ranks call.
+
+use super::File;
+use super::info::AgreedHints;
+use super::meet::{Kind, meet_with_news, step};
+use aggio_base::error::Result;
+use aggio_comm::tags::TagBlock;
+use aggio_comm::transport::POINTERS;
+use aggio_types::view::View;
+use std::sync::Arc;
+
+/// How far a rank is since the ranks met.
+#[derive(Default)]
+pub(super) struct Turns {
+    /// The shared pointer in force.
+    pointer: u32,
+    /// The shared pointers that this rank has moved since they were 0, a bit each.
+    moved: u64,
+    /// Whether there is something that a meeting has to settle.
+    unmet: bool,
+    /// The hints that this rank was given, if they have to be agreed on.
+    wish: Option<AgreedHints>,
+}
+
+impl Turns {
+    /// At the beginning of a file whose shared pointer is not 0 if it was `moved`.
+    pub(super) fn new(moved: bool) -> Self {
+        Self { moved: u64::from(moved), ..Self::default() }
+    }
+
+    /// The shared pointer in force.
+    pub(super) fn pointer(&self) -> u32 {
+        self.pointer
+    }
+
+    /// This rank moves the pointer in force.
+    pub(super) fn note_moved(&mut self) {
+        self.moved |= 1 << self.pointer;
+    }
+
+    /// The shared pointers that this rank has moved, a bit each.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// The next pointer is in force, if there is one that has not been used.
+    fn advance(&mut self) -> bool {
+        let can = self.pointer + 1 < POINTERS;
+        if can {
+            self.pointer += 1;
+            self.unmet = true;
+        }
+        can
+    }
+}
+
+impl File {
+    /// Whether this rank sets its view without the others, as they all do; then the next shared pointer is in force.
+    pub(super) fn takes_turn(&self) -> bool {
+        self.transport.size() > 1 && self.defers() && self.state().turns.advance()
+    }
+
+    /// Sets this rank's view. What is wrong with it is the error of this rank alone.
+    ///
+    /// # Errors
+    /// What is wrong with the view.
+    pub(super) fn set_view_alone(&self, view: Result<View>, hints: AgreedHints) -> Result<()> {
+        let view = self.check_open().and(view)?;
+        let mut state = self.state();
+        state.view = Arc::new(view);
+        state.individual = 0;
+        state.hints = if hints.digest == state.hints.digest {
+            // Also where an earlier view wished for something else.
+            state.turns.wish = None;
+            hints
+        } else {
+            let agreed = state.hints.hints.must_agree();
+            let meanwhile =
+                hints.clone().adopting(&agreed, self.transport.size(), false, &self.path);
+            state.turns.wish = Some(hints);
+            meanwhile
+        };
+        Ok(())
+    }
+
+    /// The hints that this rank was given last.
+    pub(super) fn wished_hints(&self) -> AgreedHints {
+        let state = self.state();
+        state.turns.wish.as_ref().unwrap_or(&state.hints).clone()
+    }
+
+    /// Whether a call that all ranks make has to settle something first; once.
+    pub(super) fn takes_unmet(&self) -> bool {
+        std::mem::take(&mut self.state().turns.unmet)
+    }
+
+    /// Settles what was left open by views that were set without a meeting. All ranks call it.
+    ///
+    /// # Errors
+    /// The same on every rank, if they are in different operations.
+    pub(super) async fn settle_turns(&self, tags: &TagBlock) -> Result<()> {
+        let hints = self.wished_hints();
+        let (transport, words) = (&*self.transport, [hints.digest, 0, 0, 0]);
+        let met = meet_with_news(transport, tags, Kind::Flush, words, Ok(()), self.has_news());
+        let (all, news) = met.await?;
+        if news {
+            self.share_news(tags.tag(step::NEWS)).await?;
+        }
+        let hints = hints.agree(self, &all, 0, tags).await?;
+        self.take_agreed(hints);
+        Ok(())
+    }
+
+    /// All ranks have agreed on these hints.
+    pub(super) fn take_agreed(&self, hints: AgreedHints) {
+        let mut state = self.state();
+        state.hints = hints;
+        state.turns.wish = None;
+    }
+}

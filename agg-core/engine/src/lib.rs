@@ -1,0 +1,15 @@
+//! The engine of aggio, in the order in which a request travels:
+//!
+//! ```text
+//! File (amode, view, pointers)            file/        what the caller means
+//!   -> Memory + View (type trees)         types        which bytes, compactly
+//!   -> Plan (domains, aggregators)        plan         who does what
+//!   -> exchange between ranks             exchange/    over a Transport
+//!   -> Driver (the function table)        store        the bytes reach the file
+//! ```
+//!
+//! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit
+//! test.
+
+pub mod exchange;
+pub mod file;
