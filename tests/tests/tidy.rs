@@ -14,6 +14,8 @@ use std::process::Command;
 /// The crates of the workspace: each depends on those before it only. Tests may use any.
 const CRATES: &[&str] = &[
     "aggio-base",
+    "aggio-link",
+    "aggio-routing",
     "aggio-types",
     "aggio-config",
     "aggio-comm",

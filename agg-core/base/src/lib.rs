@@ -7,6 +7,7 @@ pub mod complaint;
 pub mod error;
 pub mod extent;
 pub mod file_systems;
+pub mod keyed;
 pub mod log;
 pub mod os;
 pub mod pattern;

@@ -6,7 +6,6 @@
 //! process is asked to end.
 
 mod aside;
-pub(crate) mod digest;
 mod fresh;
 mod rename;
 mod rights;

@@ -1,8 +1,8 @@
 //! SipHash-2-4: a digest under a key, which nobody who does not know the key can make another text
 //! have.
 
-/// A key.
-pub(crate) type Key = [u64; 2];
+/// A key: 128 random bits.
+pub type Key = [u64; 2];
 
 fn round(state: &mut [u64; 4]) {
     let [a, b, c, d] = state;
@@ -18,8 +18,8 @@ fn round(state: &mut [u64; 4]) {
     *c = c.rotate_left(32);
 }
 
-/// The digest of `bytes`.
-pub(crate) fn digest(key: Key, bytes: &[u8]) -> u64 {
+/// The digest of `bytes` under `key`.
+pub fn digest(key: Key, bytes: &[u8]) -> u64 {
     const CONSTANTS: [u64; 4] = [
         0x736f_6d65_7073_6575,
         0x646f_7261_6e64_6f6d,

@@ -1,0 +1,30 @@
+//! Messages between the agents of one user on several nodes: framed, checked, authenticated.
+//!
+//! A [`Link`] connects an agent with others. What it sends are [frames](Frame): a head, which the
+//! agents' protocol parses, and a body of file bytes, which goes from the memory of one file
+//! straight into that of another. Nothing that a stranger sends is parsed: both sides first prove
+//! that they know the [`Token`], of which nothing travels. Later frames are bounded in length and
+//! carry checksums; what does not fit ends that connection and nothing else.
+//!
+//! Bytes travel by a [`Wire`]: [plain TCP](tcp) or [UCX](ucx). Frames and authentication are the
+//! same for both, and so is the suite of tests ([`conformance`]).
+//!
+//! The network is trusted not to change or read what flows between two authenticated agents, as
+//! MPI libraries trust it.
+
+pub mod conformance;
+mod frame;
+mod framed;
+pub mod handshake;
+mod inbox;
+mod link;
+pub mod tcp;
+mod token;
+pub mod ucx;
+mod wire;
+
+pub use frame::{HEADER, VERSION};
+pub use framed::Framed;
+pub use link::{Body, Event, Frame, Limits, Link, Nowhere, Peer, Places, Received, Span};
+pub use token::Token;
+pub use wire::{Line, Piece, Read, Ready, Wire};

@@ -1,0 +1,230 @@
+//! Plain TCP: one connection a peer, bytes straight from mapped memory.
+
+mod sockets;
+
+use crate::wire::{Line, Piece, Read, Ready, Wire};
+use sockets::Epoll;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+
+pub use sockets::own_address;
+pub(crate) use sockets::raw;
+
+/// Pieces that one call sends at most.
+const VECTORS: usize = 64;
+
+/// Connections that are accepted before it is the turn of the others.
+const ACCEPTED: usize = 16;
+
+/// The listener's number among those of connections.
+const LISTENER: Line = 0;
+
+/// Connections over TCP.
+pub struct Tcp {
+    epoll: Epoll,
+    listener: TcpListener,
+    address: SocketAddr,
+    lines: BTreeMap<Line, Stream>,
+    last: Line,
+    /// Given up for a moment where there are no more descriptors, so that who waits can be told.
+    spare: Option<File>,
+}
+
+struct Stream {
+    socket: TcpStream,
+    connecting: bool,
+    queue: VecDeque<Piece>,
+    /// Bytes of the first piece that are sent.
+    begun: usize,
+    /// Bytes in the queue, without those.
+    waiting: usize,
+    /// Whether epoll tells when there is room.
+    asks_for_room: bool,
+    failed: Option<io::Error>,
+}
+
+impl Tcp {
+    /// Listens on `address`, on any port that is free.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn listen(address: IpAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0))?;
+        listener.set_nonblocking(true)?;
+        let epoll = Epoll::new()?;
+        epoll.add(listener.as_raw_fd(), LISTENER, false)?;
+        let address = listener.local_addr()?;
+        let spare = Some(File::open("/dev/null")?);
+        Ok(Self { epoll, listener, address, lines: BTreeMap::new(), last: LISTENER, spare })
+    }
+
+    fn add(&mut self, socket: TcpStream, connecting: bool) -> io::Result<Line> {
+        socket.set_nodelay(true)?;
+        self.last += 1;
+        self.epoll.add(socket.as_raw_fd(), self.last, connecting)?;
+        let queue = VecDeque::new();
+        let (begun, waiting, failed) = (0, 0, None);
+        let asks_for_room = connecting;
+        let stream = Stream { socket, connecting, queue, begun, waiting, asks_for_room, failed };
+        self.lines.insert(self.last, stream);
+        Ok(self.last)
+    }
+
+    fn accept(&mut self, ready: &mut Vec<Ready>) -> bool {
+        for _ in 0..ACCEPTED {
+            match self.listener.accept() {
+                Ok((socket, from)) => {
+                    let made = socket.set_nonblocking(true).and_then(|()| self.add(socket, false));
+                    ready.push(match made {
+                        Ok(line) => Ready::Accepted(line, from.to_string()),
+                        Err(why) => Ready::Failed(why),
+                    });
+                }
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(why) => {
+                    let full = matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
+                    if full && self.spare.take().is_some() {
+                        drop(self.listener.accept());
+                        self.spare = File::open("/dev/null").ok();
+                    }
+                    ready.push(Ready::Failed(why));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends what waits, and asks to be told when there is room for the rest.
+    fn send(&mut self, line: Line) {
+        let Some(stream) = self.lines.get_mut(&line) else { return };
+        stream.send();
+        let wants = stream.connecting || !stream.queue.is_empty();
+        if wants != stream.asks_for_room {
+            match self.epoll.change(stream.socket.as_raw_fd(), line, wants) {
+                Ok(()) => stream.asks_for_room = wants,
+                Err(why) => stream.give_up(why),
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn give_up(&mut self, why: io::Error) {
+        self.queue.clear();
+        self.waiting = 0;
+        self.failed.get_or_insert(why);
+    }
+
+    fn send(&mut self) {
+        while !self.connecting && !self.queue.is_empty() {
+            let mut slices = Vec::with_capacity(self.queue.len().min(VECTORS));
+            for (at, piece) in self.queue.iter().take(VECTORS).enumerate() {
+                slices.push(&piece.bytes()[if at == 0 { self.begun } else { 0 }..]);
+            }
+            match sockets::send(self.socket.as_raw_fd(), &slices) {
+                Ok(n) => self.sent(n),
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => return,
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return self.give_up(why),
+            }
+        }
+    }
+
+    fn sent(&mut self, mut n: usize) {
+        self.waiting -= n;
+        while let Some(first) = self.queue.front() {
+            let rest = first.bytes().len() - self.begun;
+            if n < rest {
+                self.begun += n;
+                return;
+            }
+            n -= rest;
+            self.begun = 0;
+            self.queue.pop_front();
+        }
+    }
+}
+
+impl Wire for Tcp {
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.epoll.descriptor()
+    }
+
+    fn connect(&mut self, address: &str) -> io::Result<Line> {
+        let parsed = address.parse::<SocketAddr>().map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("\"{address}\": no address"))
+        })?;
+        let socket = sockets::begin_to_connect(parsed)?;
+        self.add(socket, true)
+    }
+
+    fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<bool> {
+        let mut more = false;
+        for (line, has_room) in self.epoll.wait()? {
+            if line == LISTENER {
+                more |= self.accept(ready);
+                continue;
+            }
+            if let Some(stream) = self.lines.get_mut(&line).filter(|_| has_room) {
+                if stream.connecting {
+                    stream.connecting = false;
+                    match stream.socket.take_error() {
+                        Ok(None) => {}
+                        Ok(Some(why)) | Err(why) => stream.give_up(why),
+                    }
+                }
+                self.send(line);
+            }
+            ready.push(Ready::Active(line));
+        }
+        Ok(more)
+    }
+
+    fn read(&mut self, line: Line, into: &mut [u8]) -> io::Result<Read> {
+        let Some(stream) = self.lines.get_mut(&line) else { return Ok(Read::Ended) };
+        if stream.connecting {
+            return Ok(Read::Nothing);
+        }
+        loop {
+            return match stream.socket.read(into) {
+                Ok(0) => Ok(Read::Ended),
+                Ok(n) => Ok(Read::Bytes(n)),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => match stream.failed.take() {
+                    Some(failed) => Err(failed),
+                    None => Ok(Read::Nothing),
+                },
+                Err(why) => Err(stream.failed.take().unwrap_or(why)),
+            };
+        }
+    }
+
+    fn write(&mut self, line: Line, piece: Piece) {
+        let Some(stream) = self.lines.get_mut(&line) else { return };
+        if stream.failed.is_none() && !piece.bytes().is_empty() {
+            stream.waiting += piece.bytes().len();
+            stream.queue.push_back(piece);
+            // Otherwise epoll tells when the pieces before it have gone.
+            if stream.queue.len() == 1 {
+                self.send(line);
+            }
+        }
+    }
+
+    fn queued(&self, line: Line) -> usize {
+        self.lines.get(&line).map_or(0, |stream| stream.waiting)
+    }
+
+    fn close(&mut self, line: Line) {
+        // The kernel takes a closed socket out of epoll.
+        self.lines.remove(&line);
+    }
+}

@@ -1,0 +1,158 @@
+//! The secret that agents of one user share: a file that only he can read.
+
+use aggio_base::keyed::{Key, digest};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Bytes of a token.
+const BYTES: usize = 32;
+
+/// 32 random bytes: two keys.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token([Key; 2]);
+
+/// Fills `bytes` with random ones.
+pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
+    // SAFETY: the kernel writes `bytes.len()` bytes at most.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(n) {
+        Ok(n) if n == bytes.len() => Ok(()),
+        Ok(_) => Err(io::Error::other("getrandom: too few bytes")),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Token {
+    /// The name of the file in the directory that agents meet in.
+    pub const FILE: &'static str = "token";
+
+    /// The token that is these bytes.
+    pub fn from_bytes(bytes: &[u8; BYTES]) -> Self {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| u64::from_le_bytes(words[at]);
+        Self([[word(0), word(1)], [word(2), word(3)]])
+    }
+
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system's, if it has no random bytes.
+    pub fn fresh() -> io::Result<Self> {
+        let mut bytes = [0; BYTES];
+        random(&mut bytes)?;
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    /// The token of the directory `dir`, which is made if there is none. Of agents that make one at
+    /// the same time all get the same.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if somebody else owns the file or may read it, `InvalidData` if it is no
+    /// token; what the system says.
+    pub fn of(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(Self::FILE);
+        match Self::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => return result,
+        }
+        let (mut token, mut number) = ([0; BYTES], [0; 16]);
+        random(&mut token)?;
+        random(&mut number)?;
+        let number = u128::from_le_bytes(number);
+        let hidden = dir.join(format!(".{}.{number:032x}", Self::FILE));
+        let mut how = OpenOptions::new();
+        how.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let mut file = how.open(&hidden)?;
+        // The name appears with all bytes, and never replaces another token.
+        let made = file.write_all(&token).and_then(|()| file.sync_all());
+        let named = made.and_then(|()| std::fs::hard_link(&hidden, &path));
+        let removed = std::fs::remove_file(&hidden);
+        match named {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => result?,
+        }
+        removed?;
+        Self::read(&path)
+    }
+
+    /// The token in the file `path`.
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut how = OpenOptions::new();
+        how.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = how.open(path)?;
+        let refused = |kind, why: String| Err(io::Error::new(kind, why));
+        let (facts, name) = (file.metadata()?, path.display());
+        // SAFETY: no memory is involved.
+        let own = unsafe { libc::geteuid() };
+        if !facts.is_file() || facts.len() != BYTES as u64 {
+            let why = format!("{name}: not a file of {BYTES} bytes");
+            return refused(io::ErrorKind::InvalidData, why);
+        }
+        if facts.uid() != own {
+            let why = format!("{name}: belongs to user {}, not to {own}", facts.uid());
+            return refused(io::ErrorKind::PermissionDenied, why);
+        }
+        if facts.mode() & 0o077 != 0 {
+            let why = format!("{name}: mode {:03o}: others may use it", facts.mode() & 0o777);
+            return refused(io::ErrorKind::PermissionDenied, why);
+        }
+        let mut bytes = [0; BYTES];
+        (&file as &File).read_exact(&mut bytes)?;
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    /// What only somebody who knows the token can say about `text`.
+    pub(crate) fn prove(&self, text: &[u8]) -> [u8; 16] {
+        let mut proof = [0; 16];
+        for (key, half) in self.0.iter().zip(proof.chunks_exact_mut(8)) {
+            half.copy_from_slice(&digest(*key, text).to_le_bytes());
+        }
+        proof
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(secret)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn agents_that_come_at_the_same_time_have_one_token_that_others_cannot_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens: Vec<Token> = std::thread::scope(|scope| {
+            let make = || scope.spawn(|| Token::of(dir.path()).unwrap());
+            let all: Vec<_> = (0..8).map(|_| make()).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(tokens.iter().all(|token| *token == tokens[0]));
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "only the token is left");
+        let facts = std::fs::metadata(dir.path().join(Token::FILE)).unwrap();
+        assert_eq!((facts.mode() & 0o777, facts.len()), (0o600, 32));
+    }
+
+    #[test]
+    fn a_token_that_others_may_read_or_that_is_cut_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(Token::FILE);
+        Token::of(dir.path()).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let error = Token::of(dir.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("mode 640"), "{error}");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&path, [7; 31]).unwrap();
+        assert_eq!(Token::of(dir.path()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        Token::of(dir.path()).unwrap_err();
+    }
+}

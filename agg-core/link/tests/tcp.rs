@@ -1,0 +1,10 @@
+//! Plain TCP does what every link must do.
+
+use aggio_link::conformance;
+use aggio_link::tcp::Tcp;
+use std::net::{IpAddr, Ipv4Addr};
+
+#[test]
+fn tcp_is_a_link() {
+    conformance::run(|| Tcp::listen(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+}

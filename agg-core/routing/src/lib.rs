@@ -1,0 +1,1 @@
+//! tmp routing crate placeholder
