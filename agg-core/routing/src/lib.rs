@@ -1,1 +1,23 @@
-//! tmp routing crate placeholder
+//! Who has which bytes of a coupled file, and who wants them: pure functions, without I/O.
+//!
+//! Extents are compressed into [runs](Run). The file is cut into blocks that are dealt to
+//! [matchers](Matcher) ([`Shards`]), so that none of them holds everything: a matcher is told what
+//! was written and what is wanted of its blocks, and answers who has it. What comes out is a list
+//! of [routes](Route), which is [remembered](Replay) while the extents of both sides stay as they
+//! are: then nobody has to ask anybody.
+
+mod digest;
+mod forecast;
+mod matcher;
+mod replay;
+mod run;
+mod shards;
+#[cfg(test)]
+mod tests;
+
+pub use digest::Digest;
+pub use forecast::{Forecast, forecast};
+pub use matcher::{Found, Full, Matcher, Order};
+pub use replay::{Decision, Replay, Route};
+pub use run::{Run, compress, pieces};
+pub use shards::Shards;
