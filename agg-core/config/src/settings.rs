@@ -146,13 +146,16 @@ variables! {
     /// Files that programs exchange in memory instead of on disk: each time one program makes such
     /// a file is a generation, and the n-th open of a program that reads it gets the n-th. Options:
     /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that
-    /// nobody has read; `on_writer_death` says what waiting readers learn when a writer dies.
-    AGGIO_COUPLE: "PATTERN[:gen=next|latest][:keep=read|N][:on_writer_death=error|wait|file],..."
-        = "no file",
+    /// nobody has read; with `ready=sync` a generation may be read when it was synchronised, before
+    /// it is closed; `on_writer_death` says what waiting readers learn when a writer dies: an
+    /// error, nothing until another one writes, or what is in the file on disk.
+    AGGIO_COUPLE: "PATTERN[:gen=next|latest][:ready=close|sync][:keep=read|N]\
+        [:on_writer_death=error|wait|file],..." = "no file",
         |s, text| couple::set(&mut s.couple, text);
     /// Where programs find those that they exchange files with: a directory of the user's, which
     /// nobody else may enter. It is made if it is missing.
-    AGGIO_COUPLE_DIR: "the absolute name of a directory" = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
+    AGGIO_COUPLE_DIR: "the absolute name of a directory"
+        = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
         |s, text| absolute(&mut s.couple_dir, text);
     /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
     /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.

@@ -1,6 +1,13 @@
 //! Files that programs exchange in memory: one process of the user, the agent, knows their names
 //! and generations; programs get descriptors of them from it.
 
+pub mod agent;
 pub mod client;
+pub mod registry;
+
+mod areas;
+mod place;
+mod protocol;
 
 pub use client::{Client, Open, Opened, Stat};
+pub use place::Place;

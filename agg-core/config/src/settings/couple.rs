@@ -35,6 +35,8 @@ pub struct CoupleRule {
     pub keep: u32,
     /// What waiting readers learn when a writer dies.
     pub death: WriterDeath,
+    /// Readers get what was synchronised before the file is closed.
+    pub at_sync: bool,
 }
 
 /// Reads a list of rules; `false`, and nothing changes, if an option or its value is unknown.
@@ -48,7 +50,7 @@ impl CoupleRule {
     /// The rule for files that `pattern` names, with all options as they are by default.
     pub fn new(pattern: &str) -> Self {
         let (pick, death) = (Pick::default(), WriterDeath::default());
-        Self { pattern: Pattern::new(pattern), pick, keep: 0, death }
+        Self { pattern: Pattern::new(pattern), pick, keep: 0, death, at_sync: false }
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -59,8 +61,10 @@ impl CoupleRule {
             match (key.trim(), value.trim()) {
                 ("gen", "next") => rule.pick = Pick::Next,
                 ("gen", "latest") => rule.pick = Pick::Latest,
+                ("ready", "close") => rule.at_sync = false,
+                ("ready", "sync") => rule.at_sync = true,
                 // The only kind yet, and the default.
-                ("ready", "close") | ("persist", "no") | ("level", "memory") => {}
+                ("persist", "no") | ("level", "memory") => {}
                 ("keep", "read") => rule.keep = 0,
                 ("keep", count) => rule.keep = count.parse().ok().filter(|count| *count > 0)?,
                 ("on_writer_death", "error") => rule.death = WriterDeath::Error,
@@ -111,6 +115,7 @@ mod tests {
     fn options_are_read_and_their_defaults_may_be_written() {
         let all = rules("a:gen=next:ready=close:keep=read:persist=no:on_writer_death=error");
         assert_eq!(all, rules("a"));
+        assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].at_sync));
         let death = |text| rules(text).map(|rules| rules[0].death);
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
         assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));

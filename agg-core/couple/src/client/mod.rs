@@ -1,34 +1,64 @@
 //! What a program calls to open, publish and look at coupled files.
 
+mod connection;
+mod identity;
+mod rename;
+mod spawn;
+mod start;
 mod types;
 
-use aggio_base::Extent;
+use crate::protocol::{Reply, Request};
+use crate::registry::{Ask, Options};
+use aggio_base::{Extent, os};
 use aggio_config::settings::Settings;
-use std::ffi::OsString;
+use aggio_config::settings::couple::CoupleRule;
+use connection::Connections;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::Arc;
 
+pub use start::start_agent;
 pub use types::{Open, Opened, Stat, is_on_disk, on_disk};
 
-/// A connection to the agent; copies are the same connection.
+/// Connections to the agent; copies are the same connections.
 ///
 /// A child of a fork that uses it connects anew. Descriptors that it inherited stay valid, and a
 /// generation is not complete while one of them is open for writing.
 #[derive(Clone, Debug)]
-pub struct Client {}
+pub struct Client {
+    rules: Arc<[CoupleRule]>,
+    connections: Arc<Connections>,
+}
 
 impl Client {
+    /// A client that connects, and starts an agent if there is none, at its first use.
+    pub fn new(settings: &Settings) -> Self {
+        let connections = Connections::new(&settings.couple_dir, &settings.agent);
+        Self { rules: settings.couple.as_slice().into(), connections: Arc::new(connections) }
+    }
+
     /// Connects to the agent of this user, and starts one if there is none.
     ///
     /// # Errors
     /// The directory of `AGGIO_COUPLE_DIR` is not the user's alone, or no agent can be started.
     pub fn connect(settings: &Settings) -> io::Result<Self> {
-        let _ = settings;
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this version has no agent for AGGIO_COUPLE",
-        ))
+        let client = Self::new(settings);
+        client.connections.reach()?;
+        Ok(client)
+    }
+
+    /// Whether a rule names the file `path`, relative to the working directory or absolute.
+    pub fn serves(&self, path: &str) -> bool {
+        CoupleRule::of(&self.rules, path).is_some()
+    }
+
+    fn options(&self, path: &[u8]) -> Option<Options> {
+        let rule = CoupleRule::of(&self.rules, &String::from_utf8_lossy(path))?;
+        let (pick, keep, death) = (rule.pick, rule.keep, rule.death);
+        Some(Options { pick, keep, death, at_sync: rule.at_sync })
     }
 
     /// Opens a generation of a coupled file. A reader waits until there is one for it, unless
@@ -39,8 +69,22 @@ impl Client {
     /// `ESTALE` if the generation is gone; an error for which [`is_on_disk`] holds if the caller
     /// is to open the file on disk; the agent cannot be reached.
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
-        let _ = how;
-        unavailable()
+        let path = how.path.as_os_str().as_bytes().to_vec();
+        let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;
+        let Open { write, create, exclusive, truncate, .. } = *how;
+        let request = Request::Open {
+            ask: Ask { path, write, create, exclusive, truncate, options },
+            read: how.read,
+            append: how.append,
+            blocking: how.blocking,
+            mode: how.mode,
+        };
+        match self.connections.call(&request)? {
+            (Reply::Opened(handle, generation), Some(fd)) => {
+                Ok(Opened { fd, handle, generation, recycled: None, whole: true })
+            }
+            (other, _) => Err(failure(other, &request)),
+        }
     }
 
     /// Announces that this process holds `fd`, a descriptor of a coupled file that another process
@@ -49,18 +93,23 @@ impl Client {
     /// # Errors
     /// `ENOENT` if the descriptor is of no coupled file; the agent cannot be reached.
     pub fn adopt(&self, fd: RawFd) -> io::Result<u64> {
-        let _ = fd;
-        unavailable()
+        let facts = os::fstat(fd)?;
+        let write = os::access_mode(fd)? != libc::O_RDONLY;
+        let request = Request::Adopt(facts.st_dev, facts.st_ino, write);
+        match self.connections.call(&request)?.0 {
+            Reply::Opened(handle, _) => Ok(handle),
+            other => Err(failure(other, &request)),
+        }
     }
 
     /// Says that the process has closed what `handle` stands for, after the descriptor itself.
-    /// `moved` bytes were delivered to the program.
+    /// `moved` bytes were delivered to the program; `u64::MAX` if that is not known.
     ///
     /// # Errors
-    /// The agent cannot be reached; an error of the generation that nobody has been told.
+    /// `ESTALE` if the agent that knew it has ended, and with it what was written; the agent cannot
+    /// be reached.
     pub fn close(&self, handle: u64, moved: u64) -> io::Result<()> {
-        let _ = (handle, moved);
-        unavailable()
+        self.order(&Request::Close(handle, moved))
     }
 
     /// Says that all bytes written so far may be read, for `ready=sync`.
@@ -68,17 +117,16 @@ impl Client {
     /// # Errors
     /// The agent cannot be reached.
     pub fn sync(&self, handle: u64) -> io::Result<()> {
-        let _ = handle;
-        unavailable()
+        self.order(&Request::Sync(handle))
     }
 
-    /// Tells all ranges that were written since the open of a recycled file.
+    /// Tells all ranges that were written since the open of a recycled file. Files that are not
+    /// recycled need it not.
     ///
     /// # Errors
     /// The agent cannot be reached.
-    pub fn extents(&self, handle: u64, written: &[Extent]) -> io::Result<()> {
-        let _ = (handle, written);
-        unavailable()
+    pub fn extents(&self, _handle: u64, _written: &[Extent]) -> io::Result<()> {
+        Ok(())
     }
 
     /// Sets the size of the file of this name, as `truncate`.
@@ -86,18 +134,23 @@ impl Client {
     /// # Errors
     /// `ENOENT`, `EFBIG`, ... as `truncate`; the agent cannot be reached.
     pub fn truncate(&self, path: &Path, len: u64) -> io::Result<()> {
-        let _ = (path, len);
-        unavailable()
+        if len == 0 {
+            return self.order(&Request::Empty(path.as_os_str().as_bytes().to_vec()));
+        }
+        let opened = self.open(&Open { write: true, ..Open::new(path) })?;
+        let cut = os::ftruncate(opened.fd.as_raw_fd(), len);
+        drop(opened.fd);
+        self.close(opened.handle, 0).and(cut)
     }
 
     /// Says that an open file is to be cut to no bytes. If that begins a new generation, returns
-    /// what takes the place of the descriptor; if not, the caller truncates its own.
+    /// what takes the place of the descriptor; if not, the caller truncates its own: a file that is
+    /// open for writing is of a generation that nobody reads yet.
     ///
     /// # Errors
     /// The agent cannot be reached.
-    pub fn set_size_zero(&self, handle: u64) -> io::Result<Option<Opened>> {
-        let _ = handle;
-        unavailable()
+    pub fn set_size_zero(&self, _handle: u64) -> io::Result<Option<Opened>> {
+        Ok(None)
     }
 
     /// Removes a name, as `unlink`.
@@ -105,8 +158,9 @@ impl Client {
     /// # Errors
     /// `ENOENT`; the agent cannot be reached.
     pub fn unlink(&self, path: &Path) -> io::Result<()> {
-        let _ = path;
-        unavailable()
+        let name = path.as_os_str().as_bytes();
+        let options = self.options(name).ok_or_else(|| no_rule(path))?;
+        self.order(&Request::Unlink(name.to_vec(), options))
     }
 
     /// Renames a coupled file, as `rename`. Either name may be one that no rule matches; the file
@@ -115,8 +169,15 @@ impl Client {
     /// # Errors
     /// As `rename`; the agent cannot be reached.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let _ = (from, to);
-        unavailable()
+        let [old, new] = [from, to].map(|path| path.as_os_str().as_bytes());
+        match (self.options(old), self.options(new)) {
+            (Some(_), Some(options)) => {
+                self.order(&Request::Rename(old.to_vec(), new.to_vec(), options))
+            }
+            (None, Some(_)) => rename::into_memory(self, from, to),
+            (Some(_), None) => rename::onto_disk(self, from, to),
+            (None, None) => Err(no_rule(from)),
+        }
     }
 
     /// What this program would find under the name; `None` if nothing.
@@ -124,8 +185,13 @@ impl Client {
     /// # Errors
     /// The agent cannot be reached.
     pub fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
-        let _ = path;
-        unavailable()
+        let name = path.as_os_str().as_bytes();
+        let options = self.options(name).ok_or_else(|| no_rule(path))?;
+        let request = Request::Stat(name.to_vec(), options);
+        match self.connections.call(&request)?.0 {
+            Reply::Stat(found) => Ok(found),
+            other => Err(failure(other, &request)),
+        }
     }
 
     /// Names of the coupled files in the directory `dir` that this program would find there.
@@ -133,23 +199,127 @@ impl Client {
     /// # Errors
     /// The agent cannot be reached.
     pub fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        let _ = dir;
-        unavailable()
+        let mut found: Vec<OsString> = Vec::new();
+        loop {
+            let after = found.last().map_or(&[] as &[u8], |name| name.as_bytes()).to_vec();
+            let request = Request::List(dir.as_os_str().as_bytes().to_vec(), after);
+            match self.connections.call(&request)?.0 {
+                Reply::Names(names, more) => {
+                    found.extend(names.into_iter().map(OsString::from_vec));
+                    if !more {
+                        return Ok(found);
+                    }
+                }
+                other => return Err(failure(other, &request)),
+            }
+        }
     }
 
     /// Gets the bytes of a range to this node; does nothing if all are here.
     ///
     /// # Errors
     /// Another node cannot be reached.
-    pub fn ensure(&self, handle: u64, range: Extent) -> io::Result<()> {
-        let _ = (handle, range);
-        unavailable()
+    pub fn ensure(&self, _handle: u64, _range: Extent) -> io::Result<()> {
+        Ok(())
     }
 
     /// Says that this process ends in order: what it has open for writing is complete.
-    pub fn goodbye(&self) {}
+    pub fn goodbye(&self) {
+        self.connections.goodbye();
+    }
+
+    fn order(&self, request: &Request) -> io::Result<()> {
+        match self.connections.call(request)?.0 {
+            Reply::Done => Ok(()),
+            other => Err(failure(other, request)),
+        }
+    }
 }
 
-fn unavailable<T>() -> io::Result<T> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this version has no agent for AGGIO_COUPLE"))
+/// The answer of an agent to a question that needs no program: what it knows, as JSON, or `None`
+/// if there is no agent.
+///
+/// # Errors
+/// The directory is not the user's alone; the agent does not answer as one.
+pub fn status(dir: &str) -> io::Result<Option<String>> {
+    let mut text = Vec::new();
+    loop {
+        let request = Request::Status(text.len() as u64);
+        match connection::ask_once(dir, &request)? {
+            None => return Ok(None),
+            Some(Reply::Text(part, total)) => {
+                let is_last = part.is_empty() || text.len() as u64 + part.len() as u64 >= total;
+                text.extend(part);
+                if is_last {
+                    return String::from_utf8(text).map(Some).map_err(io::Error::other);
+                }
+            }
+            Some(other) => return Err(failure(other, &request)),
+        }
+    }
+}
+
+/// Makes the agent give up all complete generations of a file that nobody has open; how many, or
+/// `None` if there is no agent.
+///
+/// # Errors
+/// As [`status`].
+pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
+    let request = Request::Drop(path.as_os_str().as_bytes().to_vec());
+    match connection::ask_once(dir, &request)? {
+        None => Ok(None),
+        Some(Reply::Text(count, _)) => {
+            Ok(Some(String::from_utf8_lossy(&count).parse().map_err(io::Error::other)?))
+        }
+        Some(other) => Err(failure(other, &request)),
+    }
+}
+
+/// Ends the agent if no program is connected; false if there is none.
+///
+/// # Errors
+/// `EBUSY`; as [`status`].
+pub fn quit(dir: &str) -> io::Result<bool> {
+    match connection::ask_once(dir, &Request::Quit)? {
+        None => Ok(false),
+        Some(Reply::Done) => Ok(true),
+        Some(other) => Err(failure(other, &Request::Quit)),
+    }
+}
+
+fn no_rule(path: &Path) -> io::Error {
+    let text = format!("{}: no rule of AGGIO_COUPLE names it", path.display());
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+/// The error of an answer; what is to be said of it goes to the log.
+fn failure(reply: Reply, request: &Request) -> io::Error {
+    let say = |text: &str| {
+        if !text.is_empty() {
+            aggio_base::log!(aggio_base::log::Level::Warn, "{text}");
+        }
+    };
+    match reply {
+        Reply::Failed(number, text) => {
+            say(&text);
+            io::Error::from_raw_os_error(number)
+        }
+        Reply::OnDisk(text) => {
+            say(&text);
+            on_disk()
+        }
+        other => io::Error::other(format!("the agent answers {request:?} with {other:?}")),
+    }
+}
+
+/// The name of a file, as the kernel takes it.
+fn c_name(path: &OsStr) -> io::Result<std::ffi::CString> {
+    std::ffi::CString::new(path.as_bytes()).map_err(io::Error::other)
+}
+
+/// A descriptor that a call has just returned.
+fn owned(fd: RawFd) -> OwnedFd {
+    use std::os::fd::FromRawFd;
+    // SAFETY: callers pass descriptors that are new and belong to nobody else.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }

@@ -31,6 +31,15 @@ pub struct Open<'a> {
     pub blocking: bool,
 }
 
+impl<'a> Open<'a> {
+    /// An open of `path` without any access, which waits.
+    pub fn new(path: &'a Path) -> Self {
+        let [read, write, create, exclusive, truncate, append, tracks] = [false; 7];
+        let (mode, blocking) = (0o666, true);
+        Self { path, read, write, create, exclusive, truncate, append, mode, tracks, blocking }
+    }
+}
+
 /// An open coupled file.
 #[derive(Debug)]
 pub struct Opened {

@@ -1,0 +1,63 @@
+//! What a program is told of its open.
+
+use super::Agent;
+use super::waits::Waiting;
+use crate::protocol::Reply;
+use crate::registry::{Answer, Opening};
+use std::os::fd::AsRawFd;
+
+impl Agent {
+    /// Ends a wait.
+    pub(super) fn answer(&mut self, waiting: &Waiting, answer: Answer) {
+        let path = waiting.path.clone();
+        self.answer_open(waiting, answer, &path);
+    }
+
+    pub(super) fn answer_open(&mut self, waiting: &Waiting, answer: Answer, path: &[u8]) {
+        let reply = match answer {
+            Answer::Opened(opening) => return self.hand_over(waiting, opening),
+            Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
+            Answer::OnDisk => Reply::OnDisk(self.told(&answer, path)),
+            Answer::Fail(number) => Reply::Failed(number, self.told(&answer, path)),
+        };
+        self.reply(waiting.link, &reply, None);
+        self.settle();
+    }
+
+    /// What is to be said of an error.
+    fn told(&self, answer: &Answer, path: &[u8]) -> String {
+        let path = String::from_utf8_lossy(path);
+        if let Some(dead) = self.registry.dead_writer(path.as_bytes(), answer) {
+            let (number, writer) = (dead.number, &dead.writer);
+            return format!("{path}: {writer} died while it wrote generation {number}");
+        }
+        match answer {
+            Answer::Fail(libc::ESTALE) => {
+                format!("{path}: the generation that is to be read next was not kept")
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Makes the descriptor of an open and sends it.
+    fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
+        let access = waiting.access;
+        let failed = self.carry_out(waiting.mode);
+        let made = match failed {
+            Some(number) => Err(std::io::Error::from_raw_os_error(number)),
+            None => self.areas.open(opening.area, access.read, access.write, access.append),
+        };
+        match made {
+            Ok(fd) => {
+                let reply = Reply::Opened(opening.handle, opening.generation);
+                self.reply(waiting.link, &reply, Some(fd.as_raw_fd()));
+            }
+            Err(error) => {
+                self.registry.withdraw(waiting.process, opening.handle);
+                let number = error.raw_os_error().unwrap_or(libc::EIO);
+                self.reply(waiting.link, &Reply::Failed(number, error.to_string()), None);
+            }
+        }
+        self.settle();
+    }
+}

@@ -1,0 +1,328 @@
+//! The agent: one process a node and user that knows the names of coupled files and holds their
+//! memory. One thread; it sleeps unless a program wants something or ends.
+
+mod answers;
+mod people;
+mod serve;
+mod status;
+mod waits;
+
+use crate::areas::{Areas, Quiet};
+use crate::place::{self, Place};
+use crate::protocol::{Packets, Reply, Request};
+use crate::registry::{Effect, Process, Registry, State};
+use aggio_base::log;
+use aggio_base::log::Level;
+use people::Person;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+use waits::Waiting;
+
+/// Connections of all programs together at most.
+const CONNECTIONS: usize = 8192;
+
+/// How long an agent without programs and generations stays.
+const LINGERS: Duration = Duration::from_millis(500);
+
+/// How long it stays if a program may still have to learn that a writer died.
+const MOURNS: Duration = Duration::from_secs(10);
+
+/// A connection, and whose it is.
+#[derive(Debug)]
+struct Link {
+    packets: Packets,
+    process: Option<Process>,
+    /// The open that it waits for.
+    waits: bool,
+}
+
+/// All that an agent has.
+#[derive(Debug)]
+pub struct Agent {
+    place: Place,
+    _lock: OwnedFd,
+    listener: OwnedFd,
+    registry: Registry,
+    areas: Areas,
+    links: BTreeMap<u64, Link>,
+    people: BTreeMap<Process, Person>,
+    waits: BTreeMap<u64, Waiting>,
+    jobs: people::Numbers,
+    began: Instant,
+    idle_since: Option<Instant>,
+    told_cycle: bool,
+    quit: bool,
+    last: u64,
+}
+
+impl Agent {
+    /// The agent of the directory `path`; `None` if there is one already.
+    ///
+    /// # Errors
+    /// The directory is not the user's alone; the system has no memory files or no local sockets.
+    pub fn new(path: &str) -> io::Result<Option<Self>> {
+        let place = Place::open(path)?;
+        let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
+        place.remove("sock");
+        let listener = listen(&place.file("sock"))?;
+        Ok(Some(Self {
+            place,
+            _lock: lock,
+            listener,
+            registry: Registry::behind(fresh()),
+            areas: Areas::new()?,
+            links: BTreeMap::new(),
+            people: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            jobs: people::Numbers::default(),
+            began: Instant::now(),
+            idle_since: None,
+            told_cycle: false,
+            quit: false,
+            last: 0,
+        }))
+    }
+
+    /// Serves programs until nothing is left to do.
+    ///
+    /// # Errors
+    /// The system refuses to tell what happens.
+    pub fn run(&mut self) -> io::Result<()> {
+        // A lease that is being broken is told by a signal that would end the process.
+        // SAFETY: the disposition of one signal changes; no handler is installed.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+        while !self.is_done() {
+            self.turn()?;
+        }
+        self.place.remove("sock");
+        self.place.remove("start");
+        self.place.remove("lock");
+        Ok(())
+    }
+
+    /// Waits for what happens next, and serves it.
+    fn turn(&mut self) -> io::Result<()> {
+        let mut polled: Vec<libc::pollfd> = Vec::new();
+        let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        polled.push(watch(self.listener.as_raw_fd()));
+        polled.push(watch(self.areas.events()));
+        let links: Vec<u64> = self.links.keys().copied().collect();
+        polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
+        let people: Vec<Process> = self.people.keys().copied().collect();
+        polled.extend(self.people.values().map(|person| watch(person.life())));
+        let timeout = self
+            .until_next()
+            .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+        // SAFETY: the kernel reads and writes the entries of the local vector.
+        let count =
+            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
+        if count == -1 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+        }
+        let happened = |index: usize| polled[index].revents != 0;
+        if happened(1) {
+            for area in self.areas.closed() {
+                self.look(area);
+            }
+        }
+        for (index, link) in links.iter().enumerate() {
+            if happened(2 + index) {
+                self.hear(*link);
+            }
+        }
+        for (index, person) in people.iter().enumerate() {
+            if happened(2 + links.len() + index) {
+                self.lose(*person);
+            }
+        }
+        if happened(0) {
+            self.accept();
+        }
+        self.settle();
+        self.remind();
+        Ok(())
+    }
+
+    /// Takes all connections that wait.
+    fn accept(&mut self) {
+        loop {
+            let flags = libc::SOCK_CLOEXEC;
+            let (listener, none) = (self.listener.as_raw_fd(), std::ptr::null_mut());
+            // SAFETY: no address is asked for.
+            let fd = unsafe { libc::accept4(listener, none, std::ptr::null_mut(), flags) };
+            if fd == -1 {
+                return;
+            }
+            // SAFETY: the descriptor is new and belongs to nobody else.
+            let packets = Packets::new(unsafe { OwnedFd::from_raw_fd(fd) });
+            match packets.peer() {
+                Ok((_, user)) if user == place::user() => {}
+                Ok((process, user)) => {
+                    log!(Level::Warn, "agent: process {process} of user {user} was refused");
+                    continue;
+                }
+                Err(_) => continue,
+            }
+            if self.links.len() >= CONNECTIONS {
+                log!(Level::Warn, "agent: more than {CONNECTIONS} connections; one was refused");
+                continue;
+            }
+            self.last += 1;
+            self.links.insert(self.last, Link { packets, process: None, waits: false });
+        }
+    }
+
+    /// Reads what a connection says.
+    fn hear(&mut self, link: u64) {
+        while let Some(found) = self.links.get(&link) {
+            match found.packets.receive(false) {
+                Ok(Some((message, _))) => match Request::decode(&message) {
+                    Ok(request) => self.serve(link, request),
+                    Err(error) => self.refuse(link, &error),
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    self.refuse(link, &error);
+                }
+                Ok(None) | Err(_) => self.hang_up(link),
+            }
+        }
+    }
+
+    /// Ends a connection that does not speak the protocol.
+    fn refuse(&mut self, link: u64, error: &io::Error) {
+        let who = self.links.get(&link).and_then(|link| link.packets.peer().ok());
+        log!(
+            Level::Warn,
+            "agent: a connection of process {} ends: {error}",
+            who.unwrap_or_default().0
+        );
+        self.reply(link, &Reply::Failed(libc::EPROTO, error.to_string()), None);
+        self.hang_up(link);
+    }
+
+    /// Sends an answer. A program that does not take it loses its connection.
+    fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) {
+        let Some(found) = self.links.get_mut(&link) else { return };
+        if !matches!(reply, Reply::Waits(_)) {
+            found.waits = false;
+        }
+        if found.packets.send(&reply.encode(), fd, false).is_err() {
+            self.hang_up(link);
+        }
+    }
+
+    /// Does what the registry wants done, until nothing changes any more.
+    fn settle(&mut self) {
+        loop {
+            self.carry_out(0);
+            let Some((wait, answer)) = self.registry.ready() else { break };
+            let Some(waiting) = self.waits.remove(&wait) else { continue };
+            self.answer(&waiting, answer);
+        }
+    }
+
+    /// Carries out what is to be done with memory; the number of the first error, if any.
+    fn carry_out(&mut self, mode: u32) -> Option<i32> {
+        let mut failed = None;
+        loop {
+            let effects = self.registry.effects();
+            if effects.is_empty() {
+                return failed;
+            }
+            for effect in effects {
+                let result = match effect {
+                    Effect::Make(area, copy_of) => self.areas.make(area, mode, copy_of),
+                    Effect::Empty(area) => self.areas.empty(area),
+                    Effect::Look(area) => {
+                        self.look(area);
+                        Ok(())
+                    }
+                    Effect::Free(area) => {
+                        self.areas.free(area);
+                        Ok(())
+                    }
+                };
+                if let Err(error) = result {
+                    failed.get_or_insert(error.raw_os_error().unwrap_or(libc::EIO));
+                }
+            }
+        }
+    }
+
+    /// Completes a generation if nobody can write to it any more.
+    fn look(&mut self, area: u64) {
+        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
+        let quiet = generation.state == State::Writing
+            && match self.areas.is_quiet(area) {
+                Quiet::Yes => true,
+                Quiet::No => false,
+                Quiet::Unknown => !is_open(),
+            };
+        if quiet {
+            let changed = self.areas.is_changed(area, generation.copy_of);
+            self.registry.commit(area, changed);
+        }
+    }
+
+    /// Whether nothing is left to do, and has not been for a while.
+    fn is_done(&mut self) -> bool {
+        if self.quit && self.people.is_empty() {
+            return true;
+        }
+        if !self.links.is_empty() || !self.registry.is_empty() {
+            self.idle_since = None;
+            return false;
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        since.elapsed() >= self.linger()
+    }
+
+    fn linger(&self) -> Duration {
+        if self.registry.mourns() { MOURNS } else { LINGERS }
+    }
+}
+
+/// A number that no earlier agent has given: programs may still hold its numbers.
+fn fresh() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| (now.as_micros() as u64) << 8)
+}
+
+/// A socket that takes connections under this name.
+fn listen(name: &str) -> io::Result<OwnedFd> {
+    let address = address(name)?;
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let checked = |result: i32| match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    };
+    // SAFETY: no memory is involved.
+    let fd = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the kernel reads the local address.
+    checked(unsafe { libc::bind(fd, (&raw const address).cast(), len) })?;
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::listen(fd, 4096) })?;
+    Ok(socket)
+}
+
+/// The address of a local socket.
+pub(crate) fn address(name: &str) -> io::Result<libc::sockaddr_un> {
+    // SAFETY: all-zero bytes are a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if name.len() >= address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    Ok(address)
+}

@@ -1,0 +1,163 @@
+//! The processes that are connected: who they are, and how they end.
+
+use super::Agent;
+use crate::registry::{Process, Who};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A process that has called.
+#[derive(Debug)]
+pub(super) struct Person {
+    pub(super) pid: i32,
+    start: u64,
+    life: OwnedFd,
+    /// It has said that it ends in order, or that is all that can be known.
+    pub(super) orderly: bool,
+}
+
+impl Person {
+    /// Readable when the process has ended.
+    pub(super) fn life(&self) -> RawFd {
+        self.life.as_raw_fd()
+    }
+}
+
+/// Numbers that stand for texts.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(BTreeMap<String, u64>);
+
+impl Numbers {
+    pub(super) fn of(&mut self, text: &str) -> u64 {
+        let next = self.0.len() as u64 + 1;
+        *self.0.entry(text.to_owned()).or_insert(next)
+    }
+}
+
+/// What `/proc` tells of a process.
+struct Facts {
+    session: i32,
+    flags: u64,
+    start: u64,
+}
+
+fn facts(pid: i32) -> io::Result<Facts> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let bad = || io::Error::from(io::ErrorKind::InvalidData);
+    // The name in parentheses may hold anything; fields are counted from behind it.
+    let (_, fields) = stat.rsplit_once(')').ok_or_else(bad)?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let field = |index: usize| fields.get(index).copied().ok_or_else(bad);
+    Ok(Facts {
+        session: field(3)?.parse().map_err(|_| bad())?,
+        flags: field(6)?.parse().map_err(|_| bad())?,
+        start: field(19)?.parse().map_err(|_| bad())?,
+    })
+}
+
+/// The kernel's mark of a process that is ending.
+const EXITING: u64 = 4;
+
+/// Bytes of what a process says of itself, at most.
+const WORDS: usize = 200;
+
+fn life_of(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    match RawFd::try_from(fd) {
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What a program says of itself.
+pub(super) struct Hello {
+    pub(super) job: String,
+    pub(super) ranks: u32,
+    pub(super) rank: u32,
+    pub(super) command: String,
+}
+
+impl Agent {
+    /// The process at the other end of a connection says who it is.
+    ///
+    /// # Errors
+    /// The process cannot be seen from here, as from another container.
+    pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
+        let Some(found) = self.links.get(&link) else { return Ok(()) };
+        let (pid, _) = found.packets.peer()?;
+        let life = life_of(pid)?;
+        let Facts { session, start, .. } = facts(pid)?;
+        let known = self.people.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
+        let process = match known {
+            Some((process, _)) => *process,
+            None => {
+                self.last += 1;
+                let who = self.who(pid, start, session, hello);
+                self.registry.join(self.last, who);
+                self.people.insert(self.last, Person { pid, start, life, orderly: false });
+                self.last
+            }
+        };
+        if let Some(person) = self.people.get_mut(&process) {
+            // It may have become another program, which is served as well.
+            person.orderly = false;
+        }
+        if let Some(found) = self.links.get_mut(&link) {
+            found.process = Some(process);
+        }
+        Ok(())
+    }
+
+    fn who(&mut self, pid: i32, start: u64, session: i32, hello: &Hello) -> Who {
+        let printable = |c: &char| !c.is_control();
+        let command: String = hello.command.chars().filter(printable).take(WORDS).collect();
+        if hello.job.is_empty() {
+            let leader = facts(session).map_or(0, |facts| facts.start);
+            return Who {
+                job: self.jobs.of(&format!("process {pid} {start}")),
+                ranks: 1,
+                family: self.jobs.of(&format!("session {session} {leader}")),
+                label: format!("{command} (process {pid})"),
+            };
+        }
+        let job = self.jobs.of(&format!("job {}", hello.job));
+        let (rank, ranks) = (hello.rank, hello.ranks);
+        let label = format!("{command} (process {pid}, rank {rank} of {ranks})");
+        Who { job, ranks: ranks.max(1), family: job, label }
+    }
+
+    /// A connection has ended.
+    pub(super) fn hang_up(&mut self, link: u64) {
+        let Some(ended) = self.links.remove(&link) else { return };
+        let waits: Vec<u64> =
+            self.waits.iter().filter(|(_, w)| w.link == link).map(|(wait, _)| *wait).collect();
+        for wait in waits {
+            self.waits.remove(&wait);
+            self.registry.forget_wait(wait);
+        }
+        let Some(process) = ended.process else { return };
+        let is_last = !self.links.values().any(|link| link.process == Some(process));
+        let Some(person) = self.people.get_mut(&process).filter(|_| is_last) else { return };
+        // Without connection and not ending: it is another program now. How that ends tells nobody.
+        if facts(person.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
+            person.orderly = true;
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn lose(&mut self, process: Process) {
+        let own = |link: &super::Link| link.process == Some(process);
+        let links: Vec<u64> =
+            self.links.iter().filter(|(_, link)| own(link)).map(|(link, _)| *link).collect();
+        // What it said before comes first.
+        for link in links {
+            self.hear(link);
+            self.hang_up(link);
+        }
+        let Some(person) = self.people.remove(&process) else { return };
+        self.registry.end(process, person.orderly);
+        self.settle();
+    }
+}

@@ -1,0 +1,169 @@
+//! What the agent does for each request.
+
+use super::Agent;
+use super::people::Hello;
+use super::waits::Waiting;
+use crate::protocol::{Reply, Request};
+use crate::registry::{Answer, Options, Process};
+use std::io;
+use std::time::Instant;
+
+/// Bytes of names in one answer at most.
+const NAMES: usize = 16 << 10;
+
+/// Bytes of a text in one answer at most.
+const PART: usize = 16 << 10;
+
+/// How a descriptor is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) append: bool,
+}
+
+impl Agent {
+    pub(super) fn serve(&mut self, link: u64, request: Request) {
+        match request {
+            Request::Hello { job, ranks, rank, command } => {
+                let hello = Hello { job, ranks, rank, command };
+                let reply = self.greet(link, &hello).map_or_else(|error| invisible(&error), done);
+                self.reply(link, &reply, None);
+            }
+            Request::Status(from) => {
+                let text = self.status().to_string().into_bytes();
+                let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+                let part = text[start..].iter().copied().take(PART).collect();
+                self.reply(link, &Reply::Text(part, text.len() as u64), None);
+            }
+            Request::Drop(path) => {
+                let count = self.registry.drop_all(&path);
+                self.settle();
+                self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
+            }
+            Request::Quit => {
+                self.quit = self.people.is_empty();
+                let reply = match self.quit {
+                    true => Reply::Done,
+                    false => Reply::Failed(libc::EBUSY, "programs are connected".into()),
+                };
+                self.reply(link, &reply, None);
+            }
+            request => {
+                let known = self.links.get(&link).filter(|link| !link.waits);
+                match known.and_then(|link| link.process) {
+                    Some(process) => self.serve_program(link, process, request),
+                    None => {
+                        let error = io::Error::other("it comes out of turn");
+                        self.refuse(link, &error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn serve_program(&mut self, link: u64, process: Process, request: Request) {
+        let reply = match request {
+            Request::Open { ask, read, append, blocking, mode } => {
+                let access = Access { read, write: ask.write, append };
+                let (since, path) = (Instant::now(), ask.path.clone());
+                let waiting = Waiting { link, process, access, since, told: 0, mode, path };
+                match self.registry.open(process, &ask) {
+                    Answer::Wait if blocking => self.make_wait(waiting, ask),
+                    answer => self.answer_open(&waiting, answer, &ask.path),
+                }
+                return;
+            }
+            Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
+            Request::Close(handle, moved) => self.close(process, handle, moved),
+            Request::Sync(handle) => {
+                let area = self.registry.opens.get(&handle).map(|open| open.area);
+                if area.is_some_and(|area| self.is_shown_at_sync(area)) {
+                    self.registry.publish(process, handle);
+                }
+                Reply::Done
+            }
+            Request::Empty(path) => told(self.registry.empty(process, &path)),
+            Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
+            Request::Rename(from, to, options) => {
+                told(self.registry.rename(process, &from, &to, options))
+            }
+            Request::Stat(path, options) => self.stat(process, &path, options),
+            Request::List(dir, after) => self.list(process, &dir, &after),
+            Request::Goodbye => {
+                if let Some(person) = self.people.get_mut(&process) {
+                    person.orderly = true;
+                }
+                Reply::Done
+            }
+            _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
+        };
+        self.settle();
+        self.reply(link, &reply, None);
+    }
+
+    fn adopt(&mut self, process: Process, device: u64, inode: u64, write: bool) -> Reply {
+        let area = self.areas.find(device, inode);
+        match area.and_then(|area| self.registry.adopt(process, area, write)) {
+            Some(opening) => Reply::Opened(opening.handle, opening.generation),
+            None => Reply::Failed(libc::ENOENT, String::new()),
+        }
+    }
+
+    fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
+        let Some(open) = self.registry.opens.get(&handle) else {
+            let text = "the agent that knew an open file has ended, and with it what was written";
+            return Reply::Failed(libc::ESTALE, text.into());
+        };
+        let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
+        self.registry.close(process, handle, moved, moved >= size);
+        Reply::Done
+    }
+
+    fn is_shown_at_sync(&self, area: u64) -> bool {
+        let generation = self.registry.generations.get(&area);
+        let name = generation.and_then(|generation| self.registry.names.get(&generation.path));
+        name.is_some_and(|name| name.options.at_sync)
+    }
+
+    fn stat(&self, process: Process, path: &[u8], options: Options) -> Reply {
+        let found = match self.registry.look(process, path, options) {
+            None => None,
+            // Cut to no bytes; the next open makes it.
+            Some(None) => {
+                Some(crate::client::Stat { mode: libc::S_IFREG | 0o600, ..Default::default() })
+            }
+            Some(Some(area)) => {
+                let number = self.registry.generations.get(&area).map_or(0, |one| one.number);
+                self.areas.stat(area, number).ok()
+            }
+        };
+        Reply::Stat(found)
+    }
+
+    fn list(&self, process: Process, dir: &[u8], after: &[u8]) -> Reply {
+        let (mut names, mut bytes, mut more) = (Vec::new(), 0, false);
+        for name in self.registry.list(process, dir).into_iter().filter(|name| &**name > after) {
+            bytes += name.len() + 8;
+            if bytes > NAMES && !names.is_empty() {
+                more = true;
+                break;
+            }
+            names.push(name);
+        }
+        Reply::Names(names, more)
+    }
+}
+
+fn done((): ()) -> Reply {
+    Reply::Done
+}
+
+fn told(result: Result<(), i32>) -> Reply {
+    result.map_or_else(|number| Reply::Failed(number, String::new()), done)
+}
+
+fn invisible(error: &io::Error) -> Reply {
+    let text = format!("the agent does not see this process, as from another container: {error}");
+    Reply::Failed(error.raw_os_error().unwrap_or(libc::ESRCH), text)
+}

@@ -1,0 +1,95 @@
+//! What the agent knows, as JSON for `aggio couple`.
+
+use super::Agent;
+use crate::registry::State;
+use std::fmt::{self, Write};
+
+/// A text that is written as JSON.
+pub(super) struct Json(String);
+
+impl fmt::Display for Json {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// `text` as a string of JSON.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+impl Agent {
+    pub(super) fn status(&self) -> Json {
+        let processes = self.registry.processes.values().map(|who| quoted(&who.label));
+        let files = self.registry.names.iter().filter_map(|(path, name)| {
+            let is_known = !name.generations.is_empty() || !name.readers.is_empty();
+            (is_known || name.dead.is_some()).then(|| {
+                let path = quoted(&String::from_utf8_lossy(path));
+                let generations =
+                    list(name.generations.values().filter_map(|a| self.generation(*a)));
+                let readers = name.readers.values().flat_map(|reader| &reader.processes);
+                let readers = list(readers.map(|(process, position)| {
+                    let who = self.registry.processes.get(process).map_or("", |who| &who.label);
+                    let (at, open) = (position.at, position.open > 0);
+                    format!("{{\"process\":{},\"generation\":{at},\"open\":{open}}}", quoted(who))
+                }));
+                let dead = name.dead.as_ref().map_or("null".into(), |dead| {
+                    let (number, writer) = (dead.number, quoted(&dead.writer));
+                    format!("{{\"generation\":{number},\"writer\":{writer}}}")
+                });
+                format!(
+                    "{{\"path\":{path},\"last\":{},\"generations\":{generations},\
+                     \"readers\":{readers},\"dead\":{dead}}}",
+                    name.last
+                )
+            })
+        });
+        let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
+        Json(format!(
+            "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
+             \"processes\":{},\"files\":{},\"waits\":{}}}",
+            std::process::id(),
+            quoted(&self.place.path().to_string_lossy()),
+            self.began.elapsed().as_secs_f64(),
+            self.areas.bytes(),
+            list(processes),
+            list(files),
+            list(waits.map(|text| quoted(&text))),
+        ))
+    }
+
+    fn generation(&self, area: u64) -> Option<String> {
+        let generation = self.registry.generations.get(&area)?;
+        let stat = self.areas.stat(area, generation.number).unwrap_or_default();
+        let state = match (generation.state, generation.published) {
+            (State::Complete, _) => "complete",
+            (State::Writing, true) => "readable",
+            (State::Writing, false) => "being written",
+        };
+        let open = self.registry.opens.values().filter(|open| open.area == area).count();
+        Some(format!(
+            "{{\"number\":{},\"state\":\"{state}\",\"size\":{},\"bytes\":{},\"writer\":{},\
+             \"open\":{open},\"read\":{}}}",
+            generation.number,
+            stat.size,
+            512 * stat.blocks,
+            quoted(&generation.maker),
+            generation.read,
+        ))
+    }
+}

@@ -1,0 +1,383 @@
+//! The memory of generations: nameless files, of which programs get descriptors of their own.
+
+use crate::client::Stat;
+use crate::registry::Area;
+use aggio_base::os;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Permissions that the agent itself needs to open a file anew.
+const OWN: u32 = 0o600;
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 1 << 20;
+
+/// One memory file.
+#[derive(Debug)]
+struct Memory {
+    file: OwnedFd,
+    /// A description for reading, which can have a lease while nobody can write.
+    lease: OwnedFd,
+    watch: i32,
+    /// What the file was when it began as a copy: its time of modification.
+    copied: Option<(i64, i64)>,
+}
+
+/// All memory files of an agent.
+#[derive(Debug)]
+pub(crate) struct Areas {
+    files: BTreeMap<Area, Memory>,
+    /// Tells when a description that could write is closed.
+    events: OwnedFd,
+}
+
+/// Whether somebody can still write to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quiet {
+    Yes,
+    No,
+    /// The system has no leases.
+    Unknown,
+}
+
+fn owned(fd: RawFd) -> OwnedFd {
+    // SAFETY: callers pass descriptors that they have just made.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+impl Areas {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no memory is involved.
+        let events = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
+        if events == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { files: BTreeMap::new(), events: owned(events) })
+    }
+
+    /// Readable when a file that can be written to was closed.
+    pub(crate) fn events(&self) -> RawFd {
+        self.events.as_raw_fd()
+    }
+
+    /// Makes the memory of a generation, with the bytes of another one if there is one.
+    pub(crate) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
+        let file = owned(os::memory_file(c"aggio-coupled")?);
+        // SAFETY: no memory is involved.
+        if unsafe { libc::fchmod(file.as_raw_fd(), mode & 0o777 | OWN) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let lease = owned(os::reopen(file.as_raw_fd(), libc::O_RDONLY)?);
+        let name = format!("/proc/self/fd/{}\0", file.as_raw_fd());
+        // SAFETY: the name is a terminated string.
+        let watch = unsafe {
+            libc::inotify_add_watch(self.events(), name.as_ptr().cast(), libc::IN_CLOSE_WRITE)
+        };
+        if watch == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut memory = Memory { file, lease, watch, copied: None };
+        let source = copy_of.and_then(|source| self.files.get(&source));
+        let result = source.map_or(Ok(()), |source| {
+            copy(source.file.as_raw_fd(), memory.file.as_raw_fd())?;
+            memory.copied = Some(times(memory.file.as_raw_fd())?);
+            Ok(())
+        });
+        if result.is_err() {
+            self.unwatch(&memory);
+        }
+        result.map(|()| self.files.insert(area, memory)).map(|_| ())
+    }
+
+    /// Another description of a file, with the access that is asked for.
+    pub(crate) fn open(
+        &self,
+        area: Area,
+        read: bool,
+        write: bool,
+        append: bool,
+    ) -> io::Result<OwnedFd> {
+        let flags = match (read, write) {
+            (true, true) => libc::O_RDWR,
+            (false, true) => libc::O_WRONLY,
+            _ => libc::O_RDONLY,
+        };
+        let append = if append { libc::O_APPEND } else { 0 };
+        os::reopen(self.fd(area)?, flags | append).map(owned)
+    }
+
+    fn fd(&self, area: Area) -> io::Result<RawFd> {
+        let missing = || io::Error::from_raw_os_error(libc::ESTALE);
+        self.files.get(&area).map(|memory| memory.file.as_raw_fd()).ok_or_else(missing)
+    }
+
+    /// Cuts a file to no bytes.
+    pub(crate) fn empty(&mut self, area: Area) -> io::Result<()> {
+        if let Some(memory) = self.files.get_mut(&area) {
+            memory.copied = None;
+        }
+        os::ftruncate(self.fd(area)?, 0)
+    }
+
+    /// Whether nobody can write to a file any more, by descriptors or mappings.
+    pub(crate) fn is_quiet(&self, area: Area) -> Quiet {
+        let Some(memory) = self.files.get(&area) else { return Quiet::No };
+        let fd = memory.lease.as_raw_fd();
+        // SAFETY: no memory is involved. The lease is given back at once; all opens of the file
+        // are made by this thread, so that none can meet it.
+        let taken = unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK) };
+        if taken == -1 {
+            let number = io::Error::last_os_error().raw_os_error();
+            return if number == Some(libc::EAGAIN) { Quiet::No } else { Quiet::Unknown };
+        }
+        // SAFETY: as above.
+        unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK) };
+        Quiet::Yes
+    }
+
+    /// Whether a file differs from the one of which it began as a copy; true if it is no copy.
+    pub(crate) fn is_changed(&self, area: Area, copy_of: Option<Area>) -> bool {
+        let Some(memory) = self.files.get(&area) else { return true };
+        let (Some(copied), Some(source)) =
+            (memory.copied, copy_of.and_then(|source| self.files.get(&source)))
+        else {
+            return true;
+        };
+        // Stores through mappings leave no time of modification.
+        times(memory.file.as_raw_fd()).ok() != Some(copied)
+            || !are_same(source.file.as_raw_fd(), memory.file.as_raw_fd()).unwrap_or(false)
+    }
+
+    /// What `fstat` tells of a file.
+    pub(crate) fn stat(&self, area: Area, generation: u64) -> io::Result<Stat> {
+        let facts = os::fstat(self.fd(area)?)?;
+        Ok(Stat {
+            device: facts.st_dev,
+            inode: facts.st_ino,
+            mode: facts.st_mode,
+            size: facts.st_size.try_into().unwrap_or(0),
+            blocks: facts.st_blocks.try_into().unwrap_or(0),
+            modified: (facts.st_mtime, facts.st_mtime_nsec),
+            generation,
+        })
+    }
+
+    /// The file that `fstat` describes so.
+    pub(crate) fn find(&self, device: u64, inode: u64) -> Option<Area> {
+        let is_it = |memory: &Memory| {
+            let facts = os::fstat(memory.file.as_raw_fd());
+            facts.is_ok_and(|facts| (facts.st_dev, facts.st_ino) == (device, inode))
+        };
+        self.files.iter().find(|(_, memory)| is_it(memory)).map(|(area, _)| *area)
+    }
+
+    /// Gives a file up; its memory is free when the last program has closed it.
+    pub(crate) fn free(&mut self, area: Area) {
+        if let Some(memory) = self.files.remove(&area) {
+            self.unwatch(&memory);
+        }
+    }
+
+    fn unwatch(&self, memory: &Memory) {
+        // SAFETY: no memory is involved.
+        unsafe { libc::inotify_rm_watch(self.events(), memory.watch) };
+    }
+
+    /// Files of which a description that could write was closed since the last call.
+    pub(crate) fn closed(&self) -> Vec<Area> {
+        let mut found = Vec::new();
+        let mut buffer = [0u8; 4096];
+        // SAFETY: the kernel writes at most the bytes of the local buffer.
+        while let Ok(len @ 1..) = usize::try_from(unsafe {
+            libc::read(self.events(), buffer.as_mut_ptr().cast(), buffer.len())
+        }) {
+            let mut events = &buffer[..len];
+            while let Some((event, rest)) = events.split_at_checked(16) {
+                let field = |at: usize| {
+                    i32::from_ne_bytes([event[at], event[at + 1], event[at + 2], event[at + 3]])
+                };
+                let (watch, name) = (field(0), usize::try_from(field(12)).unwrap_or(0));
+                let is_it = |memory: &&Memory| memory.watch == watch;
+                found.extend(self.files.iter().filter(|(_, m)| is_it(m)).map(|(area, _)| *area));
+                events = rest.get(name..).unwrap_or_default();
+            }
+        }
+        found
+    }
+
+    /// Bytes of memory that all files have.
+    pub(crate) fn bytes(&self) -> u64 {
+        let blocks = |memory: &Memory| {
+            os::fstat(memory.file.as_raw_fd()).map_or(0, |facts| facts.st_blocks.unsigned_abs())
+        };
+        self.files.values().map(|memory| 512 * blocks(memory)).sum()
+    }
+}
+
+fn times(fd: RawFd) -> io::Result<(i64, i64)> {
+    os::fstat(fd).map(|facts| (facts.st_mtime, facts.st_mtime_nsec))
+}
+
+/// Calls `each` with all ranges of a file that have bytes of their own.
+fn data(fd: RawFd, mut each: impl FnMut(u64, usize) -> io::Result<()>) -> io::Result<()> {
+    let mut at = 0;
+    loop {
+        // SAFETY: no memory is involved; the description is the agent's own.
+        let start = unsafe { libc::lseek(fd, at, libc::SEEK_DATA) };
+        if start == -1 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(libc::ENXIO) { Ok(()) } else { Err(error) };
+        }
+        // SAFETY: as above.
+        let end = unsafe { libc::lseek(fd, start, libc::SEEK_HOLE) };
+        if end == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        at = start;
+        while at < end {
+            let len = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            each(at.cast_unsigned(), len)?;
+            at += len as i64;
+        }
+    }
+}
+
+fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match os::pread(fd, buffer, offset)? {
+            0 => {
+                buffer.fill(0);
+                return Ok(());
+            }
+            count => (buffer, offset) = (&mut buffer[count..], offset + count as u64),
+        }
+    }
+    Ok(())
+}
+
+/// Gives an empty file the bytes and holes of another one, and its time of modification.
+fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
+    let facts = os::fstat(from)?;
+    os::ftruncate(to, facts.st_size.unsigned_abs())?;
+    let mut buffer = vec![0; PIECE];
+    data(from, |offset, len| {
+        read_all(from, &mut buffer[..len], offset)?;
+        let mut done = 0;
+        while done < len {
+            done += os::pwrite(to, &buffer[done..len], offset + done as u64)?;
+        }
+        Ok(())
+    })?;
+    let time = libc::timespec { tv_sec: facts.st_mtime, tv_nsec: facts.st_mtime_nsec };
+    // SAFETY: the kernel reads two local values.
+    let result = unsafe { libc::futimens(to, [time, time].as_ptr()) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn are_same(one: RawFd, other: RawFd) -> io::Result<bool> {
+    if os::fstat(one)?.st_size != os::fstat(other)?.st_size {
+        return Ok(false);
+    }
+    let (mut left, mut right, mut same) = (vec![0; PIECE], vec![0; PIECE], true);
+    for fd in [one, other] {
+        data(fd, |offset, len| {
+            if same {
+                read_all(one, &mut left[..len], offset)?;
+                read_all(other, &mut right[..len], offset)?;
+                same = left[..len] == right[..len];
+            }
+            Ok(())
+        })?;
+    }
+    Ok(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn areas() -> Areas {
+        let mut areas = Areas::new().unwrap();
+        areas.make(1, 0o640, None).unwrap();
+        areas
+    }
+
+    fn file(areas: &Areas, area: Area, write: bool) -> File {
+        areas.open(area, true, write, false).unwrap().into()
+    }
+
+    #[test]
+    fn a_file_is_quiet_when_nobody_can_write_to_it() {
+        let areas = areas();
+        assert_eq!(areas.is_quiet(1), Quiet::Yes);
+        let writer = file(&areas, 1, true);
+        let copy = writer.try_clone().unwrap();
+        assert_eq!(areas.is_quiet(1), Quiet::No);
+        drop(writer);
+        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::No, vec![]));
+        drop(copy);
+        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::Yes, vec![1]));
+        let reader = file(&areas, 1, false);
+        assert_eq!(areas.is_quiet(1), Quiet::Yes);
+        assert!(reader.write_at(b"x", 0).is_err());
+    }
+
+    #[test]
+    fn a_mapping_that_can_be_stored_to_is_a_writer() {
+        let areas = areas();
+        let writer = file(&areas, 1, true);
+        writer.set_len(4096).unwrap();
+        let range = aggio_base::Extent::new(0, 4096);
+        let mapping = os::Mapping::new(writer.as_raw_fd(), range, true).unwrap();
+        drop(writer);
+        assert_eq!(areas.is_quiet(1), Quiet::No);
+        drop(mapping);
+        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::Yes, vec![1]));
+    }
+
+    #[test]
+    fn a_copy_has_bytes_and_holes_and_is_changed_by_any_write() {
+        let mut areas = areas();
+        let far = 3 * PIECE as u64 + 5;
+        let first = file(&areas, 1, true);
+        first.write_at(b"one", 7).unwrap();
+        first.write_at(b"end", far).unwrap();
+        areas.make(2, 0o600, Some(1)).unwrap();
+        let [old, new] = [1, 2].map(|area| areas.stat(area, 1).unwrap());
+        assert_eq!((old.size, old.blocks), (new.size, new.blocks));
+        let mut bytes = [0; 3];
+        file(&areas, 2, false).read_exact_at(&mut bytes, far).unwrap();
+        assert_eq!(&bytes, b"end");
+        assert!(!areas.is_changed(2, Some(1)));
+        let writer = file(&areas, 2, true);
+        let range = aggio_base::Extent::new(0, 4096);
+        let mapping = os::Mapping::new(writer.as_raw_fd(), range, true).unwrap();
+        // SAFETY: the byte is inside of the mapping, and nobody else has it.
+        unsafe { mapping.place(9).write(b'!') };
+        assert!(areas.is_changed(2, Some(1)), "a store through a mapping");
+        // SAFETY: as above.
+        unsafe { mapping.place(9).write(b'e') };
+        assert!(!areas.is_changed(2, Some(1)));
+        writer.set_len(far).unwrap();
+        assert!(areas.is_changed(2, Some(1)));
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_inode_and_given_up() {
+        let mut areas = areas();
+        let open = file(&areas, 1, true);
+        open.write_at(b"x", 0).unwrap();
+        let stat = areas.stat(1, 9).unwrap();
+        assert_eq!((stat.mode & 0o777, stat.size, stat.generation), (0o640, 1, 9));
+        assert_eq!(areas.find(stat.device, stat.inode), Some(1));
+        assert!(areas.bytes() >= 4096);
+        areas.empty(1).unwrap();
+        assert_eq!((areas.stat(1, 9).unwrap().size, areas.bytes()), (0, 0));
+        areas.free(1);
+        assert!(areas.open(1, true, true, false).is_err() && areas.stat(1, 9).is_err());
+        assert_eq!(areas.find(stat.device, stat.inode), None);
+    }
+}

@@ -1,0 +1,224 @@
+//! Connections of one process to its agent: as many as it has requests at a time.
+
+use super::identity;
+use super::start;
+use crate::place::{self, Place};
+use crate::protocol::{Packets, Reply, Request};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_base::os;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Connections that are kept for later requests at most.
+const KEPT: usize = 8;
+
+/// How long an agent may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Numbers of descriptors from here on are out of the way of the program's own.
+const HIGH: i32 = 600;
+
+/// A connection that nobody uses at the moment: no lock, because a fork may happen at any time.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Process in the upper half, descriptor plus one in the lower; 0 if there is none.
+    held: AtomicU64,
+    /// The socket's inode: programs close descriptors that are not theirs.
+    inode: AtomicU64,
+}
+
+/// All connections of a process.
+#[derive(Debug)]
+pub(super) struct Connections {
+    dir: String,
+    agent: String,
+    slots: [Slot; KEPT],
+}
+
+fn process() -> u64 {
+    u64::from(std::process::id())
+}
+
+impl Connections {
+    pub(super) fn new(dir: &str, agent: &str) -> Self {
+        Self { dir: dir.into(), agent: agent.into(), slots: Default::default() }
+    }
+
+    /// A connection that is kept, if there is one of this process.
+    fn take(&self) -> Option<Packets> {
+        for slot in &self.slots {
+            let held = slot.held.swap(0, AcqRel);
+            if held == 0 {
+                continue;
+            }
+            let fd = (held as u32).wrapping_sub(1).cast_signed();
+            let inode = slot.inode.load(Acquire);
+            if !os::fstat(fd).is_ok_and(|facts| facts.st_ino == inode) {
+                continue;
+            }
+            let packets = Packets::new(super::owned(fd));
+            // A parent's connection is not the child's; dropping closes the copy.
+            if held >> 32 == process() {
+                return Some(packets);
+            }
+        }
+        None
+    }
+
+    fn put_back(&self, packets: Packets) {
+        let Ok(facts) = os::fstat(packets.fd()) else { return };
+        for slot in &self.slots {
+            if slot.held.load(Relaxed) == 0 {
+                let fd = packets.into_fd().into_raw_fd();
+                slot.inode.store(facts.st_ino, Relaxed);
+                let new = process() << 32 | u64::from(fd.cast_unsigned() + 1);
+                if slot.held.compare_exchange(0, new, AcqRel, Relaxed).is_err() {
+                    // Another thread took the slot meanwhile, and its inode may be ours by now:
+                    // then it is found not to be what it was, and connects anew.
+                    drop(super::owned(fd));
+                }
+                return;
+            }
+        }
+    }
+
+    /// Makes sure that there is an agent.
+    pub(super) fn reach(&self) -> io::Result<()> {
+        let packets = self.connect()?;
+        self.put_back(packets);
+        Ok(())
+    }
+
+    /// Asks the agent, and waits for what it answers.
+    pub(super) fn call(&self, request: &Request) -> io::Result<(Reply, Option<OwnedFd>)> {
+        let message = request.encode();
+        if message.len() > crate::protocol::MOST {
+            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        let packets = match self.take() {
+            Some(packets) => packets,
+            None => self.connect()?,
+        };
+        packets.send(&message, None, true).map_err(gone)?;
+        loop {
+            let Some((message, fd)) = packets.receive(true).map_err(gone)? else {
+                return Err(gone(io::ErrorKind::UnexpectedEof.into()));
+            };
+            match Reply::decode(&message)? {
+                Reply::Waits(text) => log!(Level::Warn, "{text}"),
+                reply => {
+                    self.put_back(packets);
+                    return Ok((reply, fd));
+                }
+            }
+        }
+    }
+
+    /// Connects to the agent, and starts one if there is none.
+    fn connect(&self) -> io::Result<Packets> {
+        let place = Place::open(&self.dir)?;
+        let began = Instant::now();
+        loop {
+            match connect_to(&place)? {
+                Some(packets) => {
+                    if greet(&packets)? {
+                        return Ok(packets);
+                    }
+                }
+                None => start::start_if_needed(&place, &self.agent)?,
+            }
+            if began.elapsed() > PATIENCE {
+                let text = format!("the agent of {} does not come", place.path().display());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Tells the agent, if this process has ever spoken to it, that it ends in order.
+    pub(super) fn goodbye(&self) {
+        let Some(packets) = self.take() else { return };
+        let told = packets.send(&Request::Goodbye.encode(), None, true);
+        if told.is_ok() {
+            let _ = packets.receive(true);
+            self.put_back(packets);
+        }
+    }
+}
+
+/// The agent ended, and with it what was in its memory.
+fn gone(error: io::Error) -> io::Error {
+    log!(Level::Error, "the agent of coupled files has ended: {error}");
+    io::Error::from_raw_os_error(libc::EIO)
+}
+
+/// A connection to the agent; `None` if there is none.
+pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
+    let address = crate::agent::address(&place.file("sock"))?;
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is involved.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    let socket = high(super::owned(fd));
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the kernel reads the local address.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
+    if result == -1 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ECONNREFUSED) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let packets = Packets::new(socket);
+    match packets.peer()? {
+        (_, user) if user == place::user() => Ok(Some(packets)),
+        (process, user) => {
+            let text = format!("process {process} of user {user} is no agent of this user");
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+        }
+    }
+}
+
+/// The same file under a number that programs do not expect to get.
+fn high(fd: OwnedFd) -> OwnedFd {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) } {
+        -1 => fd,
+        copy => super::owned(copy),
+    }
+}
+
+/// Says who this process is; false if the agent has just ended.
+fn greet(packets: &Packets) -> io::Result<bool> {
+    let variable = |name: &str| aggio_config::settings::process_variable(name);
+    let hello = identity::hello(&variable);
+    if packets.send(&hello.encode(), None, true).is_err() {
+        return Ok(false);
+    }
+    match packets.receive(true) {
+        Ok(Some((message, _))) => match Reply::decode(&message)? {
+            Reply::Done => Ok(true),
+            other => Err(super::failure(other, &hello)),
+        },
+        Ok(None) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks an agent something that needs no program; `None` if there is no agent.
+pub(super) fn ask_once(dir: &str, request: &Request) -> io::Result<Option<Reply>> {
+    let place = Place::open(dir)?;
+    let Some(packets) = connect_to(&place)? else { return Ok(None) };
+    packets.send(&request.encode(), None, true)?;
+    match packets.receive(true)? {
+        Some((message, _)) => Reply::decode(&message).map(Some),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,123 @@
+//! Starting an agent where there is none: which program, once, and until it answers.
+
+use super::connection::connect_to;
+use super::spawn::{self, Started};
+use crate::place::Place;
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The name of the program.
+const PROGRAM: &str = "aggio";
+
+/// Starts an agent for the directory `dir` unless there is one; whether it was started. `program`
+/// is what `AGGIO_AGENT` says.
+///
+/// # Errors
+/// The directory is not the user's alone; there is no program, or it does not become an agent.
+pub fn start_agent(dir: &str, program: &str) -> io::Result<bool> {
+    let place = Place::open(dir)?;
+    let is_there = connect_to(&place)?.is_some();
+    if !is_there {
+        start_if_needed(&place, program)?;
+    }
+    Ok(!is_there)
+}
+
+/// Starts an agent unless another process has meanwhile.
+pub(super) fn start_if_needed(place: &Place, program: &str) -> io::Result<()> {
+    let _lock = place.lock("start", true)?;
+    if connect_to(place)?.is_some() {
+        return Ok(());
+    }
+    let program = find(program)?;
+    let fail = |why: String| {
+        Err(io::Error::other(format!("{} cannot be started as agent: {why}", program.display())))
+    };
+    match spawn::spawn(&program, place.path())? {
+        Started::Ready => Ok(()),
+        Started::Failed(error) => fail(error.to_string()),
+        Started::Said(text) => fail(text),
+    }
+}
+
+/// The program that can be an agent.
+fn find(named: &str) -> io::Result<PathBuf> {
+    let candidates = candidates(named);
+    if let Some(found) = candidates.iter().find(|path| is_program(path)) {
+        return Ok(found.clone());
+    }
+    let tried: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+    let text = format!(
+        "no program `{PROGRAM}` for the agent of coupled files; tried: {}. AGGIO_AGENT can name it",
+        tried.join(", ")
+    );
+    Err(io::Error::new(io::ErrorKind::NotFound, text))
+}
+
+fn candidates(named: &str) -> Vec<PathBuf> {
+    if !named.is_empty() {
+        return vec![named.into()];
+    }
+    let mut found = Vec::new();
+    if let Some(library) = own_object() {
+        if let Some(dir) = library.parent() {
+            found.push(dir.join(PROGRAM));
+            found.extend(dir.parent().map(|above| above.join("bin").join(PROGRAM)));
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let absolute = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
+    found.extend(absolute.map(|dir| dir.join(PROGRAM)));
+    found
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && aggio_base::os::may_access(path, libc::X_OK).is_ok()
+}
+
+/// The file that this code was loaded from: the library, or the program itself.
+fn own_object() -> Option<PathBuf> {
+    // SAFETY: all-zero bytes are a valid `Dl_info`.
+    let mut facts: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let address = own_object as *const libc::c_void;
+    // SAFETY: the address is one of this code; the call fills the local value.
+    if unsafe { libc::dladdr(address, &raw mut facts) } == 0 || facts.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the name is a terminated string that lives as long as the object is loaded.
+    let name = unsafe { CStr::from_ptr(facts.dli_fname) };
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    let path = if path.is_absolute() { path.into() } else { std::env::current_exe().ok()? };
+    Some(std::fs::canonicalize(&path).unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_looked_for_is_named() {
+        let error = find("/no/such/agent").unwrap_err().to_string();
+        assert!(error.contains("/no/such/agent") && error.contains("AGGIO_AGENT"), "{error}");
+        let own = own_object().unwrap();
+        let beside = own.parent().unwrap().join("aggio");
+        assert_eq!(candidates("").first(), Some(&beside));
+    }
+
+    #[test]
+    fn a_program_that_is_no_agent_is_an_error_at_once() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("d");
+        let dir = dir.to_str().unwrap();
+        let error = start_agent(dir, "/bin/true").unwrap_err().to_string();
+        assert!(error.contains("/bin/true cannot be started as agent"), "{error}");
+        let script = scratch.path().join("bad");
+        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&script, mode).unwrap();
+        let error = start_agent(dir, script.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("No such file"), "{error}");
+    }
+}

@@ -1,0 +1,185 @@
+//! The messages between programs and their agent: bounded, versioned, each in one packet.
+
+mod codec;
+mod options;
+mod reply;
+mod socket;
+
+#[cfg(test)]
+mod tests;
+
+use crate::registry::{Ask, Options};
+use codec::{Reader, Writer, bad, flags};
+use options::{read_options, write_options};
+use std::io;
+
+pub(crate) use reply::Reply;
+pub(crate) use socket::{Packets, pair};
+
+/// Bytes of a message at most.
+pub(crate) const MOST: usize = 32 << 10;
+
+/// What every message begins with: a mark, and the version of what follows.
+const BEGINNING: [u8; 4] = *b"AGC\x01";
+
+/// What a program says or asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// The first message: who it is. The process is the one that the kernel tells.
+    Hello {
+        /// What its launcher calls its program; empty for a process alone.
+        job: String,
+        /// Processes of that program.
+        ranks: u32,
+        /// Its rank.
+        rank: u32,
+        /// How messages name it.
+        command: String,
+    },
+    /// [`super::Client::open`]
+    Open {
+        /// How.
+        ask: Ask,
+        /// Data may be read.
+        read: bool,
+        /// Each write goes to the end.
+        append: bool,
+        /// It may be made to wait.
+        blocking: bool,
+        /// Permissions of a new file.
+        mode: u32,
+    },
+    /// [`super::Client::adopt`]: device and inode of a descriptor, and whether it may write.
+    Adopt(u64, u64, bool),
+    /// [`super::Client::close`]: the handle, bytes that were moved.
+    Close(u64, u64),
+    /// [`super::Client::sync`]
+    Sync(u64),
+    /// [`super::Client::truncate`] to no bytes.
+    Empty(Vec<u8>),
+    /// [`super::Client::unlink`]
+    Unlink(Vec<u8>, Options),
+    /// [`super::Client::rename`], where both names are coupled.
+    Rename(Vec<u8>, Vec<u8>, Options),
+    /// [`super::Client::stat`]
+    Stat(Vec<u8>, Options),
+    /// [`super::Client::list`], from this name on.
+    List(Vec<u8>, Vec<u8>),
+    /// [`super::Client::goodbye`]
+    Goodbye,
+    /// What the agent knows, as JSON, from this byte on.
+    Status(u64),
+    /// Gives up all complete generations of a file.
+    Drop(Vec<u8>),
+    /// Ends the agent if no program is connected.
+    Quit,
+}
+
+impl Request {
+    /// The message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(BEGINNING.to_vec());
+        match self {
+            Request::Hello { job, ranks, rank, command } => {
+                out.byte(0).bytes(job.as_bytes()).number(u64::from(*ranks));
+                out.number(u64::from(*rank)).bytes(command.as_bytes());
+            }
+            Request::Open { ask, read, append, blocking, mode } => {
+                let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
+                out.byte(1).bytes(&ask.path).byte(flags(&how));
+                out.byte(flags(&[*read, *append, *blocking])).number(u64::from(*mode));
+                write_options(&mut out, ask.options);
+            }
+            Request::Adopt(device, inode, write) => {
+                out.byte(2).number(*device).number(*inode).byte(flags(&[*write]));
+            }
+            Request::Close(handle, moved) => {
+                out.byte(3).number(*handle).number(*moved);
+            }
+            Request::Sync(handle) => {
+                out.byte(4).number(*handle);
+            }
+            Request::Empty(path) => {
+                out.byte(5).bytes(path);
+            }
+            Request::Unlink(path, options) => write_options(out.byte(6).bytes(path), *options),
+            Request::Rename(from, to, options) => {
+                write_options(out.byte(7).bytes(from).bytes(to), *options);
+            }
+            Request::Stat(path, options) => write_options(out.byte(8).bytes(path), *options),
+            Request::List(dir, after) => {
+                out.byte(9).bytes(dir).bytes(after);
+            }
+            Request::Goodbye => {
+                out.byte(10);
+            }
+            Request::Status(from) => {
+                out.byte(11).number(*from);
+            }
+            Request::Drop(path) => {
+                out.byte(12).bytes(path);
+            }
+            Request::Quit => {
+                out.byte(13);
+            }
+        }
+        out.0
+    }
+
+    /// What a message says.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no program of this version says.
+    pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(body(message)?);
+        let small = |number: u64| u32::try_from(number).map_err(|_| bad("a number is too large"));
+        let request = match from.byte()? {
+            0 => Request::Hello {
+                job: from.text()?,
+                ranks: small(from.number()?)?,
+                rank: small(from.number()?)?,
+                command: from.text()?,
+            },
+            1 => open(&mut from)?,
+            2 => {
+                let (device, inode, [write]) = (from.number()?, from.number()?, from.flags()?);
+                Request::Adopt(device, inode, write)
+            }
+            3 => Request::Close(from.number()?, from.number()?),
+            4 => Request::Sync(from.number()?),
+            5 => Request::Empty(from.bytes()?),
+            6 => Request::Unlink(from.bytes()?, read_options(&mut from)?),
+            7 => Request::Rename(from.bytes()?, from.bytes()?, read_options(&mut from)?),
+            8 => Request::Stat(from.bytes()?, read_options(&mut from)?),
+            9 => Request::List(from.bytes()?, from.bytes()?),
+            10 => Request::Goodbye,
+            11 => Request::Status(from.number()?),
+            12 => Request::Drop(from.bytes()?),
+            13 => Request::Quit,
+            _ => return Err(bad("it is of no known kind")),
+        };
+        from.end()?;
+        Ok(request)
+    }
+}
+
+fn open(from: &mut Reader<'_>) -> io::Result<Request> {
+    let path = from.bytes()?;
+    let [write, create, exclusive, truncate] = from.flags()?;
+    let [read, append, blocking] = from.flags()?;
+    let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
+    let options = read_options(from)?;
+    let ask = Ask { path, write, create, exclusive, truncate, options };
+    Ok(Request::Open { ask, read, append, blocking, mode })
+}
+
+/// What follows the beginning of a message.
+fn body(message: &[u8]) -> io::Result<&[u8]> {
+    match message.split_at_checked(BEGINNING.len()) {
+        Some((beginning, body)) if beginning == BEGINNING => Ok(body),
+        Some((beginning, _)) if beginning[..3] == BEGINNING[..3] => {
+            Err(bad("it is of another version of aggio; end its programs, then start them again"))
+        }
+        _ => Err(bad("it does not begin as one")),
+    }
+}

@@ -1,0 +1,33 @@
+//! The options of a rule in messages.
+
+use super::codec::{Reader, Writer, bad};
+use crate::registry::Options;
+use aggio_config::settings::couple::{Pick, WriterDeath};
+use std::io;
+
+pub(super) fn write_options(out: &mut Writer, options: Options) {
+    let pick = u8::from(options.pick == Pick::Latest);
+    let death = match options.death {
+        WriterDeath::Error => 0,
+        WriterDeath::Wait => 1,
+        WriterDeath::File => 2,
+    };
+    out.byte(pick).byte(death).byte(options.at_sync.into()).number(options.keep.into());
+}
+
+pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
+    let pick = match from.byte()? {
+        0 => Pick::Next,
+        1 => Pick::Latest,
+        _ => return Err(bad("its choice of a generation is unknown")),
+    };
+    let death = match from.byte()? {
+        0 => WriterDeath::Error,
+        1 => WriterDeath::Wait,
+        2 => WriterDeath::File,
+        _ => return Err(bad("what it says of a writer's death is unknown")),
+    };
+    let [at_sync] = from.flags()?;
+    let keep = u32::try_from(from.number()?).map_err(|_| bad("its number to keep is too large"))?;
+    Ok(Options { pick, keep, death, at_sync })
+}

@@ -1,0 +1,111 @@
+//! What the agent answers.
+
+use super::codec::{Reader, Writer, bad};
+use super::{BEGINNING, body};
+use crate::client::Stat;
+use std::io;
+
+/// An answer; that of an open comes with a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It is done.
+    Done,
+    /// The number of the error, and what is to be said of it, if anything.
+    Failed(i32, String),
+    /// The handle and the generation.
+    Opened(u64, u64),
+    /// The file on disk is meant.
+    OnDisk(String),
+    /// The answer is yet to come: what the log is to say of it.
+    Waits(String),
+    /// What is under a name.
+    Stat(Option<Stat>),
+    /// Names, and whether more follow.
+    Names(Vec<Vec<u8>>, bool),
+    /// A part of a text, and how many bytes all of it has.
+    Text(Vec<u8>, u64),
+}
+
+impl Reply {
+    /// The message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(BEGINNING.to_vec());
+        match self {
+            Reply::Done => {
+                out.byte(0);
+            }
+            Reply::Failed(number, text) => {
+                out.byte(1).number(u64::from(number.unsigned_abs())).bytes(text.as_bytes());
+            }
+            Reply::Opened(handle, generation) => {
+                out.byte(2).number(*handle).number(*generation);
+            }
+            Reply::OnDisk(text) => {
+                out.byte(3).bytes(text.as_bytes());
+            }
+            Reply::Waits(text) => {
+                out.byte(4).bytes(text.as_bytes());
+            }
+            Reply::Stat(None) => {
+                out.byte(5);
+            }
+            Reply::Stat(Some(stat)) => {
+                let (seconds, nanoseconds) = stat.modified;
+                out.byte(6).number(stat.device).number(stat.inode).number(stat.mode.into());
+                out.number(stat.size).number(stat.blocks).number(seconds.cast_unsigned());
+                out.number(nanoseconds.cast_unsigned()).number(stat.generation);
+            }
+            Reply::Names(names, more) => {
+                out.byte(7).byte((*more).into()).number(names.len() as u64);
+                names.iter().for_each(|name| {
+                    out.bytes(name);
+                });
+            }
+            Reply::Text(part, total) => {
+                out.byte(8).bytes(part).number(*total);
+            }
+        }
+        out.0
+    }
+
+    /// What a message says.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent of this version says.
+    pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(body(message)?);
+        let reply = match from.byte()? {
+            0 => Reply::Done,
+            1 => {
+                let number = i32::try_from(from.number()?);
+                Reply::Failed(number.map_err(|_| bad("no error has its number"))?, from.text()?)
+            }
+            2 => Reply::Opened(from.number()?, from.number()?),
+            3 => Reply::OnDisk(from.text()?),
+            4 => Reply::Waits(from.text()?),
+            5 => Reply::Stat(None),
+            6 => Reply::Stat(Some(stat(&mut from)?)),
+            7 => {
+                let ([more], count) = (from.flags()?, from.number()?);
+                let names = (0..count).map(|_| from.bytes()).collect::<io::Result<_>>()?;
+                Reply::Names(names, more)
+            }
+            8 => Reply::Text(from.bytes()?, from.number()?),
+            _ => return Err(bad("it is of no known kind")),
+        };
+        from.end()?;
+        Ok(reply)
+    }
+}
+
+fn stat(from: &mut Reader<'_>) -> io::Result<Stat> {
+    Ok(Stat {
+        device: from.number()?,
+        inode: from.number()?,
+        mode: u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?,
+        size: from.number()?,
+        blocks: from.number()?,
+        modified: (from.number()?.cast_signed(), from.number()?.cast_signed()),
+        generation: from.number()?,
+    })
+}

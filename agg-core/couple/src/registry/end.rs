@@ -1,0 +1,188 @@
+//! What ends: an open, the writing of a generation, a process.
+
+use super::{Answer, Area, Dead, Effect, Handle, Path, Process, Registry, State};
+
+/// Fewer bytes than this are a look at the beginning of a file, not a use of it.
+pub const LOOK: u64 = 512;
+
+impl Registry {
+    /// A process has closed what `handle` stood for, after reading `moved` bytes, which were the
+    /// whole file if `whole`.
+    pub fn close(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
+        if self.opens.get(&handle).is_none_or(|open| open.process != process) {
+            return;
+        }
+        let Some(open) = self.opens.remove(&handle) else { return };
+        let Some(path) = self.generations.get(&open.area).map(|found| found.path.clone()) else {
+            return;
+        };
+        if open.reads_on {
+            self.stop_reading(process, &path, moved >= LOOK || whole);
+        }
+        self.effects.push(Effect::Look(open.area));
+        self.give_up(&path);
+    }
+
+    fn stop_reading(&mut self, process: Process, path: &Path, seen: bool) {
+        let job = self.job(process);
+        let Some(name) = self.names.get_mut(path) else { return };
+        let Some(reader) = name.readers.get_mut(&job) else { return };
+        let Some(position) = reader.processes.get_mut(&process) else { return };
+        position.open = position.open.saturating_sub(1);
+        position.seen |= seen;
+        if position.open > 0 || !position.seen {
+            return;
+        }
+        position.finished = position.at;
+        if let Some(area) = name.generations.get(&position.at) {
+            if let Some(generation) = self.generations.get_mut(area) {
+                generation.read = true;
+            }
+        }
+    }
+
+    /// An open that could not be carried out is taken back.
+    pub fn withdraw(&mut self, process: Process, handle: Handle) {
+        let Some(open) = self.opens.get(&handle).copied() else { return };
+        self.close(process, handle, 0, false);
+        let others = self.opens.values().any(|other| other.area == open.area);
+        let is_new = self.generations.get(&open.area).is_some_and(|generation| {
+            generation.state == State::Writing && generation.writers.len() <= 1
+        });
+        if open.write && is_new && !others {
+            self.discard(open.area);
+        }
+    }
+
+    /// Nobody can write to a generation any more; `changed` is false if it is still the copy as
+    /// which it began, and therefore none of its own.
+    pub fn commit(&mut self, area: Area, changed: bool) {
+        let Some(generation) = self.generations.get_mut(&area) else { return };
+        if generation.state == State::Complete {
+            return;
+        }
+        if generation.unlinked || !changed {
+            self.discard(area);
+            return;
+        }
+        generation.state = State::Complete;
+        generation.copy_of = None;
+        let path = generation.path.clone();
+        self.give_up(&path);
+    }
+
+    /// The state of a generation so far may be read.
+    pub fn publish(&mut self, process: Process, handle: Handle) {
+        let Some(open) = self.opens.get(&handle).filter(|open| open.process == process) else {
+            return;
+        };
+        if let Some(generation) = self.generations.get_mut(&open.area).filter(|_| open.write) {
+            generation.published = true;
+        }
+    }
+
+    /// A generation that is not complete is no more.
+    pub(super) fn discard(&mut self, area: Area) {
+        let Some(generation) = self.generations.remove(&area) else { return };
+        if let Some(name) = self.names.get_mut(&generation.path) {
+            name.generations.remove(&generation.number);
+        }
+        self.effects.push(Effect::Free(area));
+        self.tidy(&generation.path);
+    }
+
+    /// A process has ended. What it wrote is complete if it ended `orderly`; if not, what it had
+    /// open for writing since the last commit will never be.
+    pub fn end(&mut self, process: Process, orderly: bool) {
+        self.waits.retain(|_, (waiting, _)| *waiting != process);
+        if !orderly {
+            self.bury(process);
+        }
+        let opens: Vec<(Handle, Area)> = self
+            .opens
+            .iter()
+            .filter(|(_, open)| open.process == process)
+            .map(|(handle, open)| (*handle, open.area))
+            .collect();
+        for (handle, area) in opens {
+            self.opens.remove(&handle);
+            self.effects.push(Effect::Look(area));
+        }
+        let Some(who) = self.processes.remove(&process) else { return };
+        let paths: Vec<Path> = self.names.keys().cloned().collect();
+        for path in paths {
+            let Some(name) = self.names.get_mut(&path) else { continue };
+            if let Some(reader) = name.readers.get_mut(&who.job) {
+                if let Some(position) = reader.processes.remove(&process) {
+                    let finished = match orderly && position.seen {
+                        true => position.at,
+                        false => position.finished,
+                    };
+                    let ended = name.ended.entry(who.family).or_default();
+                    *ended = finished.max(*ended);
+                    self.finish(&path, finished, who.job);
+                }
+            }
+            self.give_up(&path);
+            self.tidy(&path);
+        }
+    }
+
+    /// A reader has ended that was done with generations up to `number`.
+    fn finish(&mut self, path: &[u8], number: u64, job: u64) {
+        let Some(name) = self.names.get_mut(path) else { return };
+        if name.readers.get(&job).is_some_and(|reader| reader.processes.is_empty()) {
+            name.readers.remove(&job);
+        }
+        for area in name.generations.range(..=number).map(|(_, area)| area) {
+            if let Some(generation) = self.generations.get_mut(area) {
+                generation.read = true;
+            }
+        }
+    }
+
+    /// What a process that died was writing is dead with it.
+    fn bury(&mut self, process: Process) {
+        let writer = self.processes.get(&process).map(|who| who.label.clone());
+        let lost: Vec<Area> = self
+            .generations
+            .iter()
+            .filter(|(_, one)| one.state == State::Writing && one.writers.contains(&process))
+            .map(|(area, _)| *area)
+            .collect();
+        for area in lost {
+            let generation = &self.generations[&area];
+            let (number, path) = (generation.number, generation.path.clone());
+            let unlinked = generation.unlinked;
+            self.opens.retain(|_, open| open.area != area || open.process != process);
+            self.discard(area);
+            let name = self.names.entry(path).or_default();
+            name.last = name.last.max(number);
+            if !unlinked {
+                name.dead = Some(Dead { number, writer: writer.clone().unwrap_or_default() });
+            }
+        }
+    }
+
+    /// Who died while it wrote the file that an answer of `EIO` is about.
+    pub fn dead_writer(&self, path: &[u8], answer: &Answer) -> Option<&Dead> {
+        let told = matches!(answer, Answer::Fail(libc::EIO) | Answer::OnDisk);
+        self.names.get(path)?.dead.as_ref().filter(|_| told)
+    }
+
+    /// Nobody has to learn any more that writers died.
+    pub fn forget_the_dead(&mut self) {
+        self.names.values_mut().for_each(|name| name.dead = None);
+        let paths: Vec<Path> = self.names.keys().cloned().collect();
+        paths.iter().for_each(|path| self.tidy(path));
+    }
+
+    /// Forgets a name of which nothing is left but numbers.
+    fn tidy(&mut self, path: &[u8]) {
+        let Some(name) = self.names.get(path) else { return };
+        let is_left = name.generations.is_empty() && name.readers.is_empty();
+        if is_left && name.dead.is_none() && self.processes.is_empty() {
+            self.names.remove(path);
+        }
+    }
+}

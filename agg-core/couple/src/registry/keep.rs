@@ -1,0 +1,59 @@
+//! When a generation can be given up.
+
+use super::{Area, Effect, Generation, Name, Registry, State};
+use aggio_config::settings::couple::Pick;
+
+impl Registry {
+    /// Gives up all generations of a name that nobody needs any more.
+    pub(super) fn give_up(&mut self, path: &[u8]) {
+        let Some(name) = self.names.get(path) else { return };
+        let complete: Vec<(u64, Area)> = name
+            .generations
+            .iter()
+            .map(|(number, area)| (*number, *area))
+            .filter(|(_, area)| self.generations[area].state == State::Complete)
+            .collect();
+        let mut gone = Vec::new();
+        for (age, (number, area)) in complete.into_iter().rev().enumerate() {
+            let open = self.opens.values().any(|open| open.area == area);
+            let source = self.generations.values().any(|other| other.copy_of == Some(area));
+            if !open && !source && self.is_done_with(name, &self.generations[&area], age) {
+                gone.push((number, area));
+            }
+        }
+        for (number, area) in gone {
+            self.generations.remove(&area);
+            self.effects.push(Effect::Free(area));
+            if let Some(name) = self.names.get_mut(path) {
+                name.generations.remove(&number);
+                name.lost = name.lost.max(number);
+            }
+        }
+    }
+
+    /// Whether nobody needs a complete generation that `age` of the complete ones are newer than.
+    fn is_done_with(&self, name: &Name, generation: &Generation, age: usize) -> bool {
+        if name.options.keep > 0 {
+            let keep = usize::try_from(name.options.keep).unwrap_or(usize::MAX);
+            let is_used = !name.readers.is_empty()
+                || self.processes.values().any(|who| generation.jobs.contains(&who.job));
+            return age >= keep || generation.read && !is_used;
+        }
+        let readers = || name.readers.values();
+        if name.options.pick == Pick::Latest {
+            let is_writing = |who: &super::Who| generation.jobs.contains(&who.job);
+            let is_used = !name.readers.is_empty() || self.processes.values().any(is_writing);
+            return age > 0 || generation.read && !is_used;
+        }
+        // Processes of a reader that have not come yet find the last two.
+        let are_missing = readers().any(|one| (one.processes.len() as u64) < u64::from(one.ranks));
+        let is_passed = |reader: &super::Reader| {
+            reader.processes.values().all(|position| {
+                let is_closed = position.at == generation.number && position.open == 0;
+                position.at > generation.number
+                    || is_closed && (position.seen || position.finished >= generation.number)
+            })
+        };
+        generation.read && readers().all(is_passed) && (age >= 2 || !are_missing)
+    }
+}

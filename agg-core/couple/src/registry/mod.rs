@@ -1,0 +1,91 @@
+//! Which generation each open gets, and when a generation can be given up: a state machine that
+//! does no input or output. Whoever drives it carries out its [`Effect`]s.
+
+mod cycle;
+mod end;
+mod keep;
+mod names;
+mod open;
+mod types;
+
+pub use types::*;
+
+use std::collections::BTreeMap;
+
+/// All names, generations, openings and processes.
+#[derive(Debug, Default)]
+pub struct Registry {
+    pub(crate) names: BTreeMap<Path, Name>,
+    pub(crate) generations: BTreeMap<Area, Generation>,
+    pub(crate) opens: BTreeMap<Handle, Open>,
+    pub(crate) processes: BTreeMap<Process, Who>,
+    pub(crate) waits: BTreeMap<u64, (Process, Ask)>,
+    effects: Vec<Effect>,
+    last: u64,
+}
+
+impl Registry {
+    /// A registry whose numbers, of openings above all, begin behind `last`.
+    pub fn behind(last: u64) -> Self {
+        Self { last, ..Self::default() }
+    }
+
+    /// A process has called for the first time.
+    pub fn join(&mut self, process: Process, who: Who) {
+        self.processes.insert(process, who);
+    }
+
+    /// What is to be done with memory since the last call.
+    pub fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Lets an open for which there was nothing wait; `wait` names it.
+    pub fn wait(&mut self, wait: u64, process: Process, ask: Ask) {
+        self.waits.insert(wait, (process, ask));
+    }
+
+    /// Ends a wait that nobody is interested in any more.
+    pub fn forget_wait(&mut self, wait: u64) {
+        self.waits.remove(&wait);
+    }
+
+    /// The next wait that ends now, and how.
+    pub fn ready(&mut self) -> Option<(u64, Answer)> {
+        let waits: Vec<u64> = self.waits.keys().copied().collect();
+        for wait in waits {
+            let (process, ask) = self.waits[&wait].clone();
+            let answer = self.open(process, &ask);
+            if answer != Answer::Wait {
+                self.waits.remove(&wait);
+                return Some((wait, answer));
+            }
+        }
+        None
+    }
+
+    /// Whether nothing is left for which somebody may come.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty() && self.generations.is_empty()
+    }
+
+    /// Whether a program may still have to learn that a writer died.
+    pub fn mourns(&self) -> bool {
+        self.names.values().any(|name| name.dead.is_some())
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn job(&self, process: Process) -> Job {
+        self.processes.get(&process).map_or(0, |who| who.job)
+    }
+
+    /// The newest generation of a name.
+    fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
+        let area = *self.names.get(path)?.generations.values().next_back()?;
+        self.generations.get(&area).map(|generation| (area, generation))
+    }
+}

@@ -1,0 +1,162 @@
+//! Names without opening them: what is there, removing, renaming, cutting.
+
+use super::open::Choice;
+use super::{Area, Ask, Effect, Options, Path, Process, Registry, State};
+use std::collections::BTreeSet;
+
+impl Registry {
+    /// What a process finds under a name, if anything: the file may also be one that it has cut to
+    /// no bytes, which has no memory.
+    pub fn look(&self, process: Process, path: &[u8], options: Options) -> Option<Option<Area>> {
+        let ask = Ask { path: path.to_vec(), options, ..Ask::default() };
+        let job = self.processes.get(&process)?.job;
+        let name = self.names.get(path)?;
+        if name.emptied && name.writer == Some(job) {
+            return Some(None);
+        }
+        match self.choose(process, &ask) {
+            Choice::Own(area) | Choice::Next(area) => Some(Some(area)),
+            _ => None,
+        }
+    }
+
+    /// Names below the directory `dir`, without it, that a process finds there.
+    pub fn list(&self, process: Process, dir: &[u8]) -> Vec<Path> {
+        let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+        let inside = |path: &[u8]| {
+            let rest = path.strip_prefix(dir)?.strip_prefix(b"/")?;
+            (!rest.is_empty() && !rest.contains(&b'/')).then(|| rest.to_vec())
+        };
+        let found = self.names.iter().filter_map(|(path, name)| {
+            let rest = inside(path)?;
+            self.look(process, path, name.options).map(|_| rest)
+        });
+        found.collect()
+    }
+
+    /// Removes a name for its writer, or says that a reader is done with its generation.
+    ///
+    /// # Errors
+    /// `ENOENT`
+    pub fn unlink(&mut self, process: Process, path: &[u8], options: Options) -> Result<(), i32> {
+        let job = self.job(process);
+        let ask = Ask { path: path.to_vec(), options, ..Ask::default() };
+        let is_writer = self.names.get(path).is_some_and(|name| name.writer == Some(job));
+        if let Some(name) = self.names.get_mut(path).filter(|name| name.emptied && is_writer) {
+            name.emptied = false;
+            return Ok(());
+        }
+        match self.choose(process, &ask) {
+            Choice::Own(area) => self.hide(area),
+            Choice::Next(area) => self.skip(process, path, area),
+            _ => return Err(libc::ENOENT),
+        }
+        Ok(())
+    }
+
+    /// The name means this generation no more for its writer.
+    fn hide(&mut self, area: Area) {
+        if let Some(generation) = self.generations.get_mut(&area) {
+            generation.unlinked = true;
+        }
+        self.effects.push(Effect::Look(area));
+    }
+
+    /// A reader does not want a generation.
+    fn skip(&mut self, process: Process, path: &[u8], area: Area) {
+        let Some(generation) = self.generations.get_mut(&area) else { return };
+        generation.read = true;
+        let number = generation.number;
+        let mut position = self.position(process, path);
+        (position.at, position.seen) = (number, true);
+        if position.open == 0 {
+            position.finished = number;
+        }
+        let (job, ranks) = self.processes.get(&process).map_or((0, 1), |who| (who.job, who.ranks));
+        if let Some(name) = self.names.get_mut(path) {
+            let reader = name.readers.entry(job).or_default();
+            reader.ranks = ranks;
+            reader.processes.insert(process, position);
+        }
+        self.give_up(path);
+    }
+
+    /// Cuts the file of this name to no bytes: the writer's next open begins a generation.
+    ///
+    /// # Errors
+    /// `ENOENT`
+    pub fn empty(&mut self, process: Process, path: &[u8]) -> Result<(), i32> {
+        let job = self.job(process);
+        let newest = self.newest(path).filter(|(_, newest)| !newest.unlinked);
+        let newest = newest.map(|(area, newest)| (area, newest.state));
+        let Some(name) = self.names.get_mut(path) else { return Err(libc::ENOENT) };
+        match newest {
+            Some((area, State::Writing)) => self.effects.push(Effect::Empty(area)),
+            Some((_, State::Complete)) => (name.emptied, name.writer) = (true, Some(job)),
+            None if name.emptied => {}
+            None => return Err(libc::ENOENT),
+        }
+        Ok(())
+    }
+
+    /// Gives what the writer finds under `from` the name `to`, as its newest generation.
+    ///
+    /// # Errors
+    /// `ENOENT`
+    pub fn rename(
+        &mut self,
+        process: Process,
+        from: &[u8],
+        to: &[u8],
+        options: Options,
+    ) -> Result<(), i32> {
+        let job = self.job(process);
+        let found = self.newest(from).filter(|(_, newest)| !newest.unlinked);
+        let (area, _) = found.ok_or(libc::ENOENT)?;
+        if from == to {
+            return Ok(());
+        }
+        let replaced = self.newest(to).filter(|(_, old)| old.state == State::Writing);
+        if let Some(replaced) = replaced.map(|(area, _)| area) {
+            self.hide(replaced);
+        }
+        let name = self.names.entry(to.to_vec()).or_default();
+        name.last += 1;
+        (name.emptied, name.dead, name.writer) = (false, None, Some(job));
+        name.options = options;
+        let number = name.last;
+        name.generations.insert(number, area);
+        if let Some(generation) = self.generations.get_mut(&area) {
+            if let Some(old) = self.names.get_mut(from) {
+                old.generations.remove(&generation.number);
+            }
+            (generation.path, generation.number) = (to.to_vec(), number);
+            generation.read = false;
+            // Whoever gives it its name has made it.
+            generation.jobs = BTreeSet::from([job]);
+        }
+        self.give_up(to);
+        Ok(())
+    }
+
+    /// Gives up all complete generations of a name that nobody has open, read or not; how many.
+    pub fn drop_all(&mut self, path: &[u8]) -> usize {
+        let Some(name) = self.names.get_mut(path) else { return 0 };
+        name.dead = None;
+        let open: BTreeSet<Area> = self.opens.values().map(|open| open.area).collect();
+        let gone: Vec<(u64, Area)> = name
+            .generations
+            .iter()
+            .map(|(number, area)| (*number, *area))
+            .filter(|(_, area)| self.generations[area].state == State::Complete)
+            .filter(|(_, area)| !open.contains(area))
+            .collect();
+        for (number, area) in &gone {
+            name.generations.remove(number);
+            name.lost = name.lost.max(*number);
+            self.generations.remove(area);
+            self.effects.push(Effect::Free(*area));
+        }
+        gone.len()
+    }
+}

@@ -1,0 +1,238 @@
+//! What an open gets: a new generation, the one that is being written, or the reader's next one.
+
+use super::{
+    Answer, Area, Ask, Dead, Effect, Generation, Open, Opening, Position, Process, Reader,
+    Registry, State,
+};
+use aggio_config::settings::couple::{Pick, WriterDeath};
+
+/// What an open for reading finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// What its own program writes or wrote.
+    Own(Area),
+    /// The generation that it is to read.
+    Next(Area),
+    /// Nothing yet.
+    Wait,
+    /// The writer of this generation died.
+    Dead(u64),
+    /// The generation up to this one that it was to read was given up.
+    Lost(u64),
+}
+
+impl Registry {
+    /// Opens a file for a process, or says that it has to wait.
+    pub fn open(&mut self, process: Process, ask: &Ask) -> Answer {
+        if ask.write {
+            return self.open_to_write(process, ask);
+        }
+        match self.choose(process, ask) {
+            Choice::Own(area) => Answer::Opened(self.opened(process, area, ask, false)),
+            Choice::Next(area) => Answer::Opened(self.read_on(process, area, ask)),
+            Choice::Wait => {
+                self.announce(process, ask);
+                Answer::Wait
+            }
+            Choice::Lost(number) => {
+                self.move_on(process, ask, number);
+                Answer::Fail(libc::ESTALE)
+            }
+            Choice::Dead(number) => {
+                self.move_on(process, ask, number);
+                match ask.options.death {
+                    WriterDeath::File => Answer::OnDisk,
+                    _ => Answer::Fail(libc::EIO),
+                }
+            }
+        }
+    }
+
+    fn open_to_write(&mut self, process: Process, ask: &Ask) -> Answer {
+        let emptied = self.names.get(&ask.path).is_some_and(|name| name.emptied);
+        let there = self.newest(&ask.path).filter(|(_, newest)| !newest.unlinked);
+        let there = there.map(|(area, newest)| (area, newest.state));
+        if ask.exclusive && ask.create && (there.is_some() || emptied) {
+            return Answer::Fail(libc::EEXIST);
+        }
+        match there {
+            Some((area, State::Writing)) => {
+                if ask.truncate {
+                    self.effects.push(Effect::Empty(area));
+                }
+                Answer::Opened(self.opened(process, area, ask, false))
+            }
+            Some((area, State::Complete)) => {
+                let copy_of = (!ask.truncate && !emptied).then_some(area);
+                Answer::Opened(self.begin(process, ask, copy_of))
+            }
+            None if ask.create || emptied => Answer::Opened(self.begin(process, ask, None)),
+            None => Answer::Fail(libc::ENOENT),
+        }
+    }
+
+    /// Begins a generation.
+    fn begin(&mut self, process: Process, ask: &Ask, copy_of: Option<Area>) -> Opening {
+        let area = self.number();
+        let name = self.names.entry(ask.path.clone()).or_default();
+        name.last += 1;
+        (name.emptied, name.dead) = (false, None);
+        name.generations.insert(name.last, area);
+        let maker = self.processes.get(&process).map(|who| who.label.clone());
+        let generation = Generation {
+            path: ask.path.clone(),
+            number: name.last,
+            state: State::Writing,
+            jobs: [].into(),
+            writers: [].into(),
+            maker: maker.unwrap_or_default(),
+            published: false,
+            read: false,
+            unlinked: false,
+            copy_of,
+        };
+        self.generations.insert(area, generation);
+        self.effects.push(Effect::Make(area, copy_of));
+        self.opened(process, area, ask, false)
+    }
+
+    /// Notes an open of `area`.
+    fn opened(&mut self, process: Process, area: Area, ask: &Ask, reads_on: bool) -> Opening {
+        let (handle, job) = (self.number(), self.job(process));
+        self.opens.insert(handle, Open { process, area, write: ask.write, reads_on });
+        if let Some(name) = self.names.get_mut(&ask.path) {
+            name.options = ask.options;
+            if ask.write {
+                name.writer = Some(job);
+            }
+        }
+        let mut number = 0;
+        if let Some(generation) = self.generations.get_mut(&area) {
+            number = generation.number;
+            if ask.write {
+                generation.jobs.insert(job);
+                generation.writers.insert(process);
+            }
+        }
+        Opening { handle, area, generation: number }
+    }
+
+    /// A process holds a descriptor of `area` that another one opened.
+    pub fn adopt(&mut self, process: Process, area: Area, write: bool) -> Option<Opening> {
+        let generation = self.generations.get(&area)?;
+        let path = generation.path.clone();
+        let is_own = generation.jobs.contains(&self.job(process));
+        let options = self.names.get(&path).map(|name| name.options).unwrap_or_default();
+        let ask = Ask { path, write, options, ..Ask::default() };
+        Some(match write || is_own {
+            true => self.opened(process, area, &ask, false),
+            false => self.read_on(process, area, &ask),
+        })
+    }
+
+    /// Opens the generation that a reader is to read, which it has by that announced.
+    fn read_on(&mut self, process: Process, area: Area, ask: &Ask) -> Opening {
+        let opening = self.opened(process, area, ask, true);
+        let position = self.announce(process, ask);
+        if position.at != opening.generation {
+            (position.at, position.seen) = (opening.generation, false);
+        }
+        position.open += 1;
+        self.pass(&ask.path, opening.generation);
+        opening
+    }
+
+    /// Generations older than `number` were asked for, or passed over.
+    fn pass(&mut self, path: &[u8], number: u64) {
+        let Some(name) = self.names.get(path) else { return };
+        for area in name.generations.range(..number).map(|(_, area)| area) {
+            if let Some(older) = self.generations.get_mut(area) {
+                older.read = true;
+            }
+        }
+        self.give_up(path);
+    }
+
+    /// The position of a reader, made if it is new.
+    fn announce(&mut self, process: Process, ask: &Ask) -> &mut Position {
+        let start = self.position(process, &ask.path);
+        let ranks = self.processes.get(&process).map_or(1, |who| who.ranks);
+        let job = self.job(process);
+        let name = self.names.entry(ask.path.clone()).or_default();
+        name.options = ask.options;
+        let reader = name.readers.entry(job).or_insert_with(Reader::default);
+        reader.ranks = ranks;
+        reader.processes.entry(process).or_insert(start)
+    }
+
+    fn move_on(&mut self, process: Process, ask: &Ask, number: u64) {
+        let position = self.announce(process, ask);
+        *position = Position { at: number, seen: true, finished: number, ..*position };
+        self.pass(&ask.path, number);
+    }
+
+    /// Where a process has got to in a file; one that is new follows those before it.
+    pub(super) fn position(&self, process: Process, path: &[u8]) -> Position {
+        let (Some(name), Some(who)) = (self.names.get(path), self.processes.get(&process)) else {
+            return Position::default();
+        };
+        let known = name.readers.get(&who.job).and_then(|reader| reader.processes.get(&process));
+        known.copied().unwrap_or_else(|| {
+            let finished = name.ended.get(&who.family).copied().unwrap_or(0);
+            Position { at: finished, open: 0, seen: true, finished }
+        })
+    }
+
+    /// What an open for reading finds now.
+    pub(super) fn choose(&self, process: Process, ask: &Ask) -> Choice {
+        let job = self.job(process);
+        let Some(name) = self.names.get(&ask.path) else { return Choice::Wait };
+        if let Some((area, newest)) = self.newest(&ask.path) {
+            if newest.jobs.contains(&job) && !newest.unlinked {
+                return Choice::Own(area);
+            }
+        }
+        let position = self.position(process, &ask.path);
+        let looked_only = position.at > 0 && !self.was_seen(name.readers.get(&job), &position);
+        if position.open > 0 || looked_only {
+            if let Some(area) = name.generations.get(&position.at) {
+                return Choice::Next(*area);
+            }
+        }
+        let reader = name.readers.get(&job);
+        let is_known = reader.is_some_and(|reader| reader.processes.contains_key(&process));
+        let mut ready = name.generations.range(position.at + 1..).filter(|(_, area)| {
+            let generation = &self.generations[area];
+            generation.state == State::Complete || generation.published
+        });
+        let found = match ask.options.pick {
+            Pick::Next if is_known && position.at > 0 && name.lost > position.at => {
+                return Choice::Lost(name.lost);
+            }
+            Pick::Next => ready.next(),
+            // The newest once more, if there is none after it.
+            Pick::Latest => ready.next_back().or_else(|| {
+                name.generations.get_key_value(&position.at).filter(|_| position.at > 0)
+            }),
+        };
+        match (found, &name.dead) {
+            (Some((_, area)), _) => Choice::Next(*area),
+            (None, Some(Dead { number, .. })) => {
+                let waits = ask.options.death == WriterDeath::Wait || *number <= position.at;
+                if waits { Choice::Wait } else { Choice::Dead(*number) }
+            }
+            (None, None) => Choice::Wait,
+        }
+    }
+
+    /// Whether any process of the program has read the generation at `position`.
+    fn was_seen(&self, reader: Option<&Reader>, position: &Position) -> bool {
+        let others = reader.into_iter().flat_map(|reader| reader.processes.values());
+        position.seen || others.into_iter().any(|other| other.at == position.at && other.seen)
+    }
+
+    /// The generation that a reader waits for.
+    pub(crate) fn next_number(&self, process: Process, path: &[u8]) -> u64 {
+        self.position(process, path).at + 1
+    }
+}

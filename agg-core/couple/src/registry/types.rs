@@ -1,0 +1,199 @@
+//! What the registry knows: names, generations, openings, readers and their positions.
+
+use aggio_config::settings::couple::{Pick, WriterDeath};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A process that has called, by a number of the agent's.
+pub type Process = u64;
+/// One program: all processes that a launcher started together, or one process alone.
+pub type Job = u64;
+/// Processes that follow each other: one that begins reads on where those ended.
+pub type Family = u64;
+/// The memory of one generation.
+pub type Area = u64;
+/// One open of one process.
+pub type Handle = u64;
+/// The absolute name of a file.
+pub type Path = Vec<u8>;
+
+/// Who a process is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Its program.
+    pub job: Job,
+    /// How many processes that has.
+    pub ranks: u32,
+    /// Which earlier processes it follows.
+    pub family: Family,
+    /// How messages name it.
+    pub label: String,
+}
+
+/// What the rule that names a file says of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Which generation a reader gets.
+    pub pick: Pick,
+    /// So many newest generations are kept; zero keeps those that nobody has read.
+    pub keep: u32,
+    /// What readers learn when a writer dies.
+    pub death: WriterDeath,
+    /// Readers get what was synchronised before it is closed.
+    pub at_sync: bool,
+}
+
+/// How a file is to be opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the flags of open(2)")]
+pub struct Ask {
+    /// Its name.
+    pub path: Path,
+    /// Data may be written.
+    pub write: bool,
+    /// Creates the file if it is missing.
+    pub create: bool,
+    /// Fails if it is there.
+    pub exclusive: bool,
+    /// Begins without bytes.
+    pub truncate: bool,
+    /// What the rule says.
+    pub options: Options,
+}
+
+/// What becomes of an open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has this memory.
+    Opened(Opening),
+    /// Nothing is there for it yet.
+    Wait,
+    /// The error of this number.
+    Fail(i32),
+    /// The writer died, and the file on disk is meant.
+    OnDisk,
+}
+
+/// An open that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Its number.
+    pub handle: Handle,
+    /// Its memory.
+    pub area: Area,
+    /// Which generation that is.
+    pub generation: u64,
+}
+
+/// What the caller has to do with memory, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Make it, empty or with the bytes of another one.
+    Make(Area, Option<Area>),
+    /// Cut it to no bytes.
+    Empty(Area),
+    /// Find out whether nobody can write to it any more; if so, [`super::Registry::commit`].
+    Look(Area),
+    /// Give it up.
+    Free(Area),
+}
+
+/// What a generation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Somebody may write to it.
+    Writing,
+    /// It changes no more.
+    Complete,
+}
+
+/// One generation of one file.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// The name of the file.
+    pub path: Path,
+    /// Which one, from 1.
+    pub number: u64,
+    /// Whether it is complete.
+    pub state: State,
+    /// Programs that wrote it.
+    pub jobs: BTreeSet<Job>,
+    /// Processes that had it open for writing.
+    pub writers: BTreeSet<Process>,
+    /// How messages name the process that began it.
+    pub maker: String,
+    /// Readers get it although it is not complete.
+    pub published: bool,
+    /// A reader is done with it.
+    pub read: bool,
+    /// The name means it no more for its writer.
+    pub unlinked: bool,
+    /// Its memory began as a copy of this generation.
+    pub copy_of: Option<Area>,
+}
+
+/// One open of one process.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    /// Whose it is.
+    pub process: Process,
+    /// What is open.
+    pub area: Area,
+    /// Whether it may write.
+    pub write: bool,
+    /// Whether it moves the position of a reader.
+    pub reads_on: bool,
+}
+
+/// Where one process that reads a file has got to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The generation of the last open, 0 before the first.
+    pub at: u64,
+    /// How often it is open.
+    pub open: u32,
+    /// It was read, not only looked at.
+    pub seen: bool,
+    /// The newest generation that it is done with.
+    pub finished: u64,
+}
+
+/// The program that reads a file.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    /// How many processes it has.
+    pub ranks: u32,
+    /// Those that have opened the file.
+    pub processes: BTreeMap<Process, Position>,
+}
+
+/// A generation that will never be complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// Which one.
+    pub number: u64,
+    /// The process that died.
+    pub writer: String,
+}
+
+/// All that is known under one name.
+#[derive(Clone, Debug, Default)]
+pub struct Name {
+    /// The last number that was given.
+    pub last: u64,
+    /// What is there, by number.
+    pub generations: BTreeMap<u64, Area>,
+    /// Who reads it.
+    pub readers: BTreeMap<Job, Reader>,
+    /// What processes that have ended were done with.
+    pub ended: BTreeMap<Family, u64>,
+    /// The newest generation that was given up.
+    pub lost: u64,
+    /// The newest generation, if its writer died.
+    pub dead: Option<Dead>,
+    /// The program that wrote last.
+    pub writer: Option<Job>,
+    /// For its writer the file has no bytes, and its next open makes a generation.
+    pub emptied: bool,
+    /// What the rule said last.
+    pub options: Options,
+}
