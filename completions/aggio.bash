@@ -16,11 +16,17 @@ _aggio() {
             ",$1")
                 cmd="aggio"
                 ;;
+            aggio,agent)
+                cmd="aggio__subcmd__agent"
+                ;;
             aggio,cat)
                 cmd="aggio__subcmd__cat"
                 ;;
             aggio,completions)
                 cmd="aggio__subcmd__completions"
+                ;;
+            aggio,couple)
+                cmd="aggio__subcmd__couple"
                 ;;
             aggio,doctor)
                 cmd="aggio__subcmd__doctor"
@@ -73,11 +79,35 @@ _aggio() {
             aggio,verify)
                 cmd="aggio__subcmd__verify"
                 ;;
+            aggio__subcmd__couple,drop)
+                cmd="aggio__subcmd__couple__subcmd__drop"
+                ;;
+            aggio__subcmd__couple,help)
+                cmd="aggio__subcmd__couple__subcmd__help"
+                ;;
+            aggio__subcmd__couple,list)
+                cmd="aggio__subcmd__couple__subcmd__list"
+                ;;
+            aggio__subcmd__couple__subcmd__help,drop)
+                cmd="aggio__subcmd__couple__subcmd__help__subcmd__drop"
+                ;;
+            aggio__subcmd__couple__subcmd__help,help)
+                cmd="aggio__subcmd__couple__subcmd__help__subcmd__help"
+                ;;
+            aggio__subcmd__couple__subcmd__help,list)
+                cmd="aggio__subcmd__couple__subcmd__help__subcmd__list"
+                ;;
+            aggio__subcmd__help,agent)
+                cmd="aggio__subcmd__help__subcmd__agent"
+                ;;
             aggio__subcmd__help,cat)
                 cmd="aggio__subcmd__help__subcmd__cat"
                 ;;
             aggio__subcmd__help,completions)
                 cmd="aggio__subcmd__help__subcmd__completions"
+                ;;
+            aggio__subcmd__help,couple)
+                cmd="aggio__subcmd__help__subcmd__couple"
                 ;;
             aggio__subcmd__help,doctor)
                 cmd="aggio__subcmd__help__subcmd__doctor"
@@ -130,6 +160,12 @@ _aggio() {
             aggio__subcmd__help,verify)
                 cmd="aggio__subcmd__help__subcmd__verify"
                 ;;
+            aggio__subcmd__help__subcmd__couple,drop)
+                cmd="aggio__subcmd__help__subcmd__couple__subcmd__drop"
+                ;;
+            aggio__subcmd__help__subcmd__couple,list)
+                cmd="aggio__subcmd__help__subcmd__couple__subcmd__list"
+                ;;
             *)
                 ;;
         esac
@@ -137,12 +173,30 @@ _aggio() {
 
     case "${cmd}" in
         aggio)
-            opts="-h -V --help --version hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help"
+            opts="-h -V --help --version hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__agent)
+            opts="-h --dir --foreground --ready --stay --quit --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -183,6 +237,116 @@ _aggio() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple)
+            opts="-h --dir --json --watch --help list drop help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__drop)
+            opts="-h --dir --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__help)
+            opts="list drop help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__help__subcmd__drop)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__help__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__couple__subcmd__list)
+            opts="-h --dir --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -237,8 +401,22 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__help)
-            opts="hints env simulate mount umount ls stat cat merge verify split fsck index recover run doctor completions manual help"
+            opts="hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__help__subcmd__agent)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -267,6 +445,48 @@ _aggio() {
         aggio__subcmd__help__subcmd__completions)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__help__subcmd__couple)
+            opts="list drop"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__help__subcmd__couple__subcmd__drop)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        aggio__subcmd__help__subcmd__couple__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

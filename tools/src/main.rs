@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod containers;
+mod couple;
 mod doctor;
 mod document;
 mod elf;
@@ -63,6 +65,10 @@ enum Command {
     Index(containers::index::Arguments),
     /// Finish what killed processes had begun
     Recover(containers::recover::Arguments),
+    /// Files that programs exchange in memory: what there is, who writes, reads and waits
+    Couple(couple::Arguments),
+    /// Serve programs that exchange files in memory, until nothing is left to do
+    Agent(agent::Arguments),
     /// Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded
     Run(run::Arguments),
     /// What works here, what does not, and what helps
@@ -107,6 +113,8 @@ impl Command {
             Command::Fsck(arguments) => arguments.run(),
             Command::Index(arguments) => arguments.run(),
             Command::Recover(arguments) => arguments.run(),
+            Command::Couple(arguments) => arguments.run(),
+            Command::Agent(arguments) => arguments.run(),
             Command::Run(arguments) => arguments.run(),
             Command::Doctor(arguments) => arguments.run(),
             Command::Completions(arguments) => arguments.run(),

@@ -42,7 +42,7 @@ fn the_manual_page_of_the_simulation_is_fresh() {
 }
 
 /// Commands whose pages are made from their definition.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "mount",
     "umount",
     "ls",
@@ -54,6 +54,8 @@ const COMMANDS: [&str; 14] = [
     "fsck",
     "index",
     "recover",
+    "couple",
+    "agent",
     "run",
     "doctor",
     "completions",

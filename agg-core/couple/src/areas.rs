@@ -358,11 +358,10 @@ mod tests {
         // SAFETY: the byte is inside of the mapping, and nobody else has it.
         unsafe { mapping.place(9).write(b'!') };
         assert!(areas.is_changed(2, Some(1)), "a store through a mapping");
-        // SAFETY: as above.
-        unsafe { mapping.place(9).write(b'e') };
-        assert!(!areas.is_changed(2, Some(1)));
-        writer.set_len(far).unwrap();
-        assert!(areas.is_changed(2, Some(1)));
+        areas.make(3, 0o600, Some(2)).unwrap();
+        assert!(!areas.is_changed(3, Some(2)));
+        file(&areas, 3, true).set_len(far).unwrap();
+        assert!(areas.is_changed(3, Some(2)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod answers;
 mod people;
+mod run;
 mod serve;
 mod status;
 mod waits;
@@ -14,6 +15,7 @@ use crate::registry::{Effect, Process, Registry, State};
 use aggio_base::log;
 use aggio_base::log::Level;
 use people::Person;
+pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -53,7 +55,11 @@ pub struct Agent {
     began: Instant,
     idle_since: Option<Instant>,
     told_cycle: bool,
+    /// Bytes of all generations that became complete.
+    written: u64,
     quit: bool,
+    /// It was started by hand: it stays until the first program has come.
+    stays: bool,
     last: u64,
 }
 
@@ -80,7 +86,9 @@ impl Agent {
             began: Instant::now(),
             idle_since: None,
             told_cycle: false,
+            written: 0,
             quit: false,
+            stays: false,
             last: 0,
         }))
     }
@@ -266,6 +274,7 @@ impl Agent {
         if quiet {
             let changed = self.areas.is_changed(area, generation.copy_of);
             self.registry.commit(area, changed);
+            self.written += self.areas.stat(area, 0).map_or(0, |stat| stat.size);
         }
     }
 
@@ -274,7 +283,7 @@ impl Agent {
         if self.quit && self.people.is_empty() {
             return true;
         }
-        if !self.links.is_empty() || !self.registry.is_empty() {
+        if self.stays || !self.links.is_empty() || !self.registry.is_empty() {
             self.idle_since = None;
             return false;
         }

@@ -104,6 +104,7 @@ impl Agent {
             // It may have become another program, which is served as well.
             person.orderly = false;
         }
+        self.stays = false;
         if let Some(found) = self.links.get_mut(&link) {
             found.process = Some(process);
         }

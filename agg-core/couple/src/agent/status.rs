@@ -62,11 +62,12 @@ impl Agent {
         let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
             self.began.elapsed().as_secs_f64(),
             self.areas.bytes(),
+            self.written,
             list(processes),
             list(files),
             list(waits.map(|text| quoted(&text))),

@@ -35,6 +35,8 @@ struct Slot {
 pub(super) struct Connections {
     dir: String,
     agent: String,
+    /// The process that has spoken to an agent; 0 before.
+    spoken: AtomicU64,
     slots: [Slot; KEPT],
 }
 
@@ -44,7 +46,12 @@ fn process() -> u64 {
 
 impl Connections {
     pub(super) fn new(dir: &str, agent: &str) -> Self {
-        Self { dir: dir.into(), agent: agent.into(), slots: Default::default() }
+        Self {
+            dir: dir.into(),
+            agent: agent.into(),
+            spoken: AtomicU64::new(0),
+            slots: Default::default(),
+        }
     }
 
     /// A connection that is kept, if there is one of this process.
@@ -125,10 +132,11 @@ impl Connections {
             match connect_to(&place)? {
                 Some(packets) => {
                     if greet(&packets)? {
+                        self.spoken.store(process(), Relaxed);
                         return Ok(packets);
                     }
                 }
-                None => start::start_if_needed(&place, &self.agent)?,
+                None => start::start_if_needed(&place, &self.agent, false)?,
             }
             if began.elapsed() > PATIENCE {
                 let text = format!("the agent of {} does not come", place.path().display());
@@ -138,9 +146,19 @@ impl Connections {
         }
     }
 
+    /// One more connection to an agent that is there.
+    fn another(&self) -> Option<Packets> {
+        let packets = connect_to(&Place::open(&self.dir).ok()?).ok()??;
+        greet(&packets).is_ok_and(|greeted| greeted).then_some(packets)
+    }
+
     /// Tells the agent, if this process has ever spoken to it, that it ends in order.
     pub(super) fn goodbye(&self) {
-        let Some(packets) = self.take() else { return };
+        if self.spoken.load(Relaxed) != process() {
+            return;
+        }
+        // Threads that wait have the others.
+        let Some(packets) = self.take().or_else(|| self.another()) else { return };
         let told = packets.send(&Request::Goodbye.encode(), None, true);
         if told.is_ok() {
             let _ = packets.receive(true);

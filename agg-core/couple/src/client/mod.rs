@@ -20,6 +20,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use spawn::READY;
 pub use start::start_agent;
 pub use types::{Open, Opened, Stat, is_on_disk, on_disk};
 

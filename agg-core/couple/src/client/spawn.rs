@@ -5,28 +5,18 @@
 //! until it is another program, and uses system calls only.
 
 use super::{c_name, owned};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::ptr::null;
 
-/// Variables that an agent gets; none of those that launchers and preloading need.
-const INHERITED: &[&str] = &[
-    "AGGIO_LOG",
-    "AGGIO_LOG_FILE",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "PATH",
-    "TMPDIR",
-    "USER",
-    "XDG_RUNTIME_DIR",
-];
+/// Variables that an agent gets beside those of aggio; none that launchers and preloading need.
+const INHERITED: &[&str] =
+    &["HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER", "XDG_RUNTIME_DIR"];
 
 /// The descriptor at which the agent says that it is ready.
-pub const READY: RawFd = 3;
+pub(crate) const READY: RawFd = 3;
 
 /// Numbers from here on are not those of standard streams.
 const ABOVE: RawFd = 10;
@@ -58,23 +48,26 @@ struct Plan {
     second_stack: *mut c_void,
 }
 
-/// Starts `program agent` for the directory `dir`, and waits until it is ready.
-pub(super) fn spawn(program: &Path, dir: &Path) -> io::Result<Started> {
+/// Starts `program agent` for the directory `dir`, and waits until it is ready. If it `stays`, it
+/// does until the first program has come.
+pub(super) fn spawn(program: &Path, dir: &Path, stays: bool) -> io::Result<Started> {
     let nothing =
         high(owned(aggio_base::os::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0)?))?;
     let (reader, writer) = pipe()?;
     let writer = high(writer)?;
-    let texts = [c"aggio", c"agent", c"--foreground", c"--ready", c"--dir"].map(CString::from);
-    let dir = c_name(dir.as_os_str())?;
-    let variables: Vec<CString> = INHERITED
-        .iter()
-        .filter_map(|name| {
-            let mut text = std::ffi::OsString::from(name);
+    let texts = [c"aggio", c"agent", c"--foreground", c"--ready", c"--dir"];
+    let texts = texts.map(CString::from);
+    let stay = stays.then(|| CString::from(c"--stay"));
+    let variables: Vec<CString> = std::env::vars_os()
+        .filter(|(name, _)| is_inherited(name))
+        .chain([("AGGIO_COUPLE_DIR".into(), dir.as_os_str().into())])
+        .filter_map(|(mut text, value)| {
             text.push("=");
-            text.push(std::env::var_os(name)?);
+            text.push(value);
             c_name(&text).ok()
         })
         .collect();
+    let dir = c_name(dir.as_os_str())?;
     let mut stacks = [vec![0u128; STACK / 16], vec![0u128; STACK / 16]];
     let [first, second] = stacks.each_mut().map(|stack| stack.as_mut_ptr_range().end.cast());
     let pointers = |texts: &mut dyn Iterator<Item = &CString>| {
@@ -82,7 +75,7 @@ pub(super) fn spawn(program: &Path, dir: &Path) -> io::Result<Started> {
     };
     let mut plan = Plan {
         program: c_name(program.as_os_str())?,
-        arguments: pointers(&mut texts.iter().chain([&dir])),
+        arguments: pointers(&mut texts.iter().chain([&dir]).chain(&stay)),
         variables: pointers(&mut variables.iter()),
         nothing: nothing.as_raw_fd(),
         ready: writer.as_raw_fd(),
@@ -106,6 +99,11 @@ pub(super) fn spawn(program: &Path, dir: &Path) -> io::Result<Started> {
     })?;
     drop((writer, nothing));
     listen(reader)
+}
+
+fn is_inherited(name: &OsStr) -> bool {
+    let own = name.as_encoded_bytes().starts_with(b"AGGIO") && name != "AGGIO_COUPLE_DIR";
+    own || INHERITED.iter().any(|known| name == *known)
 }
 
 /// Runs `action` while this thread gets no signals.

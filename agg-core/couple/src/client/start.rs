@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 /// The name of the program.
 const PROGRAM: &str = "aggio";
 
-/// Starts an agent for the directory `dir` unless there is one; whether it was started. `program`
-/// is what `AGGIO_AGENT` says.
+/// Starts an agent for the directory `dir` unless there is one; whether it was started. It stays
+/// until the first program has come, and nothing is left to do then. `program` is what
+/// `AGGIO_AGENT` says.
 ///
 /// # Errors
 /// The directory is not the user's alone; there is no program, or it does not become an agent.
@@ -20,13 +21,15 @@ pub fn start_agent(dir: &str, program: &str) -> io::Result<bool> {
     let place = Place::open(dir)?;
     let is_there = connect_to(&place)?.is_some();
     if !is_there {
-        start_if_needed(&place, program)?;
+        start_if_needed(&place, program, true)?;
     }
     Ok(!is_there)
 }
 
 /// Starts an agent unless another process has meanwhile.
-pub(super) fn start_if_needed(place: &Place, program: &str) -> io::Result<()> {
+///
+/// With `stays` it waits for the first program.
+pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::Result<()> {
     let _lock = place.lock("start", true)?;
     if connect_to(place)?.is_some() {
         return Ok(());
@@ -35,7 +38,7 @@ pub(super) fn start_if_needed(place: &Place, program: &str) -> io::Result<()> {
     let fail = |why: String| {
         Err(io::Error::other(format!("{} cannot be started as agent: {why}", program.display())))
     };
-    match spawn::spawn(&program, place.path())? {
+    match spawn::spawn(&program, place.path(), stays)? {
         Started::Ready => Ok(()),
         Started::Failed(error) => fail(error.to_string()),
         Started::Said(text) => fail(text),
@@ -61,11 +64,11 @@ fn candidates(named: &str) -> Vec<PathBuf> {
         return vec![named.into()];
     }
     let mut found = Vec::new();
-    if let Some(library) = own_object() {
-        if let Some(dir) = library.parent() {
-            found.push(dir.join(PROGRAM));
-            found.extend(dir.parent().map(|above| above.join("bin").join(PROGRAM)));
-        }
+    if let Some(library) = own_object()
+        && let Some(dir) = library.parent()
+    {
+        found.push(dir.join(PROGRAM));
+        found.extend(dir.parent().map(|above| above.join("bin").join(PROGRAM)));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let absolute = std::env::split_paths(&path).filter(|dir| dir.is_absolute());

@@ -14,7 +14,9 @@ use options::{read_options, write_options};
 use std::io;
 
 pub(crate) use reply::Reply;
-pub(crate) use socket::{Packets, pair};
+pub(crate) use socket::Packets;
+#[cfg(test)]
+use socket::pair;
 
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;

@@ -13,7 +13,7 @@ struct Ancillary([u8; 64]);
 pub(crate) struct Packets(OwnedFd);
 
 /// Two connected ends, for tests.
-#[cfg_attr(not(test), allow(dead_code, reason = "tests connect without names"))]
+#[cfg(test)]
 pub(crate) fn pair() -> io::Result<(Packets, Packets)> {
     let mut ends = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -130,7 +130,7 @@ fn descriptors(header: &libc::msghdr) -> Option<OwnedFd> {
         let mut at = libc::CMSG_FIRSTHDR(header);
         while let Some(one) = at.as_ref() {
             if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                let bytes = (one.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let bytes = one.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
                 let data = libc::CMSG_DATA(at).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
                     let fd = OwnedFd::from_raw_fd(data.add(index).read_unaligned());

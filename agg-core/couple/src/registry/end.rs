@@ -3,7 +3,7 @@
 use super::{Answer, Area, Dead, Effect, Handle, Path, Process, Registry, State};
 
 /// Fewer bytes than this are a look at the beginning of a file, not a use of it.
-pub const LOOK: u64 = 512;
+const LOOK: u64 = 512;
 
 impl Registry {
     /// A process has closed what `handle` stood for, after reading `moved` bytes, which were the
@@ -34,10 +34,10 @@ impl Registry {
             return;
         }
         position.finished = position.at;
-        if let Some(area) = name.generations.get(&position.at) {
-            if let Some(generation) = self.generations.get_mut(area) {
-                generation.read = true;
-            }
+        if let Some(area) = name.generations.get(&position.at)
+            && let Some(generation) = self.generations.get_mut(area)
+        {
+            generation.read = true;
         }
     }
 
@@ -112,16 +112,16 @@ impl Registry {
         let paths: Vec<Path> = self.names.keys().cloned().collect();
         for path in paths {
             let Some(name) = self.names.get_mut(&path) else { continue };
-            if let Some(reader) = name.readers.get_mut(&who.job) {
-                if let Some(position) = reader.processes.remove(&process) {
-                    let finished = match orderly && position.seen {
-                        true => position.at,
-                        false => position.finished,
-                    };
-                    let ended = name.ended.entry(who.family).or_default();
-                    *ended = finished.max(*ended);
-                    self.finish(&path, finished, who.job);
-                }
+            if let Some(reader) = name.readers.get_mut(&who.job)
+                && let Some(position) = reader.processes.remove(&process)
+            {
+                let finished = match orderly && position.seen {
+                    true => position.at,
+                    false => position.finished,
+                };
+                let ended = name.ended.entry(who.family).or_default();
+                *ended = finished.max(*ended);
+                self.finish(&path, finished, who.job);
             }
             self.give_up(&path);
             self.tidy(&path);

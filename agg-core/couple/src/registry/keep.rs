@@ -33,16 +33,20 @@ impl Registry {
 
     /// Whether nobody needs a complete generation that `age` of the complete ones are newer than.
     fn is_done_with(&self, name: &Name, generation: &Generation, age: usize) -> bool {
+        let is_newest = name.generations.last_key_value().map(|(number, _)| *number);
+        let is_alive = self.processes.values().any(|who| generation.jobs.contains(&who.job));
+        if is_newest == Some(generation.number) && !generation.unlinked && is_alive {
+            // Its writer may open it again.
+            return false;
+        }
         if name.options.keep > 0 {
             let keep = usize::try_from(name.options.keep).unwrap_or(usize::MAX);
-            let is_used = !name.readers.is_empty()
-                || self.processes.values().any(|who| generation.jobs.contains(&who.job));
+            let is_used = !name.readers.is_empty() || is_alive;
             return age >= keep || generation.read && !is_used;
         }
         let readers = || name.readers.values();
         if name.options.pick == Pick::Latest {
-            let is_writing = |who: &super::Who| generation.jobs.contains(&who.job);
-            let is_used = !name.readers.is_empty() || self.processes.values().any(is_writing);
+            let is_used = !name.readers.is_empty() || is_alive;
             return age > 0 || generation.read && !is_used;
         }
         // Processes of a reader that have not come yet find the last two.

@@ -8,6 +8,11 @@ mod names;
 mod open;
 mod types;
 
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod tests;
+
 pub use types::*;
 
 use std::collections::BTreeMap;

@@ -64,10 +64,13 @@ impl Registry {
 
     /// A reader does not want a generation.
     fn skip(&mut self, process: Process, path: &[u8], area: Area) {
-        let Some(generation) = self.generations.get_mut(&area) else { return };
-        generation.read = true;
+        let Some(generation) = self.generations.get(&area) else { return };
         let number = generation.number;
         let mut position = self.position(process, path);
+        // Of a program that has not read it, it is no word for others that may.
+        if let Some(generation) = self.generations.get_mut(&area) {
+            generation.read |= position.at == number;
+        }
         (position.at, position.seen) = (number, true);
         if position.open == 0 {
             position.finished = number;

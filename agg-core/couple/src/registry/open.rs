@@ -93,7 +93,9 @@ impl Registry {
         };
         self.generations.insert(area, generation);
         self.effects.push(Effect::Make(area, copy_of));
-        self.opened(process, area, ask, false)
+        let opening = self.opened(process, area, ask, false);
+        self.give_up(&ask.path);
+        opening
     }
 
     /// Notes an open of `area`.
@@ -138,16 +140,17 @@ impl Registry {
             (position.at, position.seen) = (opening.generation, false);
         }
         position.open += 1;
-        self.pass(&ask.path, opening.generation);
+        self.pass(process, &ask.path, opening.generation);
         opening
     }
 
     /// Generations older than `number` were asked for, or passed over.
-    fn pass(&mut self, path: &[u8], number: u64) {
+    fn pass(&mut self, process: Process, path: &[u8], number: u64) {
+        let job = self.job(process);
         let Some(name) = self.names.get(path) else { return };
         for area in name.generations.range(..number).map(|(_, area)| area) {
             if let Some(older) = self.generations.get_mut(area) {
-                older.read = true;
+                older.read |= !older.jobs.contains(&job);
             }
         }
         self.give_up(path);
@@ -160,7 +163,7 @@ impl Registry {
         let job = self.job(process);
         let name = self.names.entry(ask.path.clone()).or_default();
         name.options = ask.options;
-        let reader = name.readers.entry(job).or_insert_with(Reader::default);
+        let reader = name.readers.entry(job).or_default();
         reader.ranks = ranks;
         reader.processes.entry(process).or_insert(start)
     }
@@ -168,7 +171,7 @@ impl Registry {
     fn move_on(&mut self, process: Process, ask: &Ask, number: u64) {
         let position = self.announce(process, ask);
         *position = Position { at: number, seen: true, finished: number, ..*position };
-        self.pass(&ask.path, number);
+        self.pass(process, &ask.path, number);
     }
 
     /// Where a process has got to in a file; one that is new follows those before it.
@@ -187,23 +190,25 @@ impl Registry {
     pub(super) fn choose(&self, process: Process, ask: &Ask) -> Choice {
         let job = self.job(process);
         let Some(name) = self.names.get(&ask.path) else { return Choice::Wait };
-        if let Some((area, newest)) = self.newest(&ask.path) {
-            if newest.jobs.contains(&job) && !newest.unlinked {
-                return Choice::Own(area);
-            }
+        if let Some((area, newest)) = self.newest(&ask.path)
+            && newest.jobs.contains(&job)
+            && !newest.unlinked
+        {
+            return Choice::Own(area);
         }
         let position = self.position(process, &ask.path);
         let looked_only = position.at > 0 && !self.was_seen(name.readers.get(&job), &position);
-        if position.open > 0 || looked_only {
-            if let Some(area) = name.generations.get(&position.at) {
-                return Choice::Next(*area);
-            }
+        if (position.open > 0 || looked_only)
+            && let Some(area) = name.generations.get(&position.at)
+        {
+            return Choice::Next(*area);
         }
         let reader = name.readers.get(&job);
         let is_known = reader.is_some_and(|reader| reader.processes.contains_key(&process));
         let mut ready = name.generations.range(position.at + 1..).filter(|(_, area)| {
             let generation = &self.generations[area];
-            generation.state == State::Complete || generation.published
+            let is_ready = generation.state == State::Complete || generation.published;
+            is_ready && !generation.jobs.contains(&job)
         });
         let found = match ask.options.pick {
             Pick::Next if is_known && position.at > 0 && name.lost > position.at => {

@@ -1,0 +1,59 @@
+//! A process that is an agent: started by a program, or by hand.
+
+use super::Agent;
+use crate::client::READY;
+use crate::place::Place;
+use aggio_base::log::{self, Level};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::FromRawFd;
+
+/// Serves the directory `dir` until nothing is left to do; false if there is an agent already.
+///
+/// `told` is true if a program has started this process, and waits at descriptor 3 to be told that
+/// it is ready; messages go to a file of that directory then, unless `AGGIO_LOG_FILE` names one.
+/// With `stays` nothing is left to do only after the first program has come.
+///
+/// # Errors
+/// As [`Agent::new`] and [`Agent::run`].
+pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
+    unblock_signals();
+    // SAFETY: the program that started this process opened the descriptor for it.
+    let ready = told.then(|| unsafe { File::from_raw_fd(READY) });
+    configure_log(dir, told);
+    let agent = Agent::new(dir);
+    if let Some(mut ready) = ready {
+        let said = match &agent {
+            Ok(_) => "R".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        ready.write_all(said.as_bytes())?;
+    }
+    let Some(mut agent) = agent? else { return Ok(false) };
+    agent.stays = stays;
+    agent.run().map(|()| true)
+}
+
+fn configure_log(dir: &str, told: bool) {
+    let mut file = std::env::var("AGGIO_LOG_FILE").unwrap_or_default();
+    if file.is_empty()
+        && told
+        && let Ok(place) = Place::open(dir)
+    {
+        file = place.visible("log").to_string_lossy().into_owned();
+    }
+    let level = std::env::var("AGGIO_LOG").unwrap_or_default();
+    let level = level.split(',').next().unwrap_or_default();
+    let known = Level::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(level));
+    log::configure(known.unwrap_or(Level::Warn), true, &file);
+}
+
+/// The thread that started this process had blocked all signals meanwhile.
+fn unblock_signals() {
+    // SAFETY: all-zero bytes are a valid set, which the call empties; no handler is installed.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,322 @@
+//! Random histories of opens, closes, deaths and removals against an oracle that is a list.
+//!
+//! The oracle knows one file, writers that each make a generation at a time, and readers that each
+//! have it open once at a time. It keeps every generation for ever, so that it also finds a
+//! generation that was given up too early, and one that is never given up.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const FILE: &[u8] = b"/d/f";
+const WRITERS: u64 = 2;
+const READERS: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A writer begins a generation, or joins the one that is being written.
+    Write(u64),
+    /// A writer is done.
+    Written(u64),
+    /// A reader opens, and waits if it must.
+    Read(u64),
+    /// A reader has read so many bytes.
+    Close(u64, bool),
+    /// A process is killed and another one takes its place.
+    Kill(u64),
+    /// A process ends in order and another one takes its place.
+    End(u64),
+    /// A writer removes the name.
+    Unlink(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let writer = 1..=WRITERS;
+    let reader = WRITERS + 1..=WRITERS + READERS;
+    let any = 1..=WRITERS + READERS;
+    prop_oneof![
+        6 => writer.clone().prop_map(Step::Write),
+        6 => writer.clone().prop_map(Step::Written),
+        8 => reader.clone().prop_map(Step::Read),
+        8 => (reader, prop::bool::weighted(0.8)).prop_map(|(who, seen)| Step::Close(who, seen)),
+        1 => any.clone().prop_map(Step::Kill),
+        1 => any.prop_map(Step::End),
+        1 => writer.prop_map(Step::Unlink),
+    ]
+}
+
+/// What the oracle knows of a generation.
+#[derive(Clone, Debug, Default)]
+struct Made {
+    area: Area,
+    /// Processes that write it, or have and are not dead.
+    open: BTreeSet<Process>,
+    /// Processes that have had it open for writing.
+    writers: BTreeSet<Process>,
+    complete: bool,
+    dead: bool,
+    removed: bool,
+}
+
+/// What the oracle knows of a reader.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads {
+    /// The generation that it has open, as an index plus one.
+    open: usize,
+    /// It waits.
+    waits: bool,
+    /// The last generation that it opened, and whether it read that.
+    at: usize,
+    seen: bool,
+}
+
+struct Model {
+    registry: Registry,
+    made: Vec<Made>,
+    reads: Vec<Reads>,
+    /// The process that plays each part.
+    cast: Vec<Process>,
+    handles: std::collections::BTreeMap<Process, Vec<Handle>>,
+    freed: BTreeSet<Area>,
+    last: u64,
+}
+
+impl Model {
+    fn new() -> Self {
+        let count = (WRITERS + READERS + 1) as usize;
+        let mut model = Model {
+            registry: Registry::default(),
+            made: Vec::new(),
+            reads: vec![Reads::default(); count],
+            cast: vec![0; count],
+            handles: Default::default(),
+            freed: BTreeSet::new(),
+            last: 0,
+        };
+        (1..count).for_each(|part| model.enter(part));
+        model
+    }
+
+    /// A process that follows nobody takes a part.
+    fn enter(&mut self, part: usize) {
+        self.last += 1;
+        self.cast[part] = self.last;
+        self.reads[part] = Reads::default();
+        let who = Who { job: self.last, ranks: 1, family: self.last, label: String::new() };
+        self.registry.join(self.last, who);
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let effects = self.registry.effects();
+            for effect in &effects {
+                match effect {
+                    Effect::Free(area) => assert!(self.freed.insert(*area), "freed twice"),
+                    Effect::Look(area) => {
+                        let busy = |open: &Open| open.area == *area && open.write;
+                        if !self.registry.opens.values().any(busy) {
+                            self.registry.commit(*area, true);
+                        }
+                    }
+                    Effect::Make(..) | Effect::Empty(_) => {}
+                }
+            }
+            if !effects.is_empty() {
+                continue;
+            }
+            let Some((wait, answer)) = self.registry.ready() else { return };
+            let part = wait as usize;
+            assert!(self.reads[part].waits, "a wait that nobody made");
+            self.reads[part].waits = false;
+            self.came(part, &answer);
+        }
+    }
+
+    /// The generation, by index, that a reader is to get now.
+    fn wanted(&self, part: usize) -> Option<usize> {
+        let reads = self.reads[part];
+        if reads.at > 0 && !reads.seen {
+            return Some(reads.at - 1);
+        }
+        // Whatever was given up before a reader came first is none of its business.
+        let is_gone = |made: &Made| reads.at == 0 && self.freed.contains(&made.area);
+        (reads.at..self.made.len()).find(|index| {
+            let made = &self.made[*index];
+            made.complete && !is_gone(made)
+        })
+    }
+
+    /// A reader got an answer other than to wait.
+    fn came(&mut self, part: usize, answer: &Answer) {
+        match answer {
+            Answer::Opened(opening) => {
+                let index = self.made.iter().position(|made| made.area == opening.area).unwrap();
+                assert_eq!(Some(index), self.wanted(part), "reader {part}");
+                assert!(!self.freed.contains(&opening.area), "memory that was given up");
+                let reads = &mut self.reads[part];
+                if reads.at != index + 1 {
+                    (reads.at, reads.seen) = (index + 1, false);
+                }
+                reads.open = index + 1;
+                self.handles.entry(self.cast[part]).or_default().push(opening.handle);
+            }
+            Answer::Fail(libc::EIO) => {
+                assert_eq!(self.wanted(part), None, "an error instead of a generation");
+                let last = self.made.iter().rposition(|made| !made.removed).unwrap();
+                assert!(self.made[last].dead && self.reads[part].at <= last);
+                (self.reads[part].at, self.reads[part].seen) = (last + 1, true);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Write(part) => self.write(part as usize),
+            Step::Written(part) => self.written(part as usize),
+            Step::Read(part) => self.read(part as usize),
+            Step::Close(part, seen) => self.close(part as usize, seen),
+            Step::Kill(part) => self.leave(part as usize, false),
+            Step::End(part) => self.leave(part as usize, true),
+            Step::Unlink(part) => self.unlink(part as usize),
+        }
+        self.settle();
+        self.check();
+    }
+
+    fn write(&mut self, part: usize) {
+        let process = self.cast[part];
+        let ask =
+            Ask { path: FILE.into(), write: true, create: true, truncate: true, ..Ask::default() };
+        let Answer::Opened(opening) = self.registry.open(process, &ask) else { panic!() };
+        let joins = self.made.last().filter(|made| !made.complete && !made.dead && !made.removed);
+        match joins {
+            Some(made) => assert_eq!(made.area, opening.area),
+            None => self.made.push(Made { area: opening.area, ..Made::default() }),
+        }
+        let made = self.made.last_mut().unwrap();
+        made.open.insert(process);
+        made.writers.insert(process);
+        self.handles.entry(process).or_default().push(opening.handle);
+    }
+
+    fn written(&mut self, part: usize) {
+        let process = self.cast[part];
+        for handle in self.handles.remove(&process).unwrap_or_default() {
+            self.registry.close(process, handle, 0, false);
+        }
+        self.finish(process);
+    }
+
+    /// A process writes no more.
+    fn finish(&mut self, process: Process) {
+        for made in &mut self.made {
+            let closed = made.open.remove(&process) && made.open.is_empty();
+            made.complete |= closed && !made.dead && !made.removed;
+        }
+    }
+
+    fn read(&mut self, part: usize) {
+        let process = self.cast[part];
+        if self.reads[part].open > 0 || self.reads[part].waits {
+            return;
+        }
+        let ask = Ask { path: FILE.into(), ..Ask::default() };
+        match self.registry.open(process, &ask) {
+            Answer::Wait => {
+                self.registry.wait(part as u64, process, ask);
+                self.reads[part].waits = true;
+            }
+            answer => self.came(part, &answer),
+        }
+    }
+
+    fn close(&mut self, part: usize, seen: bool) {
+        let process = self.cast[part];
+        if self.reads[part].open == 0 {
+            return;
+        }
+        for handle in self.handles.remove(&process).unwrap_or_default() {
+            self.registry.close(process, handle, if seen { 4096 } else { 4 }, false);
+        }
+        self.reads[part].open = 0;
+        self.reads[part].seen |= seen;
+    }
+
+    /// Reads what is open and opens the next; whether there is one.
+    fn reads_another(&mut self, part: usize) -> bool {
+        self.close(part, true);
+        self.settle();
+        self.read(part);
+        self.settle();
+        self.reads[part].open > 0
+    }
+
+    fn leave(&mut self, part: usize, orderly: bool) {
+        let process = self.cast[part];
+        self.registry.end(process, orderly);
+        self.handles.remove(&process);
+        if orderly {
+            self.finish(process);
+        } else {
+            for made in &mut self.made {
+                made.dead |= !made.complete && made.writers.contains(&process);
+                made.open.remove(&process);
+            }
+        }
+        self.enter(part);
+    }
+
+    fn unlink(&mut self, part: usize) {
+        let process = self.cast[part];
+        let options = Options::default();
+        let own = self.made.last_mut().filter(|made| made.writers.contains(&process));
+        let own = own.filter(|made| !made.removed && !made.dead);
+        let result = self.registry.unlink(process, FILE, options);
+        if let Some(made) = own {
+            assert_eq!(result, Ok(()));
+            made.removed = true;
+        }
+    }
+
+    /// Readers wait only if there is nothing for them, and memory is kept as long as it is needed.
+    fn check(&self) {
+        for part in 0..self.reads.len() {
+            let reads = self.reads[part];
+            assert!(!reads.waits || self.wanted(part).is_none(), "reader {part} waits");
+            if reads.open > 0 {
+                assert!(!self.freed.contains(&self.made[reads.open - 1].area));
+            }
+        }
+        let alive = self.made.iter().filter(|made| !self.freed.contains(&made.area)).count();
+        assert_eq!(alive, self.registry.generations.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_histories_end_as_the_oracle_says(
+        steps in proptest::collection::vec(step(), 1..60)
+    ) {
+        let mut model = Model::new();
+        for step in steps {
+            model.apply(step);
+        }
+        // Everybody reads what is left, and ends: then nothing is left.
+        for part in 1..=WRITERS as usize {
+            model.written(part);
+            model.settle();
+        }
+        for part in 1..model.cast.len() {
+            let process = model.cast[part];
+            while part > WRITERS as usize && model.reads_another(part) {}
+            model.registry.end(process, true);
+            model.settle();
+        }
+        model.registry.forget_the_dead();
+        prop_assert!(model.registry.opens.is_empty() && model.registry.waits.is_empty());
+        prop_assert!(model.registry.processes.is_empty());
+    }
+}
