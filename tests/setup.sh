@@ -22,11 +22,13 @@ suites="perl python3-dev python3-pip python3-setuptools python3-venv python3-whe
 case $purpose in
   # Mounts of the tests are made by fusermount3 where the user is not root.
   check) packages="$packages $netcdf $everyday" ;;
-  # A cluster file system, whose clients keep what other hosts have changed.
-  check-long) packages="$packages $netcdf $everyday glusterfs-client glusterfs-server" ;;
+  # A cluster file system, whose clients keep what other hosts have changed; and what newer HDF5 is
+  # built with (hdf5.sh).
+  check-long) packages="$packages $netcdf $everyday glusterfs-client glusterfs-server
+    cmake zlib1g-dev" ;;
   bench) packages="$packages $netcdf $sources fuse3 libclang-dev" ;;
   demo) packages="$packages $netcdf $sources fuse3" ;;
-  conformance) packages="$packages $netcdf $sources $suites" ;;
+  conformance) packages="$packages $netcdf $sources $suites cmake" ;;
   *) echo "usage: $0 check|check-long|demo|conformance|bench" >&2; exit 2 ;;
 esac
 

@@ -41,7 +41,7 @@ pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use mpi::{Family, Mpi, installed};
-pub use program::{Program, compile, compile_plain, compile_shim, compile_with};
+pub use program::{Program, compile, compile_as, compile_plain, compile_shim, compile_with};
 pub use skip::{postpone, skip};
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};

@@ -209,10 +209,11 @@ pub fn blobs(bytes: &[u8]) {
 /// HDF5 files: what they hold, where a dataset lies, and what its blobs stand for.
 pub fn hdf5(bytes: &[u8]) {
     let files = vec![("file".to_owned(), bytes.to_vec())];
-    if let Ok(found) = Contents::read(&OneOf(&files, 0)) {
+    for read in [Contents::read, Contents::read_unverified] {
+        let Ok(found) = read(&OneOf(&files, 0)) else { continue };
         for object in &found.objects {
             let What::Dataset(_, chunks) = &object.what else { continue };
-            for chunk in chunks {
+            for chunk in chunks.iter().take(1000) {
                 assert!(chunk.place + chunk.stored <= bytes.len() as u64, "{chunk:?}");
             }
         }

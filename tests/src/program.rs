@@ -32,9 +32,18 @@ pub fn compile(source: &str, mpi: &Mpi) -> Program {
 ///
 /// If the compiler fails.
 pub fn compile_with(source: &str, mpi: &Mpi, libraries: &[&str]) -> Program {
+    compile_as(source, "", mpi, libraries)
+}
+
+/// The same, kept apart by `name` from the program that other options made of the source.
+///
+/// # Panics
+///
+/// If the compiler fails.
+pub fn compile_as(source: &str, name: &str, mpi: &Mpi, libraries: &[&str]) -> Program {
     let programs = crate::repository().join("tests/programs");
     let input = programs.join(source);
-    let directory = crate::target_directory().join("programs").join(&mpi.name);
+    let directory = crate::target_directory().join("programs").join(&mpi.name).join(name);
     let output = directory.join(source.replace('.', "_"));
     // Two tests may want the same program; a failed test must not fail the others as well.
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());

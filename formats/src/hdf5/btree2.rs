@@ -7,6 +7,8 @@ use std::collections::HashSet;
 
 /// Levels of a tree at most.
 const MOST_LEVELS: u64 = 32;
+/// Bytes of memory that a child takes which is still to be read.
+const CHILD: u64 = 32;
 /// Signature, version, type and checksum of a node.
 const AROUND: u64 = 10;
 
@@ -21,6 +23,9 @@ pub(super) struct Tree {
     root: Option<(u64, u64)>,
     levels: Vec<Level>,
 }
+
+/// A node that is still to be read: its address, its records, and how far it is from the leaves.
+type Node = (u64, u64, usize);
 
 /// Nodes that are equally far from the leaves.
 #[derive(Clone, Copy)]
@@ -61,22 +66,27 @@ impl Tree {
         reader: &Reader<'_>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let Some((root, count)) = self.root else { return Ok(()) };
         let mut seen = HashSet::new();
-        self.node(reader, (root, count), self.depth as usize, &mut seen, visit)
+        let mut open: Vec<Node> = Vec::new();
+        open.extend(self.root.map(|(address, count)| (address, count, self.depth as usize)));
+        while let Some(node) = open.pop() {
+            if !seen.insert(node.0) {
+                let what = format!("the B-tree 2 node at {} is linked twice", node.0);
+                return Err(reader.corrupt(what));
+            }
+            self.node(reader, node, &mut open, visit)?;
+        }
+        Ok(())
     }
 
+    /// The records of a node; its children are opened.
     fn node(
         &self,
         reader: &Reader<'_>,
-        (address, count): (u64, u64),
-        level: usize,
-        seen: &mut HashSet<u64>,
+        (address, count, level): Node,
+        open: &mut Vec<Node>,
         visit: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        if !seen.insert(address) {
-            return Err(reader.corrupt(format!("the B-tree 2 node at {address} is linked twice")));
-        }
         let wrong = || reader.corrupt(format!("the B-tree 2 node at {address} is too small"));
         if count > self.levels[level].most {
             return Err(wrong());
@@ -98,7 +108,9 @@ impl Tree {
         for _ in 0..children.checked_div(offset + number + total).unwrap_or(0) {
             let child = cursor.address().flatten().zip(cursor.number(number as usize));
             cursor.take(total as usize);
-            self.node(reader, child.ok_or_else(wrong)?, level - 1, seen, visit)?;
+            let (child, records) = child.ok_or_else(wrong)?;
+            reader.keep(CHILD)?;
+            open.push((child, records, level - 1));
         }
         Ok(())
     }

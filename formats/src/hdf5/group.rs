@@ -34,6 +34,23 @@ pub(super) struct Link {
     pub(super) target: Target,
 }
 
+/// Bytes of memory that an identifier of a heap takes.
+const ID: u64 = 48;
+/// Bytes of memory that a link takes besides its texts.
+const LINK: u64 = 96;
+
+impl Link {
+    /// Bytes of its texts.
+    fn bytes(&self) -> u64 {
+        let target = match &self.target {
+            Target::Soft(path) => path.len(),
+            Target::External { file, path } => file.len() + path.len(),
+            Target::Hard(_) | Target::User(_) => 0,
+        };
+        (self.name.len() + target) as u64
+    }
+}
+
 /// All names of the group that has these messages, in the order of their bytes.
 pub(super) fn links(
     reader: &Reader<'_>,
@@ -42,6 +59,7 @@ pub(super) fn links(
 ) -> Result<Vec<Link>> {
     let mut found = Vec::new();
     for message in messages {
+        reader.step(0)?;
         let cursor = reader.cursor(&message.body);
         match message.kind {
             kind::SYMBOLS => old(reader, superblock, cursor, &mut found)?,
@@ -61,7 +79,9 @@ fn text(bytes: &[u8]) -> String {
 
 /// A link message.
 fn link(reader: &Reader<'_>, cursor: Cursor<'_>) -> Result<Link> {
-    parse(cursor).ok_or_else(|| reader.corrupt("a link is malformed"))
+    let found = parse(cursor).ok_or_else(|| reader.corrupt("a link is malformed"))?;
+    reader.keep(LINK + found.bytes())?;
+    Ok(found)
 }
 
 fn parse(mut cursor: Cursor<'_>) -> Option<Link> {
@@ -103,6 +123,7 @@ fn dense(reader: &Reader<'_>, mut cursor: Cursor<'_>, found: &mut Vec<Link>) -> 
     }
     let mut ids = Vec::new();
     tree.records(reader, &mut |record| {
+        reader.keep(ID)?;
         ids.push(record.get(4..).unwrap_or_default().to_vec());
         Ok(())
     })?;
@@ -158,7 +179,7 @@ fn symbols(
     found: &mut Vec<Link>,
 ) -> Result<()> {
     const WHAT: &str = "symbol table node";
-    let entry = 2 * reader.widths.offset + 24;
+    let entry = reader.widths.length + reader.widths.offset + 24;
     let most = superblock.nodes.symbols.saturating_mul(2);
     let start = reader.bytes(WHAT, address, 8)?;
     let [b'S', b'N', b'O', b'D', 1, _, low, high] = start[..] else {
@@ -171,16 +192,19 @@ fn symbols(
     reader.note(address, 8 + most * entry as u64);
     let bytes = reader.bytes(WHAT, address + 8, used * entry as u64)?;
     for entry in bytes.chunks_exact(entry) {
+        reader.step(0)?;
         let one = symbol(reader.cursor(entry), names);
-        found
-            .push(one.ok_or_else(|| reader.corrupt(format!("a name in the {WHAT} at {address}")))?);
+        let one =
+            one.ok_or_else(|| reader.corrupt(format!("a name in the {WHAT} at {address}")))?;
+        reader.keep(LINK + one.bytes())?;
+        found.push(one);
     }
     Ok(())
 }
 
 fn symbol(mut cursor: Cursor<'_>, names: &[u8]) -> Option<Link> {
     let name = |at: u64| names.get(usize::try_from(at).ok()?..).map(text);
-    let found = name(cursor.number(cursor.widths().offset)?)?;
+    let found = name(cursor.length()?)?;
     let object = cursor.address()?;
     let kind = cursor.four()?;
     cursor.take(4)?;

@@ -143,6 +143,7 @@ impl Header<'_> {
                 }
                 continue;
             }
+            self.reader.keep(size_of::<Message>() as u64 + u64::from(size))?;
             found.push(Message { kind: kind as u8, flags, body: body.to_vec() });
         }
         for message in found {

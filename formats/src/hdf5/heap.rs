@@ -2,7 +2,6 @@
 
 use super::btree2::Tree;
 use super::cursor::{Cursor, bytes_for};
-use super::lookup3::checksum;
 use super::reader::Reader;
 use crate::error::Result;
 use std::collections::HashMap;
@@ -178,6 +177,7 @@ impl Open<'_> {
         };
         let (address, count) = place.ok_or_else(|| self.wrong("a large object has no address"))?;
         self.reader.note(address, count);
+        self.reader.keep(count)?;
         self.reader.bytes("a large object", address, count)
     }
 
@@ -194,6 +194,7 @@ impl Open<'_> {
                 let mut cursor = self.reader.cursor(record);
                 let (address, count) = (cursor.address().flatten(), cursor.length());
                 if let (Some(address), Some(count), Some(id)) = (address, count, cursor.length()) {
+                    self.reader.keep(64)?;
                     found.insert(id, (address, count));
                 }
                 Ok(())
@@ -219,6 +220,7 @@ impl Open<'_> {
             self.block = Some((block, self.direct(block)?));
         }
         self.reader.step(count)?;
+        self.reader.keep(count)?;
         let found = self.block.as_ref().and_then(|(block, bytes)| {
             let start = usize::try_from(offset.checked_sub(block.begin)?).ok()?;
             bytes.get(start..start.checked_add(count as usize)?)
@@ -272,7 +274,7 @@ impl Open<'_> {
         }
         if heap.checked {
             let stored: Vec<u8> = bytes.splice(head..head + 4, [0; 4]).collect();
-            if stored != checksum(&bytes).to_le_bytes() {
+            if !self.reader.is_right(&bytes, &stored) {
                 let what = format!("{what} at {}: its checksum is wrong", block.address);
                 return Err(self.reader.corrupt(what));
             }

@@ -1,9 +1,10 @@
 //! What is in an HDF5 file and where, read from its bytes; and files that hold lists of bytes.
 //!
 //! Read are superblocks 0 to 3 with user blocks, object headers 1 and 2, groups old and new,
-//! layouts 1 to 5 and every kind of chunk index. Each read is bounded by the bytes of the file, and
-//! all of them together by a budget, so that files that refer to themselves come to an end. What is
-//! not known (virtual datasets, external files, newer messages) is named. The parts are described
+//! layouts 1 to 5 and every kind of chunk index. Each read is bounded by the bytes of the file;
+//! work and memory together are bounded by the metadata that the file has, so that files that refer
+//! to themselves, or promise what they do not hold, come to an end. What is not known (virtual
+//! datasets, external files, newer messages) is named. The parts are described
 //! in the HDF5 File Format Specification 3.0.
 //!
 //! ```text
@@ -39,7 +40,7 @@ mod write;
 pub use contents::{Contents, Object, What, is_hdf5};
 pub use dataset::Dataset;
 pub use datatype::{Class, Datatype};
-pub use index::Chunk;
+pub use index::{Chunk, Chunks};
 pub use layout::{Chunked, Index, Layout};
 #[cfg(test)]
 pub(crate) use lookup3::checksum;

@@ -1,4 +1,4 @@
-//! Reads metadata by address: bounded by the file's size and by a budget, with checksums verified.
+//! Reads metadata by address: bounded by the file's size and by limits, with checksums verified.
 
 use super::cursor::{Cursor, Widths};
 use super::lookup3::checksum;
@@ -12,8 +12,39 @@ use std::fmt::Display;
 const MOST_BYTES: u64 = 16 << 20;
 /// What a step costs besides its bytes.
 const STEP: u64 = 16;
-/// Bytes that even an empty file may cost, and what the largest may.
-const BUDGET: (u64, u64) = (16 << 20, 4 << 30);
+/// Bytes that may be read, steps included: for any file, and for each byte of metadata found.
+const WORK: (u64, u64) = (8 << 20, 16);
+/// Bytes of memory that results may take: for any file, and for each byte of metadata found.
+const MEMORY: (u64, u64) = (12 << 20, 12);
+/// Bytes of memory that it takes to remember a place, here and in a set of places seen.
+const NOTE: u64 = 64;
+
+/// What may be used of something; the more metadata a file has, the more.
+struct Limit {
+    of: (u64, u64),
+    used: Cell<u64>,
+    /// What may be used according to the metadata that were there when it was reached last.
+    allowed: Cell<u64>,
+}
+
+impl Limit {
+    fn new(of: (u64, u64)) -> Self {
+        Limit { of, used: Cell::new(0), allowed: Cell::new(of.0) }
+    }
+
+    /// Whether so much more may be used.
+    fn take(&self, amount: u64, metadata: impl Fn() -> u64) -> bool {
+        let used = self.used.get().saturating_add(amount);
+        if used > self.allowed.get() {
+            let more = metadata().saturating_mul(self.of.1);
+            self.allowed.set(self.allowed.get().max(self.of.0.saturating_add(more)));
+        }
+        let fits = used <= self.allowed.get();
+        // What was refused once stays refused.
+        self.used.set(if fits { used } else { u64::MAX });
+        fits
+    }
+}
 
 /// The metadata of one file.
 pub(super) struct Reader<'a> {
@@ -22,24 +53,31 @@ pub(super) struct Reader<'a> {
     /// Where addresses count from: the bytes of the user block.
     pub(super) base: u64,
     pub(super) widths: Widths,
-    /// Bytes that may still be read. What loops ends here at the latest.
-    budget: Cell<u64>,
+    /// What loops ends here at the latest.
+    work: Limit,
+    memory: Limit,
+    verifies: bool,
     /// Metadata that was found: place in the file, bytes.
     found: RefCell<BTreeMap<u64, u64>>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a dyn Source) -> Result<Self> {
-        let size = source.size()?;
-        let budget = size.saturating_mul(4).saturating_add(BUDGET.0).min(BUDGET.1);
         Ok(Reader {
+            size: source.size()?,
             source,
-            size,
             base: 0,
             widths: Widths { offset: 8, length: 8 },
-            budget: Cell::new(budget),
+            work: Limit::new(WORK),
+            memory: Limit::new(MEMORY),
+            verifies: true,
             found: RefCell::default(),
         })
+    }
+
+    /// The same, with checksums taken for right.
+    pub(super) fn trusting(source: &'a dyn Source) -> Result<Self> {
+        Ok(Reader { verifies: false, ..Self::new(source)? })
     }
 
     /// Bytes of the file, the user block included.
@@ -61,12 +99,18 @@ impl<'a> Reader<'a> {
 
     /// Pays for a step of work.
     pub(super) fn step(&self, bytes: u64) -> Result<()> {
-        let left = self.budget.get().checked_sub(bytes.saturating_add(STEP));
-        let left = left.ok_or_else(|| {
-            self.corrupt("its metadata form a loop, or exceed the limit for a file of this size")
-        });
-        self.budget.set(left?);
-        Ok(())
+        match self.work.take(bytes.saturating_add(STEP), || self.metadata()) {
+            true => Ok(()),
+            false => Err(self.corrupt("its metadata form a loop, or exceed the limit of work")),
+        }
+    }
+
+    /// Pays for memory that is kept.
+    pub(super) fn keep(&self, bytes: u64) -> Result<()> {
+        match self.memory.take(bytes, || self.metadata()) {
+            true => Ok(()),
+            false => Err(self.corrupt("what it refers to exceeds the limit of memory")),
+        }
     }
 
     /// Where an address lies in the file, if so many bytes are there.
@@ -129,10 +173,15 @@ impl<'a> Reader<'a> {
         bytes: &[u8],
         stored: &[u8],
     ) -> Result<()> {
-        if *stored == checksum(bytes).to_le_bytes() {
+        if self.is_right(bytes, stored) {
             return Ok(());
         }
         Err(self.corrupt(format!("{what} at {address}: its checksum is wrong")))
+    }
+
+    /// Whether a checksum is that of the bytes, or none is verified.
+    pub(super) fn is_right(&self, bytes: &[u8], stored: &[u8]) -> bool {
+        !self.verifies || *stored == checksum(bytes).to_le_bytes()
     }
 
     /// The numbers in some bytes.
@@ -143,13 +192,27 @@ impl<'a> Reader<'a> {
     /// Remembers that bytes are metadata.
     pub(super) fn note(&self, address: u64, count: u64) {
         let Some(place) = address.checked_add(self.base) else { return };
-        let mut found = self.found.borrow_mut();
-        let known = found.entry(place).or_default();
-        *known = (*known).max(count.min(self.size.saturating_sub(place)));
+        let is_new = {
+            let mut found = self.found.borrow_mut();
+            let before = found.len();
+            let known = found.entry(place).or_default();
+            *known = (*known).max(count.min(self.size.saturating_sub(place)));
+            found.len() > before
+        };
+        if is_new {
+            // Once refused, the next one is as well.
+            let _ = self.keep(NOTE);
+        }
     }
 
-    /// All metadata that was found until now: place in the file, bytes.
-    pub(super) fn noted(&self) -> Vec<(u64, u64)> {
-        self.found.borrow().iter().map(|(place, count)| (*place, *count)).collect()
+    /// Bytes of all metadata that was found until now.
+    pub(super) fn metadata(&self) -> u64 {
+        let (mut covered, mut end) = (0, 0);
+        for (place, count) in self.found.borrow().iter() {
+            let (begin, last) = (end.max(*place), place.saturating_add(*count));
+            covered += last.saturating_sub(begin);
+            end = end.max(last);
+        }
+        covered
     }
 }

@@ -3,7 +3,6 @@
 use super::SIGNATURE;
 use super::cursor::{Cursor, Widths};
 use super::header::{self, kind};
-use super::lookup3::checksum;
 use super::reader::Reader;
 use crate::error::{Kind, Result};
 
@@ -68,7 +67,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Superblock> {
     } else {
         let count = 12 + 4 * usize::from(offset);
         if let Some((inner, sum)) = bytes.get(..count).zip(bytes.get(count..count + 4))
-            && *sum != checksum(inner).to_le_bytes()
+            && !reader.is_right(inner, sum)
         {
             return Err(reader.corrupt("the superblock's checksum is wrong"));
         }
@@ -97,7 +96,7 @@ fn old(version: u8, mut cursor: Cursor<'_>) -> Option<(Superblock, u64)> {
     let (_base, _free) = (cursor.address()?, cursor.address()?);
     let end = cursor.address()??;
     let driver = cursor.address()?;
-    cursor.take(cursor.widths().offset)?;
+    cursor.length()?;
     let root = cursor.address()??;
     cursor.take(24)?;
     let nodes = NodeSizes { chunks, group: group.into(), symbols: symbols.into() };

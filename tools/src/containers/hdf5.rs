@@ -5,7 +5,7 @@ use super::in_container::InContainer;
 use aggio_formats::Kind;
 use aggio_formats::files::{Files, Folder, OnDisk};
 use aggio_formats::hdf5::{
-    Allocation, Chunk, Contents, Dataset, Fill, Layout, Object, OneOf, What, is_hdf5,
+    Allocation, Chunk, Chunks, Contents, Dataset, Fill, Layout, Object, OneOf, What, is_hdf5,
 };
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -59,18 +59,14 @@ fn shape(of: &Dataset) -> String {
     format!("({})", all.join(", "))
 }
 
-fn stored(chunks: &[Chunk]) -> u64 {
-    chunks.iter().fold(0, |all, chunk| all.saturating_add(chunk.stored))
-}
-
 fn filters(of: &Dataset) -> Vec<String> {
     of.filters.iter().map(aggio_formats::hdf5::Filter::title).collect()
 }
 
 /// Bytes of chunks before filters for each byte in the file.
-fn ratio(of: &Dataset, chunks: &[Chunk]) -> Option<f64> {
+fn ratio(of: &Dataset, chunks: &Chunks) -> Option<f64> {
     let Layout::Chunked(chunked) = &of.layout else { return None };
-    let (before, after) = (chunked.bytes()?.checked_mul(chunks.len() as u64)?, stored(chunks));
+    let (before, after) = (chunked.bytes()?.checked_mul(chunks.len())?, chunks.stored());
     (after > 0 && !of.filters.is_empty()).then(|| before as f64 / after as f64)
 }
 
@@ -82,7 +78,7 @@ fn fill(of: &Dataset) -> String {
     }
 }
 
-fn arranged(of: &Dataset, chunks: &[Chunk]) -> String {
+fn arranged(of: &Dataset, chunks: &Chunks) -> String {
     match &of.layout {
         Layout::Compact { size } => format!("compact, {size} bytes in the object header"),
         Layout::Contiguous { address: None, .. } => "contiguous, nothing allocated".into(),
@@ -97,7 +93,7 @@ fn arranged(of: &Dataset, chunks: &[Chunk]) -> String {
                 chunked.bytes().unwrap_or(0),
                 chunked.index.name(),
                 chunks.len(),
-                stored(chunks)
+                chunks.stored()
             );
             if !of.filters.is_empty() {
                 text += &format!(", {}", filters(of).join(" + "));
@@ -141,7 +137,7 @@ fn line(object: &Object, chunks: bool) -> String {
     text = printable(&text);
     text.push('\n');
     if let (true, What::Dataset(_, list)) = (chunks, &object.what) {
-        for chunk in list {
+        for chunk in list.iter() {
             let (offset, mask) = (numbers(&chunk.offset), chunk.mask);
             text += &format!("    {offset} at {}, {} bytes", chunk.place, chunk.stored);
             text += &if mask == 0 { "\n".into() } else { format!(", filter mask {mask:#x}\n") };
@@ -182,7 +178,7 @@ fn allocation(of: &Dataset) -> &'static str {
     }
 }
 
-fn dataset(map: &mut Map<String, Value>, of: &Dataset, list: &[Chunk], chunks: bool) {
+fn dataset(map: &mut Map<String, Value>, of: &Dataset, list: &Chunks, chunks: bool) {
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("shape", of.space.shape().into());
     put("most", of.space.most().into());
@@ -207,13 +203,13 @@ fn dataset(map: &mut Map<String, Value>, of: &Dataset, list: &[Chunk], chunks: b
             put("chunk_bytes", chunked.bytes().into());
             put("chunks", of.chunks().into());
             put("chunks_present", list.len().into());
-            put("stored", stored(list).into());
+            put("stored", list.stored().into());
             put("filters", filters(of).into());
             put("ratio", ratio(of, list).into());
         }
     }
     if chunks && matches!(of.layout, Layout::Chunked(_)) {
-        let one = |chunk: &Chunk| {
+        let one = |chunk: Chunk| {
             let Chunk { offset, place, stored, mask } = chunk;
             json!({ "offset": offset, "place": place, "stored": stored, "mask": mask })
         };

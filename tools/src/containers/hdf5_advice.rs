@@ -1,12 +1,14 @@
 //! Advice on the layout of HDF5 files: what costs time or space, and the call that avoids it.
 
-use aggio_formats::hdf5::{Chunk, Chunked, Contents, Dataset, Layout, What};
+use aggio_formats::hdf5::{Chunked, Chunks, Contents, Dataset, Layout, What};
 
 /// Chunks below this many bytes cost more requests than they save; smaller datasets are not worth
 /// a word.
 const SMALL: u64 = 16 << 10;
 /// Datasets with fewer chunks are not worth a word.
-const MANY: usize = 1000;
+const MANY: u64 = 1000;
+/// Of more chunks these are looked at.
+const MOST: u64 = 1 << 20;
 /// Units below this size belong to local file systems, where alignment gains nothing.
 const LEAST_UNIT: u64 = 64 << 10;
 
@@ -25,7 +27,7 @@ pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
         ];
         advice.extend(each.into_iter().flatten().map(|text| format!("{}: {text}", object.path)));
     }
-    if found.superblock.version < 2 && found.objects.len() > MANY {
+    if found.superblock.version < 2 && found.objects.len() as u64 > MANY {
         let text = "many objects in the oldest format: use H5Pset_libver_bounds(..., \
                     H5F_LIBVER_V110, H5F_LIBVER_V110), which makes their metadata smaller";
         advice.push(text.into());
@@ -34,7 +36,7 @@ pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
 }
 
 /// Many small chunks.
-fn small(chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
+fn small(chunked: &Chunked, chunks: &Chunks) -> Option<String> {
     let bytes = chunked.bytes().filter(|bytes| *bytes < SMALL && chunks.len() >= MANY)?;
     let count = chunks.len();
     Some(format!(
@@ -44,9 +46,9 @@ fn small(chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
 }
 
 /// Filters that make chunks larger.
-fn filters(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk]) -> Option<String> {
-    let before = chunked.bytes()?.checked_mul(chunks.len() as u64)?;
-    let after = chunks.iter().try_fold(0_u64, |all, chunk| all.checked_add(chunk.stored))?;
+fn filters(dataset: &Dataset, chunked: &Chunked, chunks: &Chunks) -> Option<String> {
+    let before = chunked.bytes()?.checked_mul(chunks.len())?;
+    let after = chunks.stored();
     let compresses = dataset.filters.iter().any(|filter| ![2, 3].contains(&filter.id));
     (compresses && before >= SMALL && after > before).then(|| {
         format!("filters increase {before} bytes to {after}: use larger chunks or no filters")
@@ -54,14 +56,15 @@ fn filters(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk]) -> Option<Str
 }
 
 /// Chunks that begin or end within a unit that another one has a part of.
-fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &[Chunk], unit: u64) -> Option<String> {
+fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &Chunks, unit: u64) -> Option<String> {
     let bytes = chunked.bytes().filter(|bytes| *bytes >= unit && unit >= LEAST_UNIT)?;
-    let straddling = chunks.iter().filter(|chunk| chunk.place % unit != 0).count();
+    let looked_at = chunks.len().min(MOST);
+    let straddling = chunks.iter().take(MOST as usize).filter(|chunk| chunk.place % unit != 0);
+    let straddling = straddling.count();
     (dataset.filters.is_empty() && straddling > 0).then(|| {
         format!(
-            "{straddling} of {} chunks of {bytes} bytes do not begin at a multiple of {unit} \
-             bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})",
-            chunks.len()
+            "{straddling} of {looked_at} chunks of {bytes} bytes do not begin at a multiple of {unit} \
+             bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})"
         )
     })
 }

@@ -36,6 +36,11 @@ impl Grid {
         Ok(Grid { lengths, front })
     }
 
+    /// Chunks along each dimension.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lengths.iter().copied()
+    }
+
     /// All chunks; `None` if there are more than a number holds.
     pub(super) fn chunks(&self) -> Option<u64> {
         self.lengths.iter().try_fold(1_u64, |all, one| all.checked_mul(*one))

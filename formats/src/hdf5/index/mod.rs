@@ -4,6 +4,7 @@
 //! grid        which chunk has which number, and where it is in the dataset
 //! fixed       arrays of fixed size
 //! extensible  arrays that grow along one dimension
+//! list        the chunks that were found
 //! entry       addresses, stored bytes and filter masks, as all arrays and trees have them
 //! ```
 
@@ -11,6 +12,7 @@ mod entry;
 mod extensible;
 mod fixed;
 mod grid;
+mod list;
 
 use super::btree1;
 use super::btree2::Tree;
@@ -21,6 +23,8 @@ use super::superblock::Superblock;
 use crate::error::Result;
 use entry::Entry;
 use grid::Grid;
+pub use list::Chunks;
+use list::Regular;
 
 /// A chunk that is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +44,10 @@ pub(super) fn chunks(
     reader: &Reader<'_>,
     superblock: &Superblock,
     dataset: &Dataset,
-) -> Result<Vec<Chunk>> {
-    let Layout::Chunked(chunked) = &dataset.layout else { return Ok(Vec::new()) };
-    let Some(address) = chunked.address else { return Ok(Vec::new()) };
+) -> Result<Chunks> {
+    let none = || Ok(Chunks::listed(Vec::new()));
+    let Layout::Chunked(chunked) = &dataset.layout else { return none() };
+    let Some(address) = chunked.address else { return none() };
     let bytes = chunked.bytes().ok_or_else(|| reader.corrupt("chunks of 2^64 bytes or more"))?;
     let mut found = Vec::new();
     let mut sink = Sink { reader, dataset, chunked, bytes, found: &mut found };
@@ -54,7 +59,7 @@ pub(super) fn chunks(
             let entry = Entry { address: Some(address), size, mask };
             sink.add(vec![0; chunked.shape.len()], entry)?;
         }
-        Index::Implicit => implicit(&mut sink, address)?,
+        Index::Implicit => return implicit(&sink, address),
         Index::FixedArray => {
             let grid = Grid::fixed(&sink)?;
             fixed::read(reader, address, &mut |number, entry| sink.number(&grid, number, entry))?;
@@ -66,9 +71,31 @@ pub(super) fn chunks(
             })?;
         }
     }
-    found.sort_by(|left, right| left.offset.cmp(&right.offset));
-    Ok(found)
+    found.sort_unstable_by(|left, right| left.offset.cmp(&right.offset));
+    apart(reader, &found)?;
+    Ok(Chunks::listed(found))
 }
+
+/// Whether no element has two chunks, and no byte belongs to two.
+fn apart(reader: &Reader<'_>, found: &[Chunk]) -> Result<()> {
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].offset == pair[1].offset) {
+        return Err(reader.corrupt(format!("two chunks at {:?}", pair[0].offset)));
+    }
+    let mut places: Vec<(u64, u64)> = found.iter().map(|one| (one.place, one.stored)).collect();
+    places.sort_unstable();
+    match places.windows(2).find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+        Some(pair) => {
+            let what = format!("the chunks at {} and {} overlap", pair[0].0, pair[1].0);
+            Err(reader.corrupt(what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Bytes of memory that a chunk takes, in a list that grows and while places are compared.
+const CHUNK: u64 = 2 * size_of::<Chunk>() as u64 + 32;
+/// No superblock is shorter.
+const SUPERBLOCK: u64 = 24;
 
 /// Where chunks are collected.
 struct Sink<'a> {
@@ -99,6 +126,10 @@ impl Sink<'_> {
         }
         let stored = if self.dataset.filters.is_empty() { self.bytes } else { entry.size };
         self.reader.step(8 * offset.len() as u64)?;
+        self.reader.keep(CHUNK + 8 * offset.len() as u64)?;
+        if address < SUPERBLOCK {
+            return Err(self.reader.corrupt(format!("a chunk at {address}, in the superblock")));
+        }
         let place = self.reader.place("a chunk", address, stored)?;
         self.found.push(Chunk { offset, place, stored, mask: entry.mask });
         Ok(())
@@ -111,17 +142,15 @@ impl Sink<'_> {
 }
 
 /// Chunks that lie one behind the other, in the order of the largest shape.
-fn implicit(sink: &mut Sink<'_>, address: u64) -> Result<()> {
+fn implicit(sink: &Sink<'_>, address: u64) -> Result<Chunks> {
     let grid = Grid::fixed(sink)?;
     let all = grid.chunks().and_then(|count| count.checked_mul(sink.bytes));
     let all = all.ok_or_else(|| sink.reader.corrupt("more chunks than numbers"))?;
-    sink.reader.place("the chunks", address, all)?;
-    for number in 0..grid.chunks().unwrap_or(0) {
-        let address = Some(address + number * sink.bytes);
-        let (size, mask) = (sink.bytes, 0);
-        sink.number(&grid, number, Entry { address, size, mask })?;
-    }
-    Ok(())
+    let place = sink.reader.place("the chunks", address, all)?;
+    let shape = sink.chunked.shape.clone();
+    let now = sink.dataset.space.shape().iter().zip(&shape).map(|(now, of)| now.div_ceil(*of));
+    let lengths = now.zip(grid.lengths()).collect();
+    Ok(Chunks::regular(Regular { place, bytes: sink.bytes, shape, lengths }))
 }
 
 /// Keys: stored bytes, filter mask, and the first element along each dimension and within it.
