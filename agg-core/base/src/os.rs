@@ -206,6 +206,20 @@ pub fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
 }
 
+/// The first byte at or behind `offset` that may be stored, as far as the file system tells holes
+/// from data; `None` if there is none before the end of the file.
+pub fn next_data(fd: RawFd, offset: u64) -> io::Result<Option<u64>> {
+    // SAFETY: no memory is involved; nothing here depends on the position of a descriptor.
+    let found = unsafe { libc::lseek(fd, signed(offset)?, libc::SEEK_DATA) };
+    match u64::try_from(found) {
+        Ok(found) => Ok(Some(found)),
+        Err(_) => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
 /// Lets the kernel ask the server for the size of a file, whatever it knows.
 pub fn ask_size(fd: RawFd) -> io::Result<()> {
     ask_at(fd, c"")

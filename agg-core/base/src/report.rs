@@ -1,9 +1,11 @@
 //! What happened to one file: requests in, requests out, bytes, seconds.
 
 mod decided;
+mod json;
 mod reason;
 
 pub use decided::{Decided, Tally};
+pub use json::{object, quoted};
 pub use reason::{Note, Reason, Way};
 
 use crate::log;
@@ -100,12 +102,18 @@ counters! {
     reads_out;
     /// System calls that wrote.
     writes_out;
+    /// Small reads that were served from what was read before.
+    remembered;
     /// Bytes that system calls read.
     bytes_read_out;
     /// Bytes that system calls wrote.
     bytes_written_out;
     /// Other system calls on the file: sync, truncate, lock, ...
     other_out;
+    /// Pieces of zeros for which storage was reserved instead of writing them.
+    reserved;
+    /// Bytes of these.
+    bytes_reserved;
     /// Messages sent to other ranks.
     messages;
     /// Bytes sent to other ranks.
@@ -242,6 +250,7 @@ impl Summary<'_> {
             ("bytes of metadata", t.metadata_bytes),
             ("plans", t.plans),
             ("plans reused", t.plans_reused),
+            ("zeros reserved instead of written", t.bytes_reserved),
             ("failed", t.errors),
         ] {
             if count > 0 {
@@ -327,26 +336,6 @@ impl fmt::Display for Bytes {
         }
         if unit == "B" { write!(f, "{} B", self.0) } else { write!(f, "{value:.1} {unit}") }
     }
-}
-
-/// Numbers by name, as a JSON object.
-pub fn object<T: AsRef<str>>(counts: Vec<(T, u64)>) -> String {
-    let fields = counts.iter().map(|(name, count)| format!("{}:{count}", quoted(name.as_ref())));
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-}
-
-/// `text` as a JSON string.
-pub fn quoted(text: &str) -> String {
-    let mut json = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => json.extend(['\\', c]),
-            c if c < ' ' || c == '\u{7f}' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use crate::datatype::{Cursor, Datatype, Rows};
 
 mod rows;
+mod zero;
 
 /// The caller's buffer. Data bytes are numbered in typemap order, `0 .. len`.
 #[derive(Clone, Debug)]

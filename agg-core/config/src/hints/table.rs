@@ -418,6 +418,12 @@ hints! {
     /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if
     /// they are small pieces; 0 for none.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
+    /// Whether small reads of a file that is opened for reading only fetch the MiB around them when
+    /// a second one falls into it: `automatic` where requests take long.
+    aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;
+    /// Whether zeros that are written where the file has no bytes yet, as fill values are, only get
+    /// storage: `automatic` where the file system says reliably what is stored.
+    aggio_fill_elision: Switch = Switch::Automatic; Aggio Acts;
     /// What the file is made of, whose borders file domains follow: `automatic` looks at its first
     /// bytes (netCDF classic), `records:SIZE[:HEADER]` says that it consists of records of SIZE
     /// bytes behind HEADER bytes, `bytes` that nothing is known.

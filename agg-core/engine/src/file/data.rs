@@ -32,7 +32,7 @@ pub(super) struct Request {
     pub(super) position: u64,
     /// Bytes in the file's representation.
     pub(super) len: u64,
-    hints: Arc<Hints>,
+    pub(super) hints: Arc<Hints>,
     pub(super) atomic: bool,
     /// What all ranks knew of the file's format when they made the call.
     map: Option<Arc<dyn Map>>,
@@ -230,9 +230,11 @@ impl File {
         // A rank without a request lets the call fail on all.
         let map = request.as_ref().ok().and_then(|request| request.map.as_deref());
         let scene = self.scene(&hints, atomic, map);
+        let (reserved, nothing) = (self.reserves_all(&request, &stream), Memory::nothing());
         let mine = match (&request, &stream) {
             (Ok(Request { view, position, .. }), Ok(stream)) => {
-                Ok(exchange::Request { view, position: *position, memory: stream.memory() })
+                let memory = if reserved.is_some() { &nothing } else { stream.memory() };
+                Ok(exchange::Request { view, position: *position, memory })
             }
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         };
@@ -247,10 +249,12 @@ impl File {
             }
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
-                if let (Ok(request), Ok(mine)) = (&request, &mine) {
-                    self.look_at_pieces(mine.view, mine.position, mine.memory, request.len);
+                if let (Ok(request), Ok(stream)) = (&request, &stream) {
+                    let Request { view, position, .. } = request;
+                    self.look_at_pieces(view, *position, stream.memory(), request.len);
                 }
-                exchange::write(scene, mine, &tags).await
+                let Outcome { bytes, result } = exchange::write(scene, mine, &tags).await;
+                Outcome { bytes: reserved.unwrap_or(bytes), result }
             }
         };
         match stream {
@@ -292,13 +296,19 @@ impl File {
         let strategy = Strategy::from_hints(&request.hints);
         match request.direction {
             Direction::Read => {
-                let read = self.driver.read_strided(view, position, memory, &strategy, counters);
+                let from_memory = self.read_small(request, memory);
+                let read = from_memory.unwrap_or_else(|| {
+                    self.driver.read_strided(view, position, memory, &strategy, counters)
+                });
                 self.look_at_pieces(view, position, memory, read.bytes);
                 read
             }
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
                 self.look_at_pieces(view, position, memory, request.len);
+                if self.reserves(request, memory) {
+                    return Outcome { bytes: request.len, result: Ok(()) };
+                }
                 self.driver.write_strided(view, position, memory, &strategy, counters)
             }
         }

@@ -97,6 +97,7 @@ impl File {
                 }
                 // Now, when what others wrote has reached the file.
                 file.driver.renew();
+                file.small.forget();
                 Ok(())
             };
             synced.await.map_err(|error| file.context(error, "MPI_File_sync"))

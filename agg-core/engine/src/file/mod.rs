@@ -17,6 +17,7 @@ mod close;
 mod convert;
 mod data;
 mod deferred;
+mod fill;
 mod flush;
 mod format;
 mod home;
@@ -31,6 +32,7 @@ mod opening;
 mod overlaps;
 mod pointers;
 mod sealing;
+mod small;
 mod split;
 mod together;
 mod turns;
@@ -88,6 +90,7 @@ pub struct File {
     counters: Arc<Counters>,
     habits: Habits,
     past: Past,
+    small: small::SmallReads,
     /// How the file's format is found, if that is of use.
     looking: Option<format::Looking>,
     /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.

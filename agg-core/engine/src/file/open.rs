@@ -6,6 +6,7 @@ use super::home::Home;
 use super::info::AgreedHints;
 use super::news::{self, Found, News};
 use super::opening::{Here, Opened, Opening, step};
+use super::small::SmallReads;
 use super::turns::Turns;
 use super::wish::Wish;
 use super::{Amode, Direction, File, State, deferred, later};
@@ -177,6 +178,7 @@ impl Opening<'_> {
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
             past: Past::default(),
+            small: SmallReads::default(),
             looking,
             waiting: defers.then(Mutex::default),
             holders,

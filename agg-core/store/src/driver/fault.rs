@@ -292,6 +292,13 @@ impl Driver for FaultDriver {
         self.inner.preallocate(size)
     }
 
+    fn reserve_zeros(&self, extent: Extent) -> Extent {
+        match self.step(Kind::Preallocate, "fallocate") {
+            Ok(()) => self.inner.reserve_zeros(extent),
+            Err(_) => Extent::new(extent.offset, 0),
+        }
+    }
+
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         self.step(Kind::Lock, "fcntl(F_OFD_SETLKW)")?;
         self.inner.lock(extent, exclusive)

@@ -6,7 +6,7 @@
 //! next operation tries again.
 
 use super::meter::Meter;
-use super::{Driver, Facts, OpenHow, Outcome, table};
+use super::{Driver, Facts, OpenHow, Outcome, Stamp, table};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
@@ -215,12 +215,21 @@ impl Driver for LazyDriver {
         self.opened.get().and_then(|driver| driver.meter())
     }
 
+    fn stamp(&self) -> Option<Stamp> {
+        self.get().ok().and_then(|driver| driver.stamp())
+    }
+
     fn direct(&self) -> (bool, bool) {
         self.get().map_or((false, false), |driver| driver.direct())
     }
 
     fn preallocate(&self, size: u64) -> Result<()> {
         self.get()?.preallocate(size)
+    }
+
+    fn reserve_zeros(&self, extent: Extent) -> Extent {
+        let nothing = Extent::new(extent.offset, 0);
+        self.get().map_or(nothing, |driver| driver.reserve_zeros(extent))
     }
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {

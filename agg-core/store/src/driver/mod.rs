@@ -77,6 +77,15 @@ pub struct OpenHow {
     pub rank: usize,
 }
 
+/// The state of a file: another one has other bytes, the same one has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Bytes of the file.
+    pub size: i64,
+    /// When its bytes were changed last, in nanoseconds since 1970.
+    pub changed: i128,
+}
+
 /// What a data operation moved, and how it ended.
 ///
 /// `bytes` is the truth also when `result` is an error: so many bytes were stored (or delivered)
@@ -235,6 +244,12 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// What changes when anybody changes the file, as far as this computer hears of it; `None` if
+    /// nothing does so, or if the file has changed so lately that the next change might not show.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
     /// Whether (reads, writes) go past the page cache at present, see the hints `direct_*`.
     fn direct(&self) -> (bool, bool) {
         (false, false)
@@ -259,6 +274,15 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.
     fn preallocate(&self, size: u64) -> Result<()> {
         if self.size()? < size { self.set_size(size) } else { Ok(()) }
+    }
+
+    /// Lets as much of `extent` as possible, in one piece, read as zeros, with storage for it, if
+    /// no byte of it is stored: without writing these, and without changing any byte that another
+    /// process stores meanwhile.
+    ///
+    /// Returns the part of which that is true. The rest reads as before, and the caller writes it.
+    fn reserve_zeros(&self, extent: Extent) -> Extent {
+        Extent::new(extent.offset, 0)
     }
 
     /// Takes a lock on `extent` of the file itself, against other programs that lock too.

@@ -3,7 +3,9 @@
 use super::descriptor::Descriptor;
 use super::direct::Direct;
 use super::meter::Meter;
-use super::{Driver, Facts, OpenHow, Striped, caches, facts, generic, locks, mapped, os, striping};
+use super::{
+    Driver, Facts, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os, striping,
+};
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_comm::transport::LockGuard;
 use aggio_comm::transport::{Identity, Offer, Taken};
@@ -12,6 +14,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Two changes of a file may have one time if they are no further apart, in nanoseconds.
+const COARSE: i128 = 2_000_000_000;
+
+/// File systems tell holes in units of this many bytes, or of fewer.
+const BLOCK: u64 = 4096;
 
 /// An open file.
 #[derive(Debug)]
@@ -270,6 +279,15 @@ impl Driver for PosixFile {
         Some(&self.meter)
     }
 
+    fn stamp(&self) -> Option<Stamp> {
+        let stat = self.descriptor.get().and_then(os::fstat).ok()?;
+        let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let changed = time(stat.st_mtime, stat.st_mtime_nsec);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        let age = i128::try_from(now).ok()? - changed;
+        (age >= COARSE).then_some(Stamp { size: stat.st_size, changed })
+    }
+
     fn direct(&self) -> (bool, bool) {
         self.direct.as_ref().map_or((false, false), |direct| (direct.reads(), direct.writes()))
     }
@@ -284,6 +302,23 @@ impl Driver for PosixFile {
             Err(error) if is_unsupported(&error) => self.append_zeros(size),
             Err(error) => Err(Error::os("fallocate", &error)),
         }
+    }
+
+    fn reserve_zeros(&self, extent: Extent) -> Extent {
+        let reserve = |fd, part: Extent| {
+            let stored = os::next_data(fd, part.offset)?;
+            let is_hole = !part.is_empty() && stored.is_none_or(|at| at >= part.end());
+            // It leaves alone what is stored by now. If it fails, a write will tell why.
+            if is_hole { os::fallocate(fd, part, false).map(|()| true) } else { Ok(false) }
+        };
+        let has_reserved = |part: &Extent| {
+            self.descriptor.get().and_then(|fd| reserve(fd, *part)).unwrap_or(false)
+        };
+        // At its ends there may be blocks that it shares with stored bytes.
+        let first = extent.offset.next_multiple_of(BLOCK);
+        let whole = Extent::between(first, extent.end() - extent.end() % BLOCK);
+        let nothing = Extent::new(extent.offset, 0);
+        [extent, whole].into_iter().find(has_reserved).unwrap_or(nothing)
     }
 
     fn identity(&self) -> Option<Identity> {

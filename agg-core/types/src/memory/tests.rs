@@ -41,6 +41,20 @@ proptest! {
     })]
 
     #[test]
+    fn zeros_are_found_out_and_nothing_else(recipe in recipes(), other in any::<usize>()) {
+        let mut buffer = Buffer::new(&recipe);
+        buffer.bytes.fill(9);
+        for at in buffer.places.clone() {
+            buffer.bytes[at] = 0;
+        }
+        prop_assert!(buffer.memory().is_zero());
+        if let Some(at) = buffer.places.get(other % buffer.places.len().max(1)).copied() {
+            buffer.bytes[at] = 1;
+            prop_assert!(!buffer.memory().is_zero());
+        }
+    }
+
+    #[test]
     fn gathered_bytes_are_those_of_the_typemap(recipe in recipes(), step in 1usize..30) {
         let mut buffer = Buffer::new(&recipe);
         let memory = buffer.memory();
@@ -127,4 +141,20 @@ fn negative_strides_walk_backwards() {
     let mut found = [0; 3];
     assert_eq!(memory.gather(0, &mut found), 3);
     assert_eq!(&found, b"eca");
+}
+
+#[test]
+fn one_byte_in_many_is_seen_and_bytes_that_are_named_again_and_again_are_looked_at() {
+    for at in [0, 1, 70_000, 99_991, 99_999] {
+        let mut bytes = vec![0; 100_000];
+        bytes[at] = 1;
+        let again = Datatype::hvector(1000, 100_000, 0, &Datatype::bytes(1)).expect("a type");
+        // SAFETY: all copies are the same bytes, which live longer.
+        let memory = unsafe { Memory::new(bytes.as_mut_ptr(), again.clone(), 1) };
+        assert!(!memory.is_zero(), "{at}");
+        bytes[at] = 0;
+        // SAFETY: as above.
+        assert!(unsafe { Memory::new(bytes.as_mut_ptr(), again, 1) }.is_zero());
+    }
+    assert!(Memory::nothing().is_zero());
 }

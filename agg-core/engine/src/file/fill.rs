@@ -1,0 +1,88 @@
+//! Fill values: zeros that would be written where the file has no bytes yet get storage only.
+//!
+//! HDF5 writes the fill value of a new dataset before its data, so that twice as many bytes reach
+//! the file. Zeros behind its end, or in a hole of it, are what any reader finds there without
+//! them. Nothing has to be kept in mind, so this holds for other ranks and other programs at any
+//! time; and the storage is reserved, so that a full file system is still told by this write.
+
+use super::convert::Stream;
+use super::data::Request;
+use super::{Direction, File};
+use aggio_base::error::Result;
+use aggio_base::extent::Extent;
+use aggio_base::report::Counters;
+use aggio_config::hints::Switch;
+use aggio_store::driver::STRIPED;
+use aggio_types::memory::Memory;
+
+/// Bytes of a piece from which on reserving storage costs less than writing.
+const LEAST: u64 = 64 << 10;
+
+/// Pieces of a request that are looked at; more are no fill values.
+const PIECES: usize = 1024;
+
+/// What is written of a piece at each end at most.
+static ZEROS: [u8; 4096] = [0; 4096];
+
+/// File systems that reserve storage and tell reliably, for all nodes, what is stored.
+const RELIABLE: [&str; 8] =
+    ["tmpfs", "ext4", "xfs", "btrfs", "f2fs", "overlay", "bcachefs", STRIPED];
+
+impl File {
+    /// As [`File::reserves`], for a call of all ranks: the bytes of the request if it is done.
+    pub(super) fn reserves_all(
+        &self,
+        request: &Result<Request>,
+        stream: &Result<Stream>,
+    ) -> Option<u64> {
+        let (Ok(request), Ok(stream)) = (request, stream) else { return None };
+        self.reserves(request, stream.memory()).then_some(request.len)
+    }
+
+    /// Whether a request to write `memory` is done, because all its bytes are zeros that the file
+    /// shows now. If not, it has yet to be carried out.
+    pub(super) fn reserves(&self, request: &Request, memory: &Memory) -> bool {
+        if request.direction == Direction::Read || request.len < LEAST || !self.may_reserve(request)
+        {
+            return false;
+        }
+        if !memory.is_zero() {
+            return false;
+        }
+        let extents = request.view.extents(request.position, request.len);
+        let pieces: Vec<Extent> = extents.take(PIECES + 1).collect();
+        let is_worthwhile = pieces.len() <= PIECES && request.len / pieces.len() as u64 >= LEAST;
+        is_worthwhile && pieces.iter().all(|piece| self.reserves_piece(*piece))
+    }
+
+    /// Reserves one piece, and writes what it shares with stored blocks at its ends.
+    fn reserves_piece(&self, piece: Extent) -> bool {
+        let part = self.driver.reserve_zeros(piece);
+        let before = Extent::between(piece.offset, part.offset);
+        let behind = Extent::between(part.end(), piece.end());
+        let is_short = |end: &Extent| end.len <= ZEROS.len() as u64;
+        let write = |end: &Extent| {
+            let zeros = &ZEROS[..end.len as usize];
+            end.is_empty()
+                || self.driver.write_contig(zeros, end.offset, &self.counters).result.is_ok()
+        };
+        let ends = [before, behind];
+        // What fails here is written again, with the rest, and told then.
+        let is_done = !part.is_empty() && ends.iter().all(is_short) && ends.iter().all(write);
+        if is_done {
+            Counters::add(&self.counters.reserved, 1);
+            Counters::add(&self.counters.bytes_reserved, part.len);
+        }
+        is_done
+    }
+
+    fn may_reserve(&self, request: &Request) -> bool {
+        let is_wanted = match request.hints.aggio_fill_elision {
+            Switch::Automatic => RELIABLE.contains(&&*self.facts.file_system),
+            Switch::Enable => true,
+            Switch::Disable => false,
+        };
+        // What waits may be older bytes of the same place; and access in atomic mode has an order.
+        is_wanted && !request.atomic && self.waiting.is_none()
+    }
+}

@@ -1,0 +1,152 @@
+//! Zeros that are written where the file has none of its own bytes are there, and are not written.
+
+use super::*;
+use aggio_base::report::Totals;
+use aggio_store::driver::fault::arrange;
+use proptest::prelude::*;
+
+/// Bytes of a rank's part that are worth reserving.
+const LEN: usize = 128 << 10;
+
+/// What each rank counted when `body` was run with the hint.
+fn counted(
+    size: usize,
+    name: &str,
+    fill: &'static str,
+    body: impl Fn(&Rank) + Send + Sync + 'static,
+) -> Vec<Totals> {
+    let name = name.to_owned();
+    ranks(size, move |transport| {
+        let hints = hints(&[("aggio_fill_elision", fill)]);
+        let request = OpenRequest::new(&name, CREATE, hints);
+        let file = wait(&*transport, File::open(transport.clone(), request));
+        let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
+        body(&rank);
+        let totals = rank.file.counters().totals();
+        rank.wait(rank.file.clone().close()).expect("the file closes");
+        totals
+    })
+}
+
+fn at(offset: usize) -> Position {
+    Position::Explicit(offset as i64)
+}
+
+fn sum(all: &[Totals], count: impl Fn(&Totals) -> u64) -> u64 {
+    all.iter().map(count).sum()
+}
+
+#[test]
+fn zeros_of_all_ranks_behind_the_end_are_there_at_once_and_are_not_written() {
+    let scratch = Scratch::holding(b"old");
+    let totals = counted(3, &scratch.name(), "enable", |rank| {
+        let place = 1000 + rank.number * LEN;
+        assert_eq!(moved(rank.write_all(at(place), &[0; LEN])), LEN as u64);
+        assert_eq!(rank.file.driver().size(), Ok(1000 + 3 * LEN as u64));
+        assert_eq!(rank.read(at(0), 4).0, b"old\0");
+        let other = 1000 + (rank.number + 1) % 3 * LEN;
+        assert_eq!(rank.read(at(other), LEN).0, [0; LEN]);
+        rank.barrier();
+        let data = [b'a' + rank.number as u8; 500];
+        assert_eq!(moved(rank.write_all(at(place + 100), &data)), 500);
+    });
+    let out = sum(&totals, |t| t.bytes_written_out);
+    assert!(out <= 1500 + 2 * 4096, "the data, and blocks that are shared: {out}");
+    let reserved = sum(&totals, |t| t.bytes_reserved);
+    assert!(reserved >= 3 * LEN as u64 - 2 * 4096, "{reserved}");
+    let mut wanted = vec![0; 1000 + 3 * LEN];
+    wanted[..3].copy_from_slice(b"old");
+    for rank in 0..3 {
+        wanted[1100 + rank * LEN..][..500].fill(b'a' + rank as u8);
+    }
+    assert!(scratch.bytes() == wanted);
+}
+
+#[test]
+fn zeros_over_stored_bytes_are_written() {
+    let scratch = Scratch::holding(&vec![7; 3 * LEN]);
+    let totals = counted(2, &scratch.name(), "enable", |rank| {
+        assert_eq!(moved(rank.write(at(LEN * rank.number), &[0; LEN])), LEN as u64);
+        assert_eq!(moved(rank.write_all(at(2 * LEN + rank.number * LEN), &[0; LEN])), LEN as u64);
+    });
+    assert_eq!(sum(&totals, |t| t.bytes_written_out), 3 * LEN as u64);
+    assert!(scratch.bytes() == vec![0; 4 * LEN]);
+}
+
+#[test]
+fn a_rank_without_zeros_writes_while_the_others_reserve() {
+    let scratch = Scratch::new();
+    let totals = counted(3, &scratch.name(), "enable", |rank| {
+        let mut data = vec![0; LEN];
+        data[LEN / 3] = rank.number as u8 / 2;
+        assert_eq!(moved(rank.write_all(at(rank.number * LEN), &data)), LEN as u64);
+    });
+    let out: Vec<u64> = totals.iter().map(|totals| totals.bytes_written_out).collect();
+    assert_eq!(out, [0, 0, LEN as u64]);
+    let mut wanted = vec![0; 3 * LEN];
+    wanted[2 * LEN + LEN / 3] = 1;
+    assert!(scratch.bytes() == wanted);
+}
+
+#[test]
+fn small_pieces_and_files_whose_hint_forbids_it_are_written() {
+    for (fill, len) in [("disable", LEN), ("enable", 4096)] {
+        let scratch = Scratch::new();
+        let totals = counted(1, &scratch.name(), fill, move |rank| {
+            assert_eq!(moved(rank.write(at(0), &vec![0; len])), len as u64);
+        });
+        assert_eq!((totals[0].bytes_reserved, totals[0].bytes_written_out), (0, len as u64));
+        assert!(scratch.bytes() == vec![0; len]);
+    }
+}
+
+#[test]
+fn where_no_storage_can_be_reserved_the_zeros_are_written() {
+    let scratch = Scratch::new();
+    let _plan = arrange(&scratch.name(), "op=preallocate,errno=EOPNOTSUPP").expect("a plan");
+    let name = format!("testfs:{}", scratch.name());
+    let totals = counted(2, &name, "enable", |rank| {
+        assert_eq!(moved(rank.write_all(at(rank.number * LEN), &[0; LEN])), LEN as u64);
+    });
+    assert_eq!(sum(&totals, |t| t.bytes_reserved), 0);
+    assert!(scratch.bytes() == vec![0; 2 * LEN]);
+}
+
+#[test]
+fn a_full_file_system_is_told_by_the_write_itself_on_every_rank() {
+    let scratch = Scratch::new();
+    let plan = "op=preallocate,errno=ENOSPC,rank=1;op=write,errno=ENOSPC,rank=1";
+    let _plan = arrange(&scratch.name(), plan).expect("a plan");
+    counted(3, &format!("testfs:{}", scratch.name()), "enable", |rank| {
+        let outcome = rank.write_all(at(rank.number * LEN), &[0; LEN]);
+        assert_eq!(failed(outcome).class(), ErrorClass::NoSpace);
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None, ..ProptestConfig::with_cases(24)
+    })]
+
+    #[test]
+    fn any_order_of_zeros_and_data_leaves_the_same_bytes(
+        writes in prop::collection::vec((0..6usize, 1..4usize, 0..3u8, any::<bool>()), 1..10),
+    ) {
+        let run = |fill| {
+            let (scratch, writes) = (Scratch::new(), writes.clone());
+            counted(2, &scratch.name(), fill, move |rank| {
+                for (place, parts, value, collective) in &writes {
+                    let part = (place * 2 + rank.number) * LEN;
+                    let data = vec![*value; *parts * LEN / 3];
+                    let outcome = match *collective {
+                        true => rank.write_all(at(part), &data),
+                        false => rank.write(at(part), &data),
+                    };
+                    assert_eq!(moved(outcome), data.len() as u64);
+                }
+            });
+            scratch.bytes()
+        };
+        prop_assert!(run("enable") == run("disable"));
+    }
+}

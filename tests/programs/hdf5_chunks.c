@@ -1,0 +1,193 @@
+/* A chunked dataset through parallel HDF5: writes it in one of HDF5's modes, reads it back, and
+ * compares. The file is a function of the arguments, but for the number of ranks.
+ *
+ * hdf5_chunks FILE [NAME=VALUE ...]
+ *   mode    independent, collective (linked chunks), multi (chunk by chunk), multi0 (the same, and
+ *           each chunk collectively)
+ *   layout  rows, columns or blocks of the dataset that each rank has
+ *   side    rows and columns of the dataset; chunk: of a chunk; cell: of the part that one call
+ *           writes if the mode is independent (0: all)
+ *   steps   the dataset grows by `side` rows in each step
+ *   deflate 0 to 9; fill: early (the default of parallel HDF5), never, or a number
+ *   idle    ranks at the end that have no data; metadata: collective if 1; read: 0 for none
+ *
+ * Prints `wrote S read S`: seconds between barriers, creation and close included.
+ */
+#include <hdf5.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef hsize_t pair[2];
+
+static int rank, ranks;
+
+static void fail(const char *what) {
+    fprintf(stderr, "rank %d: %s\n", rank, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+#define OK(call) ok((call) >= 0, #call)
+static void ok(int fine, const char *what) {
+    if (!fine) fail(what);
+}
+
+/* Options */
+
+static int argument_count;
+static char **arguments;
+
+static const char *text(const char *name, const char *otherwise) {
+    size_t length = strlen(name);
+    for (int i = 2; i < argument_count; i++)
+        if (!strncmp(arguments[i], name, length) && arguments[i][length] == '=')
+            return arguments[i] + length + 1;
+    return otherwise;
+}
+
+static long number(const char *name, long otherwise) {
+    const char *found = text(name, NULL);
+    return found ? atol(found) : otherwise;
+}
+
+/* The part of this rank in a step: `start` and `count`, both zero for none. */
+static void part(pair start, pair count) {
+    hsize_t side = number("side", 2048);
+    int working = ranks - (int)number("idle", 0);
+    const char *layout = text("layout", "rows");
+    memset(start, 0, sizeof(pair));
+    memset(count, 0, sizeof(pair));
+    if (rank >= working) return;
+    int down = working, across = 1;
+    if (!strcmp(layout, "columns")) down = 1, across = working;
+    if (!strcmp(layout, "blocks"))
+        for (down = 1, across = working; across % 2 == 0 && down * 2 <= across;)
+            down *= 2, across /= 2;
+    int row = rank / across, column = rank % across;
+    start[0] = side * row / down, start[1] = side * column / across;
+    count[0] = side * (row + 1) / down - start[0];
+    count[1] = side * (column + 1) / across - start[1];
+}
+
+static int value(hsize_t row, hsize_t column) { return (int)(row * 10007 + column * 3 + 1); }
+
+static hid_t transfer_properties(void) {
+    const char *mode = text("mode", "collective");
+    hid_t properties = H5Pcreate(H5P_DATASET_XFER);
+    if (strcmp(mode, "independent"))
+        OK(H5Pset_dxpl_mpio(properties, H5FD_MPIO_COLLECTIVE));
+    if (!strncmp(mode, "multi", 5))
+        OK(H5Pset_dxpl_mpio_chunk_opt(properties, H5FD_MPIO_CHUNK_MULTI_IO));
+    if (!strcmp(mode, "multi0"))
+        OK(H5Pset_dxpl_mpio_chunk_opt_ratio(properties, 0));
+    return properties;
+}
+
+static hid_t make(hid_t file) {
+    hsize_t side = number("side", 2048);
+    pair chunk = {number("chunk", 256), number("chunk", 256)};
+    pair first = {side, side}, most = {number("steps", 1) > 1 ? H5S_UNLIMITED : side, side};
+    const char *fill = text("fill", "early");
+    hid_t space = H5Screate_simple(2, first, most), properties = H5Pcreate(H5P_DATASET_CREATE);
+    OK(H5Pset_chunk(properties, 2, chunk));
+    if (number("deflate", 0)) OK(H5Pset_deflate(properties, number("deflate", 0)));
+    if (!strcmp(fill, "never")) {
+        OK(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER));
+    } else if (strcmp(fill, "early")) {
+        int with = atoi(fill);
+        OK(H5Pset_fill_value(properties, H5T_NATIVE_INT, &with));
+    }
+    hid_t set = H5Dcreate2(file, "x", H5T_NATIVE_INT, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    OK(set);
+    H5Pclose(properties);
+    H5Sclose(space);
+    return set;
+}
+
+/* Moves the part at `start`, `count` of a step, `cell` rows at a time. */
+static void move(hid_t set, int step, int writes, hid_t properties) {
+    hsize_t side = number("side", 2048), cell = number("cell", 0);
+    pair start, count;
+    part(start, count);
+    int *data = malloc((count[0] * count[1] + 1) * sizeof *data);
+    for (hsize_t i = 0; i < count[0]; i++)
+        for (hsize_t j = 0; j < count[1]; j++)
+            data[i * count[1] + j] =
+                writes ? value(step * side + start[0] + i, start[1] + j) : -1;
+    hid_t space = H5Dget_space(set);
+    hsize_t rows = cell && count[0] ? cell : count[0];
+    for (hsize_t done = 0; done == 0 || done < count[0]; done += rows ? rows : 1) {
+        pair at = {step * side + start[0] + done, start[1]};
+        pair now = {rows < count[0] - done ? rows : count[0] - done, count[1]};
+        hid_t memory = H5Screate_simple(2, now, NULL);
+        if (now[0] * now[1] == 0) {
+            OK(H5Sselect_none(space));
+            OK(H5Sselect_none(memory));
+        } else {
+            OK(H5Sselect_hyperslab(space, H5S_SELECT_SET, at, NULL, now, NULL));
+        }
+        int *from = data + done * count[1];
+        if (writes) OK(H5Dwrite(set, H5T_NATIVE_INT, memory, space, properties, from));
+        else OK(H5Dread(set, H5T_NATIVE_INT, memory, space, properties, from));
+        H5Sclose(memory);
+    }
+    for (hsize_t i = 0; i < count[0]; i++)
+        for (hsize_t j = 0; j < count[1]; j++)
+            if (data[i * count[1] + j] != value(step * side + start[0] + i, start[1] + j))
+                fail("wrong data");
+    H5Sclose(space);
+    free(data);
+}
+
+static hid_t access_properties(void) {
+    hid_t properties = H5Pcreate(H5P_FILE_ACCESS);
+    OK(H5Pset_fapl_mpio(properties, MPI_COMM_WORLD, MPI_INFO_NULL));
+    if (number("metadata", 0)) {
+        OK(H5Pset_all_coll_metadata_ops(properties, 1));
+        OK(H5Pset_coll_metadata_write(properties, 1));
+    }
+    return properties;
+}
+
+static double seconds(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return MPI_Wtime();
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    argument_count = argc, arguments = argv;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc < 2) fail("usage: hdf5_chunks FILE [NAME=VALUE ...]");
+    hid_t access = access_properties(), transfer = transfer_properties();
+    double begin = seconds();
+    hid_t file = H5Fcreate(argv[1], H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    OK(file);
+    hid_t set = make(file);
+    for (int step = 0; step < number("steps", 1); step++) {
+        pair now = {(hsize_t)number("side", 2048) * (step + 1), number("side", 2048)};
+        if (step) OK(H5Dset_extent(set, now));
+        move(set, step, 1, transfer);
+    }
+    OK(H5Dclose(set));
+    OK(H5Fclose(file));
+    double wrote = seconds() - begin;
+    begin = seconds();
+    if (number("read", 1)) {
+        file = H5Fopen(argv[1], H5F_ACC_RDONLY, access);
+        OK(file);
+        set = H5Dopen2(file, "x", H5P_DEFAULT);
+        OK(set);
+        for (int step = 0; step < number("steps", 1); step++) move(set, step, 0, transfer);
+        OK(H5Dclose(set));
+        OK(H5Fclose(file));
+    }
+    double read = seconds() - begin;
+    if (rank == 0) printf("wrote %.6f read %.6f\n", wrote, read);
+    H5Pclose(access);
+    H5Pclose(transfer);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,117 @@
+//! Chunked datasets that parallel HDF5 writes: the same file as natively, by fewer bytes.
+
+use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with, installed, library, skip};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The program for each MPI whose HDF5 is there.
+fn programs() -> Vec<Program> {
+    let all: Vec<Mpi> = installed();
+    all.iter().filter_map(program).collect()
+}
+
+fn program(mpi: &Mpi) -> Option<Program> {
+    let package = format!("hdf5-{}", mpi.name);
+    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
+    let Some(options) = options.ok().filter(|options| options.status.success()) else {
+        skip(&format!("{package} is missing (tests/setup.sh check)"));
+        return None;
+    };
+    let options = String::from_utf8_lossy(&options.stdout).into_owned();
+    Some(compile_with("hdf5_chunks.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+}
+
+/// Runs the program with `arguments` in `place`, where it leaves the file `x.h5`.
+fn run(program: &Program, ranks: u32, place: &Path, arguments: &str, aggio: bool) -> Finished {
+    let mut job = Job::new(program).ranks(ranks).directory(place).argument("x.h5");
+    for argument in arguments.split_whitespace() {
+        job = job.argument(argument);
+    }
+    if aggio {
+        job = job.preload(library().as_deref()).variable("AGGIO_REPORT", "json");
+    }
+    let finished = job.limit(Duration::from_secs(120)).run();
+    assert!(finished.succeeded(), "{arguments}: {}", finished.report());
+    finished
+}
+
+/// What `h5dump` tells of the file: properties and data.
+fn dump(place: &Path) -> String {
+    let dumped = Command::new("h5dump").args(["-p", "x.h5"]).current_dir(place).output();
+    let dumped = dumped.expect("h5dump starts");
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    String::from_utf8_lossy(&dumped.stdout).into_owned()
+}
+
+/// The same run with the library, and what the reports count of writing the file.
+fn counts_of(program: &Program, arguments: &str) -> impl Fn(&str) -> u64 + use<> {
+    let place = Directory::new();
+    let finished = run(program, 4, place.path(), &format!("{arguments} read=0"), true);
+    let report = finished.json_report().expect("a report");
+    move |name: &str| report.get(name).copied().unwrap_or_else(|| panic!("no {name}"))
+}
+
+const SMALL: &str = "side=64 chunk=16";
+
+#[test]
+fn every_mode_leaves_the_file_that_it_leaves_natively() {
+    if library().is_none() {
+        return;
+    }
+    for program in programs() {
+        for arguments in [
+            "mode=independent layout=rows cell=3",
+            "mode=independent layout=columns fill=7",
+            "mode=collective layout=rows",
+            "mode=collective layout=blocks fill=7",
+            "mode=collective layout=columns steps=4",
+            "mode=collective layout=rows fill=never idle=1",
+            "mode=collective layout=blocks deflate=6",
+            "mode=multi layout=rows",
+            "mode=multi layout=columns idle=2",
+            "mode=multi0 layout=blocks metadata=1",
+            "mode=multi0 layout=rows idle=1 steps=2",
+            "mode=multi0 layout=rows deflate=1",
+        ] {
+            let arguments = format!("{SMALL} {arguments}");
+            let (native, served) = (Directory::new(), Directory::new());
+            run(&program, 4, native.path(), &arguments, false);
+            run(&program, 4, served.path(), &arguments, true);
+            assert_eq!(dump(served.path()), dump(native.path()), "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn a_dataset_with_the_default_fill_value_is_written_once() {
+    if library().is_none() {
+        return;
+    }
+    const DATA: u64 = 512 * 512 * 4;
+    for program in programs() {
+        for mode in ["independent", "collective", "multi", "multi0"] {
+            for layout in ["rows", "blocks"] {
+                let arguments = format!("mode={mode} layout={layout} side=512 chunk=64");
+                let count = counts_of(&program, &arguments);
+                assert!(count("bytes_written") >= 2 * DATA, "HDF5 writes the fill value");
+                let out = count("bytes_written_out");
+                assert!(out <= DATA + DATA / 20, "{arguments}: {out} bytes reach the file");
+                assert!(count("bytes_reserved") >= DATA - DATA / 20, "{arguments}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dataset_that_grows_is_written_once_in_each_step() {
+    if library().is_none() {
+        return;
+    }
+    const DATA: u64 = 8 * 512 * 512 * 4;
+    for program in programs() {
+        let count = counts_of(&program, "mode=collective side=512 chunk=64 steps=8");
+        let out = count("bytes_written_out");
+        assert!(out <= DATA + DATA / 20, "{out} bytes reach the file");
+    }
+}

@@ -1,0 +1,100 @@
+//! Random programs with parallel HDF5 leave, with the library, the files that they leave natively.
+
+use aggio_tests::{
+    Directory, Job, Mpi, Program, bytes_of_container, compile_with, factor, installed, library,
+    skip,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The program for an MPI whose HDF5 is there.
+fn program(mpi: &Mpi) -> Option<Program> {
+    let package = format!("hdf5-{}", mpi.name);
+    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
+    let Some(options) = options.ok().filter(|options| options.status.success()) else {
+        skip(&format!("{package} is missing (tests/setup.sh check)"));
+        return None;
+    };
+    let options = String::from_utf8_lossy(&options.stdout).into_owned();
+    Some(compile_with("hdf5_ranks.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+}
+
+/// What `h5dump` tells of a file: properties and data.
+fn dump(file: &Path) -> String {
+    let name = file.file_name().expect("a name");
+    let place = file.parent().expect("a directory");
+    let dumped = Command::new("h5dump").arg("-p").arg(name).current_dir(place).output();
+    let dumped = dumped.expect("h5dump starts");
+    assert!(dumped.status.success(), "{file:?}: {}", String::from_utf8_lossy(&dumped.stderr));
+    String::from_utf8_lossy(&dumped.stdout).into_owned()
+}
+
+/// How the library serves the programs.
+const WAYS: [&[(&str, &str)]; 5] = [
+    &[],
+    &[("AGGIO_HINTS", "*:aggio_fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
+    &[("AGGIO_BLOB", "*.h5")],
+    &[("AGGIO_HINTS", "*:aggio_fill_elision=disable,romio_cb_write=enable")],
+    &[("AGGIO_HINTS", "*:romio_cb_write=disable,romio_cb_read=disable")],
+];
+
+/// Runs the programs of `seeds` on `ranks` ranks, natively or in one of the ways; the seeds whose
+/// programs read something wrong.
+fn run(
+    program: &Program,
+    ranks: u32,
+    (first, count): (usize, usize),
+    place: &Path,
+    way: Option<&[(&str, &str)]>,
+) -> BTreeSet<usize> {
+    let mut job = Job::new(program).ranks(ranks).directory(place).argument(".");
+    job = job.argument(first.to_string()).argument(count.to_string());
+    if let Some(variables) = way {
+        job = job.preload(library().as_deref());
+        for (name, value) in variables {
+            job = job.variable(name, value);
+        }
+    }
+    let finished = job.limit(Duration::from_secs(60 + 20 * count as u64)).run();
+    assert!(finished.succeeded(), "{ranks} ranks, {way:?}: {}", finished.report());
+    let lines = finished.stdout.lines();
+    let seeds = lines.filter_map(|line| line.strip_prefix("wrong: seed ")?.split_once(','));
+    seeds.map(|(seed, _)| seed.parse().expect("a seed")).collect()
+}
+
+#[test]
+fn random_programs_leave_the_files_that_they_leave_natively() {
+    if library().is_none() {
+        return;
+    }
+    // Few in `make check`, 2,000 in `make check-long`.
+    let (rounds, count) = if factor() == 1 { (5, 5) } else { (20 * factor(), 5) };
+    let mpis: Vec<Mpi> = installed();
+    for program in mpis.iter().filter_map(program) {
+        for round in 0..rounds {
+            let ranks = 2 + (round % 6) as u32;
+            let seeds = (1 + round * count, count);
+            let (native, served) = (Directory::new(), Directory::new());
+            let way = WAYS[round % WAYS.len()];
+            let wrong_anyway = run(&program, ranks, seeds, native.path(), None);
+            let wrong = run(&program, ranks, seeds, served.path(), Some(way));
+            assert!(wrong.is_subset(&wrong_anyway), "{ranks} ranks, {way:?}: seeds {wrong:?}");
+            for seed in seeds.0..seeds.0 + count {
+                let [wanted, found] = [&native, &served].map(|directory| {
+                    let file = directory.path().join(format!("{seed}.h5"));
+                    if file.is_dir() {
+                        let bytes = bytes_of_container(&file);
+                        let copy = directory.path().join(format!("of-container-{seed}/{seed}.h5"));
+                        std::fs::create_dir(copy.parent().expect("a parent")).expect("a directory");
+                        std::fs::write(&copy, bytes).expect("a copy");
+                        return dump(&copy);
+                    }
+                    dump(&file)
+                });
+                assert!(wanted == found, "seed {seed}, {ranks} ranks, {way:?}: the files differ");
+            }
+        }
+    }
+}
