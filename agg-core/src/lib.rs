@@ -19,4 +19,4 @@ pub use aggio_store::{driver, independent};
 
 pub use aggio_staging::{pending, spool};
 
-pub use aggio_engine::{exchange, file};
+pub use aggio_engine::{Engine, exchange, file};

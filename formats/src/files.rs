@@ -7,7 +7,7 @@ use std::fs::{File, Metadata};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Files that are read by their position in a list.
 pub trait Files: Send + Sync {
@@ -72,6 +72,8 @@ pub struct Folder {
     pub shown: PathBuf,
     /// Kept open while `path` goes through it.
     pub held: Option<Arc<OwnedFd>>,
+    /// Puts the descriptor of each file that is opened there where the host wants it.
+    pub place: fn(File) -> std::io::Result<File>,
 }
 
 impl Folder {
@@ -82,7 +84,7 @@ impl Folder {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = parent.unwrap_or(Path::new("."));
         let shown = parent.unwrap_or(Path::new("")).to_path_buf();
-        Some((Folder { path: folder.into(), shown, held: None }, name))
+        Some((Folder { path: folder.into(), shown, held: None, place: Ok }, name))
     }
 
     /// A file as the user knows it.
@@ -153,7 +155,7 @@ impl OnDisk {
         }
         let name = (self.names)(file).ok_or_else(|| missing(self.name(file)))?;
         let told = |why: std::io::Error| Error::system(self.name(file), &why);
-        let opened = open_file(&self.folder.path.join(name)).map_err(told)?;
+        let opened = open_file(&self.folder.path.join(name), &self.folder).map_err(told)?;
         let found = opened.metadata().map_err(told)?;
         if !found.is_file() {
             return Err(told(std::io::Error::other("not a regular file")));
@@ -187,25 +189,13 @@ impl OnDisk {
     }
 }
 
-/// What becomes of the descriptors of files.
-static PLACE: OnceLock<fn(File) -> std::io::Result<File>> = OnceLock::new();
-
-/// Puts the descriptors of all files that are opened from now on where `place` wants them; the
-/// first call in a process holds.
-pub fn keep_descriptors(place: fn(File) -> std::io::Result<File>) {
-    let _ = PLACE.set(place);
-}
-
 /// Opens for reading. What is no file does not make anybody wait.
-fn open_file(path: &Path) -> std::io::Result<File> {
+fn open_file(path: &Path, folder: &Folder) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     const NONBLOCK: i32 = 0o4000;
     let opened = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
     caches::renew(opened.as_raw_fd(), opened.metadata()?.dev());
-    match PLACE.get() {
-        Some(place) => place(opened),
-        None => Ok(opened),
-    }
+    (folder.place)(opened)
 }
 
 impl Files for OnDisk {

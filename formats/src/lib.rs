@@ -9,6 +9,7 @@
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
 //! plugin.rs    netCDF classic files for the engine's plans
 //! recast.rs    containers that become sets         one_file.rs sets that the engine reads
+//! set_driver.rs  sets as a kind of storage of the engine
 //! files.rs     many files, few of them open     gather.rs   scattered bytes, read in large pieces
 //! ```
 
@@ -26,10 +27,11 @@ pub mod plain;
 mod plugin;
 mod recast;
 pub mod set;
+pub mod set_driver;
 mod subfiling;
 
 /// An error without a number of the system's.
-const EIO: i32 = 5;
+const EIO: i32 = libc::EIO;
 
 /// Sets of more files than this are not believed.
 const MOST_FILES: usize = 1 << 17;
@@ -43,3 +45,4 @@ pub use one_file::{OneFile, told};
 pub use plugin::FORMATS;
 pub use recast::E3sm;
 pub use set::{Set, Sets};
+pub use set_driver::{Finder, SetDriver};

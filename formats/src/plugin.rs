@@ -5,7 +5,7 @@ use agg_core::Extent;
 use agg_core::format::{Data, Format, Map, Piece, Recognised, Thing};
 use std::sync::Arc;
 
-/// The formats that this crate knows, for [`agg_core::format::register`].
+/// The formats that this crate knows, for [`agg_core::format::Formats`].
 pub static FORMATS: &[&dyn Format] = &[&Classic];
 
 /// CDF-1, CDF-2 and CDF-5.

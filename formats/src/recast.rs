@@ -14,7 +14,7 @@ use std::path::Path;
 /// Bytes of the file of which it is asked at a time who wrote them.
 const WINDOW: u64 = 64 << 20;
 
-/// The layouts of E3SM-IO, for [`agg_core::blob::know`].
+/// The layouts of E3SM-IO, for [`agg_core::Engine::with_recaster`].
 pub struct E3sm;
 
 impl Recaster for E3sm {

@@ -49,10 +49,7 @@ struct Uses {
 /// The error of the system in an error of a container, which is told where it is more than a
 /// refusal.
 pub(crate) fn error(fd: &OwnedFd, why: &agg_core::Error) -> Error {
-    let errno = match why.errno() {
-        0 => rustix::io::Errno::IO.raw_os_error(),
-        errno => errno,
-    };
+    let errno = why.number();
     if errno == rustix::io::Errno::IO.raw_os_error() {
         agg_core::log::once(Level::Error, &format!("{}: {why}", held::name(fd)));
     }

@@ -55,12 +55,13 @@ pub(crate) fn folder(directory: &Arc<OwnedFd>) -> Folder {
         path: held::directory(directory),
         shown: PathBuf::from(held::name(directory)),
         held: Some(Arc::clone(directory)),
+        place: Ok,
     }
 }
 
 /// The same for a moment.
 fn folder_now(directory: &OwnedFd) -> Folder {
-    Folder { path: held::directory(directory), shown: PathBuf::new(), held: None }
+    Folder { path: held::directory(directory), shown: PathBuf::new(), held: None, place: Ok }
 }
 
 /// The set that a name stands for.

@@ -1,11 +1,16 @@
 //! The environment of the process: switches and hints, read once.
 
+use agg_core::Engine;
 use agg_core::complaint::Complaints;
+use agg_core::driver::Drivers;
+use agg_core::format::Formats;
 use agg_core::hints::Sources;
 use agg_core::log;
 use agg_core::settings::{self, Settings, sets::SetRule};
+use agg_core::workers::Workers;
+use aggio_formats::SetDriver;
 use aggio_posix::Config;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
@@ -15,8 +20,6 @@ pub fn get() -> &'static Config {
     CONFIG.get_or_init(|| {
         // Files of hints are read here, by functions that would ask for the rules.
         let _inside = crate::posix::Inside::enter();
-        // What our threads open is no file of the program.
-        agg_core::workers::at_thread_start(|| std::mem::forget(crate::posix::Inside::enter()));
         read()
     })
 }
@@ -35,17 +38,12 @@ fn read() -> Config {
         log::set_rank(rank);
     }
     let config = if settings.on {
-        agg_core::driver::meter::set_measuring(settings.measures);
-        agg_core::driver::blob::configure(&settings.blobs);
-        agg_core::format::register(aggio_formats::FORMATS);
-        agg_core::blob::know(&aggio_formats::E3sm);
-        if settings.sets != SetRule::Off {
-            crate::sets::configure();
-        }
         let sources = Sources::read(&variable, &file, &mut complaints);
-        Config { settings, sources }
+        let sets = (settings.sets != SetRule::Off).then(crate::sets::driver);
+        Config { engine: Arc::new(engine(&settings, sets)), settings, sources, sets }
     } else {
-        Config { settings, sources: Sources::default() }
+        let engine = Arc::new(Engine::default());
+        Config { settings, sources: Sources::default(), engine, sets: None }
     };
     if let Err(error) = config.settings.apply(&complaints) {
         log::write(log::Level::Error, format_args!("{error}"));
@@ -53,4 +51,19 @@ fn read() -> Config {
         unsafe { libc::exit(1) };
     }
     config
+}
+
+/// The engine of this process, with all that the library knows.
+fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
+    let drivers = Drivers::new(&settings.blobs, settings.measures);
+    let drivers = match sets {
+        Some(sets) => drivers.with(Arc::new(sets)),
+        None => drivers,
+    };
+    // What our threads open is no file of the program.
+    let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));
+    Engine::new(drivers)
+        .with_formats(Formats::new(aggio_formats::FORMATS))
+        .with_recaster(&aggio_formats::E3sm)
+        .with_workers(workers)
 }

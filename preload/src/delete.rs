@@ -3,8 +3,7 @@
 use crate::abi::Abi;
 use crate::entry::Handle;
 use crate::symbols::forward;
-use crate::{errors, open};
-use agg_core::file::File;
+use crate::{config, errors, open};
 use libc::{c_char, c_int};
 
 /// `MPI_File_delete`. No hint changes what is deleted, so `info` is not looked at.
@@ -18,7 +17,7 @@ pub unsafe fn delete(_abi: &'static Abi, name: *const c_char, info: usize) -> c_
         // SAFETY: the caller's arguments, passed on.
         return unsafe { forward::MPI_File_delete(name, Handle::from(info)) };
     }
-    match path.map(Option::unwrap_or_default).and_then(|path| File::delete(&path)) {
+    match path.map(Option::unwrap_or_default).and_then(|path| config::get().engine.delete(&path)) {
         Ok(()) => 0,
         Err(error) => errors::raise(&error.with_operation("MPI_File_delete")),
     }

@@ -7,7 +7,6 @@ use crate::symbols::forward;
 use crate::view::Types;
 use crate::{amode, config, errhandler, errors, hdf5, info, mpi, progress, transport};
 use agg_core::complaint::Complaints;
-use agg_core::driver::path_of;
 use agg_core::file::{File, OpenRequest};
 use agg_core::hints::{Hints, Switch};
 use agg_core::log::{self, Level};
@@ -79,7 +78,8 @@ pub unsafe fn file_name(name: *const c_char) -> Result<Option<String>> {
 
 /// Whether files of this name are ours to serve.
 pub fn is_managed(name: &str) -> bool {
-    config::get().settings.manages(path_of(name))
+    let config = config::get();
+    config.settings.manages(config.engine.drivers().path_of(name))
 }
 
 fn open_managed(
@@ -103,7 +103,7 @@ fn open_managed(
     let amode = amode::from_mpi(abi.constants, mode);
     let report = config::get().settings.report;
     let request = OpenRequest { fault, report, ..OpenRequest::new(name.clone(), amode, hints) };
-    let engine = progress::wait(File::open(transport, request))?;
+    let engine = progress::wait(config::get().engine.open(transport, request))?;
     register(abi, comm, name, engine)
 }
 
@@ -112,7 +112,8 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
     let config = config::get();
     let mut complaints = Complaints::default();
     let pairs = info::pairs(abi, info)?;
-    let absolute = pattern::absolute(path_of(path), settings::working_directory);
+    let absolute =
+        pattern::absolute(config.engine.drivers().path_of(path), settings::working_directory);
     let mut hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
     complaints.report(config.settings.strict)?;
     if hints.aggio_defer == Switch::Enable && hdf5::is_calling() {

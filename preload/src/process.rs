@@ -4,8 +4,8 @@ use crate::abi::Abi;
 use crate::entry::{Handle, Opaque};
 use crate::keyval::{Key, Object};
 use crate::symbols::forward;
-use crate::{close, errhandler, mpi, pnetcdf, requests, transport, unused};
-use agg_core::{log, workers};
+use crate::{close, config, errhandler, mpi, pnetcdf, requests, transport, unused};
+use agg_core::log;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -80,7 +80,7 @@ fn end() {
     close::abandon_all();
     unused::tell_after_mpi();
     close::tell_no_sets();
-    workers::dismiss();
+    config::get().engine.workers().dismiss();
     errhandler::forget_default();
     transport::forget();
 }

@@ -1,17 +1,15 @@
 //! Sets of netCDF files for programs with MPI, which read them as the one file that they stand for.
 
-use agg_core::driver::set::{self, OpenSet};
 use agg_core::{Error, Result};
-use aggio_formats::files::{self, Folder};
-use aggio_formats::{Cache, OneFile, Options};
-use aggio_posix::containers::aside;
+use aggio_formats::files::Folder;
+use aggio_formats::set_driver::{Free, OpenSet};
+use aggio_formats::{Cache, Finder, OneFile, Options, SetDriver};
 use aggio_posix::sets::{find, is_forbidden, names, open_with};
 use std::sync::{Arc, OnceLock};
 
-/// Says who finds the sets that files of MPI programs are.
-pub fn configure() {
-    files::keep_descriptors(aside);
-    set::configure(set::Sets { names, first, open, remove, rename });
+/// The sets that files of MPI programs are.
+pub fn driver() -> SetDriver {
+    SetDriver::new(Finder { names, first, open, remove, rename })
 }
 
 fn first(path: &str) -> Result<Option<String>> {
@@ -26,7 +24,7 @@ fn remove(path: &str) -> Result<()> {
     set.remove().map_err(|why| Error::os("unlink", &why).with_path(path))
 }
 
-fn rename(path: &str, to: &str, free: &set::Free<'_>) -> Result<()> {
+fn rename(path: &str, to: &str, free: &Free<'_>) -> Result<()> {
     let Some((set, _)) = find(path)? else { return Ok(()) };
     let failed = |why: std::io::Error| Error::os("rename", &why).with_path(to);
     let place = std::path::absolute(to).ok().and_then(|to| Folder::of(&to));

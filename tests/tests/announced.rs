@@ -1,9 +1,11 @@
 //! A netCDF file never announces records whose data are not there, whatever fails in a flush.
 
+use agg_core::Engine;
 use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
 use agg_core::driver::fault::arrange;
 use agg_core::file::{Amode, Call, Direction, File, OpenRequest, Position};
+use agg_core::format::Formats;
 use agg_core::hints::{Hints, Sources};
 use agg_core::memory::Memory;
 use agg_core::task::block_on;
@@ -11,7 +13,7 @@ use agg_core::transport::{ThreadTransport, Transport};
 use aggio_formats::cdf::{Alignment, Dimension, Header, Layout, Records, Type, Variable, Version};
 use aggio_tests::Directory;
 use std::path::Path;
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 
 const RANKS: usize = 3;
 /// Bytes of each rank in each record.
@@ -73,7 +75,7 @@ impl Rank {
         let hints = Hints::resolve(&Sources::default(), name, &pairs, &mut Complaints::default());
         let request = OpenRequest::new(name, Amode::RDWR.with(Amode::CREATE), hints);
         let opened =
-            block_on(File::open(transport.clone(), request), |waits| transport.idle(waits));
+            block_on(engine().open(transport.clone(), request), |waits| transport.idle(waits));
         Self { transport, file: opened.expect("it opens") }
     }
 
@@ -124,8 +126,14 @@ impl Rank {
     }
 }
 
+/// An engine that recognises netCDF files.
+fn engine() -> &'static Arc<Engine> {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    let formats = Formats::new(aggio_formats::FORMATS);
+    ENGINE.get_or_init(|| Arc::new(Engine::default().with_formats(formats)))
+}
+
 fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
-    agg_core::format::register(aggio_formats::FORMATS);
     std::thread::scope(|scope| {
         for transport in ThreadTransport::group(RANKS) {
             let body = &body;

@@ -168,6 +168,15 @@ impl Error {
         self.0.errno
     }
 
+    /// The number by which a caller of the system's functions hears of it: `EIO` where the
+    /// operating system gave none.
+    pub fn number(&self) -> i32 {
+        match self.0.errno {
+            0 => libc::EIO,
+            errno => errno,
+        }
+    }
+
     /// The rank on which it happened, if known.
     pub fn rank(&self) -> Option<usize> {
         self.0.rank.map(|rank| rank as usize)

@@ -15,7 +15,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use pool::{at_thread_start, dismiss};
+pub use pool::Workers;
 pub use quiet::without_signals;
 pub use running::Running;
 pub use together::together;

@@ -1,11 +1,9 @@
 //! The drivers of this repository hold the contract.
 
-use agg_core::driver::set::{self, Free, OpenSet, ReadOnlyFile, Sets};
+use agg_core::Result;
 use agg_core::driver::{Driver, LazyDriver, OpenHow, delete, fault, open};
-use agg_core::{Error, Result};
-use aggio_driver_conformance::{Subject, check, check_reading};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use aggio_driver_conformance::{Subject, check};
+use std::sync::Arc;
 
 /// Files of one directory, opened by the driver that a prefix selects.
 struct Prefixed {
@@ -93,7 +91,7 @@ impl Subject for Lazy {
         let facts = first.facts();
         let existing = OpenHow { create: false, exclusive: false, ..self.0.how(how) };
         first.close()?;
-        Ok(Box::new(LazyDriver::new(existing, facts, || None)))
+        Ok(Box::new(LazyDriver::new(Arc::default(), existing, facts, || None)))
     }
 
     fn delete(&self, name: &str) -> Result<()> {
@@ -104,49 +102,4 @@ impl Subject for Lazy {
 #[test]
 fn files_that_are_opened_when_they_are_needed_hold_the_contract() {
     check(&Lazy(Prefixed::new("ufs:"))).assert_holds();
-}
-
-/// A set of files, NAME.0 and NAME.1, whose bytes follow each other.
-#[derive(Debug)]
-struct Parts([std::fs::File; 2]);
-
-impl ReadOnlyFile for Parts {
-    fn size(&self) -> u64 {
-        self.0.iter().map(|part| part.metadata().map_or(0, |facts| facts.len())).sum()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let border = self.0[0].metadata().map_or(0, |facts| facts.len());
-        let failed = |error| Error::os("pread", &error);
-        let (head, rest) =
-            buffer.split_at_mut(buffer.len().min(border.saturating_sub(offset) as usize));
-        self.0[0].read_exact_at(head, offset).map_err(failed)?;
-        let behind = (offset + head.len() as u64).max(border) - border;
-        Ok(head.len() + self.0[1].read_at(rest, behind).map_err(failed)?)
-    }
-}
-
-fn first_part(path: &str) -> Result<Option<String>> {
-    let first = format!("{path}.0");
-    Ok(Path::new(&first).exists().then_some(first))
-}
-
-fn open_parts(path: &str) -> Result<Option<OpenSet>> {
-    let part = |number| std::fs::File::open(format!("{path}.{number}"));
-    Ok(Some(Box::new(Parts([part(0), part(1)].map(|part| part.expect("a part"))))))
-}
-
-#[test]
-fn sets_hold_what_concerns_reading() {
-    let (remove, rename) = (|_: &str| Ok(()), |_: &str, _: &str, _: &Free<'_>| Ok(()));
-    let (names, first, open) = (|_: &str| false, first_part, open_parts);
-    set::configure(Sets { names, first, open, remove, rename });
-    let files = Prefixed::new("");
-    let bytes: Vec<u8> = (0..30_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
-    for (number, part) in [&bytes[..12_345], &bytes[12_345..]].into_iter().enumerate() {
-        std::fs::write(files.path(&format!("whole.{number}")), part).expect("a part");
-    }
-    let report = check_reading(&files, "whole", &bytes);
-    report.assert_holds();
-    assert_eq!(report.held.len(), 6, "{report}");
 }

@@ -11,5 +11,10 @@
 //! Nothing in this crate names an MPI symbol or interposes one: ranks may be threads of a unit
 //! test.
 
+mod direction;
+mod engine;
 pub mod exchange;
 pub mod file;
+
+pub use direction::Direction;
+pub use engine::Engine;

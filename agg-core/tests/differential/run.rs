@@ -13,17 +13,23 @@ use agg_core::task::{BoxFuture, block_on, join_all, pause};
 use agg_core::transport::{ThreadTransport, Transport};
 use agg_core::view::{Representation, View};
 use agg_core::workers::Running;
-use agg_core::{Error, ErrorClass};
+use agg_core::{Engine, Error, ErrorClass};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::time::Duration;
 
 /// Longer than any case takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Once a case has hung, smaller ones are tried with less patience.
 const IMPATIENCE: Duration = Duration::from_secs(4);
+/// The engine of all ranks and programs here.
+fn engine() -> &'static Arc<Engine> {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    ENGINE.get_or_init(Arc::default)
+}
+
 static HUNG: AtomicBool = AtomicBool::new(false);
 
 /// Runs `program` on a file of its own, kept as `store` says; `Err` says what was wrong.
@@ -112,7 +118,7 @@ impl Rank {
             Hints::resolve(&Sources::default(), &self.name, &self.program.hints, &mut complaints);
         let amode = Amode::RDWR.with(Amode::CREATE);
         let request = OpenRequest::new(&self.name, amode, hints);
-        let file = self.wait(File::open(transport, request)).map_err(|e| e.to_string())?;
+        let file = self.wait(engine().open(transport, request)).map_err(|e| e.to_string())?;
         let mut wrong = None;
         for (index, step) in self.program.steps.iter().enumerate() {
             let result = self.step(&file, step, &self.told[index]);

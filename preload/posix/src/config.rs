@@ -1,8 +1,30 @@
 //! The environment of the process, as the host has read it.
 
 use super::host::{Config, process};
+use agg_core::driver::Drivers;
+use agg_core::{Error, Result};
+use aggio_formats::SetDriver;
 
 /// What the environment says.
 pub fn get() -> &'static Config {
     (process().host.config)()
+}
+
+/// The drivers of files of MPI-IO, which know the rules for containers and sets.
+pub(crate) fn drivers() -> &'static Drivers {
+    get().engine.drivers()
+}
+
+/// The sets that names stand for.
+///
+/// # Errors
+/// `ENOENT` if names never stand for sets.
+pub(crate) fn sets() -> Result<&'static SetDriver> {
+    let none = || Error::os("open", &std::io::Error::from_raw_os_error(libc::ENOENT));
+    get().sets.as_ref().ok_or_else(none)
+}
+
+/// Whether a set called `path` was made of a container, and becomes one to be changed.
+pub(crate) fn remakes(path: &str) -> bool {
+    drivers().containers().remakes(path)
 }

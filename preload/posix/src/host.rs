@@ -9,9 +9,12 @@
 
 use super::mappings::Mappings;
 use super::next::Slots;
+use agg_core::Engine;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
+use aggio_formats::SetDriver;
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 unsafe extern "Rust" {
@@ -27,6 +30,10 @@ pub struct Config {
     pub settings: Settings,
     /// Hints that do not come from the program.
     pub sources: Sources,
+    /// What serves files of MPI-IO, and knows the rules for containers.
+    pub engine: Arc<Engine>,
+    /// The sets that it knows; `None` if names never stand for sets.
+    pub sets: Option<SetDriver>,
 }
 
 /// What the host does for this crate.

@@ -4,7 +4,7 @@
 //! child after `fork` that cannot know that nobody held them opens the set again.
 
 use crate::config;
-use crate::containers::room;
+use crate::containers::{aside, room};
 use agg_core::{Error, Result};
 use aggio_formats::files::Folder;
 pub use aggio_formats::told;
@@ -25,11 +25,12 @@ pub fn find(path: &str) -> Result<Option<(Set, Folder)>> {
     if path.ends_with('/') || !settings.on || !settings.sets.shows(path) {
         return Ok(None);
     }
-    let Some((folder, name)) =
+    let Some((mut folder, name)) =
         std::path::absolute(path).ok().and_then(|path| Folder::of(path.as_path()))
     else {
         return Ok(None);
     };
+    folder.place = aside;
     // What has the name is the file, unless the user says that it is none.
     let is_there = folder.path.join(&name).symlink_metadata().is_ok();
     if is_there && !names(path) || !is_there && !Set::may_be(&folder, &name) {

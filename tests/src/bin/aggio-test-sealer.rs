@@ -9,15 +9,17 @@
 //! three ranks open FILE and write what WANTED has from byte FROM on, a third each, in their order;
 //! then the first one writes the number of records.
 
-use agg_core::blob::{self, Layout, Part, Recast, Sealing, is_container};
+use agg_core::blob::{Layout, Part, Recast, Sealing, is_container};
 use agg_core::complaint::Complaints;
-use agg_core::driver::{self, Driver, OpenHow, set};
+use agg_core::driver::{Driver, Drivers, OpenHow};
 use agg_core::settings::Settings;
 use aggio_formats::files::Folder;
-use aggio_formats::{E3sm, OneFile, Options, Set, told};
+use aggio_formats::set_driver::OpenSet;
+use aggio_formats::{E3sm, Finder, OneFile, Options, Set, SetDriver, told};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// As many as wrote the file.
 const RANKS: u32 = 3;
@@ -42,30 +44,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the library does at the start of a program.
-fn configure(file: &str, layout: &str) {
+/// What the library knows at the start of a program.
+fn drivers(file: &str, layout: &str) -> (Drivers, SetDriver) {
     let variable = |name: &str| (name == "AGGIO_BLOB").then(|| format!("{file}:{layout}"));
     let settings =
         Settings::read(&variable, &["AGGIO_BLOB".to_owned()], &mut Complaints::default());
-    driver::blob::configure(&settings.blobs);
-    blob::know(&E3sm);
     let first = |path: &str| {
         Ok(find(path)?.map(|set| Path::new(path).with_file_name(set.first()).display().to_string()))
     };
     let open = |path: &str| match find(path)? {
         Some(set) => {
             let opened = set.open(&Options::default()).map_err(|why| told(&why))?;
-            Ok(Some(Box::new(OneFile(opened)) as set::OpenSet))
+            Ok(Some(Box::new(OneFile(opened)) as OpenSet))
         }
         None => Ok(None),
     };
-    set::configure(set::Sets {
+    let sets = SetDriver::new(Finder {
         names: |_| false,
         first,
         open,
         remove: |_| Ok(()),
         rename: |_, _, _| Ok(()),
     });
+    (Drivers::new(&settings.blobs, true).with(Arc::new(sets)), sets)
 }
 
 fn find(path: &str) -> agg_core::Result<Option<Set>> {
@@ -76,12 +77,12 @@ fn find(path: &str) -> agg_core::Result<Option<Set>> {
 }
 
 fn seal(file: &str, layout: &str, files: &str, adds: Option<(&String, &String)>) -> Outcome<()> {
-    configure(file, layout);
+    let (drivers, sets) = drivers(file, layout);
     let logs = match adds {
-        Some((wanted, from)) => add(file, &std::fs::read(wanted)?, from.parse()?)?,
+        Some((wanted, from)) => add(&drivers, file, &std::fs::read(wanted)?, from.parse()?)?,
         None => {
             if !is_container(Path::new(file)) {
-                set::change(file, true)?;
+                sets.change(&drivers, file, true)?;
             }
             vec![0; RANKS as usize]
         }
@@ -95,21 +96,22 @@ fn seal(file: &str, layout: &str, files: &str, adds: Option<(&String, &String)>)
         groups: (0..files).map(|file| (first(file)..first(file + 1)).collect()).collect(),
         durable: true,
     };
-    let made: Vec<Part> =
-        (0..recast.groups.len()).map(|part| recast.write(part)).collect::<agg_core::Result<_>>()?;
+    let made: Vec<Part> = (0..recast.groups.len())
+        .map(|part| recast.write(&E3sm, part))
+        .collect::<agg_core::Result<_>>()?;
     match made[0] {
         Part::Made { generation } if made.iter().all(|part| *part == made[0]) => {
-            Ok(recast.publish(generation)?)
+            Ok(recast.publish(&E3sm, generation)?)
         }
         _ => Err(format!("{made:?}").into()),
     }
 }
 
 /// Three ranks write what is new; their logs.
-fn add(file: &str, wanted: &[u8], from: usize) -> Outcome<Vec<u64>> {
+fn add(drivers: &Drivers, file: &str, wanted: &[u8], from: usize) -> Outcome<Vec<u64>> {
     let how = OpenHow { path: file.into(), read: true, write: true, ..OpenHow::default() };
     let ranks: Vec<Box<dyn Driver>> =
-        (0..RANKS).map(|_| driver::open(&how)).collect::<agg_core::Result<_>>()?;
+        (0..RANKS).map(|_| drivers.open(&how)).collect::<agg_core::Result<_>>()?;
     let share = (wanted.len() - from).div_ceil(ranks.len());
     let chunks = wanted[from..].chunks(share).enumerate();
     for (rank, (number, bytes)) in ranks.iter().zip(chunks) {

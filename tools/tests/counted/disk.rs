@@ -38,8 +38,7 @@ impl Disk {
     }
 
     pub(crate) fn facts(&self) -> Facts {
-        let file_system = "a network's".into();
-        Facts { block_size: 4096, striping_unit: 0, striping_factor: 0, file_system }
+        Facts { block_size: 4096, ..Facts::of_bytes("a network's") }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The threads, and the operations that wait for one.
 
 use super::quiet::without_signals;
-use crate::task::Sleep;
+use super::running::Running;
+use crate::task::{BoxFuture, Sleep};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Threads of a process at most. They mostly wait for the file system, so the number of processors
+/// Threads of an engine at most. They mostly wait for the file system, so the number of processors
 /// says little.
 const MOST: usize = 4;
 
@@ -39,6 +40,8 @@ pub(super) enum Turn {
 struct Pool {
     /// A process made by `fork` has none of the threads.
     process: u32,
+    /// What every thread does first.
+    at_start: fn(),
     state: Mutex<State>,
     called: Condvar,
 }
@@ -53,87 +56,123 @@ struct State {
     dismissed: usize,
 }
 
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// The worker threads of an engine. They are made when there is work and end when there is none;
+/// clones share them.
+#[derive(Clone)]
+pub struct Workers(Arc<Owner>);
 
-/// The pool of this process, if it has one.
-fn current() -> Option<&'static Pool> {
-    // SAFETY: null or a pool that was leaked.
-    let pool = unsafe { POOL.load(Ordering::Acquire).as_ref() };
-    pool.filter(|pool| pool.process == std::process::id())
+struct Owner {
+    at_start: fn(),
+    /// Null, or a pool that lives as long as the process: threads may be at it at any time.
+    pool: AtomicPtr<Pool>,
 }
 
-/// The pool of this process. That of a process which forked this one is left as it is: its locks
-/// may be held by threads that do not exist here.
-fn pool() -> &'static Pool {
-    loop {
-        if let Some(pool) = current() {
-            return pool;
+impl Default for Workers {
+    fn default() -> Self {
+        Self::new(|| {})
+    }
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    /// Workers of which every thread calls `at_start` before its work.
+    pub fn new(at_start: fn()) -> Self {
+        Self(Arc::new(Owner { at_start, pool: AtomicPtr::new(std::ptr::null_mut()) }))
+    }
+
+    /// An operation that threads of the program begin. Nothing happens before the first poll.
+    pub fn here<T: Send + 'static>(&self, future: BoxFuture<'static, T>) -> Running<T> {
+        Running::new(self.clone(), future)
+    }
+
+    /// An operation that a worker begins, or the first poll where there is none.
+    pub fn away<T: Send + 'static>(&self, future: BoxFuture<'static, T>) -> Running<T> {
+        let new = Running::new(self.clone(), future);
+        new.send_away();
+        new
+    }
+
+    /// Lets threads without work end now. Operations that come later get new ones.
+    pub fn dismiss(&self) {
+        if let Some(pool) = self.current() {
+            let mut state = pool.state();
+            state.dismissed = state.idle;
+            pool.called.notify_all();
         }
-        let old = POOL.load(Ordering::Acquire);
-        let (process, state) = (std::process::id(), Mutex::default());
-        let new = Box::into_raw(Box::new(Pool { process, state, called: Condvar::new() }));
-        // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its
-        // own.
-        if POOL.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: made above and given to nobody.
-            drop(unsafe { Box::from_raw(new) });
+    }
+
+    /// The pool of this process, if it has one.
+    fn current(&self) -> Option<&'static Pool> {
+        // SAFETY: null or a pool that was leaked.
+        let pool = unsafe { self.0.pool.load(Ordering::Acquire).as_ref() };
+        pool.filter(|pool| pool.process == std::process::id())
+    }
+
+    /// The pool of this process. That of a process which forked this one is left as it is: its
+    /// locks may be held by threads that do not exist here.
+    fn pool(&self) -> &'static Pool {
+        loop {
+            if let Some(pool) = self.current() {
+                return pool;
+            }
+            let old = self.0.pool.load(Ordering::Acquire);
+            let new = Box::into_raw(Box::new(Pool {
+                process: std::process::id(),
+                at_start: self.0.at_start,
+                state: Mutex::default(),
+                called: Condvar::new(),
+            }));
+            // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its
+            // own.
+            let exchanged =
+                self.0.pool.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
+            if exchanged.is_err() {
+                // SAFETY: made above and given to nobody.
+                drop(unsafe { Box::from_raw(new) });
+            }
         }
     }
-}
 
-/// Gives `job` its turns on a thread. `false` if there is none and none can be made.
-pub(super) fn submit(job: Arc<dyn Job>) -> bool {
-    #[cfg(any(test, feature = "testing"))]
-    if super::testing::THREADLESS.get() {
-        return false;
-    }
-    let pool = pool();
-    let mut state = pool.state();
-    state.queue.push_back(job.clone());
-    state.dismissed = 0;
-    if state.queue.len() <= state.idle || state.threads == MOST {
-        pool.called.notify_one();
-        return true;
-    }
-    state.threads += 1;
-    drop(state);
-    if spawn(pool) {
-        return true;
-    }
-    let mut state = pool.state();
-    state.threads -= 1;
-    if state.threads > 0 {
-        pool.called.notify_one();
-        return true;
-    }
-    state.queue.retain(|queued| !Arc::ptr_eq(queued, &job));
-    false
-}
-
-/// Lets threads without work end now. Operations that come later get new ones.
-pub fn dismiss() {
-    if let Some(pool) = current() {
+    /// Gives `job` its turns on a thread. `false` if there is none and none can be made.
+    pub(super) fn submit(&self, job: Arc<dyn Job>) -> bool {
+        #[cfg(any(test, feature = "testing"))]
+        if super::testing::THREADLESS.get() {
+            return false;
+        }
+        let pool = self.pool();
         let mut state = pool.state();
-        state.dismissed = state.idle;
-        pool.called.notify_all();
+        state.queue.push_back(job.clone());
+        state.dismissed = 0;
+        if state.queue.len() <= state.idle || state.threads == MOST {
+            pool.called.notify_one();
+            return true;
+        }
+        state.threads += 1;
+        drop(state);
+        if spawn(pool) {
+            return true;
+        }
+        let mut state = pool.state();
+        state.threads -= 1;
+        if state.threads > 0 {
+            pool.called.notify_one();
+            return true;
+        }
+        state.queue.retain(|queued| !Arc::ptr_eq(queued, &job));
+        false
     }
-}
-
-/// What every thread does first.
-static AT_START: OnceLock<fn()> = OnceLock::new();
-
-/// Has every thread call `first` before its work; the first call in a process holds.
-pub fn at_thread_start(first: fn()) {
-    let _ = AT_START.set(first);
 }
 
 /// Makes a thread that no signal of the program's is delivered to.
 fn spawn(pool: &'static Pool) -> bool {
     let thread = std::thread::Builder::new().name("aggio-io".into());
     let work = move || {
-        if let Some(first) = AT_START.get() {
-            first();
-        }
+        (pool.at_start)();
         pool.work();
     };
     without_signals(|| thread.spawn(work)).is_ok()

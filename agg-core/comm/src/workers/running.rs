@@ -1,6 +1,6 @@
 //! An operation under way.
 
-use super::pool::{self, Job, Turn};
+use super::pool::{Job, Turn, Workers};
 use crate::task::place::{Poller, Wish, on_worker, poll_as};
 use crate::task::{self, BoxFuture};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -24,6 +24,7 @@ struct Shared<T> {
     /// Held while the operation is polled.
     work: Mutex<Work<T>>,
     place: AtomicU8,
+    workers: Workers,
 }
 
 struct Work<T> {
@@ -38,26 +39,14 @@ impl<T> Clone for Running<T> {
 }
 
 impl<T: Send + 'static> Running<T> {
-    fn new(future: BoxFuture<'static, T>) -> Self {
+    pub(super) fn new(workers: Workers, future: BoxFuture<'static, T>) -> Self {
         let work = Mutex::new(Work { future: Some(future), value: None });
-        Self(Arc::new(Shared { work, place: AtomicU8::new(HERE) }))
+        Self(Arc::new(Shared { work, place: AtomicU8::new(HERE), workers }))
     }
 
-    /// An operation that threads of the program begin. Nothing happens before the first poll.
-    pub fn here(future: BoxFuture<'static, T>) -> Self {
-        Self::new(future)
-    }
-
-    /// An operation that a worker begins, or the first poll where there is none.
-    pub fn away(future: BoxFuture<'static, T>) -> Self {
-        let new = Self::new(future);
-        new.send_away();
-        new
-    }
-
-    fn send_away(&self) {
+    pub(super) fn send_away(&self) {
         self.0.place.store(AWAY, Ordering::Release);
-        if !pool::submit(self.0.clone()) {
+        if !self.0.workers.submit(self.0.clone()) {
             self.0.place.store(HERE, Ordering::Release);
         }
     }

@@ -3,9 +3,15 @@
 use super::*;
 use crate::task::place::{anywhere, on_caller, settle};
 use crate::task::{on_worker, pause, yield_now};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// The workers of all tests here.
+fn workers() -> &'static Workers {
+    static WORKERS: OnceLock<Workers> = OnceLock::new();
+    WORKERS.get_or_init(Workers::default)
+}
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -34,7 +40,7 @@ fn value<T: Send + 'static>(running: &Running<T>) -> T {
 fn an_operation_ends_without_a_poll() {
     let ended = Arc::new(AtomicUsize::new(0));
     let flag = ended.clone();
-    let running = Running::away(Box::pin(async move {
+    let running = workers().away(Box::pin(async move {
         yield_now().await;
         pause().await;
         flag.store(1, Ordering::Release);
@@ -47,7 +53,7 @@ fn an_operation_ends_without_a_poll() {
 
 #[test]
 fn what_needs_the_programs_threads_comes_back_to_them() {
-    let running = Running::away(Box::pin(async {
+    let running = workers().away(Box::pin(async {
         let before = on_worker();
         on_caller().await;
         (before, on_worker(), std::thread::current().id())
@@ -61,9 +67,9 @@ fn what_needs_the_programs_threads_comes_back_to_them() {
 fn a_worker_that_passes_by_leaves_it_to_the_programs_threads() {
     let polled = Arc::new(AtomicBool::new(false));
     let flag = polled.clone();
-    let running = Running::here(Box::pin(async move { flag.store(true, Ordering::Release) }));
+    let running = workers().here(Box::pin(async move { flag.store(true, Ordering::Release) }));
     let passing = running.clone();
-    let passed = Running::away(Box::pin(async move { (on_worker(), passing.poll()) }));
+    let passed = workers().away(Box::pin(async move { (on_worker(), passing.poll()) }));
     assert_eq!(value(&passed), (true, None));
     assert!(!polled.load(Ordering::Acquire), "a worker has polled it");
     assert_eq!(running.poll(), Some(()));
@@ -71,7 +77,7 @@ fn a_worker_that_passes_by_leaves_it_to_the_programs_threads() {
 
 #[test]
 fn what_needs_them_no_more_goes_away() {
-    let running = Running::here(Box::pin(async {
+    let running = workers().here(Box::pin(async {
         let before = on_worker();
         anywhere().await;
         settle().await;
@@ -101,7 +107,7 @@ fn more_operations_than_threads_may_wait_for_each_other() {
     let turn = Arc::new(AtomicUsize::new(COUNT));
     let start = |number: usize| {
         let turn = turn.clone();
-        Running::away(Box::pin(async move {
+        workers().away(Box::pin(async move {
             while turn.load(Ordering::Acquire) != number + 1 {
                 pause().await;
             }
@@ -118,7 +124,7 @@ fn more_operations_than_threads_may_wait_for_each_other() {
 #[test]
 fn who_waits_for_a_word_of_memory_is_woken() {
     static WORD: AtomicU32 = AtomicU32::new(0);
-    let running = Running::away(Box::pin(std::future::poll_fn(|_| {
+    let running = workers().away(Box::pin(std::future::poll_fn(|_| {
         let seen = WORD.load(Ordering::SeqCst);
         if seen == 1 {
             return std::task::Poll::Ready(());
@@ -139,7 +145,7 @@ fn who_waits_for_a_word_of_memory_is_woken() {
 fn a_stopped_operation_is_nobodys() {
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = turns.clone();
-    let running: Running<()> = Running::away(Box::pin(async move {
+    let running: Running<()> = workers().away(Box::pin(async move {
         loop {
             counted.fetch_add(1, Ordering::AcqRel);
             yield_now().await;
@@ -157,7 +163,7 @@ fn a_stopped_operation_is_nobodys() {
 
 /// The blocked signals of a worker.
 fn blocked_signals() -> u64 {
-    let running = Running::away(Box::pin(async {
+    let running = workers().away(Box::pin(async {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:").map(str::to_owned));
         line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
@@ -196,10 +202,10 @@ fn threads() -> usize {
 
 #[test]
 fn a_forked_process_makes_workers_of_its_own() {
-    value(&Running::away(Box::pin(async {})));
+    value(&workers().away(Box::pin(async {})));
     assert!(in_child(|| {
         let alone = threads() == 1;
-        let running = Running::away(Box::pin(async { on_worker() }));
+        let running = workers().away(Box::pin(async { on_worker() }));
         let mut ended = None;
         alone
             && in_time(|| {
@@ -213,14 +219,14 @@ fn a_forked_process_makes_workers_of_its_own() {
 #[test]
 fn workers_end_when_they_are_dismissed() {
     assert!(in_child(|| {
-        let all: Vec<_> = (0..8).map(|_| Running::away(Box::pin(async {}))).collect();
+        let all: Vec<_> = (0..8).map(|_| workers().away(Box::pin(async {}))).collect();
         let made = threads();
         let ended = in_time(|| all.iter().all(Running::is_settled));
         let gone = in_time(|| {
-            dismiss();
+            workers().dismiss();
             threads() == 1
         });
-        let again = Running::away(Box::pin(async { on_worker() }));
+        let again = workers().away(Box::pin(async { on_worker() }));
         made > 1 && ended && gone && in_time(|| again.poll() == Some(true))
     }));
 }

@@ -66,7 +66,7 @@ pub(crate) use names::remove_tree;
 pub use names::{end_inherited, is_hidden, is_kept_copy, is_removed, lift_removed, remove, rename};
 pub use presence::Presence;
 pub use read::{Reader, Segment};
-pub use recast::{Layout, Part, Recast, Recaster, Sealing, know};
+pub use recast::{Layout, Part, Recast, Recaster, Sealing};
 pub use recover::{Recovered, recover};
 pub use remains::{Cleared, STAGED, clear, is_nameless, is_remain};
 pub use split::{Split, split};

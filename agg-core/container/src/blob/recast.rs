@@ -21,7 +21,6 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// What a rank's container shall become, and the rank's own part in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +63,7 @@ pub enum Part {
 }
 
 /// Who knows other layouts.
-pub trait Recaster: Sync {
+pub trait Recaster: Send + Sync {
     /// The name of a file of the set that stands for `set`.
     fn file_name(&self, set: &str, part: usize) -> String;
 
@@ -83,21 +82,6 @@ pub trait Recaster: Sync {
         part: usize,
         to: &File,
     ) -> Result<Option<String>>;
-}
-
-static RECASTER: OnceLock<&'static dyn Recaster> = OnceLock::new();
-
-/// Makes other layouts known; the first call in a process holds.
-pub fn know(recaster: &'static dyn Recaster) {
-    let _ = RECASTER.set(recaster);
-}
-
-fn recaster() -> Result<&'static dyn Recaster> {
-    let unknown = || {
-        let words = "no other layout than containers is known here";
-        Error::new(ErrorClass::UnsupportedOperation, words).with_errno(libc::ENOTSUP)
-    };
-    RECASTER.get().copied().ok_or_else(unknown)
 }
 
 /// The name of an unfinished file in the container: whatever begins with a dot there is left by a
@@ -126,8 +110,7 @@ impl Recast {
     ///
     /// If somebody writes the container still, it is damaged or cannot be read, or the file cannot
     /// be stored.
-    pub fn write(&self, part: usize) -> Result<Part> {
-        let recaster = recaster()?;
+    pub fn write(&self, recaster: &dyn Recaster, part: usize) -> Result<Part> {
         let container = Container::open(&self.path)?;
         let reader = container.reader()?;
         if !reader.is_sealed() {
@@ -186,8 +169,7 @@ impl Recast {
     ///
     /// If the container was changed or is being written, or a name belongs to something else. It
     /// stays then.
-    pub fn publish(&self, generation: u64) -> Result<()> {
-        let recaster = recaster()?;
+    pub fn publish(&self, recaster: &dyn Recaster, generation: u64) -> Result<()> {
         let container = Container::open(&self.path)?;
         let dir = &container.shared.dir;
         let order = Order::open(dir, part_mode(container.attributes()?.mode), false)?;

@@ -29,6 +29,7 @@ pub use ahead::Habits;
 pub use past::Past;
 pub use request::Request;
 
+use crate::Direction;
 use aggio_base::Extent;
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
@@ -116,19 +117,11 @@ pub async fn read(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBloc
     outcome(run(scene, request, tags, buffering, Direction::Read, &mut false).await)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Read,
-    Write,
-}
-
-impl Direction {
-    /// The number in [`Summary::kind`].
-    fn kind(self) -> u8 {
-        match self {
-            Direction::Read => 1,
-            Direction::Write => 2,
-        }
+/// The number in [`Summary::kind`].
+fn kind_of(direction: Direction) -> u8 {
+    match direction {
+        Direction::Read => 1,
+        Direction::Write => 2,
     }
 }
 
@@ -156,7 +149,7 @@ async fn run(
     let mine = Summary {
         figures: figures(scene, direction),
         more: *more,
-        ..recalled_summary(&request, direction.kind(), outline.zip(kept.as_deref()))
+        ..recalled_summary(&request, kind_of(direction), outline.zip(kept.as_deref()))
     };
     let gone = ahead::go(scene, direction, &request, &mine).await;
     let mine = Summary { ahead: ahead::told(gone.as_ref()), ..mine };

@@ -1,7 +1,6 @@
 //! What waits on other ranks is had for the asking: before a rank reads or writes by itself, through whichever handle, the
 //! others store what they hold back of the file. A worker of theirs does it, whatever their threads are at.
 
-use super::later::others;
 use super::waiting::Waiting;
 use super::{Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -25,12 +24,12 @@ impl File {
     /// # Errors
     /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
     pub(super) async fn ask(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
-        if !super::later::somebody_defers() {
+        if !self.engine.somebody_defers() {
             return Ok(());
         }
         let span = span.filter(|_| direction == Direction::Read);
         self.ask_for(span).await?;
-        for other in others(&self.path, self.transport.played(), Some(self)) {
+        for other in self.others() {
             other.ask_for(span).await?;
         }
         Ok(())
@@ -93,7 +92,7 @@ impl File {
         if !starts {
             return;
         }
-        let running = Running::away(Box::pin(answers(me.clone(), holders.clone())));
+        let running = self.engine.workers().away(Box::pin(answers(me.clone(), holders.clone())));
         if !running.is_here() {
             *self.answering() = Some(running);
             return;

@@ -1,16 +1,8 @@
 //! One data operation as the caller states it.
 
+use crate::Direction;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_types::memory::Memory;
-
-/// Which way the bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From the file into memory.
-    Read,
-    /// From memory into the file.
-    Write,
-}
 
 /// Where in the view an operation starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

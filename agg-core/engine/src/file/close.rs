@@ -4,7 +4,6 @@ use super::File;
 use super::meet::{Kind, Words, from_rank, meet};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
-use aggio_store::driver;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -121,16 +120,7 @@ impl File {
         stored.map_err(|error| self.context(error, "MPI_Abort"))
     }
 
-    /// Deletes the file called `path` (which may have a driver prefix).
-    ///
-    /// # Errors
-    /// `NoSuchFile`, `Access` and so on, as the system says.
-    pub fn delete(path: &str) -> Result<()> {
-        driver::delete(path, 0)
-            .map_err(|error| error.with_operation("MPI_File_delete").with_path(path))
-    }
-
     fn delete_here(&self) -> Result<()> {
-        driver::delete(&self.path, self.transport.rank())
+        self.engine.drivers().delete(&self.path, self.transport.rank())
     }
 }

@@ -54,8 +54,8 @@ impl File {
     /// Wrong arguments of a call of this rank alone are found by the first poll.
     pub fn launch(self: &Arc<Self>, call: Call) -> Running<Outcome> {
         match self.prepare(call, false) {
-            (future, true) => Running::away(future),
-            (future, false) => Running::here(future),
+            (future, true) => self.engine.workers().away(future),
+            (future, false) => self.engine.workers().here(future),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A flush: what waits on all ranks becomes one collective write.
 
 use super::File;
-use super::later::{drain_others, is_no_room};
+use super::later::is_no_room;
 use super::overlaps;
 use super::waiting::{Flight, Ticket, Waiting};
 use crate::exchange;
@@ -69,7 +69,7 @@ impl File {
     /// What the system says, on every rank; then everything waits still.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
         let Some(Flush { ticket, settles, rounds, mut map }) = flush else { return Ok(()) };
-        drain_others(&self.path, self.transport.played(), Some(self));
+        self.drain_others();
         if self.transport.size() == 1 {
             return self.drain();
         }

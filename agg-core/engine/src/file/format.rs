@@ -6,7 +6,7 @@ use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_comm::group;
 use aggio_config::hints::{Hints, Switch};
-use aggio_plan::format::{self, Chosen, Map, Watch, combine};
+use aggio_plan::format::{Chosen, Formats, Map, Watch, combine};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,19 +24,18 @@ pub(super) struct Looking {
 }
 
 /// Whether anybody wants to know the format of a file that `ranks` open.
-pub(super) fn is_wanted(hints: &Hints, ranks: usize) -> bool {
+pub(super) fn is_wanted(hints: &Hints, formats: Formats, ranks: usize) -> bool {
     let used = ranks > 1 || hints.aggio_defer == Switch::Enable;
-    used && hints.aggio_format == Chosen::Automatic && format::any()
-}
-
-impl Default for Looking {
-    fn default() -> Self {
-        let watch = Watch::new(&[], format::recognise);
-        Self { below: AtomicU64::new(watch.below()), watch: Mutex::new(watch) }
-    }
+    used && hints.aggio_format == Chosen::Automatic && !formats.is_empty()
 }
 
 impl Looking {
+    /// Nothing is known yet.
+    pub(super) fn new(formats: Formats) -> Self {
+        let watch = Watch::new(&[], formats);
+        Self { below: AtomicU64::new(watch.below()), watch: Mutex::new(watch) }
+    }
+
     fn watch(&self) -> MutexGuard<'_, Watch> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,13 +10,14 @@
 use super::data::Request;
 use super::waiting::Waiting;
 use super::{Direction, File};
+use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
 use aggio_plan::plan::figures::Figures;
 use aggio_staging::pending::{Choice, Pending, Spill};
-use aggio_store::driver::{Driver, Outcome, absolute, blob, path_of};
+use aggio_store::driver::{Driver, Drivers, Outcome};
 use aggio_store::independent::Strategy;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -27,54 +28,72 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
 
-/// Files of this process that may defer, with their absolute names: the same file may be open several times.
-static DEFERRING: Mutex<Vec<(Name, Weak<File>)>> = Mutex::new(Vec::new());
-/// How many there are, about.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Open files of an engine that may defer, with their absolute names: the same file may be open
+/// several times.
+#[derive(Default)]
+pub(crate) struct Deferring {
+    files: Mutex<Vec<(Name, Weak<File>)>>,
+    /// How many there are, about.
+    count: AtomicUsize,
+}
 
 /// What tells files apart: device and number where they can be found out, or the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(crate) enum Name {
     File(u64, u64),
     Path(String),
 }
 
 impl Name {
-    fn of(path: &str) -> Self {
-        let path = absolute(path);
-        let found = std::fs::metadata(path_of(&path));
+    fn of(drivers: &Drivers, path: &str) -> Self {
+        let path = drivers.absolute(path);
+        let found = std::fs::metadata(drivers.path_of(&path));
         found.map_or(Self::Path(path), |found| Self::File(found.dev(), found.ino()))
     }
 }
 
-fn list() -> MutexGuard<'static, Vec<(Name, Weak<File>)>> {
-    DEFERRING.lock().unwrap_or_else(PoisonError::into_inner)
+impl Deferring {
+    /// Lets `change` change the list of files.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<(Name, Weak<File>)>) -> T) -> T {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut files);
+        self.count.store(files.len(), Ordering::Release);
+        changed
+    }
+
+    /// How many files may defer, about.
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
 }
 
-/// Whether any file of this process defers.
-pub(super) fn somebody_defers() -> bool {
-    COUNT.load(Ordering::Acquire) > 0
-}
+impl Engine {
+    /// Whether any file of this engine defers.
+    pub(super) fn somebody_defers(&self) -> bool {
+        self.deferring.count() > 0
+    }
 
-/// Other handles of the process `played` for the file `path`.
-pub(super) fn others(path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
-    let mut all = list();
-    all.retain(|(_, file)| file.strong_count() > 0);
-    COUNT.store(all.len(), Ordering::Release);
-    let path = own.map_or_else(|| Name::of(path), |own| own.name().clone());
-    let same = all.iter().filter(|(name, _)| *name == path).filter_map(|(_, f)| f.upgrade());
-    let another = |file: &Arc<File>| {
-        own.is_none_or(|own| !std::ptr::eq(own, &**file)) && file.transport.played() == played
-    };
-    same.filter(another).collect()
-}
+    /// Other handles of the process `played` for the file `path`.
+    pub(super) fn others(&self, path: &str, played: usize, own: Option<&File>) -> Vec<Arc<File>> {
+        let path = own.map_or_else(|| Name::of(self.drivers(), path), |own| own.name().clone());
+        self.deferring.change(|all| {
+            all.retain(|(_, file)| file.strong_count() > 0);
+            let same = all.iter().filter(|(name, _)| *name == path);
+            let another = |file: &Arc<File>| {
+                own.is_none_or(|own| !std::ptr::eq(own, &**file))
+                    && file.transport.played() == played
+            };
+            same.filter_map(|(_, file)| file.upgrade()).filter(another).collect()
+        })
+    }
 
-/// Writes out what other handles of the process `played` hold back of the file `path`. What cannot be stored
-/// stays with them, and is their error.
-pub(super) fn drain_others(path: &str, played: usize, own: Option<&File>) {
-    if somebody_defers() {
-        // The handle's own next sync or close tells of an error again.
-        others(path, played, own).iter().for_each(|file| drop(file.drain()));
+    /// Writes out what other handles of the process `played` hold back of the file `path`. What
+    /// cannot be stored stays with them, and is their error.
+    pub(super) fn drain_others(&self, path: &str, played: usize, own: Option<&File>) {
+        if self.somebody_defers() {
+            // The handle's own next sync or close tells of an error again.
+            self.others(path, played, own).iter().for_each(|file| drop(file.drain()));
+        }
     }
 }
 
@@ -89,30 +108,36 @@ impl File {
             }
         }
         let may_defer = self.state().hints.hints.aggio_defer == Switch::Enable;
-        if may_defer || somebody_defers() {
+        if may_defer || self.engine.somebody_defers() {
             let name = self.name().clone();
-            let mut all = list();
-            all.push((name, Arc::downgrade(self)));
-            COUNT.store(all.len(), Ordering::Release);
+            self.engine.deferring.change(|all| all.push((name, Arc::downgrade(self))));
         }
     }
 
     fn name(&self) -> &Name {
-        self.name.get_or_init(|| Name::of(&self.path))
+        self.name.get_or_init(|| Name::of(self.engine.drivers(), &self.path))
+    }
+
+    /// Other handles of this process for the file.
+    pub(super) fn others(&self) -> Vec<Arc<File>> {
+        self.engine.others(&self.path, self.transport.played(), Some(self))
+    }
+
+    /// Writes out what they hold back; see [`Engine::drain_others`].
+    pub(super) fn drain_others(&self) {
+        self.engine.drain_others(&self.path, self.transport.played(), Some(self));
     }
 
     /// Whether writes wait, or may with another handle of this process.
     pub(super) fn may_be_kept(&self) -> bool {
-        let played = self.transport.played();
-        somebody_defers()
-            && (self.waiting.is_some() || !others(&self.path, played, Some(self)).is_empty())
+        self.engine.somebody_defers() && (self.waiting.is_some() || !self.others().is_empty())
     }
 
     /// The file is closed: nobody need know it any more.
     pub(super) fn withdraw(&self) {
-        let mut all = list();
-        all.retain(|(_, file)| !std::ptr::eq(file.as_ptr(), self));
-        COUNT.store(all.len(), Ordering::Release);
+        self.engine.deferring.change(|all| {
+            all.retain(|(_, file)| !std::ptr::eq(file.as_ptr(), self));
+        });
     }
 
     pub(super) fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
@@ -159,10 +184,10 @@ impl File {
     /// What the system says; it would come after the newer bytes otherwise.
     fn come_after_others(&self, span: Extent) -> Result<()> {
         let alone = usize::from(self.waiting.is_some());
-        if COUNT.load(Ordering::Acquire) <= alone {
+        if self.engine.deferring.count() <= alone {
             return Ok(());
         }
-        let others = others(&self.path, self.transport.played(), Some(self));
+        let others = self.others();
         others.iter().filter(|file| file.keeps(span)).try_for_each(|file| {
             file.drain()?;
             // Nor is it written once more.
@@ -177,7 +202,7 @@ impl File {
     pub(super) fn heed_others(&self, direction: Direction, span: Extent) -> Result<()> {
         match direction {
             Direction::Read => {
-                drain_others(&self.path, self.transport.played(), Some(self));
+                self.drain_others();
                 Ok(())
             }
             Direction::Write => self.come_after_others(span),
@@ -222,11 +247,14 @@ impl File {
     /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
     /// a flush would write, nor where writes of a rank alone are as good. Whatever waits finds room in the end.
     fn spill(&self) -> Option<Spill> {
-        let is_of_use = self.transport.size() > 1 && self.facts.file_system != blob::FILE_SYSTEM;
+        let is_of_use = self.transport.size() > 1 && !self.facts.has_logs;
         let hints = &self.state().hints.hints;
         let of_rank = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
         let spare = of_rank.saturating_mul(self.transport.size() as u64);
-        is_of_use.then(|| Spill::beside(path_of(&absolute(&self.path)), spare))
+        is_of_use.then(|| {
+            let drivers = self.engine.drivers();
+            Spill::beside(drivers.path_of(&drivers.absolute(&self.path)), spare)
+        })
     }
 
     /// Writes out what waits on this rank, without the others.

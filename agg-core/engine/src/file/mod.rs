@@ -43,12 +43,16 @@ mod wish;
 #[cfg(test)]
 mod tests;
 
+pub use crate::Direction;
 pub use amode::Amode;
-pub use call::{Call, Direction, Position, SplitKind, SplitPointer};
+pub use call::{Call, Position, SplitKind, SplitPointer};
 pub use open::OpenRequest;
 pub use pointers::Whence;
 pub use views::Displacement;
 
+pub(crate) use later::Deferring;
+
+use crate::Engine;
 use crate::exchange::{Habits, Past};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
@@ -68,6 +72,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// All methods may be called from several threads; calls on one file then behave as some
 /// sequential order of them.
 pub struct File {
+    engine: Arc<Engine>,
     transport: Arc<dyn Transport>,
     tags: Tags,
     /// Held until the file is closed.
@@ -125,6 +130,11 @@ struct State {
 }
 
 impl File {
+    /// The engine that opened the file.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// The ranks that opened the file.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport

@@ -95,8 +95,9 @@ fn words_of<const N: usize>(bytes: &[u8]) -> Option<([u64; N], &[u8])> {
 
 impl Message for Found {
     fn to_bytes(&self) -> Vec<u8> {
-        let Facts { block_size, striping_unit, striping_factor, file_system } = &self.facts;
-        let factor = u64::from(*striping_factor);
+        let Facts { block_size, striping_unit, striping_factor, has_logs, file_system } =
+            &self.facts;
+        let factor = u64::from(*striping_factor) | u64::from(*has_logs) << 32;
         let mut bytes = bytes_of([self.start, *block_size, *striping_unit, factor]);
         bytes.extend_from_slice(file_system.as_bytes());
         bytes
@@ -104,9 +105,9 @@ impl Message for Found {
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let ([start, block_size, striping_unit, factor], rest) = words_of(bytes)?;
-        let striping_factor = u32::try_from(factor).ok()?;
+        let (striping_factor, has_logs) = (factor as u32, factor >> 32 != 0);
         let file_system = String::from_utf8_lossy(rest).into_owned();
-        let facts = Facts { block_size, striping_unit, striping_factor, file_system };
+        let facts = Facts { block_size, striping_unit, striping_factor, has_logs, file_system };
         Some(Self { start, facts })
     }
 }
@@ -156,6 +157,7 @@ mod tests {
             block_size: 4096,
             striping_unit: 1 << 20,
             striping_factor: 7,
+            has_logs: true,
             file_system: "lustre".into(),
         };
         let found = Found { start: 1 << 40, facts };

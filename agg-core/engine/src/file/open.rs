@@ -9,7 +9,8 @@ use super::opening::{Here, Opened, Opening, step};
 use super::small::SmallReads;
 use super::turns::Turns;
 use super::wish::Wish;
-use super::{Amode, Direction, File, State, deferred, later};
+use super::{Amode, Direction, File, State, deferred};
+use crate::Engine;
 use crate::exchange::{Habits, Past};
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
@@ -18,7 +19,7 @@ use aggio_comm::task::BoxFuture;
 use aggio_comm::transport::{Holders, Transport};
 use aggio_config::hints::{Hints, Switch};
 use aggio_config::settings::Report;
-use aggio_store::driver::{self, Driver, LazyDriver, blob};
+use aggio_store::driver::{Driver, LazyDriver};
 use aggio_types::view::View;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -56,20 +57,22 @@ impl File {
     /// # Errors
     /// The same on every rank: `Amode`; `NotSame` if the modes differ; what the system says.
     pub fn open(
+        engine: &Arc<Engine>,
         transport: Arc<dyn Transport>,
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
-        later::drain_others(&request.path, transport.played(), None);
+        engine.drain_others(&request.path, transport.played(), None);
+        let engine = engine.clone();
         let tags = transport.lanes().opening().next();
         Box::pin(async move {
-            if later::somebody_defers() {
-                for other in later::others(&request.path, transport.played(), None) {
+            if engine.somebody_defers() {
+                for other in engine.others(&request.path, transport.played(), None) {
                     // Its error is told by the handle of the rank that has it.
                     drop(other.ask(Direction::Write, None).await);
                 }
             }
             tags.ready().await;
-            let opened = open_on_all(&transport, &tags, &request).await;
+            let opened = open_on_all(&engine, &transport, &tags, &request).await;
             let opened = opened.map_err(|error| {
                 let error = error.with_operation("MPI_File_open");
                 error.with_path(&request.path).with_rank(transport.rank())
@@ -82,6 +85,7 @@ impl File {
 }
 
 async fn open_on_all(
+    engine: &Arc<Engine>,
     transport: &Arc<dyn Transport>,
     tags: &TagBlock,
     request: &OpenRequest,
@@ -92,7 +96,7 @@ async fn open_on_all(
     let checked = fault.clone().map_or_else(|| amode.check(), Err);
     let wish = Wish::of(rank, *amode, hints.digest, checked);
     let wishes = wish.reduce(&**transport, tags.tag(step::WISHES)).await?;
-    let mut opening = Opening { transport, tags, request, hints };
+    let mut opening = Opening { engine, transport, tags, request, hints };
     let mut first = (Here::default(), None);
     let news = news::tell_all(&**transport, tags.tag(step::NEWS), 0, || {
         let (here, home, news) = opening.first(wishes)?;
@@ -124,11 +128,16 @@ impl Opening<'_> {
     fn lazy(&self, home: &Home, opened: &Opened) -> Arc<dyn Driver> {
         let mut how = self.how(false);
         // The program may be in another directory by then.
-        how.path = driver::absolute(&how.path);
+        how.path = self.engine.drivers().absolute(&how.path);
         let opener = deferred::opener_beside(self.transport.nodes(), &opened.openers, self.rank());
         let offers = opener.and_then(|_| home.offers());
         let offer = move || offers.as_ref().and_then(|(table, lane)| table.offer(*lane));
-        Arc::new(LazyDriver::new(how, opened.found.facts.clone(), offer))
+        Arc::new(LazyDriver::new(
+            self.engine.drivers().clone(),
+            how,
+            opened.found.facts.clone(),
+            offer,
+        ))
     }
 
     fn into_file(self, news: News, home: Home, mut opened: Opened) -> File {
@@ -150,7 +159,8 @@ impl Opening<'_> {
         let defers = may_defer && (unasked || offers.is_some());
         let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
         let Found { start, facts } = opened.found;
-        let looking = format::is_wanted(&hints.hints, self.transport.size()).then(Looking::default);
+        let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())
+            .then(|| Looking::new(self.engine.formats()));
         let map = aggio_plan::format::map_of(hints.hints.aggio_format);
         let state = State {
             view: Arc::new(View::bytes()),
@@ -162,6 +172,7 @@ impl Opening<'_> {
             turns: Turns::new(start != 0),
         };
         File {
+            engine: self.engine.clone(),
             tags: home.lane.tags(),
             transport: home.transport,
             lane: Mutex::new(Some(home.lane)),
@@ -171,7 +182,7 @@ impl Opening<'_> {
             pointer: home.pointer,
             locks: OnceLock::new(),
             aggregators: opened.aggregators,
-            logs: everywhere && facts.file_system == blob::FILE_SYSTEM,
+            logs: everywhere && facts.has_logs,
             facts,
             path: self.request.path.clone(),
             amode,

@@ -6,6 +6,7 @@ use super::news::{self, Found, News};
 use super::open::OpenRequest;
 use super::wish::Wish;
 use super::{Amode, deferred};
+use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -14,7 +15,7 @@ use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::Transport;
 use aggio_config::hints::{Origin, Switch};
 use aggio_plan::plan::aggregators;
-use aggio_store::driver::{self, Driver, Facts, OpenHow, Striped, Striping, blob};
+use aggio_store::driver::{self, Driver, Facts, OpenHow, Striped, Striping};
 use std::sync::Arc;
 
 /// The steps of an open, as tags of its block.
@@ -29,6 +30,7 @@ pub(super) mod step {
 
 /// An open in progress, on this rank.
 pub(super) struct Opening<'a> {
+    pub(super) engine: &'a Arc<Engine>,
     pub(super) transport: &'a Arc<dyn Transport>,
     pub(super) tags: &'a TagBlock,
     pub(super) request: &'a OpenRequest,
@@ -67,7 +69,7 @@ impl Opening<'_> {
         let deferred = match hints.aggio_deferred_open {
             Switch::Enable => true,
             Switch::Disable => false,
-            Switch::Automatic => driver::may_defer(&self.request.path),
+            Switch::Automatic => self.engine.drivers().may_defer(&self.request.path),
         };
         let opened = self.lead();
         let (driver, found) = match opened {
@@ -131,7 +133,7 @@ impl Opening<'_> {
             }
         };
         let mut wanted = aggregators.clone();
-        if found.facts.file_system == blob::FILE_SYSTEM && !news.names_aggregators {
+        if found.facts.has_logs && !news.names_aggregators {
             // All ranks write logs of their own there: each node is asked whether it sees the directory.
             wanted
                 .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
@@ -177,7 +179,7 @@ impl Opening<'_> {
     ) -> Result<(usize, Found)> {
         let transport = &**self.transport;
         let candidate = deferred::is_candidate(transport.nodes(), named, self.rank());
-        let sees = candidate && driver::is_in_sight(&self.how(true));
+        let sees = candidate && self.engine.drivers().is_in_sight(&self.how(true));
         let tag = self.tags.tag(step::SEERS);
         let leader = deferred::lowest_seer(transport, tag, sees).await?;
         let leader = leader.ok_or_else(|| error.clone())?;
@@ -219,7 +221,7 @@ impl Opening<'_> {
     }
 
     fn open_here(&self, how: &OpenHow) -> Result<Arc<dyn Driver>> {
-        driver::open_or_less(how).map(Arc::from)
+        self.engine.drivers().open_or_less(how).map(Arc::from)
     }
 
     /// How this rank opens the file; the `first` one creates it.

@@ -7,7 +7,6 @@ use aggio_comm::tags::TagBlock;
 use aggio_comm::task::place::on_caller;
 use aggio_comm::transport::Nodes;
 use aggio_container::blob::{Layout, Part, Recast, Sealing};
-use aggio_store::driver;
 use std::path::Path;
 
 /// As it travels; of a rank that wishes nothing, zeros.
@@ -80,7 +79,7 @@ impl File {
         on_caller().await;
         let rank = self.transport.rank();
         let mine = recast.groups.iter().position(|group| group.first() == Some(&(rank as u32)));
-        let made = mine.map(|part| recast.write(part)).transpose();
+        let made = mine.map(|part| recast.write(self.engine.recaster()?, part)).transpose();
         let (words, mut why) = match &made {
             Ok(None) => ([0; 4], None),
             Ok(Some(Part::Made { generation })) => ([1, *generation, 0, 0], None),
@@ -91,7 +90,9 @@ impl File {
         let generation = agreed_generation(&all);
         let published = from_rank(&*self.transport, tags, 0, || {
             let published = generation.and_then(|known| match known {
-                Some(generation) => recast.publish(generation),
+                Some(generation) => {
+                    self.engine.recaster().and_then(|to| recast.publish(to, generation))
+                }
                 None => {
                     Err(Error::new(ErrorClass::UnsupportedOperation, "the layout does not suit"))
                 }
@@ -114,7 +115,7 @@ impl File {
 
     /// Keeps for the end of the program what became of the file, and what can be done about it.
     fn stays(&self, why: &str, cure: Cure) {
-        let path = driver::path_of(&self.path);
+        let path = self.engine.drivers().path_of(&self.path);
         let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
     }
 
@@ -138,7 +139,7 @@ impl File {
         let all = || told.iter().map(from_words);
         let wish = all().find(|one| one.layout != Layout::Container)?;
         Some(Recast {
-            path: Path::new(driver::path_of(&self.path)).to_path_buf(),
+            path: Path::new(self.engine.drivers().path_of(&self.path)).to_path_buf(),
             layout: wish.layout,
             logs: all().map(|one| one.log).collect(),
             groups: groups(self.transport.nodes(), wish.files),

@@ -5,7 +5,6 @@
 
 use super::data::Request;
 use super::flush::Flush;
-use super::later::others;
 use super::meet::{Kind, Words, meet};
 use super::{Direction, File};
 use aggio_base::error::Result;
@@ -125,7 +124,7 @@ impl File {
     fn stand(&self, request: &Result<Request>, flush: Option<&Flush>) -> Stand {
         let writes = request.as_ref().map_or(Extent::default(), Request::span);
         let has_no_room = request.as_ref().is_ok_and(|request| !self.finds_room(request.len));
-        let is_alone = others(&self.path, self.transport.played(), Some(self)).is_empty();
+        let is_alone = self.others().is_empty();
         let Some(waiting) = self.waiting() else { return Stand::default() };
         let is_quiet = flush.is_some_and(|flush| flush.finds_quiet(&waiting));
         let everything = Extent::between(0, FLAG - 1);

@@ -5,7 +5,7 @@
 //! depends on a plugin: a file without a map, or with a wrong one, has the same bytes.
 //!
 //! ```text
-//! table.rs    the plugins of this process, declared by whoever links them
+//! table.rs    the plugins of an engine, which its host supplies
 //! head.rs     the first bytes of a file, as far as they are known
 //! watch.rs    what a rank sees of a file's head, and what all ranks know of it
 //! records.rs  files of records of one size
@@ -23,7 +23,7 @@ mod tests;
 
 pub use aggio_config::hints::Chosen;
 pub use records::Records;
-pub use table::{any, recognise, register};
+pub use table::Formats;
 pub use watch::{Watch, combine};
 
 use aggio_base::Extent;

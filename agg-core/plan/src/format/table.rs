@@ -1,27 +1,36 @@
-//! The plugins of this process.
+//! The plugins of an engine.
 
 use super::{Format, Recognised};
-use std::sync::OnceLock;
+use std::fmt;
 
-static FORMATS: OnceLock<&'static [&'static dyn Format]> = OnceLock::new();
+/// The formats that an engine recognises, in the order in which they are asked. All ranks need the
+/// same ones.
+#[derive(Clone, Copy, Default)]
+pub struct Formats(&'static [&'static dyn Format]);
 
-/// Declares the plugins; the first one that recognises a file is the one for it. Only the first
-/// call counts: every rank has to make the same one, before it opens a file.
-pub fn register(formats: &'static [&'static dyn Format]) {
-    FORMATS.get_or_init(|| formats);
+impl Formats {
+    /// These plugins; the first one that recognises a file is the one for it.
+    pub const fn new(plugins: &'static [&'static dyn Format]) -> Self {
+        Self(plugins)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a file is that begins with `head`.
+    pub fn recognise(&self, head: &[u8]) -> Recognised {
+        let found = |format: &&dyn Format| match format.recognise(head) {
+            Recognised::Other => None,
+            found => Some(found),
+        };
+        self.0.iter().find_map(found).unwrap_or(Recognised::Other)
+    }
 }
 
-/// Whether there are plugins.
-pub fn any() -> bool {
-    !FORMATS.get().copied().unwrap_or_default().is_empty()
-}
-
-/// What a file is that begins with `head`.
-pub fn recognise(head: &[u8]) -> Recognised {
-    let formats = FORMATS.get().copied().unwrap_or_default();
-    let found = |format: &&dyn Format| match format.recognise(head) {
-        Recognised::Other => None,
-        found => Some(found),
-    };
-    formats.iter().find_map(found).unwrap_or(Recognised::Other)
+impl fmt::Debug for Formats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Formats").field(&self.0.len()).finish()
+    }
 }

@@ -13,6 +13,21 @@ pub fn head_of(header: u32, record: u32) -> Vec<u8> {
     head
 }
 
+/// The format, as an engine's plugin.
+pub const FORMATS: Formats = Formats::new(&[&Numbers]);
+
+struct Numbers;
+
+impl Format for Numbers {
+    fn name(&self) -> &'static str {
+        "numbers"
+    }
+
+    fn recognise(&self, head: &[u8]) -> Recognised {
+        recognise(head)
+    }
+}
+
 /// As [`Format::recognise`].
 pub fn recognise(head: &[u8]) -> Recognised {
     if !head.starts_with(MAGIC) {

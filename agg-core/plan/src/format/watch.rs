@@ -6,7 +6,7 @@
 //! plans depend on is equal on all of them.
 
 use super::head::Head;
-use super::{Map, Recognised};
+use super::{Formats, Map, Recognised};
 use aggio_base::Extent;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const MAGIC: usize = 8;
 /// What one rank knows of the head of an open file.
 #[derive(Debug)]
 pub struct Watch {
-    recognise: fn(&[u8]) -> Recognised,
+    formats: Formats,
     /// What all ranks know.
     agreed: Head,
     /// What this rank has written or read since, and the others do not know.
@@ -40,12 +40,12 @@ pub struct Watch {
 impl Watch {
     /// Of a file that begins with `head`, as all ranks know; nothing is known if that is empty.
     #[inline]
-    pub fn new(head: &[u8], recognise: fn(&[u8]) -> Recognised) -> Self {
+    pub fn new(head: &[u8], formats: Formats) -> Self {
         let mut agreed = Head::default();
         agreed.put(0, head, MOST);
-        let found = recognise(agreed.prefix());
+        let found = formats.recognise(agreed.prefix());
         let had_map = matches!(found, Recognised::Map(_));
-        Self { recognise, own: Head::default(), all: agreed.clone(), agreed, found, had_map }
+        Self { formats, own: Head::default(), all: agreed.clone(), agreed, found, had_map }
     }
 
     /// Bytes of the file behind this one tell nothing.
@@ -89,7 +89,7 @@ impl Watch {
         }
         self.own.put(offset, bytes, MOST);
         self.all.put(offset, bytes, MOST);
-        self.found = (self.recognise)(self.all.prefix());
+        self.found = self.formats.recognise(self.all.prefix());
     }
 
     /// Whether the other ranks should know what this one has seen.
@@ -122,13 +122,13 @@ impl Watch {
     }
 
     fn renew(&mut self) -> Option<Arc<dyn Map>> {
-        let agreed = (self.recognise)(self.agreed.prefix());
+        let agreed = self.formats.recognise(self.agreed.prefix());
         self.had_map = matches!(agreed, Recognised::Map(_));
         self.all = self.agreed.clone();
         self.all.put_all(&self.own, MOST);
         self.found = match self.own.is_empty() {
             true => agreed.clone(),
-            false => (self.recognise)(self.all.prefix()),
+            false => self.formats.recognise(self.all.prefix()),
         };
         match agreed {
             Recognised::Map(map) => Some(map),
@@ -146,7 +146,7 @@ pub fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{head_of, recognise};
+    use super::super::testing::{FORMATS, head_of};
     use super::*;
 
     /// What a rank tells, put together, and heard by all.
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_header_that_two_ranks_write_in_parts_is_known_to_all_when_they_have_met() {
         let head = head_of(200, 50);
-        let mut ranks = [(); 3].map(|()| Watch::new(&[], recognise));
+        let mut ranks = [(); 3].map(|()| Watch::new(&[], FORMATS));
         ranks[1].put(120, &head[120..]);
         ranks[0].put(0, &head[..30]);
         ranks[0].put(30, &head[30..120]);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_file_without_a_format_is_no_news_and_no_longer_looked_at() {
-        let mut rank = Watch::new(&[], recognise);
+        let mut rank = Watch::new(&[], FORMATS);
         assert_eq!(rank.below(), LOOK);
         rank.put(0, b"something else");
         assert!(!rank.has_news() && rank.below() == 8 && rank.map().is_none());
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn small_pieces_of_data_are_not_looked_at_one_by_one() {
-        let mut rank = Watch::new(&[], recognise);
+        let mut rank = Watch::new(&[], FORMATS);
         assert!(rank.cares_for(0, 8) && rank.cares_for(4096, 4096) && !rank.cares_for(24, 8));
         let head = head_of(200, 50);
         rank.put(0, &head[..24]);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn bytes_that_change_nothing_are_no_news() {
         let head = head_of(200, 50);
-        let mut rank = Watch::new(&head, recognise);
+        let mut rank = Watch::new(&head, FORMATS);
         rank.put(0, &head);
         rank.put(10, &head[10..20]);
         assert!(!rank.has_news(), "the same again");
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_header_that_grows_or_is_destroyed_is_news_again() {
-        let mut ranks = [(); 2].map(|()| Watch::new(&head_of(200, 50), recognise));
+        let mut ranks = [(); 2].map(|()| Watch::new(&head_of(200, 50), FORMATS));
         ranks[1].put(0, &head_of(400, 50));
         assert!(ranks[1].has_news() && !ranks[0].has_news());
         assert_eq!(meet(&mut ranks), [Some(400); 2]);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_cut_off_inside_its_header_has_no_map() {
-        let mut rank = Watch::new(&head_of(200, 50), recognise);
+        let mut rank = Watch::new(&head_of(200, 50), FORMATS);
         assert!(rank.truncate(200).is_some());
         assert!(rank.truncate(199).is_none() && rank.map().is_none());
     }

@@ -1,7 +1,8 @@
 //! Blob containers as files: each rank that writes appends to a log of its own.
 
 use super::descriptor::Descriptor;
-use super::{Driver, Facts, Offer, OpenHow, Outcome, generic, locks, os, set};
+use super::table::{Drivers, Kind};
+use super::{Driver, Facts, OpenHow, Outcome, generic, locks, os, posix};
 use crate::independent::Strategy;
 use aggio_base::Extent;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -18,85 +19,114 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-/// Name of the file system in the facts of a container: plans leave writes to it to their ranks.
-pub const FILE_SYSTEM: &str = "blob";
-
 /// Bytes of scattered data that become one frame of the log.
 const FRAME: usize = 4 << 20;
 /// Pieces that become one frame of the log.
 const FRAME_PIECES: usize = 64 << 10;
 
-static RULES: OnceLock<Vec<BlobRule>> = OnceLock::new();
-
-/// Says which new files become containers; the first call in a process holds.
-pub fn configure(rules: &[BlobRule]) {
-    let _ = RULES.set(rules.to_vec());
+/// The kind of storage; with the rules that say which new files become containers.
+#[derive(Debug)]
+pub struct Containers {
+    rules: Arc<[BlobRule]>,
 }
 
-/// The rule for a new file `path`.
-fn rule(path: &str) -> Option<&'static BlobRule> {
-    BlobRule::of(RULES.get()?, path)
-}
-
-/// Whether opening `how` makes a new container.
-pub(super) fn is_wanted(how: &OpenHow) -> bool {
-    let path = &how.path;
-    let is_new = || (how.create || how.exclusive) && !Path::new(path).exists();
-    if rule(path).is_some() {
-        return is_new();
+impl Containers {
+    /// Containers of which new ones are made by these rules.
+    pub fn new(rules: &[BlobRule]) -> Self {
+        Self { rules: rules.into() }
     }
-    if RULES.get().is_some_and(|rules| BlobRule::spares(rules, path)) && is_new() {
-        let why = "AGGIO_BLOB means it only by a pattern that begins with / (it is below /dev, /etc, ...)";
-        log::once(Level::Warn, &format!("{path} becomes an ordinary file: {why}"));
+
+    /// The rule for a new file `path`.
+    fn rule(&self, path: &str) -> Option<&BlobRule> {
+        BlobRule::of(&self.rules, path)
     }
-    false
+
+    /// Whether a set called `path` was made of a container, and becomes one to be changed.
+    pub fn remakes(&self, path: &str) -> bool {
+        self.rule(path).is_some_and(|rule| rule.layout != blob::Layout::Container)
+    }
+
+    /// How a container called `path` is made.
+    pub fn creation(&self, path: &str, mode: u32) -> Create {
+        let data_crc = self.rule(path).is_none_or(|rule| rule.data_crc);
+        Create { mode, exclusive: false, data_crc }
+    }
 }
 
-/// Whether a set called `path` was made of a container, and becomes one to be changed.
-pub fn remakes(path: &str) -> bool {
-    rule(path).is_some_and(|rule| rule.layout != blob::Layout::Container)
-}
-
-/// How a container called `path` is made.
-pub(super) fn creation(path: &str, mode: u32) -> Create {
-    let data_crc = rule(path).is_none_or(|rule| rule.data_crc);
-    Create { mode, exclusive: false, data_crc }
-}
-
-/// Opens or creates the container that `how` names.
-pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    let path = Path::new(&how.path);
-    let creates = how.create || how.exclusive;
-    let container = if creates {
-        let mode = how.permissions.unwrap_or(0o666);
-        let create = Create { exclusive: how.exclusive, ..creation(&how.path, mode) };
-        Container::create(path, &create)
-    } else {
-        Container::open(path)
-    };
-    let container = container.map_err(|error| error.with_path(&how.path))?;
-    if !container.was_made_here() {
-        may(path, how)?;
+impl Kind for Containers {
+    fn name(&self) -> &'static str {
+        "blob"
     }
-    let presence = if remakes(&how.path) { container.stay()? } else { None };
-    if presence.is_none() && remakes(&how.path) {
-        // It has become a set just now.
-        return super::table::open(&OpenHow { create: creates, ..how.clone() });
+
+    fn prefixes(&self) -> &'static [&'static str] {
+        &["blob:"]
     }
-    let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
-    Ok(Box::new(BlobFile {
-        container,
-        hold: Mutex::new(hold),
-        presence: Mutex::new(presence),
-        how: how.clone(),
-        reader: RwLock::default(),
-        writer: RwLock::default(),
-        syncs: AtomicU64::new(0),
-        looked: AtomicU64::new(0),
-        followed: AtomicU64::new(0),
-        closed: AtomicBool::new(false),
-        locks: OnceLock::new(),
-    }))
+
+    /// Whether opening `how` makes a new container.
+    fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
+        let path = &how.path;
+        let is_new = || (how.create || how.exclusive) && !Path::new(path).exists();
+        if self.rule(path).is_some() {
+            return Ok(is_new());
+        }
+        if BlobRule::spares(&self.rules, path) && is_new() {
+            let why = "AGGIO_BLOB means it only by a pattern that begins with / \
+                       (it is below /dev, /etc, ...)";
+            log::once(Level::Warn, &format!("{path} becomes an ordinary file: {why}"));
+        }
+        Ok(false)
+    }
+
+    /// A container is a directory.
+    fn explains(&self, path: &str, error: &Error) -> bool {
+        error.errno() == libc::EISDIR && blob::is_container(Path::new(path))
+    }
+
+    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        let path = Path::new(&how.path);
+        let creates = how.create || how.exclusive;
+        let container = if creates {
+            let mode = how.permissions.unwrap_or(0o666);
+            let create = Create { exclusive: how.exclusive, ..self.creation(&how.path, mode) };
+            Container::create(path, &create)
+        } else {
+            Container::open(path)
+        };
+        let container = container.map_err(|error| error.with_path(&how.path))?;
+        if !container.was_made_here() {
+            may(path, how)?;
+        }
+        let remakes = self.remakes(&how.path);
+        let presence = if remakes { container.stay()? } else { None };
+        if presence.is_none() && remakes {
+            // It has become a set just now.
+            return drivers.open(&OpenHow { create: creates, ..how.clone() });
+        }
+        let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
+        Ok(Box::new(BlobFile {
+            container,
+            hold: Mutex::new(hold),
+            presence: Mutex::new(presence),
+            rules: self.rules.clone(),
+            how: how.clone(),
+            reader: RwLock::default(),
+            writer: RwLock::default(),
+            syncs: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+            followed: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            locks: OnceLock::new(),
+        }))
+    }
+
+    fn sees(&self, how: &OpenHow) -> bool {
+        posix::sees(how)
+    }
+
+    fn delete(&self, drivers: &Drivers, path: &str, _: usize) -> Result<()> {
+        blob::remove(Path::new(path)).map_err(|error| error.with_path(path))?;
+        drivers.remove_hidden(path)
+    }
 }
 
 /// Refuses what the permissions of the logical file, which its manifest has, do not allow.
@@ -106,17 +136,6 @@ fn may(path: &Path, how: &OpenHow) -> Result<()> {
         .map_err(|error| Error::os("open", &error).with_path(&how.path))
 }
 
-/// Containers are opened by name: nobody offers one.
-pub(super) fn adopt(how: &OpenHow, _: Offer) -> Result<Box<dyn Driver>> {
-    open(how)
-}
-
-/// Removes the container `path`.
-pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
-    blob::remove(Path::new(path)).map_err(|error| error.with_path(path))?;
-    set::remove_shadowed(path)
-}
-
 /// An open container.
 #[derive(Debug)]
 struct BlobFile {
@@ -124,6 +143,7 @@ struct BlobFile {
     /// Until this rank has closed it.
     presence: Mutex<Option<Presence>>,
     hold: Mutex<Option<Hold>>,
+    rules: Arc<[BlobRule]>,
     how: OpenHow,
     /// Had at the first read.
     reader: RwLock<Option<Reader>>,
@@ -227,8 +247,7 @@ fn with<R, T>(
 
 /// For one attempt: the number by which the system tells of the error.
 fn attempt(error: &Error) -> io::Error {
-    let errno = if error.errno() == 0 { libc::EIO } else { error.errno() };
-    io::Error::from_raw_os_error(errno)
+    io::Error::from_raw_os_error(error.number())
 }
 
 impl Driver for BlobFile {
@@ -319,7 +338,7 @@ impl Driver for BlobFile {
     }
 
     fn sealing(&self) -> Option<Sealing> {
-        let rule = rule(&self.how.path).filter(|_| self.how.write)?;
+        let rule = BlobRule::of(&self.rules, &self.how.path).filter(|_| self.how.write)?;
         let writer = self.writer.read().unwrap_or_else(PoisonError::into_inner);
         let log = writer.as_ref().and_then(Writer::log_id).unwrap_or(0);
         let durable = self.syncs.load(Ordering::Acquire) > 0 || !self.container.was_made_here();
@@ -338,7 +357,7 @@ impl Driver for BlobFile {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_bytes(FILE_SYSTEM)
+        Facts { has_logs: true, ..Facts::of_bytes("blob") }
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) fn of_descriptor(fd: RawFd, magic: u32) -> Facts {
         block_size: block_size.max(1),
         striping_unit: unit,
         striping_factor: factor,
+        has_logs: false,
         file_system: name_of(magic),
     }
 }

@@ -3,8 +3,10 @@
 //! The plan ([`super::fault_plan`]) comes from [`arrange`] for the path, else from the environment
 //! variable `AGGIO_TEST_FAULTS`. No other driver looks at either.
 
-use super::fault_plan::{Kind, Plan, Verdict};
-use super::{Driver, Facts, Identity, Offer, OpenHow, Striped, facts, posix, striping};
+use super::fault_plan::{Kind as FaultKind, Plan, Verdict};
+use super::posix::Posix;
+use super::table::{Drivers, Kind};
+use super::{Driver, Facts, Identity, Offer, OpenHow, Striped, facts, striping};
 use aggio_base::{Error, Extent, Result};
 use aggio_comm::transport::LockGuard;
 use std::cell::RefCell;
@@ -61,7 +63,7 @@ fn plan_for(path: &str, rank: usize) -> Result<Plan> {
 }
 
 /// Counts one open or delete of `path` by `rank`, and lets it fail if the plan says so.
-fn step_by_name(kind: Kind, call: &str, path: &str, rank: usize) -> Result<()> {
+fn step_by_name(kind: FaultKind, call: &str, path: &str, rank: usize) -> Result<()> {
     let plan = plan_for(path, rank)?;
     let mut by_name = BY_NAME.lock().unwrap_or_else(PoisonError::into_inner);
     let known = by_name.iter().position(|(name, of, _)| name == path && *of == rank);
@@ -83,19 +85,61 @@ pub struct FaultDriver {
     stripes: Option<(u64, u32)>,
 }
 
-/// Opens a file of the `test` driver.
-pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    step_by_name(Kind::Open, "open", &how.path, how.rank)?;
-    let plan = plan_for(&how.path, how.rank)?;
-    if !plan.is_lustre() {
-        return Ok(Box::new(FaultDriver::new(posix::open(how)?, plan)));
+/// The kind of storage.
+#[derive(Debug)]
+pub(super) struct Test {
+    inner: Posix,
+}
+
+impl Test {
+    pub(super) fn new(inner: Posix) -> Self {
+        Self { inner }
     }
-    let pretended = Pretended { plan: RefCell::new(plan), layout: RefCell::default() };
-    let inner = posix::open_by(how, &pretended)?;
-    let Pretended { plan, layout } = pretended;
-    let mut driver = FaultDriver::new(inner, plan.into_inner());
-    driver.stripes = Some(facts::stripes(&layout.into_inner()).unwrap_or((0, 0)));
-    Ok(Box::new(driver))
+}
+
+impl Kind for Test {
+    fn name(&self) -> &'static str {
+        "test"
+    }
+
+    fn prefixes(&self) -> &'static [&'static str] {
+        &["testfs:"]
+    }
+
+    fn defers(&self) -> bool {
+        false
+    }
+
+    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        step_by_name(FaultKind::Open, "open", &how.path, how.rank)?;
+        let plan = plan_for(&how.path, how.rank)?;
+        if !plan.is_lustre() {
+            return Ok(Box::new(FaultDriver::new(self.inner.open(drivers, how)?, plan)));
+        }
+        let pretended = Pretended { plan: RefCell::new(plan), layout: RefCell::default() };
+        let inner = self.inner.open_by(how, &pretended)?;
+        let Pretended { plan, layout } = pretended;
+        let mut driver = FaultDriver::new(inner, plan.into_inner());
+        driver.stripes = Some(facts::stripes(&layout.into_inner()).unwrap_or((0, 0)));
+        Ok(Box::new(driver))
+    }
+
+    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        step_by_name(FaultKind::Fetch, "pidfd_getfd", &how.path, how.rank)?;
+        let inner = self.inner.adopt(drivers, how, offer)?;
+        Ok(Box::new(FaultDriver::new(inner, plan_for(&how.path, how.rank)?)))
+    }
+
+    /// A rank whose opens fail sees no file either.
+    fn sees(&self, how: &OpenHow) -> bool {
+        let opened = step_by_name(FaultKind::Open, "open", &how.path, how.rank);
+        opened.is_ok() && self.inner.sees(how)
+    }
+
+    fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()> {
+        step_by_name(FaultKind::Delete, "unlink", path, rank)?;
+        self.inner.delete(drivers, path, rank)
+    }
 }
 
 /// A system that looks like Lustre to the rank that creates a file.
@@ -111,7 +155,7 @@ impl striping::System for Pretended {
     }
 
     fn lay_out(&self, _: RawFd, request: &[u8; striping::REQUEST]) -> io::Result<()> {
-        match self.plan.borrow_mut().next(Kind::Stripe, 0).errno {
+        match self.plan.borrow_mut().next(FaultKind::Stripe, 0).errno {
             Some(errno) => Err(io::Error::from_raw_os_error(errno)),
             None => {
                 self.layout.replace(request.to_vec());
@@ -119,24 +163,6 @@ impl striping::System for Pretended {
             }
         }
     }
-}
-
-/// Takes a file of the `test` driver from the process that offers it.
-pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-    step_by_name(Kind::Fetch, "pidfd_getfd", &how.path, how.rank)?;
-    let inner = posix::adopt(how, offer)?;
-    Ok(Box::new(FaultDriver::new(inner, plan_for(&how.path, how.rank)?)))
-}
-
-/// A rank whose opens fail sees no file of the `test` driver either.
-pub(super) fn sees(how: &OpenHow) -> bool {
-    step_by_name(Kind::Open, "open", &how.path, how.rank).is_ok() && posix::sees(how)
-}
-
-/// Deletes a file of the `test` driver.
-pub(super) fn delete(path: &str, rank: usize) -> Result<()> {
-    step_by_name(Kind::Delete, "unlink", path, rank)?;
-    posix::delete(path, rank)
 }
 
 /// Waits and fails as the verdict says. An interrupted system call other than a transfer is
@@ -163,20 +189,20 @@ impl FaultDriver {
         Self { inner, plan: Mutex::new(plan), stripes: None }
     }
 
-    fn judge(&self, kind: Kind, len: u64) -> Verdict {
+    fn judge(&self, kind: FaultKind, len: u64) -> Verdict {
         let verdict = self.plan.lock().unwrap_or_else(PoisonError::into_inner).next(kind, len);
         pause(verdict)
     }
 
     /// One operation that moves no data.
-    fn step(&self, kind: Kind, call: &str) -> Result<()> {
+    fn step(&self, kind: FaultKind, call: &str) -> Result<()> {
         fail(self.judge(kind, 0), call)
     }
 
     /// One transfer of `len` bytes; `attempt` is told how many of them to try.
     fn transfer(
         &self,
-        kind: Kind,
+        kind: FaultKind,
         len: usize,
         attempt: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
@@ -196,16 +222,16 @@ impl Driver for FaultDriver {
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.transfer(Kind::Read, buffer.len(), |n| self.inner.pread(&mut buffer[..n], offset))
+        self.transfer(FaultKind::Read, buffer.len(), |n| self.inner.pread(&mut buffer[..n], offset))
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.transfer(Kind::Write, buffer.len(), |n| self.inner.pwrite(&buffer[..n], offset))
+        self.transfer(FaultKind::Write, buffer.len(), |n| self.inner.pwrite(&buffer[..n], offset))
     }
 
     fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
         let len = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.transfer(Kind::Read, len, |n| {
+        self.transfer(FaultKind::Read, len, |n| {
             if n == len {
                 return self.inner.preadv(buffers, offset);
             }
@@ -219,7 +245,7 @@ impl Driver for FaultDriver {
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let len = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.transfer(Kind::Write, len, |n| {
+        self.transfer(FaultKind::Write, len, |n| {
             if n == len {
                 return self.inner.pwritev(buffers, offset);
             }
@@ -231,17 +257,17 @@ impl Driver for FaultDriver {
     }
 
     fn size(&self) -> Result<u64> {
-        self.step(Kind::Size, "fstat")?;
+        self.step(FaultKind::Size, "fstat")?;
         self.inner.size()
     }
 
     fn set_size(&self, size: u64) -> Result<()> {
-        self.step(Kind::Resize, "ftruncate")?;
+        self.step(FaultKind::Resize, "ftruncate")?;
         self.inner.set_size(size)
     }
 
     fn sync(&self) -> Result<()> {
-        self.step(Kind::Sync, "fsync")?;
+        self.step(FaultKind::Sync, "fsync")?;
         self.inner.sync()
     }
 
@@ -251,7 +277,7 @@ impl Driver for FaultDriver {
 
     fn close(&self) -> Result<()> {
         // As with the system's own close, the descriptor is gone also if an error is reported.
-        let fault = self.step(Kind::Close, "close");
+        let fault = self.step(FaultKind::Close, "close");
         self.inner.close().and(fault)
     }
 
@@ -283,12 +309,12 @@ impl Driver for FaultDriver {
     }
 
     fn close_but_offer(&self) -> Result<()> {
-        let fault = self.step(Kind::Close, "close");
+        let fault = self.step(FaultKind::Close, "close");
         self.inner.close_but_offer().and(fault)
     }
 
     fn preallocate(&self, size: u64) -> Result<()> {
-        self.step(Kind::Preallocate, "fallocate")?;
+        self.step(FaultKind::Preallocate, "fallocate")?;
         self.inner.preallocate(size)
     }
 
@@ -300,12 +326,12 @@ impl Driver for FaultDriver {
     }
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.step(Kind::Lock, "fcntl(F_OFD_SETLKW)")?;
+        self.step(FaultKind::Lock, "fcntl(F_OFD_SETLKW)")?;
         self.inner.lock(extent, exclusive)
     }
 
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        self.step(Kind::Lock, "fcntl(F_OFD_SETLK)")?;
+        self.step(FaultKind::Lock, "fcntl(F_OFD_SETLK)")?;
         self.inner.try_lock(extent, exclusive)
     }
 }

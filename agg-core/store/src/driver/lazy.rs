@@ -6,7 +6,7 @@
 //! next operation tries again.
 
 use super::meter::Meter;
-use super::{Driver, Facts, OpenHow, Outcome, Stamp, table};
+use super::{Driver, Drivers, Facts, OpenHow, Outcome, Stamp};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
@@ -18,10 +18,11 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A file that is opened when it is needed.
 pub struct LazyDriver {
+    drivers: Arc<Drivers>,
     how: OpenHow,
     facts: Facts,
     /// Where the opener of this node left its descriptor, if there is one.
@@ -33,14 +34,16 @@ pub struct LazyDriver {
 }
 
 impl LazyDriver {
-    /// The file that `how` describes, with the `facts` that another rank found out; `offer` is
+    /// The file that `how` describes for `drivers`, with the `facts` that another rank found out; `offer` is
     /// asked at the first need.
     pub fn new(
+        drivers: Arc<Drivers>,
         how: OpenHow,
         facts: Facts,
         offer: impl Fn() -> Option<Offer> + Send + Sync + 'static,
     ) -> Self {
         Self {
+            drivers,
             how,
             facts,
             offer: Box::new(offer),
@@ -74,12 +77,14 @@ impl LazyDriver {
 
     /// By the opener's descriptor, else by name.
     fn open(&self) -> Result<Box<dyn Driver>> {
-        let Some(offer) = (self.offer)() else { return table::open_or_less(&self.how) };
-        let why = match table::adopt(&self.how, offer) {
+        let Some(offer) = (self.offer)() else {
+            return self.drivers.open_or_less(&self.how);
+        };
+        let why = match self.drivers.adopt(&self.how, offer) {
             Ok(driver) => return Ok(driver),
             Err(why) => why,
         };
-        let named = table::open_or_less(&self.how).and_then(|driver| {
+        let named = self.drivers.open_or_less(&self.how).and_then(|driver| {
             let identity = driver.identity();
             identity.map_or(Ok(()), |found| offer.identity.check(Ok(found)))?;
             Ok(driver)
@@ -120,7 +125,7 @@ fn attempt(error: &Error) -> io::Error {
 
 impl Driver for LazyDriver {
     fn name(&self) -> &'static str {
-        table::name_of(&self.how.path)
+        self.drivers.probe(&self.how.path).0.name()
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {

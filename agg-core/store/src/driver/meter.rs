@@ -1,12 +1,12 @@
 //! What requests to a file system cost, learned from the requests that are made anyway.
 //!
-//! There is one meter for each file system in a process, kept until its end. It takes the time of
-//! the first requests and later of few, and makes none of its own. What it keeps are medians, which
-//! follow each sample by a step of limited length: a request that happened to wait for a processor
-//! or a disk counts no more than any other.
+//! An engine has one meter for each file system. It takes the time of the first requests and later
+//! of few, and makes none of its own. What it keeps are medians, which follow each sample by a step
+//! of limited length: a request that happened to wait for a processor or a disk counts no more than
+//! any other.
 
 use aggio_plan::plan::figures::{Figures, is_local};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,18 +21,40 @@ const COARSE: u32 = 16;
 /// Requests up to these lengths tell the fixed time of a request; longer ones the time for a byte.
 const SHORT: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
-static METERS: Mutex<Vec<(Key, Arc<Meter>)>> = Mutex::new(Vec::new());
-
-/// Whether requests are timed at all, see [`set_measuring`].
-static MEASURING: AtomicBool = AtomicBool::new(true);
-
-/// Says whether requests are to be timed; if not, costs stay what is assumed of the file system.
-pub fn set_measuring(on: bool) {
-    MEASURING.store(on, Relaxed);
-}
-
 /// Number of a file system's device, and whether requests go past the page cache.
 type Key = (u64, bool);
+
+/// The meters of an engine, one for each file system.
+#[derive(Debug)]
+pub(super) struct Meters {
+    known: Mutex<Vec<(Key, Arc<Meter>)>>,
+    measures: bool,
+}
+
+impl Meters {
+    /// No meters yet. If they are not to take times (`measures`), costs stay what is assumed of
+    /// the file system.
+    pub(super) fn new(measures: bool) -> Self {
+        Self { known: Mutex::default(), measures }
+    }
+
+    /// The meter of a device; `name` tells the file system's name if the device is new.
+    pub(super) fn of(
+        &self,
+        device: u64,
+        direct: bool,
+        name: impl FnOnce() -> String,
+    ) -> Arc<Meter> {
+        let mut meters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (device, direct);
+        if let Some((_, meter)) = meters.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(meter);
+        }
+        let meter = Arc::new(Meter::measuring(&name(), self.measures));
+        meters.push((key, Arc::clone(&meter)));
+        meter
+    }
+}
 
 /// The costs of one file system on this process.
 #[derive(Debug)]
@@ -48,31 +70,25 @@ pub struct Meter {
 #[derive(Debug)]
 pub struct Gauge {
     requests: AtomicU32,
+    measures: bool,
     medians: Mutex<Medians>,
     /// [`Figures`], to be had without waiting.
     figures: [AtomicU32; 2],
 }
 
 impl Meter {
-    /// The meter of a device; `name` tells the file system's name if the device is new.
-    pub(super) fn of(device: u64, direct: bool, name: impl FnOnce() -> String) -> Arc<Self> {
-        let mut meters = METERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (device, direct);
-        if let Some((_, meter)) = meters.iter().find(|(known, _)| *known == key) {
-            return Arc::clone(meter);
-        }
-        let meter = Arc::new(Self::new(&name()));
-        meters.push((key, Arc::clone(&meter)));
-        meter
-    }
-
     /// A meter that knows no more than a file system's name.
     pub fn new(file_system: &str) -> Self {
+        Self::measuring(file_system, true)
+    }
+
+    fn measuring(file_system: &str, measures: bool) -> Self {
         let assumed = Figures::assumed(file_system);
         // What a cache of this computer takes in hides what the servers are going to do with it.
         let local = is_local(file_system);
         let least = if local { 1 } else { assumed.latency() };
-        Self { reads: Gauge::new(assumed, least), writes: Gauge::new(assumed, least), local }
+        let gauge = || Gauge::new(assumed, least, measures);
+        Self { reads: gauge(), writes: gauge(), local }
     }
 
     /// Whether requests stay on this computer.
@@ -82,10 +98,10 @@ impl Meter {
 }
 
 impl Gauge {
-    fn new(assumed: Figures, least: u64) -> Self {
+    fn new(assumed: Figures, least: u64, measures: bool) -> Self {
         let medians = Medians { assumed, least, short: Default::default(), mib: Median::default() };
         let figures = assumed.to_bytes().map(|code| AtomicU32::new(code.into()));
-        Self { requests: AtomicU32::new(0), medians: Mutex::new(medians), figures }
+        Self { requests: AtomicU32::new(0), measures, medians: Mutex::new(medians), figures }
     }
 
     /// What requests cost as far as is known.
@@ -103,7 +119,7 @@ impl Gauge {
     pub fn begin(&self) -> Option<Instant> {
         let number = self.requests.fetch_add(1, Relaxed);
         let due = number < FIRST || number.is_multiple_of(EVERY);
-        (due && MEASURING.load(Relaxed)).then(Instant::now)
+        (due && self.measures).then(Instant::now)
     }
 
     /// Learns that a request of `len` bytes took `time`.
@@ -236,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_asked_for_the_first_requests_and_later_for_few() {
-        let gauge = Gauge::new(Figures::default(), 1);
+        let gauge = Gauge::new(Figures::default(), 1, true);
         let asked = (0..FIRST + 10 * EVERY).filter(|_| gauge.begin().is_some()).count();
         assert_eq!(asked as u32, FIRST + 10);
     }
@@ -244,9 +260,10 @@ mod tests {
     #[test]
     fn files_of_one_device_share_a_meter() {
         let unused = || -> String { unreachable!("the device is known") };
-        let first = Meter::of(u64::MAX, false, || "ext4".into());
-        assert!(Arc::ptr_eq(&first, &Meter::of(u64::MAX, false, unused)));
-        let direct = Meter::of(u64::MAX, true, || "nfs".into());
+        let meters = Meters::new(true);
+        let first = meters.of(1, false, || "ext4".into());
+        assert!(Arc::ptr_eq(&first, &meters.of(1, false, unused)));
+        let direct = meters.of(1, true, || "nfs".into());
         assert!(first.is_local() && !direct.is_local());
     }
 }

@@ -5,7 +5,6 @@ pub mod fault;
 pub mod fault_plan;
 pub mod generic;
 pub mod meter;
-pub mod set;
 pub mod table;
 
 mod descriptor;
@@ -43,7 +42,24 @@ pub use striping::{Striped, Striping};
 
 /// The name of the file system whose files have stripes that a program can choose.
 pub const STRIPED: &str = aggio_base::file_systems::LUSTRE_NAME;
-pub use table::{absolute, delete, is_in_sight, may_defer, open, open_or_less, path_of};
+pub use blob::Containers;
+pub use table::{Drivers, Kind};
+
+/// Opens a file with the drivers of this crate alone, where no new file becomes a container.
+///
+/// # Errors
+/// What the system says.
+pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
+    Drivers::default().open(how)
+}
+
+/// Deletes a file with the drivers of this crate alone.
+///
+/// # Errors
+/// What the system says; `ErrorClass::NoSuchFile` if there is none.
+pub fn delete(name: &str, rank: usize) -> Result<()> {
+    Drivers::default().delete(name, rank)
+}
 
 /// How to open one file on one rank.
 ///
@@ -107,6 +123,8 @@ pub struct Facts {
     pub striping_unit: u64,
     /// Number of storage targets the file is striped over, 0 if unknown.
     pub striping_factor: u32,
+    /// Each rank that writes appends to a log of its own: plans leave writes to their ranks.
+    pub has_logs: bool,
     /// Name shown to users, for example `tmpfs` or `ext4`.
     pub file_system: String,
 }
@@ -119,7 +137,7 @@ impl Facts {
     /// Of a file system where every byte is a unit and nothing is striped.
     pub fn of_bytes(file_system: &str) -> Self {
         let file_system = file_system.to_owned();
-        Self { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
+        Self { block_size: 1, striping_unit: 0, striping_factor: 0, has_logs: false, file_system }
     }
 
     /// Whether requests to write through the page cache wait for each other.

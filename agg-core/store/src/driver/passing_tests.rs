@@ -14,13 +14,13 @@ fn how(path: &str) -> OpenHow {
 fn lazy(path: &str, offer: Option<Offer>) -> LazyDriver {
     let how = how(path);
     let facts = open(&OpenHow { create: true, ..how.clone() }).expect("it opens").facts();
-    LazyDriver::new(how, facts, move || offer)
+    LazyDriver::new(Arc::default(), how, facts, move || offer)
 }
 
 /// A file whose name is gone.
 fn lazy_without_name(path: &str, offer: Offer) -> LazyDriver {
     let facts = crate::driver::Facts::of_bytes("");
-    LazyDriver::new(how(path), facts, move || Some(offer))
+    LazyDriver::new(Arc::default(), how(path), facts, move || Some(offer))
 }
 
 /// An opened file and its offer.

@@ -2,7 +2,8 @@
 
 use super::descriptor::Descriptor;
 use super::direct::Direct;
-use super::meter::Meter;
+use super::meter::{Meter, Meters};
+use super::table::{Drivers, Kind};
 use super::{
     Driver, Facts, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os, striping,
 };
@@ -60,17 +61,65 @@ fn c_path(path: &str) -> Result<CString> {
     CString::new(path).map_err(|_| bad("contains a zero byte"))
 }
 
-/// Opens the file; `O_APPEND` is never used, because it would change what `pwrite` means.
-pub(super) fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    open_by(how, &striping::Real)
+/// The kind of storage; with what requests to each file system cost.
+#[derive(Clone, Debug)]
+pub(super) struct Posix {
+    meters: Arc<Meters>,
 }
 
-/// The same where new files get their stripes from this system.
-pub(super) fn open_by(how: &OpenHow, system: &dyn striping::System) -> Result<Box<dyn Driver>> {
-    Ok(Box::new(open_file(how, system)?))
+impl Kind for Posix {
+    fn name(&self) -> &'static str {
+        "posix"
+    }
+
+    /// Those that ROMIO knows: programs and job scripts carry them.
+    fn prefixes(&self) -> &'static [&'static str] {
+        &[
+            "ufs:", "nfs:", "xfs:", "pfs:", "piofs:", "pvfs:", "pvfs2:", "panfs:", "gpfs:",
+            "lustre:", "daos:", "ime:", "quobyte:",
+        ]
+    }
+
+    /// `O_APPEND` is never used, because it would change what `pwrite` means.
+    fn open(&self, _: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        self.open_by(how, &striping::Real)
+    }
+
+    fn adopt(&self, _: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        let needed = OpenHow { read: how.read && !how.read_is_optional, ..how.clone() };
+        let Taken { fd, copied } = offer.take(access_wanted(&needed))?;
+        let access = os::access_mode(fd.as_raw_fd()).map_err(|error| Error::os("fcntl", &error))?;
+        let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
+        let device = offer.identity.device;
+        Ok(Box::new(PosixFile::new(how, descriptor, access, device, &self.meters)))
+    }
+
+    fn sees(&self, how: &OpenHow) -> bool {
+        sees(how)
+    }
+
+    fn delete(&self, _: &Drivers, path: &str, _: usize) -> Result<()> {
+        let name = c_path(path)?;
+        os::unlink(&name).map_err(|error| Error::os("unlink", &error).with_path(path))
+    }
 }
 
-fn open_file(how: &OpenHow, system: &dyn striping::System) -> Result<PosixFile> {
+impl Posix {
+    pub(super) fn new(meters: Arc<Meters>) -> Self {
+        Self { meters }
+    }
+
+    /// Opens a file, of which a new one gets its stripes from this system.
+    pub(super) fn open_by(
+        &self,
+        how: &OpenHow,
+        system: &dyn striping::System,
+    ) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(open_file(how, system, &self.meters)?))
+    }
+}
+
+fn open_file(how: &OpenHow, system: &dyn striping::System, meters: &Meters) -> Result<PosixFile> {
     let path = c_path(&how.path)?;
     let mut flags = access_wanted(how) | libc::O_CLOEXEC | libc::O_NOCTTY;
     if how.create {
@@ -91,7 +140,8 @@ fn open_file(how: &OpenHow, system: &dyn striping::System) -> Result<PosixFile> 
     if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(fail("open", io::Error::from_raw_os_error(libc::EISDIR)));
     }
-    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access_wanted(how), stat.st_dev) })
+    let access = access_wanted(how);
+    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access, stat.st_dev, meters) })
 }
 
 fn access_wanted(how: &OpenHow) -> i32 {
@@ -100,15 +150,6 @@ fn access_wanted(how: &OpenHow) -> i32 {
         (false, true) => libc::O_WRONLY,
         _ => libc::O_RDONLY,
     }
-}
-
-/// The file that another process of this node has open.
-pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-    let needed = OpenHow { read: how.read && !how.read_is_optional, ..how.clone() };
-    let Taken { fd, copied } = offer.take(access_wanted(&needed))?;
-    let access = os::access_mode(fd.as_raw_fd()).map_err(|error| Error::os("fcntl", &error))?;
-    let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
-    Ok(Box::new(PosixFile::new(how, descriptor, access, offer.identity.device)))
 }
 
 /// Whether the file is there, or the directory in which it is to be created.
@@ -121,12 +162,6 @@ pub(super) fn sees(how: &OpenHow) -> bool {
     path.exists() || how.create && folder.is_dir()
 }
 
-/// Removes the name `path`.
-pub(super) fn delete(path: &str, _rank: usize) -> Result<()> {
-    let name = c_path(path)?;
-    os::unlink(&name).map_err(|error| Error::os("unlink", &error).with_path(path))
-}
-
 /// Asks the system for the facts; the type of the file system only if it is not known.
 fn look(descriptor: &Descriptor, magic: Option<u32>) -> Facts {
     let fd = descriptor.get().unwrap_or(-1);
@@ -135,7 +170,13 @@ fn look(descriptor: &Descriptor, magic: Option<u32>) -> Facts {
 
 impl PosixFile {
     /// An open file on `device`; `access` is what its descriptor allows.
-    fn new(how: &OpenHow, descriptor: Descriptor, access: i32, device: u64) -> Self {
+    fn new(
+        how: &OpenHow,
+        descriptor: Descriptor,
+        access: i32,
+        device: u64,
+        meters: &Meters,
+    ) -> Self {
         let wants_direct = how.direct_read || how.direct_write;
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
@@ -143,7 +184,7 @@ impl PosixFile {
         let magic = descriptor.get().ok().filter(|_| may_cache).and_then(facts::magic);
         let name = || look(&descriptor, magic).file_system;
         let file = Self {
-            meter: Meter::of(device, direct.is_some(), name),
+            meter: meters.of(device, direct.is_some(), name),
             descriptor: Arc::new(descriptor),
             direct,
             facts: OnceLock::new(),
@@ -362,7 +403,7 @@ mod tests {
         let path = scratch.file("f");
         std::fs::write(&path, b"old").unwrap();
         let how = OpenHow { path: path.clone(), read: true, write: true, ..OpenHow::default() };
-        let file = open_file(&how, &striping::Real).unwrap();
+        let file = open_file(&how, &striping::Real, &Meters::new(true)).unwrap();
         for (wanted, size) in [(2, 3), (3, 3), (3_000_000, 3_000_000), (5, 3_000_000)] {
             file.append_zeros(wanted).unwrap();
             let bytes = std::fs::read(&path).unwrap();

@@ -1,190 +1,268 @@
 //! The table of drivers, and which one a file name selects.
 
-use super::{Driver, Offer, OpenHow, blob, fault, posix, set};
-use aggio_base::{Error, ErrorClass, Result};
-use aggio_container::blob::is_container;
-use std::path::Path;
-use std::sync::OnceLock;
+use super::blob::Containers;
+use super::fault::Test;
+use super::meter::Meters;
+use super::posix::Posix;
+use super::{Driver, Offer, OpenHow};
+use aggio_base::{Error, Result};
+use aggio_config::settings::blobs::BlobRule;
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// One kind of storage.
-pub struct Entry {
+pub trait Kind: Debug + Send + Sync {
     /// The driver's name, shown to users.
-    pub name: &'static str,
+    fn name(&self) -> &'static str;
+
     /// File-name prefixes that select it, each with its colon; the prefix is not part of the path.
-    pub prefixes: &'static [&'static str],
-    /// Opens a file.
-    pub open: fn(&OpenHow) -> Result<Box<dyn Driver>>,
-    /// Takes a file that another process of the node has open.
-    pub adopt: fn(&OpenHow, Offer) -> Result<Box<dyn Driver>>,
-    /// Whether the file, or the directory in which it is to be created, is there.
-    pub sees: fn(&OpenHow) -> bool,
+    fn prefixes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Ranks that do not need the file do not open it, unless a hint says otherwise.
-    pub defers: bool,
+    fn defers(&self) -> bool {
+        true
+    }
+
+    /// Whether an ordinary name means a file of this kind, whatever else is or could be there.
+    /// Asked before an ordinary file is opened, so it must cost nothing where the answer is no.
+    ///
+    /// # Errors
+    /// What the system says to a look at the file.
+    fn claims(&self, drivers: &Drivers, how: &OpenHow) -> Result<bool> {
+        let _ = (drivers, how);
+        Ok(false)
+    }
+
+    /// Whether a file of this kind may be why the ordinary file `path` failed with `error`.
+    fn explains(&self, path: &str, error: &Error) -> bool {
+        let _ = (path, error);
+        false
+    }
+
+    /// Whether this process sees a file of this kind where it sees no ordinary one.
+    fn stands_in(&self, how: &OpenHow) -> bool {
+        let _ = how;
+        false
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>>;
+
+    /// Takes a file that another process of the node has open; opens it by name if that is all
+    /// that can be done.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        let _ = offer;
+        self.open(drivers, how)
+    }
+
+    /// Whether the file, or the directory in which it is to be created, is there.
+    fn sees(&self, how: &OpenHow) -> bool;
+
     /// Deletes a file by name, for the rank given.
-    pub delete: fn(&str, usize) -> Result<()>,
-}
+    ///
+    /// # Errors
+    /// What the system says.
+    fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()>;
 
-impl Entry {
-    /// Whether names without a prefix are this driver's.
-    fn is_first(&self) -> bool {
-        self.name == DRIVERS[0].name
-    }
-
-    /// Whether the `error` of this driver for `path` is that a container is no ordinary file.
-    fn holds_container(&self, error: &Error, path: &str) -> bool {
-        self.is_first() && error.errno() == libc::EISDIR && is_container(Path::new(path))
-    }
-
-    /// Whether after this `error` a set of files may be what `path` means.
-    fn may_be_set(&self, error: &Error) -> bool {
-        self.is_first() && error.class() == ErrorClass::NoSuchFile
+    /// A container called `path` has been removed, which hid a file of this kind: removes that,
+    /// too, if it belonged to the container.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn remove_hidden(&self, drivers: &Drivers, path: &str) -> Result<()> {
+        let _ = (drivers, path);
+        Ok(())
     }
 }
 
-/// All drivers; the first one also serves names without a prefix.
+/// The drivers of an engine, in the order in which prefixes are looked up.
 ///
-/// The prefixes are those that ROMIO knows: programs and job scripts carry them.
-pub static DRIVERS: &[Entry] = &[
-    Entry {
-        name: "posix",
-        prefixes: &[
-            "ufs:", "nfs:", "xfs:", "pfs:", "piofs:", "pvfs:", "pvfs2:", "panfs:", "gpfs:",
-            "lustre:", "daos:", "ime:", "quobyte:",
-        ],
-        open: posix::open,
-        adopt: posix::adopt,
-        sees: posix::sees,
-        defers: true,
-        delete: posix::delete,
-    },
-    Entry {
-        name: "test",
-        prefixes: &["testfs:"],
-        open: fault::open,
-        adopt: fault::adopt,
-        sees: fault::sees,
-        defers: false,
-        delete: fault::delete,
-    },
-    Entry {
-        name: "blob",
-        prefixes: &["blob:"],
-        open: blob::open,
-        adopt: blob::adopt,
-        sees: posix::sees,
-        defers: true,
-        delete: blob::delete,
-    },
-    Entry {
-        name: "set",
-        prefixes: &[],
-        open: set::open,
-        adopt: set::adopt,
-        sees: set::sees,
-        defers: true,
-        delete: set::delete,
-    },
-];
+/// The first one serves ordinary names, which have no prefix. The others may
+/// [claim](Kind::claims) such a name, the last one first.
+#[derive(Clone, Debug)]
+pub struct Drivers {
+    kinds: Vec<Arc<dyn Kind>>,
+    containers: Arc<Containers>,
+    /// Ordinary names belong to the test driver.
+    test: bool,
+}
 
-const TEST: &Entry = &DRIVERS[1];
-const BLOB: &Entry = &DRIVERS[2];
-const SET: &Entry = &DRIVERS[3];
+/// The place of the test driver in the table.
+const TEST: usize = 1;
 
-/// The driver that serves `name`, and the path behind a known prefix.
-///
-/// An unknown prefix is part of the name: `C:data` and `run:3` are files. With `test`, names
-/// without a prefix belong to the fault-injecting test driver.
-pub fn probe(name: &str, test: bool) -> (&'static Entry, &str) {
-    for entry in DRIVERS {
-        if let Some(path) = entry.prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)) {
-            return (entry, path);
+impl Default for Drivers {
+    /// The drivers of this crate, where no new file becomes a container.
+    fn default() -> Self {
+        Self::new(&[], true)
+    }
+}
+
+impl Drivers {
+    /// The drivers of this crate. New files that a rule of `rules` names become containers;
+    /// requests are timed, to learn what they cost, if `measures`.
+    ///
+    /// With `AGGIO_TEST_DRIVER=1` ordinary names belong to the test driver.
+    pub fn new(rules: &[BlobRule], measures: bool) -> Self {
+        let test = std::env::var_os("AGGIO_TEST_DRIVER").is_some_and(|value| value == "1");
+        let meters = Arc::new(Meters::new(measures));
+        let posix = Posix::new(meters.clone());
+        let containers = Arc::new(Containers::new(rules));
+        let kinds: Vec<Arc<dyn Kind>> =
+            vec![Arc::new(posix.clone()), Arc::new(Test::new(posix)), containers.clone()];
+        Self { kinds, containers, test }
+    }
+
+    /// Adds a kind of storage. What it claims of ordinary names, no other one gets.
+    #[must_use]
+    pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// All drivers.
+    pub fn kinds(&self) -> &[Arc<dyn Kind>] {
+        &self.kinds
+    }
+
+    /// The containers among them.
+    pub fn containers(&self) -> &Containers {
+        &self.containers
+    }
+
+    /// The driver that serves `name`, the path behind a known prefix, and whether the name is an
+    /// ordinary one, which another driver may claim.
+    ///
+    /// An unknown prefix is part of the name: `C:data` and `run:3` are files.
+    pub fn probe<'a>(&self, name: &'a str) -> (&dyn Kind, &'a str, bool) {
+        for (number, kind) in self.kinds.iter().enumerate() {
+            let mut paths = kind.prefixes().iter().filter_map(|prefix| name.strip_prefix(prefix));
+            if let Some(path) = paths.next() {
+                return (&**kind, path, number == 0);
+            }
         }
+        (&*self.kinds[if self.test { TEST } else { 0 }], name, !self.test)
     }
-    (if test { TEST } else { &DRIVERS[0] }, name)
-}
 
-/// Whether `AGGIO_TEST_DRIVER=1` gives names without a prefix to the test driver; read once.
-fn test_driver_by_default() -> bool {
-    static ASKED: OnceLock<bool> = OnceLock::new();
-    *ASKED.get_or_init(|| std::env::var_os("AGGIO_TEST_DRIVER").is_some_and(|value| value == "1"))
-}
-
-/// `name` without a known driver prefix: the path that the system sees.
-pub fn path_of(name: &str) -> &str {
-    probe(name, false).1
-}
-
-/// Opens the file that `how.path` names, with the driver that its prefix selects.
-pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    let (entry, path) = probe(&how.path, test_driver_by_default());
-    let how = OpenHow { path: path.to_owned(), ..how.clone() };
-    if entry.is_first() && set::comes_first(&how)? {
-        return (SET.open)(&how);
+    /// `name` without a known driver prefix: the path that the system sees.
+    pub fn path_of<'a>(&self, name: &'a str) -> &'a str {
+        self.probe(name).1
     }
-    if entry.is_first() && blob::is_wanted(&how) {
-        return (BLOB.open)(&how);
-    }
-    (entry.open)(&how).or_else(|error| match () {
-        () if entry.holds_container(&error, path) => (BLOB.open)(&how),
-        // Where there is no set either, the error is the same.
-        () if entry.may_be_set(&error) => (SET.open)(&how),
-        () => Err(error),
-    })
-}
 
-/// As [`open`]; where the permissions forbid a reading that is optional, without it.
-pub fn open_or_less(how: &OpenHow) -> Result<Box<dyn Driver>> {
-    open(how).or_else(|error| {
-        if !(how.read && how.write && how.read_is_optional) {
-            return Err(error);
+    /// `name` with a path that means the same in any working directory.
+    pub fn absolute(&self, name: &str) -> String {
+        let path = self.path_of(name);
+        let prefix = &name[..name.len() - path.len()];
+        let absolute = std::path::absolute(path).ok();
+        let text = absolute.as_ref().and_then(|absolute| absolute.to_str());
+        text.map_or_else(|| name.to_owned(), |text| format!("{prefix}{text}"))
+    }
+
+    /// Those that may claim an ordinary name, the one that is asked first at the front.
+    fn claimants(&self) -> impl Iterator<Item = &dyn Kind> {
+        self.kinds[1..].iter().rev().map(|kind| &**kind)
+    }
+
+    /// The driver that claims an ordinary name before anybody looks for an ordinary file.
+    fn claimant(&self, how: &OpenHow) -> Result<Option<&dyn Kind>> {
+        for kind in self.claimants() {
+            if kind.claims(self, how)? {
+                return Ok(Some(kind));
+            }
         }
-        open(&OpenHow { read: false, ..how.clone() })
-    })
-}
-
-/// Takes the file that `how.path` names from the process that offers it.
-pub(super) fn adopt(how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-    let (entry, path) = probe(&how.path, test_driver_by_default());
-    (entry.adopt)(&OpenHow { path: path.to_owned(), ..how.clone() }, offer)
-}
-
-/// The name of the driver that serves `name`.
-pub(super) fn name_of(name: &str) -> &'static str {
-    probe(name, test_driver_by_default()).0.name
-}
-
-/// Whether ranks that do not need the file `name` are not to open it.
-pub fn may_defer(name: &str) -> bool {
-    probe(name, test_driver_by_default()).0.defers
-}
-
-/// `name` with a path that means the same in any working directory.
-pub fn absolute(name: &str) -> String {
-    let path = path_of(name);
-    let prefix = &name[..name.len() - path.len()];
-    let absolute = std::path::absolute(path).ok();
-    let text = absolute.as_ref().and_then(|absolute| absolute.to_str());
-    text.map_or_else(|| name.to_owned(), |text| format!("{prefix}{text}"))
-}
-
-/// Whether this process sees the file, or at least the directory in which it is to be created.
-pub fn is_in_sight(how: &OpenHow) -> bool {
-    let (entry, path) = probe(&how.path, test_driver_by_default());
-    let how = OpenHow { path: path.to_owned(), ..how.clone() };
-    (entry.sees)(&how) || entry.is_first() && (SET.sees)(&how)
-}
-
-/// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
-pub fn delete(name: &str, rank: usize) -> Result<()> {
-    let (entry, path) = probe(name, test_driver_by_default());
-    if entry.is_first() && set::replaces(path)? {
-        return (SET.delete)(path, rank);
+        Ok(None)
     }
-    (entry.delete)(path, rank).or_else(|error| match () {
-        () if entry.holds_container(&error, path) => (BLOB.delete)(path, rank),
-        () if entry.may_be_set(&error) => (SET.delete)(path, rank),
-        () => Err(error),
-    })
+
+    /// The driver whose file may be why an ordinary one failed with `error`.
+    fn explained(&self, path: &str, error: &Error) -> Option<&dyn Kind> {
+        self.claimants().find(|kind| kind.explains(path, error))
+    }
+
+    /// Opens the file that `how.path` names, with the driver that its name selects.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        let (kind, path, is_ordinary) = self.probe(&how.path);
+        let how = OpenHow { path: path.to_owned(), ..how.clone() };
+        if !is_ordinary {
+            return kind.open(self, &how);
+        }
+        if let Some(claimant) = self.claimant(&how)? {
+            return claimant.open(self, &how);
+        }
+        kind.open(self, &how).or_else(|error| match self.explained(path, &error) {
+            // If it has no such file either, its error is the same.
+            Some(other) => other.open(self, &how),
+            None => Err(error),
+        })
+    }
+
+    /// As [`Drivers::open`]; where the permissions forbid a reading that is optional, without it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_or_less(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        self.open(how).or_else(|error| {
+            if !(how.read && how.write && how.read_is_optional) {
+                return Err(error);
+            }
+            self.open(&OpenHow { read: false, ..how.clone() })
+        })
+    }
+
+    /// Takes the file that `how.path` names from the process that offers it.
+    pub(super) fn adopt(&self, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        let (kind, path, _) = self.probe(&how.path);
+        kind.adopt(self, &OpenHow { path: path.to_owned(), ..how.clone() }, offer)
+    }
+
+    /// Whether ranks that do not need the file `name` are not to open it.
+    pub fn may_defer(&self, name: &str) -> bool {
+        self.probe(name).0.defers()
+    }
+
+    /// Whether this process sees the file, or at least the directory in which it is to be created.
+    pub fn is_in_sight(&self, how: &OpenHow) -> bool {
+        let (kind, path, is_ordinary) = self.probe(&how.path);
+        let how = OpenHow { path: path.to_owned(), ..how.clone() };
+        kind.sees(&how) || is_ordinary && self.claimants().any(|kind| kind.stands_in(&how))
+    }
+
+    /// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn delete(&self, name: &str, rank: usize) -> Result<()> {
+        let (kind, path, is_ordinary) = self.probe(name);
+        if !is_ordinary {
+            return kind.delete(self, path, rank);
+        }
+        let how = OpenHow { path: path.to_owned(), ..OpenHow::default() };
+        if let Some(claimant) = self.claimant(&how)? {
+            return claimant.delete(self, path, rank);
+        }
+        kind.delete(self, path, rank).or_else(|error| match self.explained(path, &error) {
+            Some(other) => other.delete(self, path, rank),
+            None => Err(error),
+        })
+    }
+
+    /// A container called `path` has been removed: what it hid and what belonged to it is removed,
+    /// too.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn remove_hidden(&self, path: &str) -> Result<()> {
+        self.claimants().try_for_each(|kind| kind.remove_hidden(self, path))
+    }
 }
 
 #[cfg(test)]
@@ -193,28 +271,54 @@ mod tests {
 
     #[test]
     fn a_known_prefix_selects_the_driver_and_leaves_the_path() {
+        let drivers = Drivers { test: false, ..Drivers::default() };
         for (name, driver, path) in [
             ("ufs:/a/b", "posix", "/a/b"),
             ("lustre:x", "posix", "x"),
             ("testfs:x:y", "test", "x:y"),
             ("/plain", "posix", "/plain"),
         ] {
-            let (entry, rest) = probe(name, false);
-            assert_eq!((entry.name, rest), (driver, path));
+            let (kind, rest, is_ordinary) = drivers.probe(name);
+            assert_eq!((kind.name(), rest, is_ordinary), (driver, path, driver == "posix"));
         }
     }
 
     #[test]
     fn an_unknown_prefix_is_part_of_the_name() {
+        let drivers = Drivers { test: false, ..Drivers::default() };
         for name in ["C:data", "u:x", "UFS:x", "run:3", ":x", "nfs", "a/ufs:b", "ufsx:b", ""] {
-            assert_eq!(probe(name, false).0.name, "posix");
-            assert_eq!(path_of(name), name);
+            assert_eq!(drivers.probe(name).0.name(), "posix");
+            assert_eq!(drivers.path_of(name), name);
         }
     }
 
     #[test]
     fn names_without_a_prefix_go_to_the_test_driver_on_request() {
-        assert_eq!(probe("out.nc", true).0.name, "test");
-        assert_eq!(probe("ufs:out.nc", true).0.name, "posix");
+        let drivers = Drivers { test: true, ..Drivers::default() };
+        assert_eq!(drivers.probe("out.nc").0.name(), "test");
+        assert_eq!(drivers.probe("ufs:out.nc").0.name(), "posix");
+    }
+
+    #[test]
+    fn tables_with_different_rules_are_apart() {
+        let rule = |text: &str| {
+            let mut complaints = aggio_base::complaint::Complaints::default();
+            let variable = |name: &str| (name == "AGGIO_BLOB").then(|| text.to_owned());
+            let names = ["AGGIO_BLOB".to_owned()];
+            aggio_config::settings::Settings::read(&variable, &names, &mut complaints).blobs
+        };
+        let scratch = super::super::scratch::Scratch::new();
+        let (plain, all) = (Drivers::default(), Drivers::new(&rule("*.nc"), true));
+        let how = |name: &str| OpenHow {
+            path: scratch.file(name),
+            create: true,
+            write: true,
+            ..OpenHow::default()
+        };
+        assert_eq!(plain.open(&how("a.nc")).unwrap().name(), "posix");
+        assert_eq!(all.open(&how("b.nc")).unwrap().name(), "blob");
+        // What is there is opened as what it is, by either.
+        assert_eq!(all.open(&how("a.nc")).unwrap().name(), "posix");
+        assert_eq!(plain.open(&how("b.nc")).unwrap().name(), "blob");
     }
 }

@@ -177,7 +177,7 @@ impl Driver for Ledger {
     }
     fn facts(&self) -> Facts {
         let file_system = String::new();
-        Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
+        Facts::of_bytes(&file_system)
     }
 }
 

@@ -174,8 +174,7 @@ mod tests {
             Ok(())
         }
         fn facts(&self) -> Facts {
-            let file_system = self.file_system.into();
-            Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system }
+            Facts::of_bytes(self.file_system)
         }
         fn meter(&self) -> Option<&Meter> {
             Some(&self.meter)

@@ -107,8 +107,7 @@ mod tests {
             Ok(())
         }
         fn facts(&self) -> Facts {
-            let (block_size, file_system) = (self.1, self.0.into());
-            Facts { block_size, striping_unit: 0, striping_factor: 0, file_system }
+            Facts { block_size: self.1, ..Facts::of_bytes(self.0) }
         }
         fn meter(&self) -> Option<&Meter> {
             self.2.as_ref()

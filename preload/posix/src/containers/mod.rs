@@ -90,7 +90,7 @@ use libc::c_int;
 
 /// The number by which the C library tells of an error.
 fn number(error: &Error) -> c_int {
-    if error.errno() == 0 { libc::EIO } else { error.errno() }
+    error.number()
 }
 
 /// A result as functions of the C library return it.

@@ -6,9 +6,9 @@ use super::super::{errno, reach};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
 use super::{change, facts, live, number, table};
+use crate::config::drivers;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Attributes, Container, is_container};
-use agg_core::driver::set::remove_shadowed;
 use libc::{c_int, c_uint, c_void, mode_t, off64_t};
 use std::ffi::CString;
 use std::fs::Permissions;
@@ -216,7 +216,7 @@ pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
         other => {
             let path = other.container()?;
             take_away(&path)?;
-            path.to_str().map_or(Ok(()), remove_shadowed)
+            path.to_str().map_or(Ok(()), |path| drivers().remove_hidden(path))
         }
     })
 }

@@ -7,9 +7,8 @@ use super::names::{Meant, meant, take_away, told};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::Named;
 use super::table;
+use crate::config::{drivers, remakes};
 use agg_core::blob::{self, is_container};
-use agg_core::driver::blob::remakes;
-use agg_core::driver::set::remove_shadowed;
 use agg_core::{Error, Result};
 use libc::{c_int, c_uint};
 use std::io;
@@ -64,7 +63,11 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
 
 /// A container has lost this name, and with it the older set that it hid.
 fn forget_shadowed(source: &Path, is_there: bool) -> Result<()> {
-    if is_there { Ok(()) } else { source.to_str().map_or(Ok(()), remove_shadowed) }
+    if is_there {
+        Ok(())
+    } else {
+        source.to_str().map_or(Ok(()), |path| drivers().remove_hidden(path))
+    }
 }
 
 /// A set gets the name `to`, of which it takes away what has it.

@@ -6,12 +6,12 @@
 
 use super::super::host::thread;
 use super::aside::aside;
-use crate::sets;
+use crate::{config, sets};
 use agg_core::blob::Attributes;
-use agg_core::driver::set::{Free, refusal};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass, Result};
 use aggio_formats::files::Folder;
+use aggio_formats::set_driver::{Free, refusal};
 use aggio_formats::{Logical, Options, Set};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -95,7 +95,7 @@ impl Named {
     /// container not be stored.
     pub(super) fn change(&self, keeps: bool) -> Result<PathBuf> {
         let path = self.path.to_str().ok_or_else(|| self.refusal())?;
-        agg_core::driver::set::change(path, keeps).map_err(told)?;
+        config::sets()?.change(config::drivers(), path, keeps).map_err(told)?;
         Ok(self.path.clone())
     }
 
@@ -112,7 +112,7 @@ impl Named {
 
     /// Whether a rule says that files of this name are sets.
     pub(super) fn is_ours(&self) -> bool {
-        self.path.to_str().is_some_and(agg_core::driver::blob::remakes)
+        self.path.to_str().is_some_and(config::remakes)
     }
 
     /// Removes its files, whatever has its name by now.
@@ -131,7 +131,7 @@ impl Named {
         let (Some(path), Some(to)) = (self.path.to_str(), to.to_str()) else {
             return Err(self.refusal());
         };
-        agg_core::driver::set::rename(path, to, free)
+        config::sets()?.rename(path, to, free)
     }
 
     /// Lets `act` change what the system knows of each of its files.
@@ -149,7 +149,8 @@ impl Named {
     /// # Errors
     /// `EROFS` unless a rule says that files of this name are sets; what the system says.
     pub(super) fn remove(&self) -> Result<()> {
-        agg_core::driver::set::remove(self.path.to_str().ok_or_else(|| self.refusal())?)
+        let path = self.path.to_str().ok_or_else(|| self.refusal())?;
+        config::sets()?.remove(config::drivers(), path)
     }
 
     /// The file whose permissions say who may change it, if it can be changed.

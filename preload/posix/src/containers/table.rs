@@ -7,7 +7,7 @@ use super::kept::{self, Kept};
 use super::number;
 use super::placeholder::STATUS;
 use crate::config;
-use agg_core::driver::blob::remakes;
+use crate::config::remakes;
 use agg_core::rules::Mode;
 use agg_core::settings::blobs::BlobRule;
 use libc::c_int;

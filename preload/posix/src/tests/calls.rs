@@ -2,15 +2,17 @@
 
 use crate::containers::{Areas, Containers, OwnLocks, Streams};
 use crate::*;
+use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
 use agg_core::complaint::Complaints;
+use agg_core::driver::Drivers;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
 use libc::{c_int, c_void, off64_t};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 #[unsafe(export_name = "aggio_posix_process")]
 static PROCESS: Process = Process::new(Host { config, at_exit: || () });
@@ -61,7 +63,8 @@ fn config() -> &'static Config {
         let mut complaints = Complaints::default();
         let settings = Settings::read(&variable, &[], &mut complaints);
         assert!(settings.keeps_back() && settings.blobs.len() == 2);
-        Config { settings, sources: Sources::default() }
+        let engine = Engine::new(Drivers::new(&settings.blobs, true));
+        Config { settings, sources: Sources::default(), engine: Arc::new(engine), sets: None }
     })
 }
 

@@ -260,6 +260,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     block_size,
                     striping_unit: 0,
                     striping_factor: 0,
+                    has_logs: false,
                     file_system: system.into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();

@@ -142,6 +142,12 @@ impl Driver for Access {
     }
 
     fn facts(&self) -> Facts {
-        Facts { block_size: 1, striping_unit: 0, striping_factor: 0, file_system: "memory".into() }
+        Facts {
+            block_size: 1,
+            striping_unit: 0,
+            striping_factor: 0,
+            has_logs: false,
+            file_system: "memory".into(),
+        }
     }
 }

@@ -17,7 +17,13 @@ use aggio_types::view::{Representation, View};
 use std::sync::Arc;
 
 fn facts() -> Facts {
-    Facts { block_size: 8, striping_unit: 0, striping_factor: 0, file_system: "memory".into() }
+    Facts {
+        block_size: 8,
+        striping_unit: 0,
+        striping_factor: 0,
+        has_logs: false,
+        file_system: "memory".into(),
+    }
 }
 
 fn small_windows() -> Hints {

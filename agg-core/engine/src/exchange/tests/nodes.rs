@@ -24,7 +24,13 @@ fn on(hosts: &[usize]) -> Vec<Arc<ThreadTransport>> {
 }
 
 fn facts() -> Facts {
-    Facts { block_size: 512, striping_unit: 0, striping_factor: 0, file_system: "memory".into() }
+    Facts {
+        block_size: 512,
+        striping_unit: 0,
+        striping_factor: 0,
+        has_logs: false,
+        file_system: "memory".into(),
+    }
 }
 
 fn hints() -> Hints {

@@ -129,12 +129,7 @@ fn irregular(hosts: &[usize]) -> Case {
     let mut hints = Hints::default();
     hints.cb_buffer_size = WINDOW;
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
-    let facts = Facts {
-        block_size: 512,
-        striping_unit: 0,
-        striping_factor: 0,
-        file_system: "memory".into(),
-    };
+    let facts = Facts { block_size: 512, ..Facts::of_bytes("memory") };
     Case {
         parts: parts.collect(),
         aggregators: vec![0, 2],

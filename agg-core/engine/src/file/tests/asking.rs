@@ -13,7 +13,7 @@ const RANKS: usize = 3;
 
 fn open_with(transport: &Arc<ThreadTransport>, name: &str, pairs: &[(&str, &str)]) -> Rank {
     let request = OpenRequest::new(name, CREATE, hints(pairs));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
 }
 

@@ -96,7 +96,7 @@ fn seen(setting: &Setting, wishes: &[Wish], short: bool) -> (Seen, usize) {
 fn opened(transport: Arc<ThreadTransport>, name: &str, setting: &Setting) -> Rank {
     let hints = hints(&[("romio_ds_write", setting.sieving)]);
     let request = OpenRequest::new(name, setting.amode, hints);
-    let file = wait(&*transport, File::open(transport.clone(), request));
+    let file = wait(&*transport, engine().open(transport.clone(), request));
     let rank = Rank { number: 0, file: file.expect("the file opens") };
     let sequential = setting.amode.has(Amode::SEQUENTIAL);
     let place = if sequential { Displacement::Current } else { Displacement::OfView };

@@ -33,7 +33,7 @@ impl Late {
             let (request, body) = (request.clone(), body.clone());
             Box::pin(async move {
                 let number = transport.rank();
-                let rank = Rank { number, file: File::open(transport, request).await? };
+                let rank = Rank { number, file: engine().open(transport, request).await? };
                 let value = body(&rank);
                 rank.file.clone().close().await?;
                 Ok(value)

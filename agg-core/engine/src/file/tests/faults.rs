@@ -58,7 +58,7 @@ fn open_small(transport: &Arc<ThreadTransport>, name: &str, way: Way) -> Rank {
         ("romio_cb_read", "enable"),
     ];
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     let rank = Rank { number: transport.rank(), file };
     if way.is_strided() {
         let view = every(1, 10, 10 * SIZE as i64, 10 * rank.number as u64);

@@ -7,7 +7,7 @@ const RANKS: usize = 4;
 
 pub(super) fn open_deferring(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
     let request = OpenRequest::new(name, CREATE, hints(&[DEFER, UNASKED]));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
 }
 
@@ -90,7 +90,7 @@ fn of_two_handles_the_later_write_counts_whichever_is_closed_first() {
     let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
     let (one, other) = (open_deferring(transport, &name), open_deferring(transport, &name));
     let request = OpenRequest::new(&name, CREATE, hints(&[]));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     let without = Rank { number: 0, file };
     one.write(Position::Explicit(0), b"one one one one");
     other.write(Position::Explicit(4), b"TWO");
@@ -127,7 +127,7 @@ fn a_handle_that_does_not_defer_sees_what_others_of_the_process_hold_back() {
     let name = scratch.name();
     let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
     let request = OpenRequest::new(&name, CREATE, hints(&[]));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     let (one, without) = (open_deferring(transport, &name), Rank { number: 0, file });
     one.write(Position::Explicit(0), b"first");
     assert_eq!(without.read(Position::Explicit(0), 5).0, b"first");
@@ -144,7 +144,7 @@ fn more_than_the_buffer_is_written_by_the_rank_alone() {
     let pairs = [DEFER, UNASKED, buffer[0], buffer[1]];
     let totals = ranks(2, move |transport| {
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
-        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };
         // Different numbers of independent writes: nobody may wait for another rank.
         for index in 0..20 + 5 * rank.number {

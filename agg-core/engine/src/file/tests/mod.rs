@@ -6,6 +6,7 @@ mod at_once;
 mod atomic;
 mod data;
 mod deferred;
+mod engines;
 mod faults;
 mod fill;
 mod later;
@@ -21,19 +22,34 @@ mod split;
 mod turns;
 
 use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position, Whence};
+use crate::Engine;
 use aggio_base::complaint::Complaints;
 use aggio_base::{Error, ErrorClass, Result};
 use aggio_comm::task::{BoxFuture, block_on};
 use aggio_comm::transport::{ThreadTransport, Transport};
 use aggio_config::hints::{Hints, Sources};
-use aggio_store::driver::Outcome;
+use aggio_config::settings::Settings;
+use aggio_store::driver::{Drivers, Outcome};
 use aggio_types::datatype::{Basic, Datatype};
 use aggio_types::memory::Memory;
 use aggio_types::view::{Representation, View};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
+
+/// The engine of all tests here. New files of some names become containers, or sets of two files.
+fn engine() -> &'static Arc<Engine> {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let rules = "*.piles:e3sm:blobs=2,*.blob";
+        let variable = |name: &str| (name == "AGGIO_BLOB").then(|| rules.to_owned());
+        let names = ["AGGIO_BLOB".to_owned()];
+        let settings = Settings::read(&variable, &names, &mut Complaints::default());
+        let drivers = Drivers::new(&settings.blobs, true);
+        Arc::new(Engine::new(drivers).with_recaster(&sealing::Piles))
+    })
+}
 
 const CREATE: Amode = Amode::RDWR.with(Amode::CREATE);
 
@@ -109,7 +125,7 @@ fn hints(pairs: &[(&str, &str)]) -> Hints {
 
 fn open(transport: &Arc<ThreadTransport>, name: &str, amode: Amode) -> Result<Arc<File>> {
     let request = OpenRequest::new(name, amode, hints(&[]));
-    wait(&**transport, File::open(transport.clone(), request))
+    wait(&**transport, engine().open(transport.clone(), request))
 }
 
 /// Opens `name` on `size` ranks, runs `body` on each, and closes it.

@@ -148,9 +148,9 @@ fn an_abandoned_file_is_closed_without_the_other_ranks() {
 fn deleting_a_file_removes_it_once() {
     let scratch = Scratch::holding(b"x");
     let name = format!("ufs:{}", scratch.name());
-    assert_eq!(File::delete(&name), Ok(()));
+    assert_eq!(engine().delete(&name), Ok(()));
     assert!(!scratch.0.exists());
-    assert_eq!(class(File::delete(&name)), ErrorClass::NoSuchFile);
+    assert_eq!(class(engine().delete(&name)), ErrorClass::NoSuchFile);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn hints_that_must_be_equal_are_those_of_rank_0() {
     ranks(3, move |transport| {
         let size = if transport.rank() == 0 { "4096" } else { "8192" };
         let request = OpenRequest::new(&name, CREATE, hints(&[("cb_buffer_size", size)]));
-        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         assert_eq!(file.hints().cb_buffer_size, 4096);
         let info = [("cb_buffer_size".to_owned(), (512 << transport.rank()).to_string())];
         let set = file.set_info(&info, &mut Complaints::default());
@@ -262,7 +262,7 @@ fn stripes_told(plan: &str, asked: &[(&str, &str)]) -> Vec<String> {
     let told = ranks(1, move |transport| {
         let asked: Vec<(&str, &str)> = asked.iter().map(|(n, v)| (&**n, &**v)).collect();
         let request = OpenRequest::new(&name, CREATE, hints(&asked));
-        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         let told = file.info().into_iter();
         let told =
             told.filter(|hint| hint.name.starts_with("strip") || hint.name.starts_with("start"));

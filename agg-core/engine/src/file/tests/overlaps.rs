@@ -10,7 +10,7 @@ const RANKS: usize = 4;
 fn open(transport: &Arc<ThreadTransport>, name: &str, more: &[(&str, &str)]) -> Rank {
     let pairs = [&[DEFER, UNASKED], more].concat();
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
 }
 

@@ -2,18 +2,17 @@
 
 use super::*;
 use aggio_base::extent::Extent;
-use aggio_config::settings::Settings;
 use aggio_container::blob::{self, Container, Create, Reader, Recast, Recaster};
-use aggio_store::driver::{blob as driver, scratch};
+use aggio_store::driver::scratch;
 use std::fs::{self, File as OsFile};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Barrier, Once};
+use std::sync::Barrier;
 
 const RANKS: usize = 4;
 
 /// A layout in which each file has the bytes that its ranks wrote, one behind the other, and their names.
-struct Piles;
+pub(super) struct Piles;
 
 impl Recaster for Piles {
     fn file_name(&self, set: &str, part: usize) -> String {
@@ -59,17 +58,8 @@ impl Recaster for Piles {
     }
 }
 
-/// A place where files become sets of two.
+/// A place where files become sets of two, see [`engine`].
 fn place() -> scratch::Scratch {
-    static RULES: Once = Once::new();
-    RULES.call_once(|| {
-        let rules = "*.piles:e3sm:blobs=2,*.blob";
-        let variable = |name: &str| (name == "AGGIO_BLOB").then(|| rules.to_owned());
-        let names = ["AGGIO_BLOB".to_owned()];
-        let settings = Settings::read(&variable, &names, &mut Complaints::default());
-        driver::configure(&settings.blobs);
-        blob::know(&Piles);
-    });
     scratch::Scratch::new()
 }
 
@@ -215,7 +205,7 @@ fn a_container_with_a_damaged_byte_is_not_made_a_set_that_has_no_checksum_of_it(
         let layout = blob::Layout::E3sm;
         let path = path.clone().into();
         let recast = Recast { path, layout, logs: known, groups, durable: false };
-        assert!((0..2).all(|part| recast.write(part).is_ok()));
+        assert!((0..2).all(|part| recast.write(&Piles, part).is_ok()));
         for log in &logs {
             let log = recast.path.join(format!("{log:016x}.log"));
             let whole = fs::read(&log).unwrap();
@@ -223,7 +213,8 @@ fn a_container_with_a_damaged_byte_is_not_made_a_set_that_has_no_checksum_of_it(
             let at = bytes.windows(4).position(|four| four == b"kkkk").unwrap();
             bytes[at + 500] ^= 1;
             fs::write(&log, &bytes).unwrap();
-            let failed: Vec<_> = (0..2).filter_map(|part| recast.write(part).err()).collect();
+            let failed: Vec<_> =
+                (0..2).filter_map(|part| recast.write(&Piles, part).err()).collect();
             let [error] = &failed[..] else { panic!("{failed:?}") };
             let name = log.file_name().unwrap().to_string_lossy().into_owned();
             assert!(error.to_string().contains(&name) && error.errno() == libc::EIO, "{error}");

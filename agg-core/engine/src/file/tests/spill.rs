@@ -30,7 +30,7 @@ fn open(transport: &Arc<ThreadTransport>, name: &str, storage: &str) -> Rank {
     let each_its_own = ("romio_cb_write", "disable");
     let pairs = [DEFER, UNASKED, each_its_own, room[0], room[1]];
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
-    let file = wait(&**transport, File::open(transport.clone(), request)).expect("it opens");
+    let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
 }
 
@@ -205,7 +205,7 @@ fn a_rank_reads_and_overwrites_what_waits_in_a_file() {
         let room = [("aggio_defer_buffer", "50"), ("aggio_defer_spill", "1M")];
         let pairs = [DEFER, UNASKED, room[0], room[1]];
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
-        let file = wait(&*transport, File::open(transport.clone(), request)).expect("it opens");
+        let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };
         let start = 1000 * rank.number as i64;
         (0..20).for_each(|k| drop(rank.write(Position::Explicit(start + 10 * k), &[1; 40])));

@@ -83,7 +83,7 @@ fn another_file_finds_no_pointer_that_was_moved() {
         rank.wait(rank.file.clone().close()).unwrap();
         let deferring = hints(&[DEFER, UNASKED]);
         let request = OpenRequest::new(&names[1], Amode::RDWR.with(Amode::APPEND), deferring);
-        let file = wait(&*transport, File::open(transport.clone(), request)).unwrap();
+        let file = wait(&*transport, engine().open(transport.clone(), request)).unwrap();
         let rank = Rank { number: transport.rank(), file };
         assert_eq!(rank.file.position_shared(), Ok(4));
         rank.barrier();

@@ -1,0 +1,103 @@
+//! What a host tells the engine, and what the open files of an engine share.
+
+use crate::file::{Deferring, File, OpenRequest};
+use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_comm::task::BoxFuture;
+use aggio_comm::transport::Transport;
+use aggio_comm::workers::Workers;
+use aggio_container::blob::Recaster;
+use aggio_plan::format::Formats;
+use aggio_store::driver::Drivers;
+use std::fmt;
+use std::sync::Arc;
+
+/// An engine: the drivers, formats and layouts that it knows, and its threads. Several engines in
+/// one process do not know each other; they see each other's files as those of another process.
+#[derive(Default)]
+pub struct Engine {
+    drivers: Arc<Drivers>,
+    formats: Formats,
+    recaster: Option<&'static dyn Recaster>,
+    workers: Workers,
+    /// Open files whose writes may wait.
+    pub(crate) deferring: Deferring,
+}
+
+impl Engine {
+    /// An engine with these drivers, which knows no formats and no layouts of sets.
+    pub fn new(drivers: Drivers) -> Self {
+        Self { drivers: Arc::new(drivers), ..Self::default() }
+    }
+
+    /// Lets it recognise these formats. All ranks need the same ones.
+    #[must_use]
+    pub fn with_formats(self, formats: Formats) -> Self {
+        Self { formats, ..self }
+    }
+
+    /// Lets it make sets of files of containers.
+    #[must_use]
+    pub fn with_recaster(self, recaster: &'static dyn Recaster) -> Self {
+        Self { recaster: Some(recaster), ..self }
+    }
+
+    /// Gives it these worker threads.
+    #[must_use]
+    pub fn with_workers(self, workers: Workers) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// The drivers.
+    pub fn drivers(&self) -> &Arc<Drivers> {
+        &self.drivers
+    }
+
+    /// The formats that it recognises.
+    pub fn formats(&self) -> Formats {
+        self.formats
+    }
+
+    /// The threads that carry on operations while the program computes.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// Who makes sets of files of containers.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` if nobody does.
+    pub fn recaster(&self) -> Result<&'static dyn Recaster> {
+        self.recaster.ok_or_else(|| {
+            let words = "no other layout than containers is known here";
+            Error::new(ErrorClass::UnsupportedOperation, words).with_errno(libc::ENOTSUP)
+        })
+    }
+
+    /// Opens a file; see [`File::open`].
+    pub fn open(
+        self: &Arc<Self>,
+        transport: Arc<dyn Transport>,
+        request: OpenRequest,
+    ) -> BoxFuture<'static, Result<Arc<File>>> {
+        File::open(self, transport, request)
+    }
+
+    /// Deletes the file called `path` (which may have a driver prefix).
+    ///
+    /// # Errors
+    /// `NoSuchFile`, `Access` and so on, as the system says.
+    pub fn delete(&self, path: &str) -> Result<()> {
+        self.drivers
+            .delete(path, 0)
+            .map_err(|error| error.with_operation("MPI_File_delete").with_path(path))
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("drivers", &self.drivers)
+            .field("formats", &self.formats)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,77 @@
+//! Several engines in one process.
+
+use super::*;
+use aggio_plan::format::testing::{FORMATS, head_of};
+use aggio_store::driver::scratch::Scratch;
+
+fn engine_with(rules: &str) -> Engine {
+    let variable = |name: &str| (name == "AGGIO_BLOB").then(|| rules.to_owned());
+    let names = ["AGGIO_BLOB".to_owned()];
+    let settings = Settings::read(&variable, &names, &mut Complaints::default());
+    Engine::new(Drivers::new(&settings.blobs, true))
+}
+
+/// Two ranks write a file of one engine; returns the name of the driver and what is there.
+fn written(engine: &Arc<Engine>, scratch: &Scratch, name: &str, bytes: &[u8]) -> (String, bool) {
+    let (engine, path) = (engine.clone(), scratch.file(name));
+    let (bytes, place) = (bytes.to_vec(), path.clone());
+    let names = ranks(2, move |transport| {
+        let request = OpenRequest::new(&path, CREATE, hints(&[]));
+        let file = wait(&*transport, engine.open(transport.clone(), request)).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        let at = Position::Explicit((rank.number * bytes.len()) as i64);
+        assert_eq!(moved(rank.write_all(at, &bytes)), bytes.len() as u64);
+        let name = (rank.file.driver().name().to_owned(), rank.file.map().is_some());
+        rank.wait(rank.file.clone().close()).expect("it closes");
+        name
+    });
+    assert!(std::path::Path::new(&place).exists());
+    names.into_iter().next().expect("two ranks")
+}
+
+#[test]
+fn engines_of_one_process_have_rules_and_formats_of_their_own() {
+    let scratch = Scratch::new();
+    let containers = Arc::new(engine_with("*.nc"));
+    let files = Arc::new(engine_with("*.other").with_formats(FORMATS));
+    let head = head_of(64, 32);
+    for round in 0..2 {
+        let name = |kind: &str| format!("{kind}{round}.nc");
+        let (driver, _) = written(&containers, &scratch, &name("c"), &head);
+        assert_eq!(driver, "blob");
+        let (driver, has_map) = written(&files, &scratch, &name("f"), &head);
+        assert_eq!((&*driver, has_map), ("posix", true));
+    }
+    // Either deletes what the other one has made.
+    assert_eq!(files.delete(&scratch.file("c0.nc")), Ok(()));
+    assert_eq!(containers.delete(&scratch.file("f0.nc")), Ok(()));
+}
+
+#[test]
+fn an_engine_without_layouts_says_so() {
+    let error = Engine::default().recaster().err().expect("none is known");
+    assert_eq!((error.class(), error.errno()), (ErrorClass::UnsupportedOperation, libc::ENOTSUP));
+}
+
+#[test]
+fn a_file_that_defers_in_one_engine_is_not_flushed_by_another() {
+    let scratch = Scratch::new();
+    let (path, first, second) = (scratch.file("x"), Arc::new(Engine::default()), Engine::default());
+    let (second, other) = (Arc::new(second), path.clone());
+    ranks(1, move |transport| {
+        let open = |engine: &Arc<Engine>| {
+            let request = OpenRequest::new(&path, CREATE, hints(&[DEFER, UNASKED]));
+            wait(&*transport, engine.open(transport.clone(), request)).expect("it opens")
+        };
+        let rank = Rank { number: 0, file: open(&first) };
+        assert_eq!(moved(rank.write(Position::Explicit(0), b"waits")), 5);
+        let stranger = Rank { number: 0, file: open(&second) };
+        assert_eq!(moved(stranger.read(Position::Explicit(0), 5).1), 0, "as another process");
+        let sibling = Rank { number: 0, file: open(&first) };
+        assert_eq!(sibling.read(Position::Explicit(0), 5).0, b"waits");
+        for rank in [rank, stranger, sibling] {
+            rank.wait(rank.file.clone().close()).expect("it closes");
+        }
+    });
+    assert_eq!(std::fs::read(other).unwrap(), b"waits");
+}
