@@ -103,7 +103,8 @@ fn note_messages(scene: Scene<'_>, meeting: &Meeting<'_>) {
     }
 }
 
-/// The summaries of all ranks: where data travels in messages, each rank needs to know whom it meets.
+/// The summaries of all ranks: where data travels in messages, each rank needs to know whom it
+/// meets.
 async fn everybodys(t: &dyn Transport, tags: &TagBlock, mine: Summary) -> Result<Vec<Summary>> {
     let all = group::allgather(t, tags.tag(step::EVERYBODY), &mine.to_bytes()).await?;
     Ok(Summary::all_from_bytes(&all))

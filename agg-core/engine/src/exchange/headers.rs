@@ -21,7 +21,8 @@ pub(super) struct Peer<'a> {
     pub(super) share: Share,
 }
 
-/// Sends this rank's header to the aggregators of all foreign domains that it touches; nothing if they know it from a past call.
+/// Sends this rank's header to the aggregators of all foreign domains that it touches; nothing if
+/// they know it from a past call.
 pub(super) async fn send(call: &Call<'_>) -> Result<()> {
     if call.repeat.is_some() {
         return Ok(());

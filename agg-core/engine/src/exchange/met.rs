@@ -1,4 +1,5 @@
-//! What is left of a collective call when its ranks have met, for those that went ahead and those that did not.
+//! What is left of a collective call when its ranks have met, for those that went ahead and those
+//! that did not.
 
 use super::past::Outline;
 use super::{Decided, Direction, Heard, Request, Scene, ahead, carry_out, node, step};

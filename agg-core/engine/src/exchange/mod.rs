@@ -94,8 +94,8 @@ pub async fn write(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlo
     write_first(scene, request, tags, false).await.0
 }
 
-/// As [`write()`], of ranks of which some have `more` bytes, which are to be in the file after all of these: also whether any
-/// has. Every rank gets the same answer.
+/// As [`write()`], of ranks of which some have `more` bytes, which are to be in the file after all
+/// of these: also whether any has. Every rank gets the same answer.
 pub async fn write_first(
     scene: Scene<'_>,
     request: Result<Request<'_>>,

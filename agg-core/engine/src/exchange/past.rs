@@ -9,7 +9,8 @@
 //!
 //! A call that ended well on all ranks is kept under its number, which is never given again. Where
 //! several past calls fit, a rank names the one used longest ago: ranks whose part is the same in
-//! several patterns then agree with the others as soon as the patterns come again in the same order.
+//! several patterns then agree with the others as soon as the patterns come again in the same
+//! order.
 //!
 //! Filetypes are compared by their 128-bit digests, as they are when they travel.
 

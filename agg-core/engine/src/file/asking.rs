@@ -1,5 +1,6 @@
-//! What waits on other ranks is had for the asking: before a rank reads or writes by itself, through whichever handle, the
-//! others store what they hold back of the file. A worker of theirs does it, whatever their threads are at.
+//! What waits on other ranks is had for the asking: before a rank reads or writes by itself,
+//! through whichever handle, the others store what they hold back of the file. A worker of theirs
+//! does it, whatever their threads are at.
 
 use super::waiting::Waiting;
 use super::{Direction, File};
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(5);
 
 impl File {
-    /// Lets what other ranks hold back of this file reach it, before this rank alone reads `span` (all of the file and its
-    /// size if `None`) or writes.
+    /// Lets what other ranks hold back of this file reach it, before this rank alone reads `span`
+    /// (all of the file and its size if `None`) or writes.
     ///
     /// # Errors
     /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
@@ -133,7 +134,8 @@ impl File {
         })
     }
 
-    /// Stores what waits, but what comes last only when nobody holds anything else back. A failure is told.
+    /// Stores what waits, but what comes last only when nobody holds anything else back. A failure
+    /// is told.
     fn store_for_others(&self, holders: &Holders) {
         let last = self.last_bytes();
         let drained = self.drain_but(last);
@@ -155,7 +157,8 @@ impl File {
         }
     }
 
-    /// What waited on this rank is in the file, but for bytes of `last`. It is not written again: others may write now.
+    /// What waited on this rank is in the file, but for bytes of `last`. It is not written again:
+    /// others may write now.
     pub(super) fn note_alone(&self, waiting: &mut Waiting, last: Extent) -> Result<()> {
         waiting.flown |= waiting.flying.is_some() && !waiting.committed && last.is_empty();
         let unsaved = waiting.pending.take_unsaved()?;

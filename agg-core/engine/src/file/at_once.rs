@@ -1,4 +1,5 @@
-//! The short way of a call that needs no plan: one rank, one run of bytes in memory, one in the file.
+//! The short way of a call that needs no plan: one rank, one run of bytes in memory, one in the
+//! file.
 //!
 //! Programs that move a few bytes at a time make millions of such calls. [`File::start`] would do
 //! the same, but with a future; here nothing is allocated and nobody waits.

@@ -98,7 +98,8 @@ impl File {
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
     }
 
-    /// Stores what waits on this rank and, as far as they do so soon, on others, because the job ends by force.
+    /// Stores what waits on this rank and, as far as they do so soon, on others, because the job
+    /// ends by force.
     ///
     /// # Errors
     /// What the system says, or `Io` if other ranks may still hold something back: it is lost.

@@ -59,7 +59,8 @@ impl File {
         }
     }
 
-    /// A checked and positioned call that may block, or not, and whether a worker can begin it and should.
+    /// A checked and positioned call that may block, or not, and whether a worker can begin it and
+    /// should.
     fn prepare(
         self: &Arc<Self>,
         call: Call,

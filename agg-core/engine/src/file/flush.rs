@@ -57,7 +57,8 @@ impl File {
         Some(Flush { ticket, settles: None, rounds, map: self.map() })
     }
 
-    /// The same before a call that returns when it is done on all ranks: it settles what views have left open.
+    /// The same before a call that returns when it is done on all ranks: it settles what views have
+    /// left open.
     pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
         let settles = self.takes_unmet().then(|| self.tags.next());
         Some(Flush { settles, ..self.flush_tags()? })
@@ -88,8 +89,8 @@ impl File {
         self.write_together(&ticket, second, map.as_deref()).await.0
     }
 
-    /// The same once; and whether files in which bytes wait may have taken the room that it did not find. All ranks find
-    /// the same, whatever this one has to write by itself afterwards.
+    /// The same once; and whether files in which bytes wait may have taken the room that it did not
+    /// find. All ranks find the same, whatever this one has to write by itself afterwards.
     async fn write_together(
         &self,
         ticket: &Ticket,
@@ -104,7 +105,8 @@ impl File {
         let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
             spills = settled.spills;
             let lost = settled.lost?;
-            // All ranks are here: what this one has written alone is not written over what another has since.
+            // All ranks are here: what this one has written alone is not written over what another
+            // has since.
             let all = [Extent::between(0, u64::MAX)];
             let without = if self.commits() { &lost[..] } else { &all };
             let again = &settled.contested;

@@ -1,5 +1,5 @@
-//! What an open file is made of: each rank looks at the beginning of what it writes and reads, and tells the others when
-//! all meet.
+//! What an open file is made of: each rank looks at the beginning of what it writes and reads, and
+//! tells the others when all meet.
 
 use super::File;
 use aggio_base::error::Result;
@@ -45,8 +45,8 @@ impl Looking {
         self.watch().map()
     }
 
-    /// Looks at a run of `len` bytes at `offset`: `first` gives so many of the first ones. The more they look like a
-    /// format, the more of them are looked at.
+    /// Looks at a run of `len` bytes at `offset`: `first` gives so many of the first ones. The more
+    /// they look like a format, the more of them are looked at.
     fn look(&self, offset: u64, len: u64, first: impl Fn(usize) -> Vec<u8>) {
         let mut seen = 0;
         loop {
@@ -77,8 +77,8 @@ impl File {
         }
     }
 
-    /// Looks at the first `len` bytes of `memory`, which this rank writes to what `view` shows from `position` on, or has
-    /// read from there.
+    /// Looks at the first `len` bytes of `memory`, which this rank writes to what `view` shows from
+    /// `position` on, or has read from there.
     pub(super) fn look_at_pieces(&self, view: &View, position: u64, memory: &Memory, len: u64) {
         let Some(looking) = &self.looking else { return };
         let below = looking.below.load(Ordering::Relaxed);

@@ -56,8 +56,8 @@ impl Home {
         Self { transport, lane, pointer, is_new }
     }
 
-    /// Puts the first shared file pointer at byte `start`, and those of further views at 0 if writes wait; rank 0 does it
-    /// before anybody can move them.
+    /// Puts the first shared file pointer at byte `start`, and those of further views at 0 if
+    /// writes wait; rank 0 does it before anybody can move them.
     pub(super) fn start_at(&self, start: u64, hints: &Hints) -> Result<()> {
         match &self.pointer {
             Some(pointer) if self.transport.rank() == 0 => {

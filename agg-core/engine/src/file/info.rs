@@ -115,7 +115,8 @@ impl File {
             hints.note("aggio_window_size", &window.to_string());
         }
         hints.note("romio_filesystem_type", self.driver.name());
-        // What the file has, whatever was asked for. Without stripes the unit still steers file domains.
+        // What the file has, whatever was asked for. Without stripes the unit still steers file
+        // domains.
         let facts = self.driver.facts();
         if facts.striping_unit > 0 {
             hints.note("striping_unit", &facts.striping_unit.to_string());

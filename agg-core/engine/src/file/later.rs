@@ -1,11 +1,12 @@
-//! Writes that wait: with the hint `aggio_defer` they are copied, and reach the file together when it is
-//! synchronised or closed, when all ranks read, or when this rank needs them there.
+//! Writes that wait: with the hint `aggio_defer` they are copied, and reach the file together when
+//! it is synchronised or closed, when all ranks read, or when this rank needs them there.
 //!
-//! Nothing that a rank does alone needs another one: it may always write out what is its own. All ranks
-//! defer the same files, so that their collective calls stay the same.
+//! Nothing that a rank does alone needs another one: it may always write out what is its own. All
+//! ranks defer the same files, so that their collective calls stay the same.
 //!
-//! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes that waited with them,
-//! those of the other ranks included. So they go on waiting when a rank writes out by itself, unless it has to see them.
+//! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes
+//! that waited with them, those of the other ranks included. So they go on waiting when a rank
+//! writes out by itself, unless it has to see them.
 
 use super::data::Request;
 use super::waiting::Waiting;
@@ -177,8 +178,8 @@ impl File {
         kept.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
     }
 
-    /// Before bytes of `span` are written: what other handles of this process hold back for some of them is in the
-    /// file, so that the later of two writes counts here as it does without waiting.
+    /// Before bytes of `span` are written: what other handles of this process hold back for some of
+    /// them is in the file, so that the later of two writes counts here as it does without waiting.
     ///
     /// # Errors
     /// What the system says; it would come after the newer bytes otherwise.
@@ -195,7 +196,8 @@ impl File {
         })
     }
 
-    /// Before bytes of `span` are read or written: what other handles of this process hold back does not come later.
+    /// Before bytes of `span` are read or written: what other handles of this process hold back
+    /// does not come later.
     ///
     /// # Errors
     /// As [`File::come_after_others`].
@@ -227,7 +229,8 @@ impl File {
         spills
     }
 
-    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or writes out what waits.
+    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or
+    /// writes out what waits.
     fn make_room(&self, more: u64) -> Result<()> {
         if self.finds_room(more) {
             return Ok(());
@@ -238,14 +241,16 @@ impl File {
 
     /// Bytes of a piece from which on a request of its own costs less than another copy of it.
     fn cheap_piece(&self) -> u64 {
-        // Of a file system of this computer requests of some length tell mostly how fast new pages are had.
+        // Of a file system of this computer requests of some length tell mostly how fast new pages
+        // are had.
         let measured = self.driver.meter().filter(|meter| !meter.is_local());
         let assumed = Figures::assumed(&self.facts.file_system);
         2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
     }
 
-    /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which writes at any time what
-    /// a flush would write, nor where writes of a rank alone are as good. Whatever waits finds room in the end.
+    /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which
+    /// writes at any time what a flush would write, nor where writes of a rank alone are as good.
+    /// Whatever waits finds room in the end.
     fn spill(&self) -> Option<Spill> {
         let is_of_use = self.transport.size() > 1 && !self.facts.has_logs;
         let hints = &self.state().hints.hints;
@@ -290,7 +295,8 @@ impl File {
     /// Writes what waits and does not wait for bytes of `last`.
     fn write_all_out(&self, waiting: &Waiting, last: Extent) -> Result<()> {
         let choice = Choice { keep: last, ..Choice::default() };
-        // What all ranks are writing may reach the file later than what comes now, so that is written once more then.
+        // What all ranks are writing may reach the file later than what comes now, so that is
+        // written once more then.
         if let Some(flying) = waiting.unwritten_flight() {
             self.write_out(flying, &choice)?;
         }
@@ -309,7 +315,8 @@ impl File {
         writes.iter().try_for_each(|(view, memory)| self.store(view, memory))
     }
 
-    /// Writes what this rank has written by itself once more, over what all ranks have written meanwhile.
+    /// Writes what this rank has written by itself once more, over what all ranks have written
+    /// meanwhile.
     pub(super) fn write_saved_again(&self, pending: &Pending) -> Result<()> {
         if pending.is_saved() {
             let all = [Extent::between(0, u64::MAX)];
@@ -329,8 +336,8 @@ impl File {
         driver.write_strided(view, 0, memory, &strategy, &self.counters).result
     }
 
-    /// Before this rank alone reads, or writes in another way: what waits is in the file, but for bytes that come last and
-    /// are not in `span`, where it reads.
+    /// Before this rank alone reads, or writes in another way: what waits is in the file, but for
+    /// bytes that come last and are not in `span`, where it reads.
     pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
         self.heed_others(direction, span.unwrap_or_default())?;
         if self.waiting.is_none() {
@@ -365,8 +372,8 @@ impl File {
         self.awaits(extent) || self.waiting().is_some_and(|waiting| waiting.pending.touches(extent))
     }
 
-    /// The file is closed and not all ranks could write together, because of `error`: this one stores what it may store
-    /// alone, and gives up what is left.
+    /// The file is closed and not all ranks could write together, because of `error`: this one
+    /// stores what it may store alone, and gives up what is left.
     pub(super) fn save_or_lose(&self, error: Error) -> Error {
         if self.holders.is_some() {
             // What is left is told.
@@ -387,7 +394,8 @@ impl File {
     }
 }
 
-/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for again.
+/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for
+/// again.
 fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
     if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
         return false;

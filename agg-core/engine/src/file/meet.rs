@@ -38,8 +38,9 @@ pub(super) mod step {
 /// What a rank tells the others: up to four numbers, whose meaning the operation knows.
 pub(super) type Words = [u64; 4];
 
-/// Bytes of a rank's part: the numbers, a byte of 0, then the kind and whether the rank brings an error. A part
-/// is as long as the [`Summary`] of a data operation, so that both can meet and be told apart.
+/// Bytes of a rank's part: the numbers, a byte of 0, then the kind and whether the rank brings an
+/// error. A part is as long as the [`Summary`] of a data operation, so that both can meet and be
+/// told apart.
 const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
 const FAILED: u8 = 1;
@@ -65,7 +66,8 @@ pub(super) async fn meet(
     meet_with_news(transport, tags, kind, words, checked, false).await.map(|(all, _)| all)
 }
 
-/// As [`meet`]; also whether any rank has `news` of the file's format, which all ranks then hear next.
+/// As [`meet`]; also whether any rank has `news` of the file's format, which all ranks then hear
+/// next.
 ///
 /// # Errors
 /// As [`meet`].

@@ -123,7 +123,8 @@ struct State {
     atomic: bool,
     hints: info::AgreedHints,
     split: Option<split::Split>,
-    /// What all ranks know of the file's format; it changes in operations that are collective and blocking.
+    /// What all ranks know of the file's format; it changes in operations that are collective and
+    /// blocking.
     map: Option<Arc<dyn Map>>,
     /// Which shared file pointer is in force, and what the ranks have to settle when they meet.
     turns: turns::Turns,

@@ -1,4 +1,5 @@
-//! The second step of an open: all ranks hear, in one broadcast, how the first rank opened the file.
+//! The second step of an open: all ranks hear, in one broadcast, how the first rank opened the
+//! file.
 
 use super::account::{report_from_word, report_to_word};
 use aggio_base::error::{Error, ErrorClass, Result};

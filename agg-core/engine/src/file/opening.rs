@@ -99,7 +99,8 @@ impl Opening<'_> {
         Ok((driver, Found { start, facts }))
     }
 
-    /// Says why the stripes that hints ask for are not in force; loudly where the file system has stripes.
+    /// Says why the stripes that hints ask for are not in force; loudly where the file system has
+    /// stripes.
     fn tell_stripes(&self, driver: &dyn Driver) {
         if let Striped::Refused(why) = driver.striped() {
             let level = match driver.facts().file_system == driver::STRIPED {
@@ -134,7 +135,8 @@ impl Opening<'_> {
         };
         let mut wanted = aggregators.clone();
         if found.facts.has_logs && !news.names_aggregators {
-            // All ranks write logs of their own there: each node is asked whether it sees the directory.
+            // All ranks write logs of their own there: each node is asked whether it sees the
+            // directory.
             wanted
                 .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
         }

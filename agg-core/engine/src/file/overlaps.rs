@@ -1,8 +1,10 @@
-//! Bytes that several ranks have written since the last flush: the last write counts, as it does where nothing waits.
+//! Bytes that several ranks have written since the last flush: the last write counts, as it does
+//! where nothing waits.
 //!
-//! Ranks first tell roughly where they wrote in which collective call, or between two. Mostly that shows that no two of
-//! them wrote the same bytes at different times. Where it does not, some ranks hear from all exactly who wrote what when,
-//! and tell each which of its bytes another one has written later: these it does not write.
+//! Ranks first tell roughly where they wrote in which collective call, or between two. Mostly that
+//! shows that no two of them wrote the same bytes at different times. Where it does not, some ranks
+//! hear from all exactly who wrote what when, and tell each which of its bytes another one has
+//! written later: these it does not write.
 
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
@@ -90,8 +92,8 @@ fn parts(ranges: &[Extent], ranks: usize) -> (Vec<(Extent, usize)>, usize) {
     (parts, total.div_ceil(share) as usize)
 }
 
-/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks. Whatever goes wrong with one
-/// rank, the others are heard.
+/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks.
+/// Whatever goes wrong with one rank, the others are heard.
 async fn gather(
     transport: &dyn Transport,
     tags: &TagBlock,
@@ -113,7 +115,8 @@ async fn gather(
     heard.map(|()| (rank < written.len()).then(|| all.into_iter().collect()))
 }
 
-/// Gives each rank what it has lost, as the first `count` ranks find. One that cannot tell says so: nobody waits for it.
+/// Gives each rank what it has lost, as the first `count` ranks find. One that cannot tell says so:
+/// nobody waits for it.
 async fn return_lost(
     transport: &dyn Transport,
     tags: &TagBlock,
@@ -141,7 +144,8 @@ async fn return_lost(
     heard.map(|()| lost.concat())
 }
 
-/// Sends `message` to a rank, if there is one, and receives one if it `expects` it; either may be for this rank itself.
+/// Sends `message` to a rank, if there is one, and receives one if it `expects` it; either may be
+/// for this rank itself.
 async fn pass(
     transport: &dyn Transport,
     tag: u32,

@@ -72,8 +72,9 @@ impl File {
         to_words(self.driver.sealing())
     }
 
-    /// Makes of the container, which all ranks have closed, what was asked for; all ranks are told the same. Returns
-    /// what is to be told about it on rank 0. Whatever fails, the container stays and has all bytes.
+    /// Makes of the container, which all ranks have closed, what was asked for; all ranks are told
+    /// the same. Returns what is to be told about it on rank 0. Whatever fails, the container stays
+    /// and has all bytes.
     pub(super) async fn seal(&self, told: &[Words], tags: &TagBlock) -> Option<String> {
         let recast = self.recast(told)?;
         on_caller().await;
@@ -129,8 +130,8 @@ impl File {
         }
     }
 
-    /// Why no set of files was made of this file, which one was asked for, and the cure; on one rank, once the file is
-    /// closed. One line, for the end of the program.
+    /// Why no set of files was made of this file, which one was asked for, and the cure; on one
+    /// rank, once the file is closed. One line, for the end of the program.
     pub fn no_set(&self) -> Option<&str> {
         self.no_set.get().map(String::as_str)
     }

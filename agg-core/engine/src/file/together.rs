@@ -1,7 +1,9 @@
-//! Collective writes that wait: the ranks meet, tell where they write, and decide alike whether this write waits.
+//! Collective writes that wait: the ranks meet, tell where they write, and decide alike whether
+//! this write waits.
 //!
-//! It does not if another handle of the file is open, if a rank has no room, or if ranks had to ask for what waited. What
-//! waits never overlaps between two calls, so that each rank may store its part at any time.
+//! It does not if another handle of the file is open, if a rank has no room, or if ranks had to ask
+//! for what waited. What waits never overlaps between two calls, so that each rank may store its
+//! part at any time.
 
 use super::data::Request;
 use super::flush::Flush;

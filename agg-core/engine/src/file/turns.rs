@@ -1,9 +1,10 @@
 //! Views that ranks set without a word to each other, which they do where writes wait.
 //!
-//! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of these views has a shared
-//! pointer of its own, which was set to 0 when the ranks met last; when all of them have been used the ranks meet again. What
-//! only a meeting can settle (hints that all must share, what is new of the file's format) waits for that, or for the next
-//! flush that all ranks call.
+//! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of
+//! these views has a shared pointer of its own, which was set to 0 when the ranks met last; when
+//! all of them have been used the ranks meet again. What only a meeting can settle (hints that all
+//! must share, what is new of the file's format) waits for that, or for the next flush that all
+//! ranks call.
 
 use super::File;
 use super::info::AgreedHints;
@@ -60,7 +61,8 @@ impl Turns {
 }
 
 impl File {
-    /// Whether this rank sets its view without the others, as they all do; then the next shared pointer is in force.
+    /// Whether this rank sets its view without the others, as they all do; then the next shared
+    /// pointer is in force.
     pub(super) fn takes_turn(&self) -> bool {
         self.transport.size() > 1 && self.defers() && self.state().turns.advance()
     }

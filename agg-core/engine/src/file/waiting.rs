@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Pieces of which the places are kept without the bytes.
 const CLAIMS: u64 = 4_000_000;
-const FORGOTTEN: &str = "more was written by single ranks since the last synchronisation than is kept in mind: of bytes that \
-    several ranks have written the last write may not count";
+const FORGOTTEN: &str = "single ranks have written more since the last synchronisation than is \
+    kept in mind: of bytes that several ranks have written the last write may not count";
 
 /// What waits on this rank.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Writes since the last flush; what this rank has written to the file by itself is kept, for another rank may
-    /// have written the same bytes.
+    /// Writes since the last flush; what this rank has written to the file by itself is kept, for
+    /// another rank may have written the same bytes.
     pub(super) pending: Pending,
     /// What all ranks are writing just now.
     pub(super) flying: Option<Arc<Pending>>,
@@ -39,15 +39,16 @@ pub(super) struct Waiting {
     /// Another rank has asked since the ranks met.
     pub(super) was_asked: bool,
     pub(super) habit: Habit,
-    /// Of a flush: this rank has written its part alone before all had come, or it is too late for that.
+    /// Of a flush: this rank has written its part alone before all had come, or it is too late for
+    /// that.
     pub(super) flown: bool,
     pub(super) committed: bool,
     /// Flushes in the order of the calls that they are for.
     queue: Arc<Queue>,
 }
 
-/// Flushes take place in the order in which the calls were made that they are for, which is that of all ranks: two that
-/// ranks began in different orders would wait for each other.
+/// Flushes take place in the order in which the calls were made that they are for, which is that of
+/// all ranks: two that ranks began in different orders would wait for each other.
 #[derive(Debug, Default)]
 struct Queue(Mutex<Places>);
 
@@ -91,8 +92,8 @@ impl Drop for Ticket {
 }
 
 impl Waiting {
-    /// What all ranks are writing just now, unless this rank has written its part alone: others may have written some of
-    /// these bytes since, and this rank writes none of them again.
+    /// What all ranks are writing just now, unless this rank has written its part alone: others may
+    /// have written some of these bytes since, and this rank writes none of them again.
     pub(super) fn unwritten_flight(&self) -> Option<&Pending> {
         self.flying.as_deref().filter(|_| !self.flown)
     }
@@ -148,7 +149,8 @@ impl Waiting {
         Moment::after_call(self.calls)
     }
 
-    /// Gives up the bytes that are in the file. If all ranks are writing just now, those may be needed once more.
+    /// Gives up the bytes that are in the file. If all ranks are writing just now, those may be
+    /// needed once more.
     ///
     /// # Errors
     /// `NoMem` if there is no memory for a copy of the others; then nothing has changed.
@@ -175,7 +177,8 @@ pub(super) struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    /// Takes what waits, once the flushes of all earlier calls have ended: an older write must not come after it.
+    /// Takes what waits, once the flushes of all earlier calls have ended: an older write must not
+    /// come after it.
     pub(super) async fn begin(file: &'a File, ticket: &Ticket) -> Self {
         loop {
             if ticket.is_first()
@@ -191,7 +194,8 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// The flush has ended. What this rank has written by itself meanwhile is newer and is written once more.
+    /// The flush has ended. What this rank has written by itself meanwhile is newer and is written
+    /// once more.
     pub(super) fn land(self, result: Result<()>) -> Result<()> {
         result?;
         let mut waiting = match self.file.waiting() {

@@ -16,8 +16,8 @@ pub struct Written {
 const WORDS: usize = 6;
 
 impl Written {
-    /// What there is of `all` in some parts of the file, `count` of them: ranges in order, apart, each with the number of
-    /// its part. What goes on as it began is one.
+    /// What there is of `all` in some parts of the file, `count` of them: ranges in order, apart,
+    /// each with the number of its part. What goes on as it began is one.
     pub fn by_part(
         all: impl Iterator<Item = (Extent, Moment)>,
         parts: &[(Extent, usize)],
@@ -80,8 +80,8 @@ impl FromIterator<Vec<Written>> for Contest {
 }
 
 impl Contest {
-    /// For each rank the bytes that another one has written later, in order, apart. Of the same moment, which is that of
-    /// one collective call, the last rank counts.
+    /// For each rank the bytes that another one has written later, in order, apart. Of the same
+    /// moment, which is that of one collective call, the last rank counts.
     pub fn lost(&self) -> Vec<Vec<Extent>> {
         let mut all: Vec<(Moment, usize, &Written)> = Vec::new();
         for (rank, written) in self.ranks.iter().enumerate() {
@@ -136,7 +136,8 @@ mod tests {
                 let own = own.map(|(k, (_, at, len, _))| (Extent::new(*at, *len), moment(k)));
                 let parts = [(Extent::new(0, 100), 0), (Extent::new(100, 140), 0)];
                 let written = Written::by_part(own, &parts, 1).remove(0);
-                prop_assert_eq!(Written::from_bytes(&Written::to_bytes(&written)), Some(written.clone()));
+                let told = Written::from_bytes(&Written::to_bytes(&written));
+                prop_assert_eq!(told, Some(written.clone()));
                 all.push(written);
             }
             let contest: Contest = all.into_iter().collect();

@@ -1,7 +1,8 @@
-//! Writes that were accepted and are not in the file yet: a copy of their bytes, and where these belong.
+//! Writes that were accepted and are not in the file yet: a copy of their bytes, and where these
+//! belong.
 //!
-//! Bytes are copied once, into memory in large parts. Where they belong is kept as strips: pieces of one
-//! length at equal distances cost as much as one piece, whatever calls they came from.
+//! Bytes are copied once, into memory in large parts. Where they belong is kept as strips: pieces
+//! of one length at equal distances cost as much as one piece, whatever calls they came from.
 
 mod contest;
 mod moment;
@@ -37,7 +38,8 @@ const PART: usize = 4 << 20;
 /// Bytes of a first write that others of its kind will follow.
 const LARGE: usize = 64 << 10;
 
-/// Accepted writes, in the order in which they came. The place of a byte among all of them is its *position*.
+/// Accepted writes, in the order in which they came. The place of a byte among all of them is its
+/// *position*.
 #[derive(Debug, Default)]
 pub struct Pending {
     parts: Vec<Part>,
@@ -78,10 +80,12 @@ impl Pending {
         self.runs.capacity() * size_of::<Run>() + self.moments.memory()
     }
 
-    /// Takes in `len` bytes of `memory` for the bytes that `view` shows from `position` on, written at `moment`.
+    /// Takes in `len` bytes of `memory` for the bytes that `view` shows from `position` on, written
+    /// at `moment`.
     ///
     /// # Errors
-    /// `NoMem` if there is no memory for them, `Io` if a file cannot keep them; then nothing has changed.
+    /// `NoMem` if there is no memory for them, `Io` if a file cannot keep them; then nothing has
+    /// changed.
     pub fn add(
         &mut self,
         view: &View,
@@ -96,7 +100,8 @@ impl Pending {
         };
         let size = usize::try_from(len).map_err(|_| no_memory())?;
         if self.parts.last().is_none_or(|part| part.room() < size) {
-            // The first may stay nearly empty, after small writes; one more page of 4 KiB costs a fault each.
+            // The first may stay nearly empty, after small writes; one more page of 4 KiB costs a
+            // fault each.
             let in_large_pages = !self.parts.is_empty() || size >= LARGE;
             self.parts.push(Part::new(size.max(PART), in_large_pages).ok_or_else(no_memory)?);
         }

@@ -1,7 +1,8 @@
 //! When a write was made, so that the writes of different ranks can be compared.
 //!
-//! All ranks make the same collective calls in the same order. Between two of them only clocks tell which of two ranks
-//! wrote first: that of one machine surely, those of several as well as they agree.
+//! All ranks make the same collective calls in the same order. Between two of them only clocks tell
+//! which of two ranks wrote first: that of one machine surely, those of several as well as they
+//! agree.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,8 +35,8 @@ pub(super) struct Moments {
     calls: Vec<Calls>,
 }
 
-/// Some writes of equal length, one behind the other: of one rank alone one write, else those of collective calls
-/// without another one between them.
+/// Some writes of equal length, one behind the other: of one rank alone one write, else those of
+/// collective calls without another one between them.
 #[derive(Clone, Copy, Debug)]
 struct Calls {
     /// Where the bytes of the first one are kept.

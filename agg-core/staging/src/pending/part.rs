@@ -6,14 +6,15 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Memory of its own, zeros at first, which the kernel gives when it is used; or a file, whose pages the kernel stores
-/// and fetches as it needs the memory.
+/// Memory of its own, zeros at first, which the kernel gives when it is used; or a file, whose
+/// pages the kernel stores and fetches as it needs the memory.
 #[derive(Debug)]
 pub(super) struct Part {
     start: NonNull<u8>,
     len: usize,
     used: usize,
-    /// Of what has been filled, if it is in a file: a page that could not be stored comes back with other bytes.
+    /// Of what has been filled, if it is in a file: a page that could not be stored comes back with
+    /// other bytes.
     checksums: Option<Vec<Stretch>>,
 }
 
@@ -34,8 +35,8 @@ unsafe impl Send for Part {}
 unsafe impl Sync for Part {}
 
 impl Part {
-    /// A part of `len` bytes, in large pages where the kernel has them if it will surely be filled; `None` if there is
-    /// no memory for it.
+    /// A part of `len` bytes, in large pages where the kernel has them if it will surely be filled;
+    /// `None` if there is no memory for it.
     pub(super) fn new(len: usize, in_large_pages: bool) -> Option<Self> {
         let part = Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, None).ok()?;
         if in_large_pages {
@@ -72,7 +73,8 @@ impl Part {
         self.checksums.is_some()
     }
 
-    /// Nobody looks at the bytes for a while: those of a file are not counted as memory of this process until then.
+    /// Nobody looks at the bytes for a while: those of a file are not counted as memory of this
+    /// process until then.
     pub(super) fn rest(&self) {
         if self.is_in_file() {
             self.advise(libc::MADV_DONTNEED);
@@ -93,7 +95,8 @@ impl Part {
         aggio_base::checksum::crc32c(&self.filled()[start..end]) == checksum
     }
 
-    /// Puts the bytes into another part, which has room for them; whether they are those that were put in.
+    /// Puts the bytes into another part, which has room for them; whether they are those that were
+    /// put in.
     pub(super) fn copy_to(&self, other: &mut Part) -> bool {
         let mut copied = false;
         let mut copy =
@@ -104,7 +107,8 @@ impl Part {
 
     /// What has been put in.
     fn filled(&self) -> &[u8] {
-        // SAFETY: the range has been filled, and nobody changes it while there are references to the part.
+        // SAFETY: the range has been filled, and nobody changes it while there are references to
+        // the part.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.used) }
     }
 
@@ -129,8 +133,8 @@ impl Part {
         self.len - self.used
     }
 
-    /// Lets `with` fill the next `len` bytes, for which there is room; whether they are there then. Pages of a file may
-    /// be lost.
+    /// Lets `with` fill the next `len` bytes, for which there is room; whether they are there then.
+    /// Pages of a file may be lost.
     pub(super) fn fill(&mut self, len: usize, with: impl FnOnce(&mut [u8])) -> bool {
         assert!(len <= self.room(), "a part has room for what is put into it");
         // SAFETY: the range is inside the memory, and nobody has a reference to these bytes yet.

@@ -32,8 +32,9 @@ impl Piece {
     }
 }
 
-/// The runs in ascending order, each byte of the file once: of several, that at the last position. Only where some overlap
-/// are their pieces looked at: mostly that is a header that was written again.
+/// The runs in ascending order, each byte of the file once: of several, that at the last position.
+/// Only where some overlap are their pieces looked at: mostly that is a header that was written
+/// again.
 pub(super) fn ascending(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by_key(|run| run.span().offset);
@@ -78,7 +79,8 @@ pub(super) fn outside(runs: &[Run], extents: &[Extent]) -> Vec<Run> {
     left
 }
 
-/// The parts of `runs` that are not saved, and of the others those in `again`, whose extents are in order and apart.
+/// The parts of `runs` that are not saved, and of the others those in `again`, whose extents are in
+/// order and apart.
 pub(super) fn chosen(runs: &[Run], saved: &Saved, again: &[Extent]) -> Vec<Run> {
     let mut all = Vec::with_capacity(runs.len());
     for piece in runs.iter().flat_map(Run::pieces) {

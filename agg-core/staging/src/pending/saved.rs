@@ -1,4 +1,5 @@
-//! Which of the bytes that are kept are in the file already, because this rank wrote them by itself.
+//! Which of the bytes that are kept are in the file already, because this rank wrote them by
+//! itself.
 
 use super::pieces::Piece;
 use aggio_base::extent::Extent;
@@ -22,15 +23,15 @@ impl Saved {
         self.upto == 0
     }
 
-    /// The position from which on everything is to be written, and nothing before, if what is saved is written again in
-    /// `again` only.
+    /// The position from which on everything is to be written, and nothing before, if what is saved
+    /// is written again in `again` only.
     pub(super) fn begins_at(&self, again: &[Extent]) -> Option<u64> {
         let nothing_before = self.is_empty() || (self.left.is_empty() && again.is_empty());
         nothing_before.then_some(self.upto)
     }
 
-    /// Takes in what is saved of the bytes behind `position`. What is saved behind bytes that are not counts as not
-    /// saved: it is written once more.
+    /// Takes in what is saved of the bytes behind `position`. What is saved behind bytes that are
+    /// not counts as not saved: it is written once more.
     pub(super) fn append(&mut self, position: u64, newer: &Saved) {
         if self.upto == position && (self.left.is_empty() || newer.left == self.left) {
             *self = Self { upto: position + newer.upto, left: newer.left };

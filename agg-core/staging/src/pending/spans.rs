@@ -1,4 +1,5 @@
-//! Where the writes of each epoch lie, roughly: enough to see that writes of different ranks do not meet.
+//! Where the writes of each epoch lie, roughly: enough to see that writes of different ranks do not
+//! meet.
 //!
 //! What is told is never less than what there is, so that nothing is missed; it may be more.
 
@@ -95,7 +96,8 @@ impl Spans {
         self.bounded()
     }
 
-    /// The same with so few spans that a message stays short: a coarser view mostly shows as well that no two ranks meet.
+    /// The same with so few spans that a message stays short: a coarser view mostly shows as well
+    /// that no two ranks meet.
     fn bounded(mut self) -> Self {
         if self.is_everywhere || self.epochs.len() > MOST {
             let Self { end, spills, .. } = self;
@@ -106,7 +108,8 @@ impl Spans {
         self
     }
 
-    /// Where bytes may have been written by several ranks in different epochs, or by each alone: ranges in order, apart.
+    /// Where bytes may have been written by several ranks in different epochs, or by each alone:
+    /// ranges in order, apart.
     pub fn contested(&self) -> Vec<Extent> {
         if self.is_everywhere {
             return vec![Extent::between(0, self.end)];
@@ -217,8 +220,8 @@ impl Gathered {
     }
 }
 
-/// Puts a span among others, which are in order and apart, and joins those that meet; where they are too many, also the
-/// two with the least between them.
+/// Puts a span among others, which are in order and apart, and joins those that meet; where they
+/// are too many, also the two with the least between them.
 fn insert(spans: &mut Vec<Span>, new: Span) {
     // Spans of one rank that touch are one; of several only if they overlap.
     let joins = |span: &Span| {
@@ -239,7 +242,8 @@ fn insert(spans: &mut Vec<Span>, new: Span) {
     coarsen(spans, APART);
 }
 
-/// Joins spans, which are in order and apart, until there are at most `most`: those with the least between them.
+/// Joins spans, which are in order and apart, until there are at most `most`: those with the least
+/// between them.
 fn coarsen(spans: &mut Vec<Span>, most: usize) {
     if spans.len() <= most {
         return;
@@ -280,6 +284,7 @@ fn meetings(some: &[Span], others: &[Span]) -> impl Iterator<Item = Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// Writes of ranks: offset, length, epoch.
@@ -342,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_byte_of_two_ranks_in_two_epochs_is_missed(
-            all in prop::collection::vec(prop::collection::vec((0..5000_u64, 1..50_u64, 1..9_u64), 0..120), 1..5),
+            all in vec(vec((0..5000_u64, 1..50_u64, 1..9_u64), 0..120), 1..5),
         ) {
             let told = spans(&all);
             prop_assert_eq!(Spans::from_bytes(&told.to_bytes()), Some(told.clone()));
@@ -360,7 +365,8 @@ mod tests {
                 };
                 if writers.iter().any(|one| writers.iter().any(|other| two(one, other))) {
                     let byte = byte as u64;
-                    prop_assert!(contested.iter().any(|e| e.offset <= byte && byte < e.end()), "byte {}", byte);
+                    let is_told = contested.iter().any(|e| e.offset <= byte && byte < e.end());
+                    prop_assert!(is_told, "byte {}", byte);
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! Where bytes wait for which memory has no room: in files without names, which the kernel stores as it needs the memory.
+//! Where bytes wait for which memory has no room: in files without names, which the kernel stores
+//! as it needs the memory.
 //!
-//! Each part is a file of its own, so that its storage is free as soon as its bytes are where they belong, and nothing is
-//! left of a process that dies.
+//! Each part is a file of its own, so that its storage is free as soon as its bytes are where they
+//! belong, and nothing is left of a process that dies.
 
 use super::Pending;
 use super::part::Part;
@@ -22,8 +23,8 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Beside the file `path`, or, where the file system has no files without names, where temporary files are; `spare`
-    /// bytes of storage are left for others.
+    /// Beside the file `path`, or, where the file system has no files without names, where
+    /// temporary files are; `spare` bytes of storage are left for others.
     pub fn beside(path: &str, spare: u64) -> Self {
         let beside = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
         let beside = beside.unwrap_or(Path::new(".")).to_owned();
@@ -65,7 +66,8 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes what is in files into memory, and gives their storage back; whether there was something.
+    /// Takes what is in files into memory, and gives their storage back; whether there was
+    /// something.
     ///
     /// # Errors
     /// `NoMem` if there is no memory for it, `Io` if some of it is lost; the rest stays in files.

@@ -51,7 +51,10 @@ fn written_by((view, memory): &(View, Memory), size: usize) -> Vec<Option<u8>> {
 proptest! {
     #[test]
     fn one_write_leaves_what_all_of_them_leave_one_after_the_other(
-        writes in prop::collection::vec((start(), 1..20_u64, 0..30_u64, 0..40_u64, 1..60_usize), 0..20),
+        writes in prop::collection::vec(
+            (start(), 1..20_u64, 0..30_u64, 0..40_u64, 1..60_usize),
+            0..20,
+        ),
         parted: usize,
     ) {
         let (mut pending, mut later) = (Pending::default(), Pending::default());

@@ -1,4 +1,5 @@
-//! What waits as writes: a view that shows where the bytes belong, and memory that is where they are.
+//! What waits as writes: a view that shows where the bytes belong, and memory that is where they
+//! are.
 
 use super::Pending;
 use super::part::Part;
@@ -23,27 +24,29 @@ pub struct Choice<'a> {
 }
 
 impl Pending {
-    /// One write for all of them: a view that shows the bytes they cover, in ascending order, and memory that
-    /// has what is to be there; of writes that overlap, the later one counts.
+    /// One write for all of them: a view that shows the bytes they cover, in ascending order, and
+    /// memory that has what is to be there; of writes that overlap, the later one counts.
     ///
     /// The memory may be used as long as this value is not changed.
     ///
     /// # Errors
-    /// `NoMem` or `Arg` if there are more pieces than can be described, `Io` if bytes that were in files are lost.
+    /// `NoMem` or `Arg` if there are more pieces than can be described, `Io` if bytes that were in
+    /// files are lost.
     pub fn as_one_write(&self) -> Result<(View, Memory)> {
         let runs = pieces::ascending(self.runs.iter().copied());
         self.check(&runs)?;
         self.as_write_of(&runs)
     }
 
-    /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not in `last`, then those
-    /// that are.
+    /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not
+    /// in `last`, then those that are.
     ///
     /// # Errors
     /// As [`Pending::as_one_write`].
     pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
         let mut runs = match self.saved.begins_at(choice.again) {
-            // What is saved is not looked at: a rank that reads often by itself would do so each time.
+            // What is saved is not looked at: a rank that reads often by itself would do so each
+            // time.
             Some(position) => pieces::ascending(self.runs_from(position).into_iter()),
             None => {
                 let all = pieces::ascending(self.runs.iter().copied());
@@ -71,8 +74,9 @@ impl Pending {
         let byte = Datatype::bytes(1);
         let view = View::new(0, byte.clone(), filetype(runs)?, Representation::Native, false)?;
         let datatype = Datatype::hindexed(&in_memory, &byte)?;
-        // SAFETY: all addresses are of bytes in `self.parts`, which stay where they are and are not written
-        // to while this value is borrowed or left alone; an absolute address is a displacement from null.
+        // SAFETY: all addresses are of bytes in `self.parts`, which stay where they are and are not
+        // written to while this value is borrowed or left alone; an absolute address is a
+        // displacement from null.
         let memory = unsafe { Memory::new(std::ptr::null_mut(), datatype, 1) };
         Ok((view, memory))
     }

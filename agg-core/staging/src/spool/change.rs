@@ -202,8 +202,8 @@ impl Others {
     }
 
     /// Whether one of them may keep bytes of the file with this inode; those that are younger than
-    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick, but for
-    /// the first times: processes that begin together are young together.
+    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick, but
+    /// for the first times: processes that begin together are young together.
     pub fn may_have(&mut self, inode: u64, roughly: bool) -> bool {
         let roughly = roughly && self.careful == 0;
         self.careful = self.careful.saturating_sub(1);

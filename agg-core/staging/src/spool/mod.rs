@@ -27,8 +27,8 @@ pub fn prefix(uid: u32) -> String {
     format!("aggio-spool-{uid}-")
 }
 
-/// When process `pid` started, in clock ticks since boot; `None` if there is no such process, or if it has ended
-/// and only its parent has not asked how.
+/// When process `pid` started, in clock ticks since boot; `None` if there is no such process, or if
+/// it has ended and only its parent has not asked how.
 pub fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in parentheses, may hold anything.
@@ -90,7 +90,8 @@ fn lock(file: &std::fs::File) -> bool {
     locked_by(file, libc::F_OFD_SETLK)
 }
 
-/// Takes the lock on a new file, which somebody who looks for abandoned ones may hold for a moment; whether it could.
+/// Takes the lock on a new file, which somebody who looks for abandoned ones may hold for a moment;
+/// whether it could.
 fn lock_new(file: &std::fs::File) -> bool {
     let interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
     while !locked_by(file, libc::F_OFD_SETLKW) {

@@ -218,8 +218,9 @@ fn write_as_owner(
 /// The error for bytes of a file that is another one now.
 fn changed(bytes: u64) -> Error {
     let words = format!(
-        "somebody has changed the file since {bytes} bytes of a killed process were kept back for it; they are not \
-         written (`aggio recover --changed` does it, removing their spool file gives them up)"
+        "somebody has changed the file since {bytes} bytes of a killed process were kept back for \
+         it; they are not written (`aggio recover --changed` does it, removing their spool file \
+         gives them up)"
     );
     Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE)
 }

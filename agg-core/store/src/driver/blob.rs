@@ -149,8 +149,9 @@ struct BlobFile {
     reader: RwLock<Option<Reader>>,
     /// Had at the first write: a rank that writes nothing leaves no log.
     writer: RwLock<Option<Writer>>,
-    /// How often the file was synchronised, and how often it had been when the logs themselves were looked at last:
-    /// other hosts may have written, and the counter that tells of writes is shared on one host only.
+    /// How often the file was synchronised, and how often it had been when the logs themselves were
+    /// looked at last: other hosts may have written, and the counter that tells of writes is shared
+    /// on one host only.
     syncs: AtomicU64,
     looked: AtomicU64,
     /// The same of the moment when the writer last looked which writes its own follow.

@@ -3,8 +3,9 @@
 //! ```text
 //! plan  = rule { ";" rule }
 //! rule  = key "=" value { "," key "=" value }
-//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|fetch|stripe|any   (any if absent;
-//!                    fetch takes the descriptor of the rank that opened the file; stripe gives a new file its stripes)
+//! when  : op=open|delete|read|write|close|sync|size|resize|preallocate|lock|fetch|stripe|any
+//!                    (any if absent; fetch takes the descriptor of the rank that opened the file;
+//!                    stripe gives a new file its stripes)
 //!         rank=N     only on this rank
 //!         path=TEXT  only on files whose path contains TEXT
 //!         nth=N      only the N-th operation of this kind (the first is 1)
@@ -15,10 +16,10 @@
 //!         fs=lustre  files look as if they were on Lustre: new ones get stripes
 //! ```
 //!
-//! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and rank), so
-//! that a plan means the same in every run. `errno=EINTR` and short transfers are what any system
-//! may do at any time; the others are failures. `EINTR` without nth, every or times means
-//! `every=2`: a call that never gets through is repeated for ever.
+//! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and
+//! rank), so that a plan means the same in every run. `errno=EINTR` and short transfers are what
+//! any system may do at any time; the others are failures. `EINTR` without nth, every or times
+//! means `every=2`: a call that never gets through is repeated for ever.
 
 use aggio_base::{Error, ErrorClass, Result};
 
@@ -40,7 +41,8 @@ macro_rules! kinds {
 
 kinds! {
     Open "open"; Delete "delete"; Read "read"; Write "write"; Close "close"; Sync "sync";
-    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock"; Fetch "fetch"; Stripe "stripe";
+    Size "size"; Resize "resize"; Preallocate "preallocate"; Lock "lock"; Fetch "fetch";
+    Stripe "stripe";
 }
 
 const ERRNOS: &[(&str, i32)] = &[

@@ -34,8 +34,8 @@ pub struct LazyDriver {
 }
 
 impl LazyDriver {
-    /// The file that `how` describes for `drivers`, with the `facts` that another rank found out; `offer` is
-    /// asked at the first need.
+    /// The file that `how` describes for `drivers`, with the `facts` that another rank found out;
+    /// `offer` is asked at the first need.
     pub fn new(
         drivers: Arc<Drivers>,
         how: OpenHow,

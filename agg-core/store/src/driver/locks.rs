@@ -90,8 +90,8 @@ pub(super) fn lock(
 /// [`lock`] and of other programs do not wait for each other.
 const APART: u64 = 1 << 62;
 
-/// Takes the lock of atomic mode that stands for `extent`, or `None` if a process on this or another
-/// host holds one that conflicts.
+/// Takes the lock of atomic mode that stands for `extent`, or `None` if a process on this or
+/// another host holds one that conflicts.
 ///
 /// # Errors
 /// `UnsupportedOperation` if the file system has no locks; else what the system says.

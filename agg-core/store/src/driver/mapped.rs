@@ -14,8 +14,8 @@ use std::os::fd::RawFd;
 /// kept for the bytes it was allocated for (not so on file systems that copy on write).
 const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
 
-/// The suitable ones that need not be told of a page's first change: a page that was got for reading
-/// can be stored to.
+/// The suitable ones that need not be told of a page's first change: a page that was got for
+/// reading can be stored to.
 const UNTOLD: &[&str] = &["tmpfs"];
 
 /// Whether files of this file system may be mapped.
@@ -23,8 +23,8 @@ pub(super) fn is_suitable(file_system: &str) -> bool {
     SUITABLE.contains(&file_system)
 }
 
-/// Lets `copy` store into bytes `extent` of file `fd`, at the address of the first; whether all that
-/// it stored is in the file. The file ends behind `extent` then, or further on.
+/// Lets `copy` store into bytes `extent` of file `fd`, at the address of the first; whether all
+/// that it stored is in the file. The file ends behind `extent` then, or further on.
 ///
 /// # Errors
 /// What the system says if the bytes cannot be had as memory; `copy` was not run.

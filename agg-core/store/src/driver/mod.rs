@@ -181,8 +181,8 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, to store
-    /// into if `stores`, else to load from. Other processes store into it meanwhile.
+    /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, to
+    /// store into if `stores`, else to load from. Other processes store into it meanwhile.
     ///
     /// Returns whether what was copied is (or was) the content of the file, which then reaches to
     /// the end of `extent` at least. If not, that is no error: `copy` may have been run or not, and

@@ -1,4 +1,5 @@
-//! Files that never have a name: they end with their last descriptor or mapping, whatever becomes of the process.
+//! Files that never have a name: they end with their last descriptor or mapping, whatever becomes
+//! of the process.
 
 use super::{facts, os};
 use aggio_base::Extent;
@@ -11,10 +12,12 @@ use std::path::Path;
 /// File systems that keep their files in memory; tests do not care.
 const IN_MEMORY: &[&str] = if cfg!(test) { &[] } else { &["tmpfs", "ramfs"] };
 
-/// A file of `len` bytes in `directory`, with storage for all of them, beside which `spare` bytes stay free.
+/// A file of `len` bytes in `directory`, with storage for all of them, beside which `spare` bytes
+/// stay free.
 ///
 /// # Errors
-/// What the system says: there is no room, or the file system has no such files; `Unsupported` if it keeps them in memory.
+/// What the system says: there is no room, or the file system has no such files; `Unsupported` if
+/// it keeps them in memory.
 pub fn create(directory: &Path, len: u64, spare: u64) -> io::Result<OwnedFd> {
     let path = CString::new(directory.as_os_str().as_bytes())?;
     let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;

@@ -1,8 +1,8 @@
 //! The stripes that hints ask for, given to a new file of Lustre.
 //!
-//! Lustre lays a file out when it is created, unless the open asks it to wait; then one request says how, before there are
-//! data. Flag, request and structure are those of Lustre's public header (`lustre_user.h`). No other file system takes such a
-//! request from a program.
+//! Lustre lays a file out when it is created, unless the open asks it to wait; then one request
+//! says how, before there are data. Flag, request and structure are those of Lustre's public header
+//! (`lustre_user.h`). No other file system takes such a request from a program.
 
 use super::{facts, os};
 use std::ffi::{CStr, CString};
@@ -98,7 +98,8 @@ impl Striping {
             first => u16::try_from(first).map_err(|_| format!("there is no target {first}"))?,
         };
         let mut request = [0; REQUEST];
-        // Magic, pattern (0 is the usual one), 16 bytes of an identity that Lustre gives, stripe size, stripes, first target.
+        // Magic, pattern (0 is the usual one), 16 bytes of an identity that Lustre gives, stripe
+        // size, stripes, first target.
         request[..4].copy_from_slice(&MAGIC.to_ne_bytes());
         request[24..28].copy_from_slice(&unit.to_ne_bytes());
         request[28..30].copy_from_slice(&factor.to_ne_bytes());
@@ -116,8 +117,8 @@ fn directory_of(path: &CStr) -> &Path {
     }
 }
 
-/// Opens a file as [`os::open`] does, with flags that create it, and gives it the stripes that are asked for if it is new and
-/// the file system takes such a request.
+/// Opens a file as [`os::open`] does, with flags that create it, and gives it the stripes that are
+/// asked for if it is new and the file system takes such a request.
 ///
 /// # Errors
 /// Those of the open. That there are other stripes is none.
@@ -146,7 +147,8 @@ pub(super) fn create(
         Ok(fd) => {
             let Err(error) = system.lay_out(fd, &request) else { return Ok((fd, Striped::Set)) };
             let why = format!("{} refuses the request: {error}", facts::name_of(kind));
-            // A file whose layout was delayed takes no data through this descriptor; another one gives it the usual one.
+            // A file whose layout was delayed takes no data through this descriptor; another one
+            // gives it the usual one.
             let opened = os::reopen(fd, flags & !(libc::O_CREAT | libc::O_EXCL));
             os::close(fd)?;
             Ok((opened?, Striped::Refused(why)))
@@ -211,7 +213,8 @@ mod tests {
         assert_eq!(WISH.request(), Ok(bytes));
         if cfg!(target_endian = "little") {
             assert_eq!(bytes[28..30], half(factor));
-            let words = b"\xD0\x0B\xD1\x0B\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x40\0\x2C\x01\xFF\xFF";
+            let words = b"\xD0\x0B\xD1\x0B\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+                          \0\0\x40\0\x2C\x01\xFF\xFF";
             assert_eq!(&bytes, words);
         }
         assert_eq!(Striping { first: 7, ..WISH }.request().unwrap()[30..], 7_u16.to_ne_bytes());
@@ -256,12 +259,10 @@ mod tests {
     #[test]
     fn a_refusal_is_told_and_the_file_is_there() {
         let scratch = Scratch::new();
+        const REFUSED: &str = "lustre refuses the request: ";
         let system = Told::of(facts::LUSTRE, Some(libc::ERANGE));
         let why = created(&scratch.file("f"), CREATES, WISH, &system).unwrap();
-        assert!(
-            matches!(&why, Striped::Refused(why) if why.starts_with("lustre refuses the request: ")),
-            "{why:?}"
-        );
+        assert!(matches!(&why, Striped::Refused(why) if why.starts_with(REFUSED)), "{why:?}");
         let name = CString::new(scratch.file("h")).unwrap();
         let (fd, _) = create(&name, CREATES | libc::O_EXCL, 0o600, WISH, &system).unwrap();
         // SAFETY: no memory is involved.

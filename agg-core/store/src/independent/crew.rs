@@ -116,7 +116,8 @@ mod tests {
     use std::io;
     use std::time::Duration;
 
-    /// A file in memory that refuses some offsets, and counts the requests that are in it at a time.
+    /// A file in memory that refuses some offsets, and counts the requests that are in it at a
+    /// time.
     #[derive(Debug)]
     struct Slow {
         file_system: &'static str,

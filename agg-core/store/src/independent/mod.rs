@@ -1,10 +1,11 @@
 //! Independent access: one rank, one view, one buffer, without other ranks' help.
 //!
 //! Writes touch the bytes that were asked for and no other: pieces of file are written one by one
-//! (list I/O; several at a time where requests take long), or many small ones at once to the file's own pages ([`Driver::in_place`]). Reading,
-//! modifying and writing back whole windows (data sieving) happens only where the hint
-//! `romio_ds_write=enable` asks for it, and then under a lock. Reads take small pieces from the
-//! file's pages, too, or take gaps along where that is cheaper than a request each ([`decision`]).
+//! (list I/O; several at a time where requests take long), or many small ones at once to the file's
+//! own pages ([`Driver::in_place`]). Reading, modifying and writing back whole windows (data
+//! sieving) happens only where the hint `romio_ds_write=enable` asks for it, and then under a lock.
+//! Reads take small pieces from the file's pages, too, or take gaps along where that is cheaper
+//! than a request each ([`decision`]).
 
 mod crew;
 pub mod decision;

@@ -3,10 +3,10 @@
 //!
 //! On each node one rank, the *courier* of the file domain, asks when all ranks have marked what
 //! they want, in the order of windows; the aggregator answers in that order. A courier whose node
-//! wants nothing says so and gets no answer. Where all know the questions from a past call, none
-//! is asked, and every window has an answer, which ends where the file does. Why nobody waits forever: see `send.rs`, also for a
-//! member that has ended; a rank marks every window that is open, whether it has got the ones
-//! before or not.
+//! wants nothing says so and gets no answer. Where all know the questions from a past call, none is
+//! asked, and every window has an answer, which ends where the file does. Why nobody waits forever:
+//! see `send.rs`, also for a member that has ended; a rank marks every window that is open, whether
+//! it has got the ones before or not.
 
 use super::super::coverage::Coverage;
 use super::super::step;
@@ -195,8 +195,8 @@ impl Passage<'_> {
         self.scene.transport.recv(from, tag, most)
     }
 
-    /// Asks for nothing of `window`, which brings no answer; or takes the answer that comes unasked,
-    /// for nothing.
+    /// Asks for nothing of `window`, which brings no answer; or takes the answer that comes
+    /// unasked, for nothing.
     fn decline(&self, window: u32) -> BoxFuture<'static, Result<()>> {
         if !self.repeats() {
             return self.question(window, &Coverage::none());

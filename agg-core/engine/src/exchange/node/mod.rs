@@ -245,9 +245,9 @@ impl<'a> Passage<'a> {
         self.windows.touched_by(span)
     }
 
-    /// Whether this rank stores and reads `window`: every rank of the aggregator's node that has the
-    /// file, unless hints name aggregators; then the aggregator of its file domain. The rank of a
-    /// node that opened the file has it.
+    /// Whether this rank stores and reads `window`: every rank of the aggregator's node that has
+    /// the file, unless hints name aggregators; then the aggregator of its file domain. The rank of
+    /// a node that opened the file has it.
     fn serves(&self, window: u32) -> bool {
         if !named(&self.scene) {
             return self.is_home(window) && self.scene.driver.is_available();

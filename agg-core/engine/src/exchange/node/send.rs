@@ -10,8 +10,9 @@
 //! all nodes; whatever its couriers sent before is received, for it belongs to windows that all
 //! are done with; so its messages are sent, received and stored.
 //!
-//! Where a member of a node has ended, windows do not get full any more. Its couriers and aggregators
-//! still exchange all messages, with nothing in them, so that other nodes come to the end of the call.
+//! Where a member of a node has ended, windows do not get full any more. Its couriers and
+//! aggregators still exchange all messages, with nothing in them, so that other nodes come to the
+//! end of the call.
 
 use super::super::coverage::Coverage;
 use super::super::step;

@@ -3,7 +3,8 @@
 //! ```text
 //! window: u64, valid: u64
 //! description: rows: u32, first word: u32, words: u32, 0: u32, then
-//!              rows * (start, len, stride, count: u32), or words * u64 of marks: whichever is shorter
+//!              rows * (start, len, stride, count: u32), or words * u64 of marks: whichever is
+//!              shorter
 //! bytes
 //! ```
 //!

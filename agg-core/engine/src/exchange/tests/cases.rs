@@ -93,7 +93,8 @@ impl Part {
         self.blocks.iter().flat_map(|(start, len)| *start..start + len).collect()
     }
 
-    /// Bytes from each block of the buffer to the next, if all blocks are equally long and far apart.
+    /// Bytes from each block of the buffer to the next, if all blocks are equally long and far
+    /// apart.
     pub(crate) fn stride(&self) -> Option<i64> {
         let [first, second, ..] = self.blocks[..] else { return None };
         let stride = |one: &(usize, usize), next: &(usize, usize)| next.0 as i64 - one.0 as i64;

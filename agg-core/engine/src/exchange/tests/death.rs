@@ -130,8 +130,8 @@ fn a_read_counts_what_it_delivered_before_a_peer_ended() {
     }
 }
 
-/// The node of each rank. There are two file domains, of ranks 0 and 3; rank 1 is the courier of its
-/// node.
+/// The node of each rank. There are two file domains, of ranks 0 and 3; rank 1 is the courier of
+/// its node.
 const NODES: [&str; 5] = ["a", "a", "a", "b", "b"];
 const VICTIM: usize = 2;
 

@@ -80,7 +80,10 @@ proptest! {
     }
 
     #[test]
-    fn after_a_failed_read_the_bytes_that_count_are_right(case in any_case(), fault in any_fault()) {
+    fn after_a_failed_read_the_bytes_that_count_are_right(
+        case in any_case(),
+        fault in any_fault(),
+    ) {
         let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
         let results = with_fault(&case, &disk, Way::Read, fault);
         let failed = same_result(&results, fault.0)?;

@@ -1,4 +1,5 @@
-//! Windows of a node with so many ranks that their marks for single bytes would take too much memory.
+//! Windows of a node with so many ranks that their marks for single bytes would take too much
+//! memory.
 
 use super::bounds::records;
 use super::disk::{Access, Disk};

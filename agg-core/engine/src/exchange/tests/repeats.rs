@@ -1,4 +1,5 @@
-//! Calls that repeat one before: nothing but data travels, and the bytes are right whatever changes.
+//! Calls that repeat one before: nothing but data travels, and the bytes are right whatever
+//! changes.
 
 use super::cases::{Case, Part, any_case, cases, conflict, disjoint, written};
 use super::disk::{Access, Disk};
@@ -58,7 +59,8 @@ fn play(steps: &[Step], disk: &Arc<Disk>) -> Vec<Vec<Done>> {
     })
 }
 
-/// As [`play`], where nothing fails, against a byte-by-byte model: no two ranks write the same byte.
+/// As [`play`], where nothing fails, against a byte-by-byte model: no two ranks write the same
+/// byte.
 fn check(steps: &[Step]) -> std::result::Result<Vec<Totals>, TestCaseError> {
     let first = &steps[0].case;
     let disk = Disk::far(first.before.clone(), first.base);

@@ -145,7 +145,10 @@ fn wishes() -> impl Strategy<Value = Vec<Wish>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(300)
+    })]
 
     #[test]
     fn the_short_way_does_what_the_long_way_does(setting in settings(), wishes in wishes()) {

@@ -1,4 +1,5 @@
-//! Of bytes that several ranks write one after the other, the last write counts although all of them wait.
+//! Of bytes that several ranks write one after the other, the last write counts although all of
+//! them wait.
 
 use super::*;
 use proptest::prelude::*;
@@ -116,8 +117,10 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..RANKS, 0..900_u64, 1..120_u64).prop_map(|(rank, at, len)| Step::Alone(rank, at, len)),
-        4 => (0..900_u64, 1..40_u64, 0..RANKS).prop_map(|(at, len, first)| Step::Together(at, len, first)),
+        4 => (0..RANKS, 0..900_u64, 1..120_u64)
+            .prop_map(|(rank, at, len)| Step::Alone(rank, at, len)),
+        4 => (0..900_u64, 1..40_u64, 0..RANKS)
+            .prop_map(|(at, len, first)| Step::Together(at, len, first)),
         2 => (0..RANKS, 0..900_u64).prop_map(|(rank, at)| Step::Read(rank, at)),
         1 => Just(Step::Sync),
     ];

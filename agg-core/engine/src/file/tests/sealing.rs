@@ -1,4 +1,5 @@
-//! A container that becomes a set of files when its last rank closes it; or stays one, with all its bytes.
+//! A container that becomes a set of files when its last rank closes it; or stays one, with all its
+//! bytes.
 
 use super::*;
 use aggio_base::extent::Extent;
@@ -11,7 +12,8 @@ use std::sync::Barrier;
 
 const RANKS: usize = 4;
 
-/// A layout in which each file has the bytes that its ranks wrote, one behind the other, and their names.
+/// A layout in which each file has the bytes that its ranks wrote, one behind the other, and their
+/// names.
 pub(super) struct Piles;
 
 impl Recaster for Piles {

@@ -12,8 +12,8 @@ const RANKS: usize = 4;
 const PIECES: u64 = 30;
 const PIECE: u64 = 20;
 
-/// Each rank writes `writes` times strided pieces beside those of the others, and what all of them counted; the memory has
-/// room for two writes, files for as many bytes as `storage` says.
+/// Each rank writes `writes` times strided pieces beside those of the others, and what all of them
+/// counted; the memory has room for two writes, files for as many bytes as `storage` says.
 fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
     let name = name.to_owned();
     ranks(RANKS, move |transport| {
@@ -178,7 +178,8 @@ fn a_rank_that_alone_has_no_room_after_a_flush_does_not_try_again_without_the_ot
             let reading = if rank.number == 0 {
                 let reading = begin_reading(&rank, &mut buffer);
                 rank.write(Position::Explicit(50), &[9; 10]);
-                // Writes both by itself, if it can; the newer bytes once more when the flush is over.
+                // Writes both by itself, if it can; the newer bytes once more when the flush is
+                // over.
                 rank.read(Position::Explicit(49), 12);
                 late.wait();
                 reading

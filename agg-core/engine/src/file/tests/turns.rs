@@ -1,4 +1,5 @@
-//! Views of files whose writes wait: no rank waits for another, and shared file pointers begin at 0 all the same.
+//! Views of files whose writes wait: no rank waits for another, and shared file pointers begin at 0
+//! all the same.
 
 use super::later::open_deferring;
 use super::*;
@@ -35,7 +36,8 @@ fn a_rank_sets_views_and_writes_while_another_has_not_called_yet() {
     assert!(scratch.bytes() == bytes);
 }
 
-/// What all ranks write at the shared pointer of `views` views, one behind the other; they are never together.
+/// What all ranks write at the shared pointer of `views` views, one behind the other; they are
+/// never together.
 fn scattered(name: String, views: u64) {
     ranks(RANKS, move |transport| {
         let rank = open_deferring(&transport, &name);

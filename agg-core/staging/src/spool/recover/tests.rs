@@ -72,8 +72,8 @@ fn spool_in(directory: &Path) -> PathBuf {
     paths.into_iter().find(|path| is_spool(path, uid)).unwrap()
 }
 
-/// What is done about an abandoned spool. Another test of this process may be forking: until its child
-/// is another program, it has the lock of the spool, too.
+/// What is done about an abandoned spool. Another test of this process may be forking: until its
+/// child is another program, it has the lock of the spool, too.
 fn recovered(directory: &Path) -> Vec<Recovered> {
     for _ in 0..1000 {
         let done = recover(directory).unwrap();
@@ -370,7 +370,8 @@ fn of_two_that_were_killed_one_at_work_both_are_finished_in_any_order() {
         die(spool);
         let mut done = recovered(directory.path());
         if done.len() < 2 {
-            // Processes that other tests have forked hold copies of the lock of the other one for a while.
+            // Processes that other tests have forked hold copies of the lock of the other one for a
+            // while.
             done.extend(recovered(directory.path()));
         }
         assert!(done.len() == 2 && done.iter().all(|one| one.error.is_none()), "{done:?}");
