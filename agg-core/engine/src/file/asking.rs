@@ -2,7 +2,6 @@
 //! through whichever handle, the others store what they hold back of the file. A worker of theirs
 //! does it, whatever their threads are at.
 
-use super::waiting::Waiting;
 use super::{Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
@@ -11,6 +10,7 @@ use aggio_comm::task::{self, BoxFuture};
 use aggio_comm::transport::Holders;
 use aggio_comm::workers::Running;
 use aggio_staging::pending::Pending;
+use aggio_staging::write_behind::Waiting;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};

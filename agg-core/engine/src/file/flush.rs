@@ -1,9 +1,9 @@
 //! A flush: what waits on all ranks becomes one collective write.
 
 use super::File;
+use super::flight::Flight;
 use super::later::is_no_room;
 use super::overlaps;
-use super::waiting::{Flight, Ticket, Waiting};
 use crate::exchange;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
@@ -12,6 +12,7 @@ use aggio_comm::tags::TagBlock;
 use aggio_comm::task::place::anywhere;
 use aggio_plan::format::Map;
 use aggio_staging::pending::Choice;
+use aggio_staging::write_behind::{Ticket, Waiting};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::sync::Arc;

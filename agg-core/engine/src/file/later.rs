@@ -9,7 +9,6 @@
 //! writes out by itself, unless it has to see them.
 
 use super::data::Request;
-use super::waiting::Waiting;
 use super::{Direction, File};
 use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -18,6 +17,7 @@ use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
 use aggio_plan::plan::figures::Figures;
 use aggio_staging::pending::{Choice, Pending, Spill};
+use aggio_staging::write_behind::{Room, Waiting};
 use aggio_store::driver::{Driver, Drivers, Outcome};
 use aggio_store::independent::Strategy;
 use aggio_types::memory::Memory;
@@ -25,9 +25,6 @@ use aggio_types::view::View;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// Pieces that may wait: planning one write of them takes memory for each.
-const PIECES: u64 = 4_000_000;
 
 /// Open files of an engine that may defer, with their absolute names: the same file may be open
 /// several times.
@@ -218,15 +215,14 @@ impl File {
             (hints.aggio_defer_buffer, hints.aggio_defer_spill)
         };
         let Some(mut waiting) = self.waiting() else { return false };
-        let Waiting { pending, spill, .. } = &mut *waiting;
-        let is_full = pending.bytes_in_memory().saturating_add(more) > memory;
-        if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
-            return true;
+        match waiting.room(more, memory, storage, || self.cheap_piece()) {
+            Room::InMemory => true,
+            Room::InFile => {
+                Counters::add(&self.counters.spilled, 1);
+                true
+            }
+            Room::None => false,
         }
-        let is_cheap = pending.bytes() / pending.pieces() >= self.cheap_piece();
-        let spills = !is_cheap && may_spill(spill, pending, more, storage);
-        Counters::add(&self.counters.spilled, u64::from(spills));
-        spills
     }
 
     /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or
@@ -392,20 +388,6 @@ impl File {
         let text = format!("{bytes} bytes that waited are not stored: {error}");
         Error::new(error.class(), text).with_errno(error.errno())
     }
-}
-
-/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for
-/// again.
-fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
-    if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
-        return false;
-    }
-    let has_room =
-        spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more, storage).is_ok());
-    if !has_room {
-        *spill = None;
-    }
-    has_room
 }
 
 /// Whether there was no room for what was to be stored.

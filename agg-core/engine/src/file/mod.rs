@@ -18,6 +18,7 @@ mod convert;
 mod data;
 mod deferred;
 mod fill;
+mod flight;
 mod flush;
 mod format;
 mod home;
@@ -37,7 +38,6 @@ mod split;
 mod together;
 mod turns;
 mod views;
-mod waiting;
 mod wish;
 
 #[cfg(test)]
@@ -62,6 +62,7 @@ use aggio_comm::transport::{Holders, SharedLocks, SharedPointer, Transport};
 use aggio_comm::workers::Running;
 use aggio_config::settings::Report;
 use aggio_plan::format::Map;
+use aggio_staging::write_behind::Waiting;
 use aggio_store::driver::{Driver, Facts};
 use aggio_types::view::View;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +100,7 @@ pub struct File {
     /// How the file's format is found, if that is of use.
     looking: Option<format::Looking>,
     /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
-    waiting: Option<Mutex<waiting::Waiting>>,
+    waiting: Option<Mutex<Waiting>>,
     /// Where ranks ask each other for what waits; `None` where none need.
     holders: Option<Holders>,
     me: OnceLock<Weak<File>>,

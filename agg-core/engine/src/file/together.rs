@@ -18,34 +18,6 @@ use std::sync::Arc;
 /// Flags, in the highest bits of the numbers of a message.
 const FLAG: u64 = 1 << 63;
 
-/// Calls that do not wait after one for which ranks asked: at most so many.
-const LONGEST: u32 = 255;
-
-/// How often ranks had to ask for what waited; the same on all ranks.
-#[derive(Debug, Default)]
-pub(super) struct Habit {
-    /// Calls that do not wait now, and after the next time that ranks ask.
-    skipped: u32,
-    next: u32,
-}
-
-impl Habit {
-    /// Whether a call shall not wait, `asked` being whether ranks asked since the last one.
-    fn skips(&mut self, asked: bool) -> bool {
-        if asked {
-            self.skipped = self.next;
-            self.next = (2 * self.next + 1).min(LONGEST);
-        }
-        let skips = self.skipped > 0;
-        match skips {
-            true => self.skipped -= 1,
-            false if !asked => self.next = self.next.saturating_sub(1),
-            false => {}
-        }
-        skips
-    }
-}
-
 /// What a rank tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stand {
@@ -159,18 +131,5 @@ mod tests {
         let other = Stand { writes: Extent::between(1, 3), has_no_room: true, ..none };
         assert_eq!(stand.and(other).writes, Extent::between(1, (1 << 63) - 1));
         assert!(stand.and(other).has_no_room);
-    }
-
-    #[test]
-    fn the_more_often_ranks_ask_the_more_calls_do_not_wait() {
-        let mut habit = Habit::default();
-        assert!(!habit.skips(false) && !habit.skips(true), "once is no habit");
-        let skipped = |habit: &mut Habit| {
-            let first = habit.skips(true);
-            u32::from(first) + (0..1000).take_while(|_| habit.skips(false)).count() as u32
-        };
-        assert_eq!([(); 3].map(|()| skipped(&mut habit)), [1, 2, 4]);
-        assert_eq!((0..300).filter(|_| habit.skips(false)).count(), 0);
-        assert_eq!(skipped(&mut habit), 0, "it is forgotten");
     }
 }
