@@ -434,19 +434,17 @@ os.kill(os.getpid(), 9)
     command.env("AGGIO_BLOB", format!("{}/**", directory.path().display()));
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut parent = command.spawn().expect("python starts");
-    let mut word = [0; 5];
-    let mut said = parent.stdout.take().expect("a pipe");
+    let (mut word, mut said) = ([0; 5], parent.stdout.take().expect("a pipe"));
     std::io::Read::read_exact(&mut said, &mut word).expect("the child lives");
-    let gone = wait_for(&mut parent);
+    assert!(wait_for(&mut parent));
     let done = agg_core::blob::recover(&file).expect("it is whole");
-    assert!(gone && !done.is_used && done.done == ["sealed"], "{done:?}");
+    assert!(!done.is_used && done.done == ["sealed"], "{done:?}");
     drop(parent.stdin.take());
 }
 
 /// Waits for the end of a process without closing what it reads.
 fn wait_for(child: &mut std::process::Child) -> bool {
-    (0..3000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        child.try_wait().expect("it is ours").is_some()
-    })
+    let pause = std::time::Duration::from_millis(10);
+    let has_ended = |_| child.try_wait().expect("it is ours").is_some();
+    (0..3000).inspect(|_| std::thread::sleep(pause)).any(has_ended)
 }

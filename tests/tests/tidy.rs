@@ -47,14 +47,9 @@ const HOSTS: &[&str] = &["preload/src", "tests"];
 /// Lines of a file at most.
 const LINES: usize = 450;
 
-/// Tables, and files that were longer before there was a limit: none of them may grow.
-const LONG: &[(&str, usize)] = &[
-    ("agg-core/config/src/settings.rs", 462),
-    ("agg-core/store/src/independent/tests.rs", 465),
-    ("preload/src/posix/symbols.rs", 855),
-    ("preload/src/symbols.rs", 628),
-    ("tests/tests/nameless.rs", 452),
-];
+/// Tables may be longer; none of them may grow.
+const LONG: &[(&str, usize)] =
+    &[("preload/src/posix/symbols.rs", 855), ("preload/src/symbols.rs", 628)];
 
 /// State of a process outside the host, by file and name. The list may only become shorter.
 const STATE: &[(&str, &str)] = &[
@@ -69,13 +64,13 @@ const STATE: &[(&str, &str)] = &[
     ("agg-core/comm/src/task/place.rs", "WISH"),
     ("agg-core/comm/src/workers.rs", "EVENTS"),
     ("agg-core/comm/src/workers/testing.rs", "THREADLESS"),
-    ("agg-core/container/src/blob/aside.rs", "FIRST"),
+    ("agg-core/container/src/blob/fd_range.rs", "FIRST"),
     ("agg-core/store/src/driver/fault.rs", "ARRANGED"),
     ("agg-core/store/src/driver/fault.rs", "BY_NAME"),
-    ("agg-core/store/src/driver/guard.rs", "BEFORE"),
-    ("agg-core/store/src/driver/guard.rs", "HANDLER"),
-    ("agg-core/store/src/driver/guard.rs", "PAGE"),
-    ("agg-core/store/src/driver/guard.rs", "WATCHES"),
+    ("agg-core/store/src/driver/sigbus.rs", "BEFORE"),
+    ("agg-core/store/src/driver/sigbus.rs", "HANDLER"),
+    ("agg-core/store/src/driver/sigbus.rs", "PAGE"),
+    ("agg-core/store/src/driver/sigbus.rs", "WATCHES"),
     ("agg-core/store/src/driver/scratch.rs", "COUNT"),
     ("formats/src/e3sm/scatter.rs", "ROOM"),
     ("formats/src/logical/mod.rs", "COUNT"),
@@ -168,7 +163,10 @@ fn state_in(line: &str) -> Option<&str> {
     }
     let (name, kind) = declared.split_once(':')?;
     let kind = kind.trim_start();
-    let of_numbers = kind.trim_start_matches('[').starts_with(|c: char| c.is_ascii_lowercase());
+    // Types that are not the language's own may be named by their paths.
+    let path = kind.trim_start_matches('[').split(['<', ';', ' ']).next()?;
+    let last = path.rsplit("::").next()?;
+    let of_numbers = last.starts_with(|c: char| c.is_ascii_lowercase());
     let may_change = name.starts_with("mut ") || !(kind.starts_with('&') || of_numbers);
     may_change.then(|| name.trim_start_matches("mut ").trim())
 }
@@ -310,6 +308,7 @@ fn planted_state_is_found_outside_the_host_and_its_tests_only() {
         ("pub(crate) static ONCE: OnceLock<u8> = OnceLock::new();", "ONCE"),
         ("    static BUFFER: RefCell<u8> = const { RefCell::new(0) };", "BUFFER"),
         ("static mut NUMBER: u8 = 0;", "NUMBER"),
+        ("static PATH: std::sync::Mutex<u8> = std::sync::Mutex::new(0);", "PATH"),
         ("static SLOTS: [Slot; 2] = [Slot::new(), Slot::new()];", "SLOTS"),
     ] {
         let text = format!("{plain}{line}\n");

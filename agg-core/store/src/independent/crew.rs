@@ -8,7 +8,7 @@ use crate::driver::{Driver, Outcome};
 use aggio_base::report::Counters;
 use aggio_base::{Error, Extent};
 use aggio_comm::workers::together;
-use aggio_plan::plan::figures::SLOW;
+use aggio_plan::plan::cost::SLOW;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -110,7 +110,7 @@ mod tests {
     use super::super::write_runs;
     use super::*;
     use crate::driver::Facts;
-    use crate::driver::meter::Meter;
+    use crate::driver::latency::Meter;
     use aggio_base::ErrorClass;
     use aggio_base::error::Result;
     use std::io;

@@ -2,12 +2,12 @@
 //!
 //! The cost of a call is given in bytes: so many bytes could have been moved in its time. On a
 //! local file system that is the work of entering the kernel; behind a network it is a round trip,
-//! and the client fetches whole blocks anyway. It is measured ([`crate::driver::meter`]), and
+//! and the client fetches whole blocks anyway. It is measured ([`crate::driver::latency`]), and
 //! assumed before that.
 
 use crate::driver::Driver;
 use aggio_config::hints::Switch;
-use aggio_plan::plan::figures::{Figures, is_local};
+use aggio_plan::plan::cost::{Costs, is_local};
 
 /// The cost of a read call in bytes, at least and at most.
 const CALL: (u64, u64) = (1 << 10, 4 << 20);
@@ -35,7 +35,7 @@ fn read_call<D: Driver + ?Sized>(driver: &D) -> u64 {
         return meter.reads.figures().request_in_bytes();
     }
     let facts = driver.facts();
-    let assumed = Figures::assumed(&facts.file_system);
+    let assumed = Costs::assumed(&facts.file_system);
     let figures = driver.meter().map_or(assumed, |meter| meter.reads.figures());
     let block = if is_local(&facts.file_system) { 0 } else { facts.block_size };
     figures.request_in_bytes().max(block)
@@ -44,7 +44,7 @@ fn read_call<D: Driver + ?Sized>(driver: &D) -> u64 {
 /// The cost of writing a piece by a call of its own, in bytes of pages got for storing.
 pub fn piece_cost<D: Driver + ?Sized>(driver: &D) -> u64 {
     let file_system = driver.facts().file_system;
-    let assumed = || Figures::assumed(&file_system);
+    let assumed = || Costs::assumed(&file_system);
     let figures = driver.meter().map_or_else(assumed, |meter| meter.writes.figures());
     let bytes = figures.request_in_bytes();
     let bytes = if PAGES_AT_HAND.contains(&&*file_system) { bytes * 2 } else { bytes / 2 };
@@ -75,7 +75,7 @@ pub fn joins(gap: u64, len: u64, call_cost: u64) -> bool {
 mod tests {
     use super::*;
     use crate::driver::Facts;
-    use crate::driver::meter::Meter;
+    use crate::driver::latency::Meter;
     use aggio_base::error::Result;
     use std::io;
     use std::time::Duration;
