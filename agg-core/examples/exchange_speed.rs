@@ -3,7 +3,7 @@
 
 use agg_core::datatype::Datatype;
 use agg_core::driver::{self, Driver, OpenHow};
-use agg_core::exchange::{self, Habits, Past, Request, Scene};
+use agg_core::exchange::{self, Habits, PlanCache, Request, Scene};
 use agg_core::hints::{Hints, Switch};
 use agg_core::memory::Memory;
 use agg_core::plan::aggregators;
@@ -59,7 +59,7 @@ fn play(transport: &ThreadTransport, file: &dyn Driver, pattern: Pattern) -> Res
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),
-        past: &Past::default(),
+        plan_cache: &PlanCache::default(),
         map: None,
     };
     let tags = Tags::new(transport.max_tag());

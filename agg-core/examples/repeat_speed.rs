@@ -4,7 +4,7 @@
 
 use agg_core::datatype::Datatype;
 use agg_core::driver::{self, Driver, OpenHow};
-use agg_core::exchange::{self, Habits, Past, Request, Scene};
+use agg_core::exchange::{self, Habits, PlanCache, Request, Scene};
 use agg_core::hints::{Hints, Switch};
 use agg_core::memory::Memory;
 use agg_core::plan::aggregators;
@@ -47,8 +47,8 @@ fn play(
     let mut hints = Hints::default();
     (hints.romio_cb_read, hints.romio_cb_write) = (Switch::Enable, Switch::Enable);
     let aggregators = aggregators::from_hints(transport.hosts(), &hints)?;
-    let kept = Past::default();
-    let call = |past: &Past| {
+    let kept = PlanCache::default();
+    let call = |plan_cache: &PlanCache| {
         let scene = Scene {
             logs: false,
             transport,
@@ -59,7 +59,7 @@ fn play(
             hints: &hints,
             counters: &counters,
             habits: &Habits::default(),
-            past,
+            plan_cache,
             map: None,
         };
         let (block, idle) = (tags.next(), |n| transport.idle(n));
@@ -74,7 +74,7 @@ fn play(
         for (with, times) in times.iter_mut().enumerate() {
             let start = Instant::now();
             for _ in 0..CALLS {
-                if with == 1 { call(&kept)? } else { call(&Past::default())? }
+                if with == 1 { call(&kept)? } else { call(&PlanCache::default())? }
             }
             times.push(start.elapsed().as_secs_f64() / CALLS as f64);
         }

@@ -1,7 +1,7 @@
 //! What hosts use of the crates below: names only, no code. `ARCHITECTURE.md` shows the layers.
 
 pub use aggio_base::{
-    Error, ErrorClass, Extent, Result, allocate, caches, complaint, error, extent, file_systems,
+    Error, ErrorClass, Extent, Result, allocate, caches, diagnostics, error, extent, file_systems,
     log, os, pattern, report, spelling,
 };
 

@@ -1,7 +1,7 @@
 //! The environment of the process: switches and hints, read once.
 
 use agg_core::Engine;
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::Drivers;
 use agg_core::format::Formats;
 use agg_core::hints::Sources;
@@ -30,7 +30,7 @@ pub fn is_plainly_off() -> bool {
 }
 
 fn read() -> Config {
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let settings = Settings::of_process(&mut complaints);
     let variable = |name: &str| settings::process_variable(name);
     let file = |name: &str| std::fs::read(name);

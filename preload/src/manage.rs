@@ -3,7 +3,7 @@
 use crate::entry::{Offset, Opaque, Target};
 use crate::pointer::give;
 use crate::{amode, config, info, mpi, progress};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::{Error, ErrorClass, Result};
 use libc::c_int;
 
@@ -64,7 +64,7 @@ pub unsafe fn get_amode(call: &Target, out: *mut c_int) -> Result<()> {
 /// # Safety
 /// As MPI demands.
 pub unsafe fn set_info(call: &Target, info: usize) -> Result<()> {
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let (pairs, wrong) = split(info::pairs(call.abi, info));
     let set = progress::wait(call.file.engine.set_info(&pairs, &mut complaints));
     // Strictness is for the start of a program and for opens; here a bad hint is only told.

@@ -6,7 +6,7 @@ use crate::handles::{self, OpenFile};
 use crate::symbols::forward;
 use crate::view::Types;
 use crate::{amode, config, errhandler, errors, hdf5, info, mpi, progress, transport};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::file::{File, OpenRequest};
 use agg_core::hints::{Hints, Switch};
 use agg_core::log::{self, Level};
@@ -110,7 +110,7 @@ fn open_managed(
 /// The hints for a file that is opened with `info`.
 fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
     let config = config::get();
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let pairs = info::pairs(abi, info)?;
     let absolute =
         pattern::absolute(config.engine.drivers().path_of(path), settings::working_directory);

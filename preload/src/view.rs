@@ -6,7 +6,7 @@ use crate::entry::{Offset, Opaque, Target};
 use crate::manage::split;
 use crate::pointer::give;
 use crate::{datarep, datatypes, info, mpi, progress};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::file::Displacement;
 use agg_core::view::{Representation, View};
 use agg_core::{Error, ErrorClass, Result};
@@ -126,7 +126,7 @@ pub unsafe fn set_view(
         Ok((view, kept)) => (Ok(view), Some(kept)),
         Err(error) => (Err(error), None),
     };
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let set = call.file.engine.set_view(view, displacement, &pairs, &mut complaints);
     let _ = complaints.report(config::get().settings.strict);
     let set = progress::wait(set);

@@ -5,8 +5,8 @@
 //! justifies, and what it accepts must mean the same after being written and read again.
 
 use agg_core::blob::inspect;
-use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::fault_plan::Plan;
 use agg_core::hints::{Hints, Sources};
 use agg_core::pattern::Pattern;
@@ -78,7 +78,7 @@ pub fn hints(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let variable = |_: &str| Some(text.clone());
     let file = |_: &str| Ok(bytes.to_vec());
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let sources = Sources::read(&variable, &file, &mut complaints);
     let info: Vec<(String, String)> = text
         .split(';')

@@ -1,8 +1,8 @@
 //! A netCDF file never announces records whose data are not there, whatever fails in a flush.
 
 use agg_core::Engine;
-use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::fault::arrange;
 use agg_core::file::{Amode, Call, Direction, File, OpenRequest, Position};
 use agg_core::format::Formats;
@@ -72,7 +72,7 @@ impl Rank {
     fn open(transport: Arc<ThreadTransport>, name: &str, pairs: &[(&str, &str)]) -> Self {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let hints = Hints::resolve(&Sources::default(), name, &pairs, &mut Complaints::default());
+        let hints = Hints::resolve(&Sources::default(), name, &pairs, &mut Diagnostics::default());
         let request = OpenRequest::new(name, Amode::RDWR.with(Amode::CREATE), hints);
         let opened =
             block_on(engine().open(transport.clone(), request), |waits| transport.idle(waits));

@@ -118,7 +118,7 @@ impl Shape {
         command.arg(self.ranks.to_string());
         command.args(["--set", &format!("ranks_per_node={}", self.ranks / self.hosts)]);
         command.args(["--set", &format!("block_size={block}")]);
-        // As the library assumes of a local file system: `agg_core::plan::figures`.
+        // As the library assumes of a local file system: `agg_core::plan::cost`.
         command.args(["--set", "request_latency=1024ns", "--set", "target_bandwidth=4000000000"]);
         if !writes {
             command.arg("--read");

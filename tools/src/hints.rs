@@ -1,7 +1,7 @@
 //! `aggio hints`: the table of hints, as it is in force in this environment, or as a document.
 
 use crate::{Answer, columns, man, markdown};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::{Declaration, Effect, Hints, Sources};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Arguments {
             let text = if self.man { man::hints() } else { markdown::hints() };
             return Answer { text, findings: Vec::new(), status: None };
         }
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         let sources = Sources::of_process(&mut complaints);
         let hints = Hints::resolve(&sources, &self.file, &[], &mut complaints);
         let text = if self.json { as_json(&hints) } else { as_table(&hints) };

@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::containers::Hole;
 use agg_core::blob::Verify;
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::settings::Settings;
 use aggio_fusefs::{Mount, NewFiles, Options, ends, mounts};
 use clap::builder::PossibleValuesParser;
@@ -210,12 +210,12 @@ impl Arguments {
     }
 
     fn take_log(&self) -> Result<(), String> {
-        let mut settings = Settings::of_process(&mut Complaints::default());
+        let mut settings = Settings::of_process(&mut Diagnostics::default());
         if let Some(log) = &self.log {
             let log = std::path::absolute(log).map_err(|why| why.to_string())?;
             settings.log_file = log.display().to_string();
         }
-        settings.apply(&Complaints::default()).map_err(|why| why.to_string())
+        settings.apply(&Diagnostics::default()).map_err(|why| why.to_string())
     }
 
     /// This program once more, in the background.

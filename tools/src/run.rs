@@ -3,7 +3,7 @@
 
 use crate::elf::{self, Reach};
 use crate::{Answer, exit, library};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::Sources;
 use agg_core::settings;
 use std::os::unix::process::CommandExt;
@@ -73,7 +73,7 @@ impl Settings {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         settings::Settings::read(&variable, &[], &mut complaints);
         let nothing = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         Sources::read(&variable, &nothing, &mut complaints);

@@ -1,7 +1,7 @@
 //! `aggio env`: the environment variables that aggio looks at.
 
 use crate::{Answer, columns, markdown};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::Sources;
 use agg_core::settings::{Settings, Variable, process_variable};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ impl Arguments {
         if self.markdown {
             return Answer { text: markdown::switches(), findings: Vec::new(), status: None };
         }
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         Settings::of_process(&mut complaints);
         Sources::of_process(&mut complaints);
         let text = if self.json { as_json() } else { as_table() };

@@ -14,7 +14,7 @@ mod watched;
 
 use agg_core::datatype::Datatype;
 use agg_core::driver::Driver;
-use agg_core::exchange::{self, Habits, Past, Request, Scene};
+use agg_core::exchange::{self, Habits, PlanCache, Request, Scene};
 use agg_core::hints::Hints;
 use agg_core::memory::Memory;
 use agg_core::plan::aggregators;
@@ -91,7 +91,7 @@ impl Case {
         let access = pattern.access(transport.rank() as u64, self.ranks);
         let view = engine::view(&access.view).expect("a view");
         let (hints, tags) = (Hints::default(), Tags::new(transport.max_tag()));
-        let (counters, past) = (Counters::default(), Past::default());
+        let (counters, plan_cache) = (Counters::default(), PlanCache::default());
         let (driver, facts) = (disk::Access::new(disk), disk.facts());
         let aggregators = aggregators::from_hints(transport.hosts(), &hints).expect("ranks");
         let scene = Scene {
@@ -104,7 +104,7 @@ impl Case {
             hints: &hints,
             counters: &counters,
             habits: &Habits::default(),
-            past: &past,
+            plan_cache: &plan_cache,
             map: None,
         };
         for call in &access.calls {

@@ -3,7 +3,7 @@
 pub mod allocate;
 pub mod caches;
 pub mod checksum;
-pub mod complaint;
+pub mod diagnostics;
 pub mod error;
 pub mod extent;
 pub mod file_systems;

@@ -2,7 +2,7 @@
 
 use crate::hints::yes_or_no;
 use crate::rules::{Mode, Rule};
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::log::Level;
 use aggio_base::pattern::{self, Pattern};
 pub use aggio_base::report::Report;
@@ -234,7 +234,7 @@ impl Settings {
     pub fn read(
         variable: &dyn Fn(&str) -> Option<String>,
         names: &[String],
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> Self {
         let mut settings = Self::default();
         for known in Variable::ALL {
@@ -263,7 +263,7 @@ impl Settings {
     }
 
     /// Reads the environment of this process.
-    pub fn of_process(complaints: &mut Complaints) -> Self {
+    pub fn of_process(complaints: &mut Diagnostics) -> Self {
         let names: Vec<String> =
             std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         Self::read(&process_variable, &names, complaints)
@@ -296,7 +296,7 @@ impl Settings {
     ///
     /// # Errors
     /// With `AGGIO_STRICT=1`, the first complaint.
-    pub fn apply(&self, complaints: &Complaints) -> aggio_base::Result<()> {
+    pub fn apply(&self, complaints: &Diagnostics) -> aggio_base::Result<()> {
         aggio_base::log::configure(self.log_level, self.log_all, &self.log_file);
         complaints.report(self.strict)
     }

@@ -3,8 +3,8 @@
 use crate::oracle::{BEFORE, Expected, FILL, Oracle, Told, pattern};
 use crate::program::{DataStep, Direction, Mistake, Mode, Op, Place, Program, Step, ViewRecipe};
 use crate::store::Store;
-use agg_core::complaint::Complaints;
 use agg_core::datatype::Datatype;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::{Outcome, fault};
 use agg_core::file::{Amode, Call, Displacement, File, OpenRequest, Position, SplitKind};
 use agg_core::hints::{Hints, Sources};
@@ -113,7 +113,7 @@ struct Rank {
 impl Rank {
     fn run(&self) -> Result<(), String> {
         let transport: Arc<dyn Transport> = self.transport.clone();
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         let hints =
             Hints::resolve(&Sources::default(), &self.name, &self.program.hints, &mut complaints);
         let amode = Amode::RDWR.with(Amode::CREATE);
@@ -166,7 +166,7 @@ impl Rank {
     }
 
     fn set_view(&self, file: &Arc<File>, view: agg_core::Result<View>) -> agg_core::Result<()> {
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         self.wait(file.set_view(view, Displacement::OfView, &[], &mut complaints))
     }
 

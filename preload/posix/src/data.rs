@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::files::{Description, File, Held};
 use super::next;
-use super::{descriptors, dirty, errno, reach, reading, settle};
+use super::{descriptors, dirty, errno, readable_memory, reading, settle};
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -125,7 +125,7 @@ fn is_straight(description: &Description) -> bool {
 unsafe fn gather(vectors: *const iovec, count: c_int) -> Option<([Run; 16], usize, usize)> {
     let mut runs = [(std::ptr::null(), 0); 16];
     if !(1..=VECTORS.min(16)).contains(&count)
-        || !reach::readable(vectors.cast(), count as usize * size_of::<iovec>())
+        || !readable_memory::readable(vectors.cast(), count as usize * size_of::<iovec>())
     {
         return None;
     }
@@ -142,7 +142,7 @@ unsafe fn gather(vectors: *const iovec, count: c_int) -> Option<([Run; 16], usiz
 /// Whether all of it can be read; if not, the kernel says so.
 #[inline]
 fn all_readable(runs: &[Run]) -> bool {
-    runs.iter().all(|run| reach::readable(run.0, run.1))
+    runs.iter().all(|run| readable_memory::readable(run.0, run.1))
 }
 
 /// A write at the position of the description.

@@ -6,8 +6,8 @@
 
 use super::ahead::Ahead;
 use super::counts::Counts;
-use super::late::Late;
 use super::lock::{Guard, Lock};
+use super::signal_writes::Late;
 use super::state;
 use agg_core::rules::Mode;
 use agg_core::spool::Slot;

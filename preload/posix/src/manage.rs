@@ -5,7 +5,7 @@ use super::host::process;
 use super::next;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{errno, reach, reading, settle};
+use super::{errno, readable_memory, reading, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -69,7 +69,7 @@ pub unsafe fn map(
     offset: off64_t,
 ) -> *mut c_void {
     if flags & libc::MAP_FIXED != 0 {
-        reach::forget();
+        readable_memory::forget();
     }
     if flags & libc::MAP_ANONYMOUS == 0 {
         before_mapping(fd, flags);

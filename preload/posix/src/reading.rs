@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::ahead::LARGE;
 use super::files::{Description, Held};
-use super::{reach, settle, state};
+use super::{readable_memory, settle, state};
 use agg_core::rules::Mode;
 use libc::{c_int, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ pub fn may(description: &Description, data: *const u8, len: usize) -> bool {
         && description.readable.load(Relaxed)
         && description.file().is_some_and(|file| !file.native.load(Relaxed))
         && !state::ending()
-        && reach::readable(data, len)
+        && readable_memory::readable(data, len)
 }
 
 /// Whether this read is one of several small ones.

@@ -16,8 +16,8 @@ use aggio_posix::containers::{self, standard};
 use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
-    causal, data, descriptors, duplicate, errno, foreign, manage, open, process, reach, settle,
-    state, stdio, wide,
+    causal, data, descriptors, duplicate, errno, manage, open, passthrough, process,
+    readable_memory, settle, state, stdio, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -207,7 +207,7 @@ table! {
         container { containers::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
         = { open::close_range(first, last, flags) };
-    any [closefrom] (first: c_int) -> () = { foreign::close_from(first) };
+    any [closefrom] (first: c_int) -> () = { passthrough::close_from(first) };
 
     // Descriptors of one description.
     fd [dup] (fd: c_int) -> c_int = { duplicate::duplicate(fd, || next::dup(fd)) }
@@ -369,23 +369,23 @@ table! {
         } };
     any [munmap] (address: Any, len: size_t) -> c_int
         = {
-            reach::forget();
+            readable_memory::forget();
             containers::forget_copies(address as usize, len);
             next::munmap(address, len)
         };
     any [mremap] (address: Any, len: size_t, new: size_t, flags: c_int, to: Any) -> Any
         = {
-            reach::forget();
+            readable_memory::forget();
             containers::remap(address, len, new, flags, to)
         };
     any [mprotect] (address: Any, len: size_t, protection: c_int) -> c_int
         = {
-            reach::forget();
+            readable_memory::forget();
             containers::protect(address, len, protection)
         };
     any [msync] (address: Any, len: size_t, flags: c_int) -> c_int
         = { containers::msync(address, len, flags) };
-    any [shmdt] (address: Any) -> c_int = { reach::forget(); next::shmdt(address) };
+    any [shmdt] (address: Any) -> c_int = { readable_memory::forget(); next::shmdt(address) };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
         = { if containers::has(from) || containers::has(to) {
             manage::between(from, to, || containers::between(to, from, offset.cast(), len))
@@ -403,17 +403,17 @@ table! {
         (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
         = { manage::between(from, to, || next::splice(from, at, to, there, len, flags)) };
     any [aio_read aio_read64] (block: *mut c_int) -> c_int
-        = { foreign::before_asynchronous(block); next::aio_read64(block) };
+        = { passthrough::before_asynchronous(block); next::aio_read64(block) };
     any [aio_write aio_write64] (block: *mut c_int) -> c_int
-        = { foreign::before_asynchronous(block); next::aio_write64(block) };
+        = { passthrough::before_asynchronous(block); next::aio_write64(block) };
     any [aio_fsync aio_fsync64] (operation: c_int, block: *mut c_int) -> c_int
-        = { foreign::before_asynchronous(block); next::aio_fsync64(operation, block) };
+        = { passthrough::before_asynchronous(block); next::aio_fsync64(operation, block) };
     any [lio_listio lio_listio64]
         (mode: c_int, list: *const *mut c_int, count: c_int, event: Any) -> c_int
-        = { foreign::before_list(list, count); next::lio_listio64(mode, list, count, event) };
+        = { passthrough::before_list(list, count); next::lio_listio64(mode, list, count, event) };
     any [syscall]
         (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long
-        = { foreign::system_call(number, [a, b, c, d, e, f]) };
+        = { passthrough::system_call(number, [a, b, c, d, e, f]) };
 
     // Names.
     path [stat stat64] (path: Path, facts: Any) -> c_int = {}
@@ -822,11 +822,11 @@ table! {
 
     // What others hear.
     any [sendmsg] (socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t
-        = { foreign::before_message(message); next::sendmsg(socket, message, flags) };
+        = { passthrough::before_message(message); next::sendmsg(socket, message, flags) };
     any [sendmmsg]
         (socket: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int
         = {
-            foreign::before_messages(messages, count);
+            passthrough::before_messages(messages, count);
             next::sendmmsg(socket, messages, count, flags)
         };
     any [send] (socket: c_int, data: Any, len: size_t, flags: c_int) -> ssize_t

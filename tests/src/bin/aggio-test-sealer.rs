@@ -10,7 +10,7 @@
 //! then the first one writes the number of records.
 
 use agg_core::blob::{Layout, Part, Recast, Sealing, is_container};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::{Driver, Drivers, OpenHow};
 use agg_core::settings::Settings;
 use aggio_formats::files::Folder;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn drivers(file: &str, layout: &str) -> (Drivers, SetDriver) {
     let variable = |name: &str| (name == "AGGIO_BLOB").then(|| format!("{file}:{layout}"));
     let settings =
-        Settings::read(&variable, &["AGGIO_BLOB".to_owned()], &mut Complaints::default());
+        Settings::read(&variable, &["AGGIO_BLOB".to_owned()], &mut Diagnostics::default());
     let first = |path: &str| {
         Ok(find(path)?.map(|set| Path::new(path).with_file_name(set.first()).display().to_string()))
     };

@@ -1,7 +1,7 @@
 //! A set of netCDF files becomes one: threads assemble windows of it in a file that gets its name
 //! when it is complete.
 
-use super::{at, not_made, pour, threads};
+use super::{at, not_made, stream, threads};
 use agg_core::output::{Output, Unfinished, require_vacant};
 use agg_core::workers::together;
 use aggio_formats::Logical;
@@ -37,7 +37,7 @@ impl Assembly<'_> {
         let told = |why: std::io::Error| at(to, why);
         made.file().set_len(from.size()).map_err(told)?;
         let copy = |range: &Range<u64>, bytes: &mut Vec<u8>| {
-            pour::read(from, range, bytes)?;
+            stream::read(from, range, bytes)?;
             made.file().write_all_at(bytes, range.start).map_err(told)
         };
         let whole = from.size() * if self.verify { 2 } else { 1 };
@@ -45,7 +45,7 @@ impl Assembly<'_> {
         made.file().sync_all().map_err(told)?;
         if self.verify {
             let compare = |range: &Range<u64>, bytes: &mut Vec<u8>| {
-                pour::read(from, range, bytes)?;
+                stream::read(from, range, bytes)?;
                 let mut copy = vec![0; bytes.len()];
                 made.file().read_exact_at(&mut copy, range.start).map_err(told)?;
                 let wrong = || at(to, format!("differs from the set in {range:?}"));

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::source::Source;
-use super::{PIECE, pour, sets};
+use super::{PIECE, sets, stream};
 use crate::{Answer, progress};
 use agg_core::blob::is_container;
 use aggio_formats::Logical;
@@ -66,7 +66,7 @@ impl Arguments {
                 tell(done);
                 put(bytes)
             };
-            return pour::all(&set, 0, &mut put);
+            return stream::all(&set, 0, &mut put);
         }
         let source = Source::open(path, self.sets)?;
         let end = self.length.map_or(u64::MAX, |length| self.offset.saturating_add(length));

@@ -20,10 +20,10 @@ mod hdf5;
 mod hdf5_advice;
 mod in_container;
 mod netcdf;
-mod pour;
 mod poured;
 mod sets;
 mod source;
+mod stream;
 
 pub(crate) use sets::Hole;
 

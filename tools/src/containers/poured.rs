@@ -1,6 +1,6 @@
 //! A container or a set, written to something that takes bytes one after the other.
 
-use super::{PIECE, at, pour, source};
+use super::{PIECE, at, source, stream};
 use aggio_formats::Logical;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -52,5 +52,5 @@ pub(super) fn set(
         progress(done, from.size());
         Ok(true)
     };
-    pour::all(from, threads, &mut take).map(|_| ())
+    stream::all(from, threads, &mut take).map(|_| ())
 }

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::elf;
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
 use aggio_fusefs::mounts;
@@ -154,7 +154,7 @@ fn shared_memory() -> Finding {
 }
 
 fn environment() -> Finding {
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let settings = Settings::of_process(&mut complaints);
     Sources::of_process(&mut complaints);
     if let Some(first) = complaints.0.first() {

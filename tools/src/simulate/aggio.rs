@@ -9,7 +9,7 @@ use super::traffic::Traffic;
 use super::work::Call;
 use agg_core::hints::{Hints, Switch};
 use agg_core::node;
-use agg_core::plan::passage::{self, Premises};
+use agg_core::plan::node_aggregation::{self, Premises};
 use agg_core::plan::{self, Decision, Domains, Method, Sequence, Total, Way, Wishes};
 
 /// The plan of one call, before anything is counted.
@@ -72,7 +72,7 @@ fn total(setting: &Setting<'_>, call: &Call) -> Total {
 fn of_nodes(setting: &Setting<'_>, total: &Total) -> Vec<usize> {
     match setting.named {
         true => setting.aggregators.to_vec(),
-        false => passage::aggregators(setting.aggregators, total, |rank| {
+        false => node_aggregation::aggregators(setting.aggregators, total, |rank| {
             setting.node(rank as u64) as usize
         }),
     }

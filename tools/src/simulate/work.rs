@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::{Setting, engine};
 use agg_core::Extent;
 use agg_core::plan::Summary;
-use agg_core::plan::figures::Figures;
+use agg_core::plan::cost::Costs;
 use aggio_patterns::Pattern;
 
 /// Calls times ranks of a pattern beyond which only some of its calls are simulated.
@@ -88,8 +88,8 @@ pub(crate) fn of(setting: &Setting<'_>, pattern: &Pattern) -> Result<Work, Strin
 }
 
 /// What ranks have measured that requests cost.
-fn figures(machine: &Machine) -> Figures {
+fn figures(machine: &Machine) -> Costs {
     let mib = (1 << 20) as f64 / machine.target_bandwidth;
     let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
-    Figures::new(nanoseconds(machine.request_latency), nanoseconds(mib))
+    Costs::new(nanoseconds(machine.request_latency), nanoseconds(mib))
 }

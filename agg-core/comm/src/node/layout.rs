@@ -12,7 +12,7 @@ use super::Map;
 /// Operations that the ranks of a node can have under way at a time; more wait for their turn.
 pub(crate) const OPERATIONS: usize = 4;
 
-/// Operations that a rank can be at without the others; see `roll.rs`.
+/// Operations that a rank can be at without the others; see `arrivals.rs`.
 pub(crate) const CALLS: usize = 256;
 
 /// Windows of one operation that may be filled or stored at a time.

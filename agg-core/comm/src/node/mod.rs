@@ -1,11 +1,12 @@
 //! The ranks of one node: memory that they share, and collective steps in it.
 //!
 //! A node's ranks share one nameless memory for each communicator. In it the ranks of a collective
-//! operation *meet* (each hears what all want, `roll.rs`); then it gets one of
+//! operation *meet* (each hears what all want, `arrivals.rs`); then it gets one of
 //! `layout::OPERATIONS` places, where the ranks pass data through a ring of *windows* of the file
 //! (`ring.rs`), and *agree* on the result (`operation.rs`). There are no locks; who waits sleeps
 //! until something happens. Messages travel only between nodes: see `meeting.rs`.
 
+mod arrivals;
 mod form;
 mod futex;
 mod layout;
@@ -13,9 +14,9 @@ mod map;
 mod memory;
 mod operation;
 mod ring;
-mod roll;
 mod segment;
 
+pub(crate) use arrivals::Met;
 pub use form::form;
 pub use layout::Board;
 pub(crate) use map::Map;
@@ -24,7 +25,6 @@ pub use memory::NodeAddress;
 pub(crate) use memory::{MemoryFile, open_descriptor};
 pub use operation::{Operation, Pulse};
 pub use ring::{Ring, Unstored};
-pub(crate) use roll::Met;
 
 use aggio_base::error::{Error, ErrorClass, Result};
 use layout::Layout;

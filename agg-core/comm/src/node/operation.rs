@@ -1,8 +1,8 @@
 //! One collective operation in the memory of a node: claiming a place, agreeing.
 
 use super::Node;
+use super::arrivals::Met;
 use super::layout::{Board, OPERATIONS, RESULT, control};
-use super::roll::Met;
 use crate::task;
 use aggio_base::error::{Error, ErrorClass, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,21 +1,21 @@
 //! How the ranks that opened a file talk to each other.
 
+mod fd_passing;
 mod holders;
 mod node;
 mod nodes;
 mod own_lock;
-mod passing;
 mod ranges;
 mod single;
 mod table;
 pub mod threads;
 
 pub use crate::node::NodeAddress;
+pub use fd_passing::{Identity, Offer, Taken};
 pub use holders::{Ask, Hold, Holders};
 pub use node::{NodeLocks, share_on_node};
 pub use nodes::Nodes;
 pub use own_lock::try_lock_alone;
-pub use passing::{Identity, Offer, Taken};
 pub use ranges::ThreadLocks;
 pub use single::SingleTransport;
 pub use table::{NodeTable, TablePointer, share_table, share_table_of_node};

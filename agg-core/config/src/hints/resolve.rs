@@ -4,7 +4,7 @@ use super::Verify;
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::spelling;
 
 /// Where a hint's value comes from; a later one in this order wins over an earlier one.
@@ -86,7 +86,7 @@ impl Hints {
         sources: &Sources,
         path: &str,
         info: &[(String, String)],
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> Self {
         let mut hints = Self::default();
         for entry in sources.entries_for(path) {
@@ -100,7 +100,7 @@ impl Hints {
     /// Takes the `MPI_Info` of `MPI_File_set_info` or `MPI_File_set_view`.
     ///
     /// Hints that only act while a file is opened keep their value (MPI-4.1, 14.2.8).
-    pub fn update(&mut self, info: &[(String, String)], complaints: &mut Complaints) {
+    pub fn update(&mut self, info: &[(String, String)], complaints: &mut Diagnostics) {
         self.take_info(info, false, complaints);
         self.settle();
     }
@@ -203,7 +203,7 @@ impl Hints {
         differing
     }
 
-    fn take_info(&mut self, info: &[(String, String)], opening: bool, bad: &mut Complaints) {
+    fn take_info(&mut self, info: &[(String, String)], opening: bool, bad: &mut Diagnostics) {
         for (key, value) in info {
             let at_open = Declaration::find(key).is_some_and(|(_, d)| d.traits.at_open);
             if opening || !at_open {
@@ -244,7 +244,7 @@ impl Hints {
     }
 
     /// Sets one hint if its origin ranks at least as high as the present value's.
-    fn offer(&mut self, entry: &Entry, complaints: &mut Complaints) {
+    fn offer(&mut self, entry: &Entry, complaints: &mut Diagnostics) {
         let Entry { key, value, origin } = entry;
         let Some((index, declaration)) = Declaration::find(key) else {
             complain_unknown(key, *origin, complaints);
@@ -265,7 +265,7 @@ impl Hints {
 ///
 /// Of the application's keys only those are reported that look like a misspelt hint: libraries set
 /// keys of their own, which no user can do anything about.
-pub(super) fn complain_unknown(key: &str, origin: Origin, complaints: &mut Complaints) {
+pub(super) fn complain_unknown(key: &str, origin: Origin, complaints: &mut Diagnostics) {
     if Foreign::has(key) {
         return;
     }

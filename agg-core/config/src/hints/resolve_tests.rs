@@ -9,7 +9,7 @@ fn pairs(info: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn resolve(variables: &[(&str, &str)], file: &str, info: &[(&str, &str)]) -> (Hints, Vec<String>) {
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let variable = |name: &str| {
         variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
     };
@@ -56,7 +56,7 @@ fn a_suggestion_wins_over_files_but_not_over_the_application() {
 #[test]
 fn later_info_keeps_forced_values_and_those_that_count_at_open_only() {
     let (mut hints, _) = resolve(&[("AGGIO_HINTS", "*:romio_cb_read=enable")], "", &[]);
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let info = [("romio_cb_read", "disable"), ("cb_nodes", "7"), ("ind_rd_buffer_size", "1M")];
     hints.update(&pairs(&info), &mut complaints);
     assert_eq!(hints.romio_cb_read, Switch::Enable);

@@ -3,7 +3,7 @@
 use super::resolve::complain_unknown;
 use super::{Declaration, Hints, Origin};
 use crate::settings::{process_variable, working_directory};
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::pattern::{self, Pattern};
 use std::io;
 
@@ -48,7 +48,7 @@ impl Sources {
     pub fn read(
         variable: &dyn Fn(&str) -> Option<String>,
         file: &dyn Fn(&str) -> io::Result<Vec<u8>>,
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> Self {
         let mut rules = vec![read_file(variable, file, complaints)];
         rules.extend(deferring(&variable("AGGIO_DEFER").unwrap_or_default()));
@@ -70,7 +70,7 @@ impl Sources {
     }
 
     /// Reads the environment and the files of this process.
-    pub fn of_process(complaints: &mut Complaints) -> Self {
+    pub fn of_process(complaints: &mut Diagnostics) -> Self {
         Self::read(&process_variable, &|name| std::fs::read(name), complaints)
     }
 
@@ -97,7 +97,7 @@ fn deferring(patterns: &str) -> impl Iterator<Item = Rule> {
 }
 
 /// Whether an entry would change a hint; if not, says why.
-fn is_good(entry: &Entry, complaints: &mut Complaints) -> bool {
+fn is_good(entry: &Entry, complaints: &mut Diagnostics) -> bool {
     let Some((_, declaration)) = Declaration::find(&entry.key) else {
         complain_unknown(&entry.key, entry.origin, complaints);
         return false;
@@ -114,7 +114,7 @@ fn is_good(entry: &Entry, complaints: &mut Complaints) -> bool {
 fn read_file(
     variable: &dyn Fn(&str) -> Option<String>,
     file: &dyn Fn(&str) -> io::Result<Vec<u8>>,
-    complaints: &mut Complaints,
+    complaints: &mut Diagnostics,
 ) -> Rule {
     let named = variable("ROMIO_HINTS").filter(|name| !name.is_empty());
     let origin = if named.is_some() { Origin::HintsFile } else { Origin::SystemFile };
@@ -139,7 +139,7 @@ fn read_file(
 
 /// The entries of a hints file in ROMIO's form: `key value` a line, `#` first for comments. Of
 /// several lines with one key the first holds, as in ROMIO.
-fn parse_lines(text: &str, origin: Origin, complaints: &mut Complaints) -> Vec<Entry> {
+fn parse_lines(text: &str, origin: Origin, complaints: &mut Diagnostics) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         match line.trim().split_once(char::is_whitespace) {
@@ -160,7 +160,7 @@ fn parse_lines(text: &str, origin: Origin, complaints: &mut Complaints) -> Vec<E
 /// * what cannot be a pattern or a key belongs to the value before it, so that
 ///   `cb_config_list=*:2,node7:4` needs no quotes; `"..."`, `'...'` and `#...#` quote a value,
 ///   a backslash a character.
-fn parse_patterns(text: &str, origin: Origin, complaints: &mut Complaints) -> Vec<Rule> {
+fn parse_patterns(text: &str, origin: Origin, complaints: &mut Diagnostics) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for piece in pieces(text) {
         let pair = split_pair(piece.text, origin);
@@ -275,7 +275,7 @@ mod tests {
 
     /// The rules as text: `pattern-matches-all? key=value(origin) ...` for the file `/d/out.nc`.
     fn entries(text: &str, path: &str) -> Vec<String> {
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         let rules = parse_patterns(text, Origin::AggioHints, &mut complaints);
         let sources = Sources { rules };
         let show = |entry: &Entry| {
@@ -283,7 +283,7 @@ mod tests {
             format!("{}{sign}{}", entry.key, entry.value)
         };
         let shown = sources.entries_for(path).map(show).collect();
-        assert_eq!(complaints, Complaints::default(), "{text}");
+        assert_eq!(complaints, Diagnostics::default(), "{text}");
         shown
     }
 
@@ -329,17 +329,17 @@ mod tests {
 
     #[test]
     fn a_pattern_without_hints_is_reported() {
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         parse_patterns("*.nc", Origin::AggioHints, &mut complaints);
         let told: Vec<_> = complaints.0.iter().map(ToString::to_string).collect();
         assert_eq!(told, ["AGGIO_HINTS: \"*.nc\": a pattern without hints"]);
     }
 
-    fn read(variables: &[(&str, &str)], file: &str) -> (Sources, Complaints) {
+    fn read(variables: &[(&str, &str)], file: &str) -> (Sources, Diagnostics) {
         let variable = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
         };
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         let read = |name: &str| match name {
             SYSTEM_FILE | "/my/hints" => Ok(file.as_bytes().to_vec()),
             _ => Err(io::ErrorKind::NotFound.into()),

@@ -7,7 +7,7 @@ fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<String>) {
     let variable = |name: &str| {
         pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
     };
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     let settings = Settings::read(&variable, &names, &mut complaints);
     (settings, complaints.0.iter().map(ToString::to_string).collect())
 }
@@ -114,7 +114,7 @@ fn either_display_variable_shows_hints() {
 #[test]
 fn strict_makes_a_bad_value_an_error_that_names_it() {
     let (settings, _) = read(&[("AGGIO_STRICT", "1")]);
-    let mut complaints = Complaints::default();
+    let mut complaints = Diagnostics::default();
     assert!(complaints.report(settings.strict).is_ok());
     complaints.value("environment", "AGGIO_LOG", "loud", "words");
     assert!(complaints.report(false).is_ok());
@@ -131,7 +131,7 @@ proptest::proptest! {
             let index = Variable::ALL.iter().position(|known| known.name == name)?;
             values.get(index).cloned()
         };
-        let settings = Settings::read(&variable, &values, &mut Complaints::default());
+        let settings = Settings::read(&variable, &values, &mut Diagnostics::default());
         settings.manages("/some/file");
     }
 }

@@ -3,7 +3,7 @@
 use super::container::Container;
 use super::dir::{Dir, MANIFEST, c_path, log_id, log_name};
 use super::manifest::{Manifest, dir_mode, part_mode};
-use super::order::Order;
+use super::sequencer::Sequencer;
 use super::{Reader, failed};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{self, File, FileTimes};
@@ -246,7 +246,7 @@ impl Container {
     /// If a part cannot be changed.
     pub fn set_mode(&self, mode: u32) -> Result<()> {
         let dir = &self.shared.dir;
-        let order = Order::open(dir, 0o600, false)?;
+        let order = Sequencer::open(dir, 0o600, false)?;
         let _turn = order.manifest_turn()?;
         let mut manifest = Manifest::load(dir)?;
         let mode = mode & 0o7777;
@@ -325,7 +325,7 @@ impl Container {
         if lost(Manifest::load(dir)?.mode) == 0 {
             return Ok(false);
         }
-        let order = Order::open(dir, 0o600, false)?;
+        let order = Sequencer::open(dir, 0o600, false)?;
         let _turn = order.manifest_turn()?;
         let mut manifest = Manifest::load(dir)?;
         manifest.mode &= !lost(manifest.mode);

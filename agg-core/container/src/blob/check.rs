@@ -6,10 +6,10 @@ use super::dir::{Dir, MANIFEST, ORDER, log_name};
 use super::examine::{Examined, examine};
 use super::index::Index;
 use super::manifest::Manifest;
-use super::order::Order;
 use super::remains::{Remain, kind};
 use super::repair::repair;
 use super::run::Run;
+use super::sequencer::Sequencer;
 use super::view::View;
 use aggio_base::{Error, ErrorClass, Result};
 use std::path::Path;
@@ -199,7 +199,7 @@ fn is_live(dir: &Dir) -> Result<bool> {
     }
     // Nothing is locked for it, so that reading is enough.
     match dir.part(ORDER, false) {
-        Ok(file) => Order::of(file, dir.path_of(ORDER)).is_used(),
+        Ok(file) => Sequencer::of(file, dir.path_of(ORDER)).is_used(),
         // Who cannot ask takes a torn end for a frame on its way.
         Err(_) => Ok(true),
     }

@@ -1,7 +1,7 @@
 //! A container's directory: every part is opened relative to it, by plain names, through no
 //! symlink.
 
-use super::{aside, damaged, failed};
+use super::{damaged, failed, fd_range};
 use aggio_base::caches;
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::{CStr, CString, OsStr};
@@ -79,7 +79,7 @@ fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<F
         let fd = unsafe { libc::openat(dir, name.as_ptr(), flags, mode as libc::c_uint) };
         if fd >= 0 {
             // SAFETY: the descriptor is new and nobody else's.
-            return Ok(aside::moved(unsafe { File::from_raw_fd(fd) }));
+            return Ok(fd_range::moved(unsafe { File::from_raw_fd(fd) }));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

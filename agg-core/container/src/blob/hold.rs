@@ -4,7 +4,7 @@
 use super::container::Container;
 use super::dir::{Dir, ORDER};
 use super::names;
-use super::order::Order;
+use super::sequencer::Sequencer;
 use aggio_base::log::Level;
 use aggio_base::{Error, Result, log};
 use std::fs::File;
@@ -15,13 +15,13 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct Hold {
     /// Has the lock.
-    order: Order,
+    order: Sequencer,
 }
 
 /// Whether somebody needs the parts of a container.
 pub(crate) enum Need {
     /// Nobody, and nobody can as long as this lives.
-    None(Option<Order>),
+    None(Option<Sequencer>),
     /// Somebody has it open, or is removing it.
     Some,
     /// Nobody can know: its locks failed so.
@@ -79,7 +79,7 @@ impl Hold {
     /// The same on a file that is open on the part `order` already; best effort, for one who has a
     /// hold.
     pub(crate) fn extend_to(file: File, path: PathBuf) -> File {
-        let order = Order::of(file, path);
+        let order = Sequencer::of(file, path);
         // The caller's own hold keeps the parts; this one only outlives it where it can be had.
         let _ = order.need_parts();
         order.into_file()
@@ -97,7 +97,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
         Err(error) if matches!(error.errno(), libc::EACCES | libc::EPERM) => return Ok(None),
         other => other?,
     };
-    let order = Order::of(file, dir.path_of(ORDER));
+    let order = Sequencer::of(file, dir.path_of(ORDER));
     match order.need_parts() {
         Ok(true) if order.has_name() => Ok(Some(Hold { order })),
         Ok(_) => Err(gone(dir)),
@@ -114,7 +114,7 @@ pub(crate) fn need(dir: &Dir) -> Result<Need> {
         Err(error) if error.errno() == libc::ENOENT => return Ok(Need::None(None)),
         Err(_) => (dir.part(ORDER, false)?, false),
     };
-    let order = Order::of(file, dir.path_of(ORDER));
+    let order = Sequencer::of(file, dir.path_of(ORDER));
     let free = if writable { order.take_parts() } else { order.are_parts_needed().map(|is| !is) };
     Ok(match free {
         Ok(false) => Need::Some,

@@ -5,7 +5,7 @@ use super::container::Container;
 use super::dir::ORDER;
 use super::hold::Hold;
 use super::manifest::{Manifest, part_mode};
-use super::order::Order;
+use super::sequencer::Sequencer;
 use aggio_base::Result;
 use std::fs::File;
 
@@ -44,7 +44,7 @@ impl Container {
         match dir.part(ORDER, true) {
             Err(error) if make && error.errno() == libc::ENOENT => {
                 let mode = part_mode(Manifest::load(dir)?.mode);
-                Order::open(dir, mode, false)?;
+                Sequencer::open(dir, mode, false)?;
                 dir.part(ORDER, true)
             }
             Err(error) if matches!(error.errno(), libc::EACCES | libc::EPERM | libc::EROFS) => {

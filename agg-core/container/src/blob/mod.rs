@@ -4,7 +4,6 @@
 //!
 //! `docs/FORMAT.md` describes the parts byte by byte.
 
-mod aside;
 mod attributes;
 mod check;
 mod complete;
@@ -12,10 +11,12 @@ mod container;
 mod descriptors;
 mod dir;
 mod examine;
+mod fd_range;
 mod frame;
 mod gather;
 mod hold;
 mod holes;
+mod import;
 mod index;
 mod index_write;
 pub mod inspect;
@@ -25,7 +26,6 @@ mod log;
 mod manifest;
 mod merge;
 mod names;
-mod order;
 mod presence;
 mod read;
 mod recast;
@@ -38,12 +38,12 @@ mod runs;
 mod scan;
 mod seal;
 mod search;
+mod sequencer;
 mod spans;
 mod split;
 mod summary;
 mod torn;
 mod transfer;
-mod unfold;
 mod varint;
 mod verify;
 mod view;
@@ -52,14 +52,15 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use aside::keep_descriptors_above;
 pub use attributes::{Attributes, Permissions};
 pub use check::{Check, Findings, Problem, Severity, check};
 pub use container::{Container, Create, is_container};
 pub use dir::MANIFEST;
 pub(crate) use dir::c_path;
+pub use fd_range::keep_descriptors_above;
 pub use frame::Strip;
 pub use hold::Hold;
+pub use import::{ReadOnlyFile, Take, Turn, unfold};
 pub use locks::LOCKS_FROM;
 pub use merge::{Merge, Merged, merge};
 pub(crate) use names::remove_tree;
@@ -70,7 +71,6 @@ pub use recast::{Layout, Part, Recast, Recaster, Sealing};
 pub use recover::{Recovered, recover};
 pub use remains::{Cleared, STAGED, clear, is_nameless, is_remain};
 pub use split::{Split, split};
-pub use unfold::{ReadOnlyFile, Take, Turn, unfold};
 pub use verify::Verify;
 pub use write::{Placed, Writer};
 

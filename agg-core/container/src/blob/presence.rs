@@ -2,7 +2,7 @@
 
 use super::container::Container;
 use super::dir::ORDER;
-use super::order::Order;
+use super::sequencer::Sequencer;
 use aggio_base::Result;
 use std::os::unix::fs::MetadataExt;
 
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 #[derive(Debug)]
 pub struct Presence {
     /// Holds the lock; `None` where there is nothing to lock.
-    _order: Option<Order>,
+    _order: Option<Sequencer>,
 }
 
 impl Container {
@@ -24,7 +24,7 @@ impl Container {
         let dir = &self.shared.dir;
         let order = match dir.part(ORDER, false) {
             Ok(file) => {
-                let order = Order::of(file, dir.path_of(ORDER));
+                let order = Sequencer::of(file, dir.path_of(ORDER));
                 order.stay()?;
                 Some(order)
             }

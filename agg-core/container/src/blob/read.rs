@@ -3,7 +3,7 @@
 use super::container::Shared;
 use super::descriptors::Descriptors;
 use super::dir::log_name;
-use super::order::{Order, Word};
+use super::sequencer::{Sequencer, Word};
 use super::verify::{Verifier, Verify};
 use super::view::View;
 use super::write::Placed;
@@ -29,7 +29,7 @@ pub struct Reader {
     files: Descriptors,
     view: RwLock<View>,
     /// Tells whether anybody wrote; `None` if it cannot be had.
-    order: OnceLock<Option<Order>>,
+    order: OnceLock<Option<Sequencer>>,
     /// How many frames there were when the logs were looked at.
     seen: AtomicU64,
     how: Verify,
@@ -214,7 +214,7 @@ impl Reader {
     ///
     /// As those of `refresh`.
     pub fn catch_up(&self) -> Result<bool> {
-        let order = self.order.get_or_init(|| Order::watch(&self.shared.dir).ok());
+        let order = self.order.get_or_init(|| Sequencer::watch(&self.shared.dir).ok());
         let counted = order.as_ref().filter(|order| order.is_counted().unwrap_or(false));
         let done = counted.and_then(|order| order.load(Word::Done).ok());
         let Some(done) = done else { return self.refresh() };

@@ -9,8 +9,8 @@ use super::container::Container;
 use super::dir::Dir;
 use super::examine::examine;
 use super::manifest::{Manifest, part_mode};
-use super::order::Order;
 use super::read::Reader;
+use super::sequencer::Sequencer;
 use super::{failed, names};
 use crate::output::parent_of;
 use aggio_base::log;
@@ -172,7 +172,7 @@ impl Recast {
     pub fn publish(&self, recaster: &dyn Recaster, generation: u64) -> Result<()> {
         let container = Container::open(&self.path)?;
         let dir = &container.shared.dir;
-        let order = Order::open(dir, part_mode(container.attributes()?.mode), false)?;
+        let order = Sequencer::open(dir, part_mode(container.attributes()?.mode), false)?;
         if !order.be_alone()? || !order.close_for_others()? {
             return Err(self.busy());
         }

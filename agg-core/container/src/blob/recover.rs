@@ -6,11 +6,11 @@ use super::dir::{Dir, log_name};
 use super::failed;
 use super::log;
 use super::manifest::{Manifest, part_mode};
-use super::order::Order;
 use super::remains::{Remain, kind};
 use super::scan::{Scan, Step, detail};
 use super::seal::seal;
 use super::search;
+use super::sequencer::Sequencer;
 use super::torn::{self, Tail, Torn};
 use aggio_base::{Error, Result};
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn recover(path: &Path) -> Result<Recovered> {
         return Ok(Recovered::default());
     }
     container.may_write()?;
-    let order = Order::open(dir, part_mode(manifest.mode), false)?;
+    let order = Sequencer::open(dir, part_mode(manifest.mode), false)?;
     let is_alone = order.be_alone()?;
     let finished = finish(dir, &order, is_alone);
     if is_alone {
@@ -46,7 +46,7 @@ pub fn recover(path: &Path) -> Result<Recovered> {
     finished
 }
 
-fn finish(dir: &Dir, order: &Order, is_alone: bool) -> Result<Recovered> {
+fn finish(dir: &Dir, order: &Sequencer, is_alone: bool) -> Result<Recovered> {
     let _turn = order.manifest_turn()?;
     let mut done = Recovered { is_used: !is_alone, ..Recovered::default() };
     for id in if is_alone { dir.logs()? } else { Vec::new() } {

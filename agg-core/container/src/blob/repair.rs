@@ -8,9 +8,9 @@ use super::frame::{Frame, Kind, NO_DATA_CRC, Strip};
 use super::holes::{self, Bytes};
 use super::log::{Log, Words};
 use super::manifest::{Manifest, SealedLog};
-use super::order::Order;
 use super::remains::{Remain, kind};
 use super::seal::seal_anew;
+use super::sequencer::Sequencer;
 use super::{complete, failed};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
@@ -20,12 +20,12 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 /// Repairs `dir`; returns what was done.
 pub(crate) fn repair(dir: &Dir, logs: &[Examined], how: &Check) -> Result<Vec<String>> {
     let mut done = Vec::new();
-    let order = match Order::open(dir, 0o600, true) {
+    let order = match Sequencer::open(dir, 0o600, true) {
         Ok(order) => order,
         Err(_) => {
             keep(dir, ORDER)?;
             done.push(format!("{ORDER}: made anew"));
-            Order::open(dir, 0o600, true)?
+            Sequencer::open(dir, 0o600, true)?
         }
     };
     if !order.be_alone()? {
@@ -40,7 +40,7 @@ pub(crate) fn repair(dir: &Dir, logs: &[Examined], how: &Check) -> Result<Vec<St
 
 fn rebuild(
     dir: &Dir,
-    order: &Order,
+    order: &Sequencer,
     logs: &[Examined],
     how: &Check,
     done: &mut Vec<String>,

@@ -4,7 +4,7 @@
 use super::descriptors::Descriptors;
 use super::dir::Dir;
 use super::manifest::{Manifest, SealedLog, part_mode};
-use super::order::{Order, Word};
+use super::sequencer::{Sequencer, Word};
 use super::view::View;
 use aggio_base::Result;
 use std::time::Duration;
@@ -16,9 +16,9 @@ const INDEXED: u64 = if cfg!(test) { 4 } else { 256 };
 /// what the crash left.
 ///
 /// Unless `map` is set the shared words are not mapped even where they can be.
-pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Order> {
+pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Sequencer> {
     let manifest = Manifest::load(dir)?;
-    let order = Order::open(dir, part_mode(manifest.mode), map)?;
+    let order = Sequencer::open(dir, part_mode(manifest.mode), map)?;
     take_part(dir, &order)?;
     if !order.is_counting() {
         order.store(Word::Uncounted, 1)?;
@@ -26,7 +26,7 @@ pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Order> {
     Ok(order)
 }
 
-fn take_part(dir: &Dir, order: &Order) -> Result<()> {
+fn take_part(dir: &Dir, order: &Sequencer) -> Result<()> {
     loop {
         if order.be_alone()? {
             let manifest = {
@@ -58,7 +58,7 @@ fn take_part(dir: &Dir, order: &Order) -> Result<()> {
 }
 
 /// Leaves those who write; who is the last seals.
-pub(crate) fn leave(dir: &Dir, order: &Order) -> Result<()> {
+pub(crate) fn leave(dir: &Dir, order: &Sequencer) -> Result<()> {
     // Two who leave at the same time must not each see the other.
     order.leave()?;
     if !order.be_alone()? {

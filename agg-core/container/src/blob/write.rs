@@ -11,9 +11,9 @@ use super::container::Shared;
 use super::frame::{FILE_END, Kind, Strip};
 use super::log::{Log, Words};
 use super::manifest::Manifest;
-use super::order::{Order, Taken, Word};
 use super::read::Reader;
 use super::seal;
+use super::sequencer::{Sequencer, Taken, Word};
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
-    order: Order,
+    order: Sequencer,
     log: Mutex<Log>,
     /// Looks up the size where the shared word cannot be trusted.
     reader: OnceLock<Reader>,

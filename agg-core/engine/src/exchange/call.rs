@@ -1,6 +1,6 @@
 //! A two-phase call whose data travels in messages from rank to rank: what its two sides share.
 
-use super::past::{self, Lesson, Repeat};
+use super::plan_cache::{self, Lesson, Repeat};
 use super::share::Windows;
 use super::{Direction, Request, Scene, node, step};
 use aggio_base::error::Result;
@@ -21,7 +21,7 @@ pub(super) struct Call<'a> {
     /// The past call by whose plan this one is carried out.
     pub(super) repeat: Option<&'a Repeat>,
     /// What the ranks asked for that have data in this rank's domain.
-    pub(super) learned: Mutex<Vec<Option<past::Known>>>,
+    pub(super) learned: Mutex<Vec<Option<plan_cache::Known>>>,
 }
 
 impl<'a> Call<'a> {

@@ -1,7 +1,7 @@
 //! Moving the data of a collective call in the way that all ranks have decided.
 
 use super::call::Call;
-use super::past::{self, Outline, Present, Repeat};
+use super::plan_cache::{self, Outline, Present, Repeat};
 use super::{Direction, Request, Scene, node, read, step, write};
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
@@ -48,8 +48,10 @@ pub(super) async fn carry_out(
         return Ok(independent(scene, request, meeting, direction).await);
     }
     let (members, nodes) = (party.members, party.nodes);
-    let present = Present { number: past::number(tags), outline, mine, members, nodes };
-    if let Some(passage) = node::Passage::plan(scene, request, party, meeting, repeat.as_ref()) {
+    let present = Present { number: plan_cache::number(tags), outline, mine, members, nodes };
+    if let Some(passage) =
+        node::NodeAggregation::plan(scene, request, party, meeting, repeat.as_ref())
+    {
         count_plan(scene, passage.repeats());
         count(if meeting.needs_messages() { Way::Nodes } else { Way::Memory });
         if !meeting.needs_messages() {
@@ -60,7 +62,7 @@ pub(super) async fn carry_out(
             Direction::Read => node::read(&passage).await,
         };
         let lesson = passage.into_lesson();
-        scene.past.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
+        scene.plan_cache.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
         return Ok(outcome);
     }
     count(Way::Messages);
@@ -82,7 +84,7 @@ pub(super) async fn carry_out(
         Direction::Read => read::run(&call).await,
     };
     let lesson = call.into_lesson();
-    scene.past.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
+    scene.plan_cache.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
     Ok(outcome)
 }
 

@@ -1,6 +1,6 @@
 //! Telling aggregators what each rank asks for: its view and a range of the view's data.
 
-use super::past::Known;
+use super::plan_cache::Known;
 use super::share::Share;
 use super::{Call, step};
 use aggio_base::error::{Error, ErrorClass, Result};

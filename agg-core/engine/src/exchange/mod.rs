@@ -7,27 +7,27 @@
 //! has. There is no lock-step: an aggregator works off its domain window by window, and at most two
 //! messages are under way between two ranks. The call ends with one agreed result.
 
-mod ahead;
 mod call;
 mod carry_out;
 mod coverage;
 mod flight;
 mod headers;
-mod met;
 mod node;
-mod past;
 mod place;
+mod plan_cache;
 mod read;
+mod rendezvous;
 mod request;
 mod share;
+mod speculative;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use ahead::Habits;
-pub use past::Past;
+pub use plan_cache::PlanCache;
 pub use request::Request;
+pub use speculative::Habits;
 
 use crate::Direction;
 use aggio_base::Extent;
@@ -43,8 +43,8 @@ use aggio_plan::plan::{self, Summary, Total, Wishes};
 use aggio_store::driver::{Driver, Facts, Outcome};
 use call::Call;
 use carry_out::{Decided, carry_out, straight};
-use met::Met;
-use past::{Kept, Outline, Repeat};
+use plan_cache::{Kept, Outline, Repeat};
+use rendezvous::Rendezvous;
 use request::{figures, recalled_summary};
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub struct Scene<'a> {
     /// What this rank expects of the file's next call.
     pub habits: &'a Habits,
     /// Past calls on the same file, with the same aggregators.
-    pub past: &'a Past,
+    pub plan_cache: &'a PlanCache,
     /// Where the things in the file lie, if that is known; equal on all ranks.
     pub map: Option<&'a dyn Map>,
 }
@@ -145,18 +145,18 @@ async fn run(
         None => request,
     });
     let outline = request.as_ref().ok().and_then(Outline::of);
-    let kept = scene.past.recall(outline);
+    let kept = scene.plan_cache.recall(outline);
     let mine = Summary {
         figures: figures(scene, direction),
         more: *more,
         ..recalled_summary(&request, kind_of(direction), outline.zip(kept.as_deref()))
     };
-    let gone = ahead::go(scene, direction, &request, &mine).await;
-    let mine = Summary { ahead: ahead::told(gone.as_ref()), ..mine };
+    let gone = speculative::go(scene, direction, &request, &mine).await;
+    let mine = Summary { ahead: speculative::told(gone.as_ref()), ..mine };
     let heard = match hear(scene.transport, tags, mine, kept).await {
         Ok(heard) => heard,
         // What was moved ahead is moved, whatever the others do.
-        Err(error) => return Ok(Outcome { bytes: ahead::bytes(&gone), result: Err(error) }),
+        Err(error) => return Ok(Outcome { bytes: speculative::bytes(&gone), result: Err(error) }),
     };
     *more = heard.total.more;
     let wishes = Wishes {
@@ -164,12 +164,12 @@ async fn run(
         only_collective: scene.hints.romio_no_indep_rw,
         writes: direction == Direction::Write,
         atomic: scene.atomic.is_some(),
-        together: ahead::are_together(scene.transport),
+        together: speculative::are_together(scene.transport),
         logs: scene.logs,
     };
     let decision = plan::decide(&heard.total, wishes);
     scene.habits.learn(direction, decision, &heard.total);
-    let call = Met { scene, tags, direction, wishes, mine, outline };
+    let call = Rendezvous { scene, tags, direction, wishes, mine, outline };
     match gone {
         Some(outcome) => call.end(request, outcome, heard, decision).await,
         None => call.begin(request, heard, decision).await,
@@ -202,7 +202,7 @@ async fn hear<'a>(
         Brought::new(numbers, flags).repeating(past)
     };
     let (step, mine) = (step::SUMMARIES, mine.to_bytes());
-    let over = |parts: &[u8]| ahead::is_over(&Summary::all_from_bytes(parts));
+    let over = |parts: &[u8]| speculative::is_over(&Summary::all_from_bytes(parts));
     let (meeting, heard) = Meeting::hold(transport, tags, step, &mine, brought, over).await?;
     let total_of = |node: &Brought| Total::from_numbers(node.numbers, node.flags);
     let totals: Vec<Total> = heard.nodes.iter().map(total_of).collect();

@@ -1,10 +1,10 @@
 //! What one rank asks for in a collective call, and what it tells the others of it.
 
-use super::past::{Kept, Outline};
+use super::plan_cache::{Kept, Outline};
 use super::{Direction, Scene};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_plan::plan::Summary;
-use aggio_plan::plan::figures::Figures;
+use aggio_plan::plan::cost::Costs;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::borrow::Cow;
@@ -89,10 +89,10 @@ pub(super) fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
 }
 
 /// What requests to the file cost as far as this rank knows.
-pub(super) fn figures(scene: Scene<'_>, direction: Direction) -> Figures {
+pub(super) fn figures(scene: Scene<'_>, direction: Direction) -> Costs {
     match (scene.driver.meter(), direction) {
         (Some(meter), Direction::Read) => meter.reads.figures(),
         (Some(meter), Direction::Write) => meter.writes.figures(),
-        (None, _) => Figures::assumed(&scene.facts.file_system),
+        (None, _) => Costs::assumed(&scene.facts.file_system),
     }
 }

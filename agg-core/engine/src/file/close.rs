@@ -1,7 +1,7 @@
 //! Closing and deleting.
 
 use super::File;
-use super::meet::{Kind, Words, from_rank, meet};
+use super::agreement::{Kind, Words, from_rank, meet};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::atomic::Ordering;

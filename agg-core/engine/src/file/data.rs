@@ -1,7 +1,7 @@
 //! Every read and write: checked and positioned when called, carried out when polled.
 
+use super::agreement::{Kind, from_rank, meet};
 use super::convert::{Stream, len_in_file};
-use super::meet::{Kind, from_rank, meet};
 use super::{Call, Direction, File, Position};
 use crate::exchange::{self, Scene};
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -281,7 +281,7 @@ impl File {
             hints,
             counters: &self.counters,
             habits: &self.habits,
-            past: &self.past,
+            plan_cache: &self.plan_cache,
             map,
         }
     }

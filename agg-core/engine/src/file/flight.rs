@@ -1,4 +1,4 @@
-//! A flush of what waits on a rank, while it is under way.
+//! A flush in progress: what it took from this rank, and what happens if it fails.
 
 use super::File;
 use aggio_base::error::Result;

@@ -2,8 +2,8 @@
 
 use super::File;
 use super::flight::Flight;
-use super::later::is_no_room;
 use super::overlaps;
+use super::write_behind::is_no_room;
 use crate::exchange;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;

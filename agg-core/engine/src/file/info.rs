@@ -1,8 +1,8 @@
 //! The hints of an open file.
 
 use super::File;
-use super::meet::{Kind, Words, meet};
-use aggio_base::complaint::Complaints;
+use super::agreement::{Kind, Words, meet};
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::error::Result;
 use aggio_base::log::{self, Level};
 use aggio_comm::group;
@@ -86,7 +86,7 @@ impl File {
     pub fn set_info(
         self: &Arc<Self>,
         info: &[(String, String)],
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
         let hints = self.changed_hints(info, complaints);
@@ -141,7 +141,7 @@ impl File {
     pub(super) fn changed_hints(
         &self,
         info: &[(String, String)],
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> AgreedHints {
         let old = self.wished_hints();
         if info.is_empty() {

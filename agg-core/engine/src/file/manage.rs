@@ -1,6 +1,6 @@
 //! Size, storage, durability and consistency of an open file.
 
-use super::meet::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
+use super::agreement::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
 use super::{Amode, Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;

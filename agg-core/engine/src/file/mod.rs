@@ -9,6 +9,7 @@
 //! result that all ranks agree on, also if a rank had wrong arguments.
 
 mod account;
+mod agreement;
 mod amode;
 mod asking;
 mod at_once;
@@ -17,18 +18,18 @@ mod close;
 mod convert;
 mod data;
 mod deferred;
+mod deferred_views;
 mod fill;
 mod flight;
 mod flush;
 mod format;
-mod home;
 mod info;
-mod later;
+mod lane;
 mod locks;
 mod manage;
-mod meet;
-mod news;
 mod open;
+mod open_request;
+mod open_result;
 mod opening;
 mod overlaps;
 mod pointers;
@@ -36,9 +37,8 @@ mod sealing;
 mod small;
 mod split;
 mod together;
-mod turns;
 mod views;
-mod wish;
+mod write_behind;
 
 #[cfg(test)]
 mod tests;
@@ -50,10 +50,10 @@ pub use open::OpenRequest;
 pub use pointers::Whence;
 pub use views::Displacement;
 
-pub(crate) use later::Deferring;
+pub(crate) use write_behind::Deferring;
 
 use crate::Engine;
-use crate::exchange::{Habits, Past};
+use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
 use aggio_comm::lanes::Lane;
@@ -95,7 +95,7 @@ pub struct File {
     amode: Amode,
     counters: Arc<Counters>,
     habits: Habits,
-    past: Past,
+    plan_cache: PlanCache,
     small: small::SmallReads,
     /// How the file's format is found, if that is of use.
     looking: Option<format::Looking>,
@@ -105,7 +105,7 @@ pub struct File {
     holders: Option<Holders>,
     me: OnceLock<Weak<File>>,
     /// Made when it is first needed.
-    name: OnceLock<later::Name>,
+    name: OnceLock<write_behind::Name>,
     /// What answers them.
     answering: Mutex<Option<Running<()>>>,
     report: Report,
@@ -128,7 +128,7 @@ struct State {
     /// blocking.
     map: Option<Arc<dyn Map>>,
     /// Which shared file pointer is in force, and what the ranks have to settle when they meet.
-    turns: turns::Turns,
+    turns: deferred_views::DeferredViews,
 }
 
 impl File {

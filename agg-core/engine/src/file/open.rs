@@ -1,17 +1,17 @@
 //! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
 //! agreement where ranks of other nodes open the file too.
 
+use super::deferred_views::DeferredViews;
 use super::format::{self, Looking};
-use super::home::Home;
 use super::info::AgreedHints;
-use super::news::{self, Found, News};
+use super::lane::FileLane;
+use super::open_request::OpenTerms;
+use super::open_result::{self, Found, OpenResult};
 use super::opening::{Here, Opened, Opening, step};
 use super::small::SmallReads;
-use super::turns::Turns;
-use super::wish::Wish;
 use super::{Amode, Direction, File, State, deferred};
 use crate::Engine;
-use crate::exchange::{Habits, Past};
+use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
@@ -94,11 +94,11 @@ async fn open_on_all(
     let (rank, size) = (transport.rank(), transport.size());
     let hints = AgreedHints::new(hints.clone(), size);
     let checked = fault.clone().map_or_else(|| amode.check(), Err);
-    let wish = Wish::of(rank, *amode, hints.digest, checked);
+    let wish = OpenTerms::of(rank, *amode, hints.digest, checked);
     let wishes = wish.reduce(&**transport, tags.tag(step::WISHES)).await?;
     let mut opening = Opening { engine, transport, tags, request, hints };
     let mut first = (Here::default(), None);
-    let news = news::tell_all(&**transport, tags.tag(step::NEWS), 0, || {
+    let news = open_result::tell_all(&**transport, tags.tag(step::NEWS), 0, || {
         let (here, home, news) = opening.first(wishes)?;
         first = (here, home);
         Ok(news)
@@ -112,7 +112,7 @@ async fn open_on_all(
     let (here, home) = first;
     let home = match home {
         Some(home) => home,
-        None => Home::find(transport, news.place).await?,
+        None => FileLane::find(transport, news.place).await?,
     };
     match opening.everywhere(&news, &home, here).await {
         Ok(opened) => Ok(opening.into_file(news, home, opened)),
@@ -125,7 +125,7 @@ async fn open_on_all(
 
 impl Opening<'_> {
     /// The file that this rank opens when it needs it.
-    fn lazy(&self, home: &Home, opened: &Opened) -> Arc<dyn Driver> {
+    fn lazy(&self, home: &FileLane, opened: &Opened) -> Arc<dyn Driver> {
         let mut how = self.how(false);
         // The program may be in another directory by then.
         how.path = self.engine.drivers().absolute(&how.path);
@@ -140,7 +140,7 @@ impl Opening<'_> {
         ))
     }
 
-    fn into_file(self, news: News, home: Home, mut opened: Opened) -> File {
+    fn into_file(self, news: OpenResult, home: FileLane, mut opened: Opened) -> File {
         let driver = opened.here.driver.take();
         let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
         let mut hints = self.hints;
@@ -169,7 +169,7 @@ impl Opening<'_> {
             hints,
             split: None,
             map,
-            turns: Turns::new(start != 0),
+            turns: DeferredViews::new(start != 0),
         };
         File {
             engine: self.engine.clone(),
@@ -188,7 +188,7 @@ impl Opening<'_> {
             amode,
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
-            past: Past::default(),
+            plan_cache: PlanCache::default(),
             small: SmallReads::default(),
             looking,
             waiting: defers.then(Mutex::default),

@@ -1,10 +1,10 @@
 //! The steps of an open: who opens the file, in which order, and how all ranks end alike.
 
-use super::home::Home;
 use super::info::AgreedHints;
-use super::news::{self, Found, News};
+use super::lane::FileLane;
 use super::open::OpenRequest;
-use super::wish::Wish;
+use super::open_request::OpenTerms;
+use super::open_result::{self, Found, OpenResult};
 use super::{Amode, deferred};
 use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -61,8 +61,11 @@ impl Opening<'_> {
 
     /// What rank 0 does before the others: it opens (and creates) the file, unless one of the
     /// wishes or hints is wrong, and gives it a lane.
-    pub(super) fn first(&self, wishes: Option<Wish>) -> Result<(Here, Option<Home>, News)> {
-        let other = wishes.map_or(Ok(None), Wish::check)?;
+    pub(super) fn first(
+        &self,
+        wishes: Option<OpenTerms>,
+    ) -> Result<(Here, Option<FileLane>, OpenResult)> {
+        let other = wishes.map_or(Ok(None), OpenTerms::check)?;
         let hints = &*self.hints.hints;
         let names_aggregators = hints.origin("cb_config_list") != Some(Origin::Default);
         self.choose_aggregators(names_aggregators)?;
@@ -77,7 +80,7 @@ impl Opening<'_> {
             Err(error) if deferred && self.may_be_blind(&error) => (None, Err(error.with_rank(0))),
             Err(error) => return Err(error),
         };
-        let (place, home) = Home::choose(self.transport);
+        let (place, home) = FileLane::choose(self.transport);
         let mut here = Here { driver, offers: false };
         if let (Some(home), Ok(found)) = (&home, &found) {
             home.start_at(found.start, hints)?;
@@ -85,7 +88,7 @@ impl Opening<'_> {
         }
         let hints = other.map(|rank| (rank, hints.must_agree()));
         let report = self.request.report;
-        let news = News { found, deferred, place, report, names_aggregators, hints };
+        let news = OpenResult { found, deferred, place, report, names_aggregators, hints };
         Ok((here, home, news))
     }
 
@@ -120,8 +123,8 @@ impl Opening<'_> {
     /// Opens the file on the other ranks that are to open it. If one of them fails, none keeps it.
     pub(super) async fn everywhere(
         &self,
-        news: &News,
-        home: &Home,
+        news: &OpenResult,
+        home: &FileLane,
         mut here: Here,
     ) -> Result<Opened> {
         let (nodes, rank) = (self.transport.nodes(), self.rank());
@@ -175,7 +178,7 @@ impl Opening<'_> {
     async fn search(
         &self,
         named: Option<&[usize]>,
-        home: &Home,
+        home: &FileLane,
         here: &mut Here,
         error: &Error,
     ) -> Result<(usize, Found)> {
@@ -185,7 +188,7 @@ impl Opening<'_> {
         let tag = self.tags.tag(step::SEERS);
         let leader = deferred::lowest_seer(transport, tag, sees).await?;
         let leader = leader.ok_or_else(|| error.clone())?;
-        let found = news::tell_all(transport, self.tags.tag(step::FOUND), leader, || {
+        let found = open_result::tell_all(transport, self.tags.tag(step::FOUND), leader, || {
             let (driver, found) = self.lead()?;
             here.driver = Some(driver);
             here.offer(home, true);
@@ -253,7 +256,7 @@ impl Opening<'_> {
 
 impl Here {
     /// Offers the file to the other ranks of the node, once, if they do not open it themselves.
-    fn offer(&mut self, home: &Home, deferred: bool) {
+    fn offer(&mut self, home: &FileLane, deferred: bool) {
         if let (true, false, Some(driver)) = (deferred, self.offers, &self.driver) {
             self.offers = home.offer(&**driver);
         }

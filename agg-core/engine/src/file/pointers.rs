@@ -4,7 +4,7 @@
 //! when it is called (MPI-4.1, 14.4.3), so that short reads change nothing and operations in
 //! progress at the same time have disjoint ranges.
 
-use super::meet::{Kind, from_rank, meet, same_everywhere};
+use super::agreement::{Kind, from_rank, meet, same_everywhere};
 use super::{Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;

@@ -1,7 +1,7 @@
 //! What becomes of a container once all ranks have closed it.
 
 use super::File;
-use super::meet::{Kind, Words, from_rank, meet};
+use super::agreement::{Kind, Words, from_rank, meet};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::place::on_caller;

@@ -8,7 +8,7 @@ use super::data::Request;
 use super::{Amode, File};
 use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
-use aggio_plan::plan::figures::Figures;
+use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::{Driver, Outcome, Stamp};
 use aggio_types::memory::Memory;
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ impl File {
     fn may_remember(&self, request: &Request) -> bool {
         let is_wanted = match request.hints.aggio_small_reads {
             Switch::Automatic => {
-                let assumed = || Figures::assumed(&self.facts.file_system);
+                let assumed = || Costs::assumed(&self.facts.file_system);
                 let meter = self.driver.meter();
                 meter.map_or_else(assumed, |meter| meter.reads.figures()).is_slow()
             }

@@ -5,9 +5,9 @@
 //! for what waited. What waits never overlaps between two calls, so that each rank may store its
 //! part at any time.
 
+use super::agreement::{Kind, Words, meet};
 use super::data::Request;
 use super::flush::Flush;
-use super::meet::{Kind, Words, meet};
 use super::{Direction, File};
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;

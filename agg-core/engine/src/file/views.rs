@@ -1,11 +1,11 @@
 //! Setting the view of a file.
 
+use super::agreement::{Kind, from_rank, meet_with_news, step};
+use super::deferred_views::DeferredViews;
 use super::info::{AgreedHints, digest};
-use super::meet::{Kind, from_rank, meet_with_news, step};
 use super::pointers::byte_of;
-use super::turns::Turns;
 use super::{Amode, File};
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
@@ -39,7 +39,7 @@ impl File {
         view: Result<View>,
         displacement: Displacement,
         info: &[(String, String)],
-        complaints: &mut Complaints,
+        complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
         let hints = self.changed_hints(info, complaints);
@@ -103,7 +103,7 @@ impl File {
         let mut state = self.state();
         state.view = Arc::new(view);
         state.individual = 0;
-        state.turns = Turns::default();
+        state.turns = DeferredViews::default();
         state.hints = hints;
         Ok(())
     }

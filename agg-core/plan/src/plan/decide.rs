@@ -1,6 +1,6 @@
 //! Whether ranks access the file each for itself or through aggregators.
 
-use super::figures::Figures;
+use super::cost::Costs;
 use super::{Reason, Total};
 use aggio_config::hints::Switch;
 
@@ -122,7 +122,7 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
 }
 
 /// The length of pieces for which a request each costs no more than passing the bytes on.
-fn worthwhile_piece(figures: Figures, writes: bool) -> u64 {
+fn worthwhile_piece(figures: Costs, writes: bool) -> u64 {
     let least = if writes { WRITE_PIECE } else { READ_PIECE };
     let product = u128::from(least) * u128::from(figures.latency().max(PROMPT));
     u64::try_from(product / u128::from(PROMPT)).unwrap_or(u64::MAX)
@@ -161,7 +161,7 @@ mod tests {
     fn in_turn(len: u64, latency: u64, mib: u64) -> Vec<Summary> {
         let rank = |rank: u64| Summary {
             span: Extent::new(rank * len, 397 * len),
-            figures: if rank == 3 { Figures::new(latency, mib) } else { Figures::default() },
+            figures: if rank == 3 { Costs::new(latency, mib) } else { Costs::default() },
             ..part(0, 100 * len, 100)
         };
         (0..4).map(rank).collect()
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn small_separate_pieces_are_collected_unless_requests_are_cheap() {
         let parts = |latency, len, pieces| {
-            let figures = Figures::new(latency, 1 << 18);
+            let figures = Costs::new(latency, 1 << 18);
             [0, 1].map(|rank| Summary { figures, ..part(rank * len, len, pieces) })
         };
         let reason = |latency, len, pieces| decide(&parts(latency, len, pieces), WRITE).reason;
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn large_contiguous_parts_need_no_help_however_slow_requests_are() {
-        let figures = Figures::new(1_000_000, 1 << 20);
+        let figures = Costs::new(1_000_000, 1 << 20);
         let all = [0, 1, 2].map(|rank| Summary { figures, ..part(rank * MIB, MIB, 1) });
         for wishes in [READ, WRITE, Wishes { atomic: true, ..WRITE }] {
             assert_eq!(decide(&all, wishes).reason, Reason::LargeSeparate);
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn what_all_ranks_read_is_fetched_once_unless_fetching_costs_nothing() {
         let all = |mib| {
-            let figures = Figures::new(2000, mib);
+            let figures = Costs::new(2000, mib);
             [Summary { figures, ..part(0, 64 * MIB, 1) }; 4]
         };
         assert_eq!(decide(&all(1 << 20), READ).reason, Reason::Shared);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn numbers_of_any_size_are_no_trouble() {
-        let figures = Figures::from_bytes([255, 255]);
+        let figures = Costs::from_bytes([255, 255]);
         let huge = Summary { figures, ..part(0, u64::MAX, u64::MAX) };
         assert_eq!(decide(&[huge; 3], WRITE).method, Method::TwoPhase);
         assert_eq!(decide(&[huge; 3], READ).method, Method::TwoPhase);

@@ -5,27 +5,27 @@
 
 pub mod aggregators;
 mod borders;
-mod crowd;
+pub mod cost;
 mod decide;
 mod domains;
-pub mod figures;
-pub mod passage;
+pub mod node_aggregation;
+mod participants;
 mod sequence;
 mod total;
 mod window;
 
 pub use aggio_base::report::{Note, Reason, Way};
 pub use borders::Guide;
-pub use crowd::Crowd;
 pub use decide::{Decision, Method, Wishes, decide};
 pub use domains::Domains;
+pub use participants::Participants;
 pub use sequence::Sequence;
 pub use total::Total;
 pub use window::window_size;
 
 use aggio_base::Extent;
 use aggio_types::view::View;
-use figures::Figures;
+use cost::Costs;
 
 /// A coarser grain than that of pages saves nothing.
 const MOST_GRAIN: u32 = 12;
@@ -49,7 +49,7 @@ pub struct Summary {
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
     /// What requests in the call's direction cost on this rank.
-    pub figures: Figures,
+    pub figures: Costs,
     /// Whether the rank has already moved its bytes.
     pub ahead: Ahead,
     /// The rank has more bytes, which are to be in the file after those of all ranks.
@@ -96,7 +96,7 @@ impl Summary {
             kind,
             unordered: !view.is_aggregatable(),
             grain: view.grain(position, bytes).min(MOST_GRAIN) as u8,
-            figures: Figures::default(),
+            figures: Costs::default(),
             ahead: Ahead::No,
             more: false,
             past: 0,
@@ -137,7 +137,7 @@ impl Summary {
                 unordered: chunk[42] & 2 != 0,
                 kind: chunk[42] >> 2,
                 grain: chunk[32],
-                figures: Figures::from_bytes([chunk[33], chunk[34]]),
+                figures: Costs::from_bytes([chunk[33], chunk[34]]),
                 ahead: Ahead::from_byte(chunk[41] & 0x7F),
                 more: chunk[41] & 0x80 != 0,
                 past: past(chunk),
@@ -169,7 +169,7 @@ mod tests {
                 kind: 63,
                 unordered: true,
                 grain: 12,
-                figures: Figures::new(1 << 20, 1 << 30),
+                figures: Costs::new(1 << 20, 1 << 30),
                 ahead: Ahead::Done,
                 more: true,
                 past: (1 << 48) - 2,

@@ -1,7 +1,7 @@
 //! What several ranks bring to a collective call, in a few numbers whatever their count.
 
 use super::Summary;
-use super::figures::Figures;
+use super::cost::Costs;
 use aggio_base::Extent;
 
 /// The summaries of several ranks, put together.
@@ -28,7 +28,7 @@ pub struct Total {
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
     /// The highest cost of requests that any of the ranks has found.
-    pub figures: Figures,
+    pub figures: Costs,
 }
 
 impl Total {
@@ -113,13 +113,13 @@ impl Total {
             interleaved: flags & 4 != 0,
             more: flags & 8 != 0,
             grain,
-            figures: Figures::from_bytes([latency, mib]),
+            figures: Costs::from_bytes([latency, mib]),
         }
     }
 }
 
-fn highest(figures: impl Iterator<Item = Figures>) -> Figures {
-    figures.fold(Figures::default(), Figures::max)
+fn highest(figures: impl Iterator<Item = Costs>) -> Costs {
+    figures.fold(Costs::default(), Costs::max)
 }
 
 /// Whether the spans of any two ranks have a byte in common.
@@ -147,7 +147,7 @@ mod tests {
                 kind: 0,
                 unordered,
                 grain,
-                figures: Figures::from_bytes(figures),
+                figures: Costs::from_bytes(figures),
                 ..Summary::default()
             },
         )

@@ -1,4 +1,4 @@
-//! Writes that were accepted and are not in the file yet: a copy of their bytes, and where these
+//! Pending writes, accepted and not yet in the file: a copy of their bytes, and where these
 //! belong.
 //!
 //! Bytes are copied once, into memory in large parts. Where they belong is kept as strips: pieces

@@ -1,6 +1,6 @@
 //! A part of memory that fills up and never moves.
 
-use aggio_store::driver::guard::guarded;
+use aggio_store::driver::sigbus::guarded;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -8,7 +8,7 @@ use super::Pending;
 use super::part::Part;
 use super::write::lost;
 use aggio_base::error::{Error, ErrorClass, Result};
-use aggio_store::driver::nameless;
+use aggio_store::driver::tmpfile;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl Spill {
     }
 
     fn part(&self, len: usize) -> io::Result<Part> {
-        let create = |directory: &PathBuf| nameless::create(directory, len as u64, self.spare);
+        let create = |directory: &PathBuf| tmpfile::create(directory, len as u64, self.spare);
         let [beside, temporary] = &self.directories;
         let file = create(beside).or_else(|error| create(temporary).map_err(|_| error))?;
         Part::in_file(&file, len)
@@ -108,7 +108,7 @@ mod tests {
     fn waiting() -> (Pending, std::fs::File) {
         let scratch = Scratch::new();
         let directory = Path::new(&scratch.file("f")).parent().unwrap().to_owned();
-        let file = nameless::create(&directory, PART as u64, 0).unwrap();
+        let file = tmpfile::create(&directory, PART as u64, 0).unwrap();
         let mut pending = Pending::default();
         add(&mut pending, 1000, &[1; 100]);
         pending.parts.push(Part::in_file(&file, PART).unwrap());

@@ -1,4 +1,4 @@
-//! Write-behind: what waits on a rank until it is flushed, and where it may wait.
+//! Write-behind: the deferred writes of a rank, where they may wait, and the order of flushes.
 
 mod habit;
 mod queue;

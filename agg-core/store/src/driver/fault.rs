@@ -319,7 +319,7 @@ impl Driver for FaultDriver {
     }
 
     fn reserve_zeros(&self, extent: Extent) -> Extent {
-        match self.step(Kind::Preallocate, "fallocate") {
+        match self.step(FaultKind::Preallocate, "fallocate") {
             Ok(()) => self.inner.reserve_zeros(extent),
             Err(_) => Extent::new(extent.offset, 0),
         }

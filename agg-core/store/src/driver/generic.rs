@@ -3,7 +3,7 @@
 //! An attempt may be short, or interrupted by a signal; both are continued here and nowhere else.
 //! An [`Outcome`] tells how many bytes really moved, also when a later attempt failed.
 
-use super::meter::Gauge;
+use super::latency::Gauge;
 use super::{Driver, Outcome};
 use aggio_base::log::Level;
 pub use aggio_base::os::MAX_TRANSFER;

@@ -5,7 +5,7 @@
 //! else opens it by name. A name that leads to another file by now is refused. After a failure the
 //! next operation tries again.
 
-use super::meter::Meter;
+use super::latency::Meter;
 use super::{Driver, Drivers, Facts, OpenHow, Outcome, Stamp};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};

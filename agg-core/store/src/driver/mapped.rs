@@ -5,7 +5,7 @@
 //! Its pages are had before anything is copied, and a page that vanishes during the copy
 //! ([`guard`]) makes the copy worthless, not the process end.
 
-use super::{guard, os};
+use super::{os, sigbus};
 use aggio_base::Extent;
 use std::io;
 use std::os::fd::RawFd;
@@ -42,7 +42,7 @@ pub(super) fn store(
     }
     let mapping = os::Mapping::new(fd, extent, true)?;
     mapping.populate(!UNTOLD.contains(&file_system))?;
-    Ok(guard::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
+    Ok(sigbus::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
 }
 
 /// Lets `copy` load bytes `extent` of file `fd`, at the address of the first; whether all that it
@@ -59,7 +59,7 @@ pub(super) fn load(fd: RawFd, extent: Extent, copy: &mut dyn FnMut(*mut u8)) -> 
     }
     let mapping = os::Mapping::new(fd, extent, false)?;
     mapping.populate(false)?;
-    Ok(guard::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
+    Ok(sigbus::guarded(mapping.addresses(), || copy(mapping.place(extent.offset))))
 }
 
 fn size(stat: &libc::stat) -> u64 {

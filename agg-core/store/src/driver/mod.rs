@@ -4,22 +4,22 @@ pub mod blob;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
-pub mod meter;
+pub mod latency;
 pub mod table;
 
 mod descriptor;
 mod direct;
 mod facts;
-pub mod guard;
 mod lazy;
 pub mod locks;
 mod mapped;
-pub mod nameless;
 mod posix;
+pub mod sigbus;
 mod striping;
+pub mod tmpfile;
 
 #[cfg(test)]
-mod passing_tests;
+mod fd_passing_tests;
 #[cfg(any(test, feature = "testing"))]
 pub mod scratch;
 #[cfg(test)]
@@ -258,7 +258,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     fn facts(&self) -> Facts;
 
     /// Where the cost of requests is learned, if the driver lets that be done.
-    fn meter(&self) -> Option<&meter::Meter> {
+    fn meter(&self) -> Option<&latency::Meter> {
         None
     }
 

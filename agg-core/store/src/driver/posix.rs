@@ -2,7 +2,7 @@
 
 use super::descriptor::Descriptor;
 use super::direct::Direct;
-use super::meter::{Meter, Meters};
+use super::latency::{Meter, Meters};
 use super::table::{Drivers, Kind};
 use super::{
     Driver, Facts, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os, striping,

@@ -2,7 +2,7 @@
 
 use super::blob::Containers;
 use super::fault::Test;
-use super::meter::Meters;
+use super::latency::Meters;
 use super::posix::Posix;
 use super::{Driver, Offer, OpenHow};
 use aggio_base::{Error, Result};
@@ -142,7 +142,9 @@ impl Drivers {
     ///
     /// An unknown prefix is part of the name: `C:data` and `run:3` are files.
     pub fn probe<'a>(&self, name: &'a str) -> (&dyn Kind, &'a str, bool) {
-        for (number, kind) in self.kinds.iter().enumerate() {
+        // Most names have no colon, and so no prefix.
+        let kinds = if name.contains(':') { &*self.kinds } else { &[] };
+        for (number, kind) in kinds.iter().enumerate() {
             let mut paths = kind.prefixes().iter().filter_map(|prefix| name.strip_prefix(prefix));
             if let Some(path) = paths.next() {
                 return (&**kind, path, number == 0);
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn tables_with_different_rules_are_apart() {
         let rule = |text: &str| {
-            let mut complaints = aggio_base::complaint::Complaints::default();
+            let mut complaints = aggio_base::diagnostics::Diagnostics::default();
             let variable = |name: &str| (name == "AGGIO_BLOB").then(|| text.to_owned());
             let names = ["AGGIO_BLOB".to_owned()];
             aggio_config::settings::Settings::read(&variable, &names, &mut complaints).blobs

@@ -1,8 +1,8 @@
 //! Sizes, modes, times, and making written bytes durable.
 
 use super::super::next;
-use super::super::{errno, reach};
-use super::held::State;
+use super::super::{errno, readable_memory};
+use super::open_file::State;
 use super::table;
 use super::{data, live, locks};
 use agg_core::Extent;
@@ -107,7 +107,7 @@ pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
         }
         libc::FIONREAD => told(unread(fd).and_then(|bytes| {
             let to = argument as *mut c_int;
-            if !reach::writable(to.cast(), size_of::<c_int>()) {
+            if !readable_memory::writable(to.cast(), size_of::<c_int>()) {
                 return Err(libc::EFAULT);
             }
             // SAFETY: it can be written.
@@ -148,7 +148,7 @@ pub(super) unsafe fn times(times: *const c_void) -> Result<[Option<SystemTime>; 
     if times.is_null() {
         return Ok([Some(now); 2]);
     }
-    if !reach::readable(times.cast(), size_of::<[timespec; 2]>()) {
+    if !readable_memory::readable(times.cast(), size_of::<[timespec; 2]>()) {
         return Err(libc::EFAULT);
     }
     // SAFETY: they can be read.
@@ -194,7 +194,7 @@ pub(super) unsafe fn finer(times: *const timeval) -> Result<Option<[timespec; 2]
     if times.is_null() {
         return Ok(None);
     }
-    if !reach::readable(times.cast(), size_of::<[timeval; 2]>()) {
+    if !readable_memory::readable(times.cast(), size_of::<[timeval; 2]>()) {
         return Err(libc::EFAULT);
     }
     // SAFETY: they can be read.

@@ -1,11 +1,11 @@
 //! Reads, writes and positions.
 
 use super::super::next;
-use super::super::{errno, reach};
-use super::held::{Source, State};
+use super::super::{errno, readable_memory};
+use super::open_file::{Source, State};
 use super::table::{self, Open};
 use super::told;
-use super::{kept, live, placeholder};
+use super::{live, placeholder, write_buffer};
 use agg_core::Extent;
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 
@@ -70,7 +70,7 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
         let mut rest = source.size()?.saturating_sub(start);
         for (data, len) in rooms {
             let wanted = rest.min(*len as u64) as usize;
-            if !reach::writable(data.cast(), wanted) {
+            if !readable_memory::writable(data.cast(), wanted) {
                 return Ok(if done > 0 { Ok(done) } else { Err(libc::EFAULT) });
             }
             if wanted > 0 {
@@ -99,7 +99,7 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
     if len == 0 {
         return Ok(0);
     }
-    kept::before_write(open);
+    write_buffer::before_write(open);
     let appends = placeholder::status(fd) & libc::O_APPEND != 0;
     let place_of_data = (!appends).then_some(start);
     let end = open.locked(|open, state| {
@@ -160,7 +160,7 @@ unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], c_int>
     let len = len.min(MOST);
     match len {
         0 => Ok(&[]),
-        _ if !reach::readable(data.cast(), len) => Err(libc::EFAULT),
+        _ if !readable_memory::readable(data.cast(), len) => Err(libc::EFAULT),
         // SAFETY: it can be read, and the caller promises the rest.
         _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) }),
     }
@@ -173,7 +173,9 @@ unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], c_int>
 unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec], c_int> {
     match count {
         0 => Ok(&[]),
-        1..=VECTORS if !reach::readable(vectors.cast(), count as usize * size_of::<iovec>()) => {
+        1..=VECTORS
+            if !readable_memory::readable(vectors.cast(), count as usize * size_of::<iovec>()) =>
+        {
             Err(libc::EFAULT)
         }
         // SAFETY: they can be read.

@@ -5,7 +5,7 @@
 use super::super::errno;
 use super::super::next;
 use super::areas::{self, Area, Live};
-use super::held::State;
+use super::open_file::State;
 use super::table::Open;
 use agg_core::blob::Placed;
 use agg_core::{Error, Extent, Result};

@@ -11,7 +11,7 @@ use super::super::lock::Lock;
 use super::super::next;
 use super::super::state::{self, Inside};
 use super::table::{self, Open};
-use super::{kept, placeholder};
+use super::{placeholder, write_buffer};
 use agg_core::blob::{self, LOCKS_FROM};
 use agg_core::log::Level;
 use libc::{c_int, off64_t};
@@ -268,7 +268,7 @@ pub(super) fn in_child() {
 /// `flock`.
 pub fn flock(fd: c_int, operation: c_int) -> c_int {
     let Some(open) = table::get(fd) else { return errno::fail(libc::EBADF) as c_int };
-    kept::store_of(open);
+    write_buffer::store_of(open);
     match of_description(fd, open, true) {
         // SAFETY: plain numbers.
         Ok(locks) => unsafe { next::flock(locks, operation) },
@@ -343,7 +343,7 @@ fn change(
     } else if !process && lock.l_pid != 0 {
         return Err(libc::EINVAL);
     }
-    kept::store_of(open);
+    write_buffer::store_of(open);
     let first = start(fd, lock)?;
     let mut meant = description(c_int::from(lock.l_type));
     meant.l_start = first.checked_add(LOCKS_FROM).ok_or(libc::EOVERFLOW)?;

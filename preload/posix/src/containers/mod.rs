@@ -27,8 +27,6 @@ mod change;
 mod data;
 mod facts;
 mod further;
-mod held;
-mod kept;
 mod kinds;
 mod live;
 mod locks;
@@ -36,6 +34,7 @@ mod mapping;
 mod names;
 mod numbers;
 mod open;
+mod open_file;
 mod own;
 mod paths;
 mod placeholder;
@@ -47,6 +46,7 @@ pub mod standard;
 mod stream;
 mod table;
 mod temporary;
+mod write_buffer;
 
 pub use areas::Areas;
 pub use aside::{aside, room};
@@ -59,7 +59,6 @@ pub use data::{
 };
 pub use facts::fstat;
 pub use further::{attribute, attributes, change_attribute, link, reopened};
-pub use kept::store_kept;
 pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
 pub use locks::{OwnLocks, flock, inherit_all, lockf, to_inherit};
@@ -81,10 +80,11 @@ pub use standard::{Streams, after_change, before_change};
 pub use stream::{fdopen, fopen, print};
 pub use table::{Containers, any, has};
 pub use temporary::make as make_temporary;
+pub use write_buffer::store_kept;
 
 use agg_core::Error;
 use agg_core::blob::{Container, Reader};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::Hints;
 use libc::c_int;
 
@@ -106,6 +106,6 @@ fn verified(container: &Container) -> agg_core::Result<Reader> {
     let sources = &crate::config::get().sources;
     let path = container.path().to_string_lossy();
     // What is wrong in them was told when they were read.
-    let hints = Hints::resolve(sources, &path, &[], &mut Complaints::default());
+    let hints = Hints::resolve(sources, &path, &[], &mut Diagnostics::default());
     container.reader()?.verifying(hints.verify())
 }

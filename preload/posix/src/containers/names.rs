@@ -2,7 +2,7 @@
 
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::super::{errno, reach};
+use super::super::{errno, readable_memory};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
 use super::{change, facts, live, number, table};
@@ -356,7 +356,7 @@ pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -
 /// As the C library demands.
 pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
     meant(libc::AT_FDCWD, path, true)?;
-    if !both.is_null() && !reach::readable(both.cast(), size_of::<libc::utimbuf>()) {
+    if !both.is_null() && !readable_memory::readable(both.cast(), size_of::<libc::utimbuf>()) {
         return Some(errno::fail(libc::EFAULT) as c_int);
     }
     // SAFETY: null, or it can be read.

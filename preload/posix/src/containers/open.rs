@@ -4,10 +4,10 @@ use super::super::host::process;
 use super::super::next;
 use super::super::state::{self, Inside};
 use super::super::{errno, spool};
-use super::held::{Found, Held, State};
+use super::open_file::{Found, Held, State};
 use super::paths::{is_of_a_directory, named};
 use super::table::{self, Open};
-use super::{areas, kept, live, locks, number, own, placeholder, set, standard};
+use super::{areas, live, locks, number, own, placeholder, set, standard, write_buffer};
 use crate::config;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Container, Create, Layout, is_container};
@@ -266,7 +266,7 @@ pub fn forget(fd: c_int) -> Result<(), c_int> {
     let last = table::set(fd, None);
     if let Some(open) = open {
         // Before its locks end, after which others may look.
-        kept::store_of(open);
+        write_buffer::store_of(open);
         locks::closed(open, last.is_some());
     }
     let Some(last) = last else { return Ok(()) };
@@ -388,6 +388,6 @@ pub fn in_child() {
     for open in opens() {
         open.disown();
     }
-    kept::in_child();
+    write_buffer::in_child();
     locks::in_child();
 }

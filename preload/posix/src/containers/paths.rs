@@ -1,6 +1,6 @@
 //! Names, as programs give them.
 
-use super::super::reach;
+use super::super::readable_memory;
 use libc::{c_char, c_int};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub(super) type Name = *const c_char;
 /// The absolute name that a call means; symbolic links at its end are followed if `follow`.
 pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
     // SAFETY: the program's path.
-    let path = Path::new(unsafe { reach::text(path) }?);
+    let path = Path::new(unsafe { readable_memory::text(path) }?);
     if path.as_os_str().is_empty() {
         return None;
     }

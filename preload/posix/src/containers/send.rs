@@ -1,7 +1,7 @@
 //! Bytes that the kernel would move between two descriptors, one of which is a container's.
 
 use super::super::next;
-use super::super::{errno, reach};
+use super::super::{errno, readable_memory};
 use super::data::{pread, read, write};
 use super::{placeholder, table};
 use libc::{c_int, c_void, off64_t, size_t, ssize_t};
@@ -43,7 +43,7 @@ pub unsafe fn between(to: c_int, from: c_int, at: *mut off64_t, len: size_t) -> 
 /// # Errors
 /// As the kernel's, before it looks for bytes.
 fn possible(to: c_int, from: c_int, at: *const off64_t) -> Result<(), c_int> {
-    if !at.is_null() && !reach::readable(at.cast(), size_of::<off64_t>()) {
+    if !at.is_null() && !readable_memory::readable(at.cast(), size_of::<off64_t>()) {
         return Err(libc::EFAULT);
     }
     match table::get(from) {

@@ -2,10 +2,10 @@
 
 use super::super::lock::Lock;
 use super::super::state::Inside;
-use super::held::{Found, Held, State};
-use super::kept::{self, Kept};
 use super::number;
+use super::open_file::{Found, Held, State};
 use super::placeholder::STATUS;
+use super::write_buffer::{self, WriteBuffer};
 use crate::config;
 use crate::config::remakes;
 use agg_core::rules::Mode;
@@ -96,7 +96,7 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
         }
         _ => None,
     };
-    let state = State::new(held, (presence, hold), Kept::new(mode, waiting));
+    let state = State::new(held, (presence, hold), WriteBuffer::new(mode, waiting));
     let open = Box::leak(Box::new(Open {
         path,
         identity,
@@ -157,7 +157,7 @@ impl Open {
         &self,
         act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
     ) -> Result<T, c_int> {
-        kept::store_beside(self)?;
+        write_buffer::store_beside(self)?;
         self.alone(act)
     }
 

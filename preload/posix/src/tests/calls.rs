@@ -4,7 +4,7 @@ use crate::containers::{Areas, Containers, OwnLocks, Streams};
 use crate::*;
 use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
-use agg_core::complaint::Complaints;
+use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::Drivers;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
@@ -60,7 +60,7 @@ fn config() -> &'static Config {
             "AGGIO_SPOOL" => Some(spool().display().to_string()),
             _ => None,
         };
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         let settings = Settings::read(&variable, &[], &mut complaints);
         assert!(settings.keeps_back() && settings.blobs.len() == 2);
         let engine = Engine::new(Drivers::new(&settings.blobs, true));

@@ -15,7 +15,7 @@ pub(super) fn text(arguments: &Arguments, results: &Results) -> String {
         "# MPI-IO: aggio beside the native implementations\n\n\
          Made by `make bench`; [README.md](README.md) says what is measured and how to read it. \
          Medians of {} alternating\n\
-         rounds; data verified in every run. Figures are *parts of the limit*: seconds of plain \
+         rounds; data verified in every run. Costs are *parts of the limit*: seconds of plain \
          contiguous `pwrite`/`pread`\n\
          of the same bytes by the same ranks, divided by seconds of the case, both in the same \
          job. The last columns are\n\

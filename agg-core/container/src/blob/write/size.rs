@@ -4,8 +4,8 @@
 use super::{Writer, possible};
 use crate::blob::frame::Kind;
 use crate::blob::log::Log;
-use crate::blob::order::Word;
 use crate::blob::read::Reader;
+use crate::blob::sequencer::Word;
 use aggio_base::{Extent, Result};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};

@@ -10,7 +10,7 @@
 
 use super::super::coverage::Coverage;
 use super::super::step;
-use super::Passage;
+use super::NodeAggregation;
 use super::mail::Mail;
 use super::wire::{self, Head, Opened};
 use aggio_base::allocate::no_memory;
@@ -25,7 +25,7 @@ const UNDER_WAY: usize = 4;
 const AHEAD: usize = 2;
 
 /// Marks what this rank wants from the windows of other nodes.
-pub(super) async fn mark(passage: &Passage<'_>) -> Result<()> {
+pub(super) async fn mark(passage: &NodeAggregation<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows().filter(|window| !passage.is_home(*window)) {
         ring.open(window, || ()).await?;
@@ -48,7 +48,7 @@ struct Answer {
 }
 
 /// Gets the windows that this rank is the courier of.
-pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
+pub(super) async fn run(passage: &NodeAggregation<'_>) -> Result<()> {
     let mut answers: Mail<'_, Answer> = Mail::new();
     let mut declined = Mail::new();
     let mut result = Ok(());
@@ -87,7 +87,7 @@ pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
 }
 
 /// Answers other nodes about the windows of this rank's file domain.
-pub(super) async fn serve(passage: &Passage<'_>) -> Result<()> {
+pub(super) async fn serve(passage: &NodeAggregation<'_>) -> Result<()> {
     let (transport, ring) = (passage.scene.transport, &passage.ring);
     let tag = passage.meeting.tag(step::HEADERS);
     let (mut questions, mut answers) = (Mail::new(), Mail::new());
@@ -152,7 +152,7 @@ fn lost() -> Error {
     Error::new(ErrorClass::Intern, "a message that nobody waits for")
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// Asks for what this node's ranks have marked in `window`, if they `wanted` anything.
     fn ask(&self, window: u32, wanted: bool) -> BoxFuture<'static, Answer> {
         let extent = self.windows.extent(window);

@@ -1,12 +1,12 @@
 //! After an error: what did not reach the file, on which node.
 
 use super::super::step;
-use super::Passage;
+use super::NodeAggregation;
 use aggio_base::error::Result;
 use aggio_comm::node::{Board, Unstored};
 
 /// What each node did not store or send. Collective; all windows are done.
-pub(super) async fn everywhere(passage: &Passage<'_>) -> Result<Vec<Unstored>> {
+pub(super) async fn everywhere(passage: &NodeAggregation<'_>) -> Result<Vec<Unstored>> {
     let own = passage.ring.unstored();
     if !passage.node().has_others() {
         return Ok(vec![own]);
@@ -15,7 +15,7 @@ pub(super) async fn everywhere(passage: &Passage<'_>) -> Result<Vec<Unstored>> {
     Ok(Unstored::all_from_bytes(&all))
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// How many of this rank's bytes are in the file; `lost` is what each node did not store.
     ///
     /// A window is stored as far as this rank's node sent it and its aggregator's node stored it.

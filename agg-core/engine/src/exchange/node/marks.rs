@@ -5,7 +5,7 @@
 
 use super::super::coverage::Coverage;
 use super::super::share::Part;
-use super::Passage;
+use super::NodeAggregation;
 use aggio_base::Extent;
 use aggio_types::datatype::Rows;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Scale {
     }
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// Marks the bytes of `part`, which this rank has put into the window or wants from it.
     pub(super) fn mark(&self, window: u32, part: Part) {
         let scale = Scale::new(part.window, self.grain);

@@ -20,15 +20,15 @@ mod write;
 pub(super) use read::run as read;
 pub(super) use write::run as write;
 
-use super::past::{Dealings, Descriptions, Lesson, Repeat};
+use super::plan_cache::{Dealings, Descriptions, Lesson, Repeat};
 use super::share::Part;
 use super::{Request, Scene};
 use aggio_base::Extent;
 use aggio_comm::meeting::Meeting;
 use aggio_comm::node::{Node, Ring};
 use aggio_config::hints::Origin;
-use aggio_plan::plan::passage::{self, Premises};
-use aggio_plan::plan::{Crowd, Sequence, Summary, Total};
+use aggio_plan::plan::node_aggregation::{self, Premises};
+use aggio_plan::plan::{Participants, Sequence, Summary, Total};
 use aggio_types::copy::Data;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,7 +36,7 @@ use std::sync::{Mutex, PoisonError};
 const TURNS: u64 = 4;
 
 /// A collective call whose data passes through the memory of nodes.
-pub(super) struct Passage<'a> {
+pub(super) struct NodeAggregation<'a> {
     scene: Scene<'a>,
     request: Request<'a>,
     party: Party<'a>,
@@ -46,8 +46,8 @@ pub(super) struct Passage<'a> {
     /// The aggregator of each file domain.
     aggregators: Vec<usize>,
     /// The ranks of this node with data, and the nodes.
-    crowd: Crowd,
-    crowd_of_nodes: Crowd,
+    participants: Participants,
+    participating_nodes: Participants,
     /// Pieces start and end at multiples of 2 to this power.
     grain: u32,
     /// Every window has a keeper.
@@ -69,7 +69,7 @@ pub(super) struct Party<'a> {
     pub(super) total: Total,
 }
 
-impl<'a> Passage<'a> {
+impl<'a> NodeAggregation<'a> {
     /// `None` if the call is better served with messages; alike on all ranks.
     pub(super) fn plan(
         scene: Scene<'a>,
@@ -83,9 +83,9 @@ impl<'a> Passage<'a> {
         let map = operation.node().map();
         let aggregators = match named(&scene) {
             true => scene.aggregators.to_vec(),
-            false => {
-                passage::aggregators(scene.aggregators, &party.total, |rank| map.node_of(rank))
-            }
+            false => node_aggregation::aggregators(scene.aggregators, &party.total, |rank| {
+                map.node_of(rank)
+            }),
         };
         let room = |grain| operation.window(grain);
         let windows = Sequence::of(&party.total, aggregators.len(), premises(&scene), room);
@@ -96,8 +96,8 @@ impl<'a> Passage<'a> {
         let grain = u32::from(party.total.grain).min(windows.grain());
         let ring = Ring::new(operation, count);
         let with_data = party.members.iter().filter(|summary| summary.bytes > 0);
-        let crowd = Crowd::of(with_data.map(|summary| summary.span));
-        let crowd_of_nodes = Crowd::of(party.nodes.iter().copied());
+        let participants = Participants::of(with_data.map(|summary| summary.span));
+        let participating_nodes = Participants::of(party.nodes.iter().copied());
         let knows = |repeat: &&Repeat| repeat.descriptions(&windows, &aggregators, grain).is_some();
         Some(Self {
             repeat: repeat.filter(knows),
@@ -109,8 +109,8 @@ impl<'a> Passage<'a> {
             ring,
             windows,
             aggregators,
-            crowd,
-            crowd_of_nodes,
+            participants,
+            participating_nodes,
             grain,
             kept: party.total.figures.is_slow() && !named(&scene),
         })
@@ -144,7 +144,7 @@ impl<'a> Passage<'a> {
 
     /// How many ranks of this node may have data in `window`.
     fn local(&self, window: u32) -> u32 {
-        self.crowd.at(self.windows.extent(window)) as u32
+        self.participants.at(self.windows.extent(window)) as u32
     }
 
     /// Whether another node may have data in `window`.
@@ -152,7 +152,7 @@ impl<'a> Passage<'a> {
         let extent = self.windows.extent(window);
         let own = self.party.nodes.get(self.node().map().node());
         let here = own.is_some_and(|own| !own.intersect(extent).is_empty());
-        self.crowd_of_nodes.at(extent) > usize::from(here)
+        self.participating_nodes.at(extent) > usize::from(here)
     }
 
     /// The other nodes that may have data in `window`.

@@ -1,7 +1,7 @@
 //! Reading: who comes first to a window reads it, each rank takes its pieces.
 
 use super::super::step;
-use super::Passage;
+use super::NodeAggregation;
 use super::fetch;
 use aggio_base::Extent;
 use aggio_base::error::Result;
@@ -11,7 +11,7 @@ use aggio_store::driver::Outcome;
 use aggio_types::copy;
 
 /// Carries out this rank's part of the read.
-pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
+pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     let mut reader = Reader { passage, missing: u64::MAX, result: Ok(()) };
     passage.ring.pass_over(|window| passage.expected(window));
     let passed = match passage.node().has_others() {
@@ -30,7 +30,7 @@ pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
     Outcome { bytes: upto.saturating_sub(first).min(len), result }
 }
 
-async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
+async fn pass(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows() {
         let valid = match ring.loaded(window, || reader.help()).await {
@@ -50,7 +50,7 @@ async fn pass(passage: &Passage<'_>, reader: &mut Reader<'_>) -> Result<()> {
     ring.drained(|| while reader.help() {}).await
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// Takes this rank's pieces out of the window, whose bytes end at `valid`.
     fn take(&self, window: u32, valid: u64) {
         let extent = self.windows.extent(window);
@@ -91,7 +91,7 @@ impl Passage<'_> {
 }
 
 struct Reader<'a> {
-    passage: &'a Passage<'a>,
+    passage: &'a NodeAggregation<'a>,
     /// First byte of the windows that never came.
     missing: u64,
     result: Result<()>,
@@ -111,7 +111,7 @@ impl Reader<'_> {
 
     /// Reads a claimed window.
     fn load(&mut self, window: u32) {
-        let Passage { scene, ring, windows, .. } = self.passage;
+        let NodeAggregation { scene, ring, windows, .. } = self.passage;
         let (extent, wanted) = (windows.extent(window), self.passage.wanted(window));
         let mut valid = wanted.end();
         if ring.end() <= wanted.offset {

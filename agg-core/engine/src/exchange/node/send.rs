@@ -16,7 +16,7 @@
 
 use super::super::coverage::Coverage;
 use super::super::step;
-use super::Passage;
+use super::NodeAggregation;
 use super::mail::Mail;
 use super::wire::{self, Head, Opened};
 use aggio_base::allocate::no_memory;
@@ -32,7 +32,7 @@ const UNDER_WAY: usize = 2;
 const AHEAD: usize = 2;
 
 /// Sends the windows that this rank is the courier of.
-pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
+pub(super) async fn run(passage: &NodeAggregation<'_>) -> Result<()> {
     let mut mail = Mail::new();
     let mut result = Ok(());
     let mut marks = None;
@@ -70,7 +70,7 @@ pub(super) async fn run(passage: &Passage<'_>) -> Result<()> {
 }
 
 /// Receives what other nodes have for the windows of this rank's file domain.
-pub(super) async fn receive(passage: &Passage<'_>) -> Result<()> {
+pub(super) async fn receive(passage: &NodeAggregation<'_>) -> Result<()> {
     let (transport, tag) = (passage.scene.transport, passage.meeting.tag(step::DATA));
     let mut mail = Mail::new();
     let mut result = Ok(());
@@ -118,7 +118,7 @@ fn lost() -> Error {
     Error::new(ErrorClass::Intern, "a message that nobody waits for")
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// What a message begins with.
     pub(super) fn heading(&self, head: Head, marks: &Coverage) -> Vec<u8> {
         let heading = if self.repeats() { Vec::new() } else { wire::start(head, marks) };

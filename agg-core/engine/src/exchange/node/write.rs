@@ -2,7 +2,7 @@
 
 use super::super::coverage::Coverage;
 use super::super::step;
-use super::Passage;
+use super::NodeAggregation;
 use super::{lost, send};
 use aggio_base::allocate::no_memory;
 use aggio_base::error::{Error, Result};
@@ -12,7 +12,7 @@ use aggio_store::independent;
 use aggio_types::copy;
 
 /// Carries out this rank's part of the write.
-pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
+pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     let mut keeper = Keeper::new(passage);
     passage.ring.pass_over(|window| passage.expected(window));
     let passed = match passage.node().has_others() {
@@ -33,7 +33,7 @@ pub(in super::super) async fn run(passage: &Passage<'_>) -> Outcome {
 }
 
 /// Takes part in all windows that this rank may have data in.
-async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
+async fn pass(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows() {
         ring.open(window, || keeper.help()).await?;
@@ -52,7 +52,7 @@ async fn pass(passage: &Passage<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
     ring.drained(|| keeper.help()).await
 }
 
-impl Passage<'_> {
+impl NodeAggregation<'_> {
     /// Puts this rank's pieces into the window.
     fn fill(&self, window: u32) {
         let part = self.part(self.windows.extent(window));
@@ -77,13 +77,13 @@ impl Passage<'_> {
 
 /// Stores full windows.
 struct Keeper<'a> {
-    passage: &'a Passage<'a>,
+    passage: &'a NodeAggregation<'a>,
     marks: Option<Coverage>,
     result: Result<()>,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(passage: &'a Passage<'a>) -> Self {
+    fn new(passage: &'a NodeAggregation<'a>) -> Self {
         Self { passage, marks: None, result: Ok(()) }
     }
 
@@ -135,7 +135,7 @@ impl<'a> Keeper<'a> {
 
 /// Stores the supplied runs; an error comes with the first byte that is not stored.
 fn store_runs(
-    passage: &Passage<'_>,
+    passage: &NodeAggregation<'_>,
     window: u32,
     marks: &Coverage,
 ) -> std::result::Result<(), (u64, Option<Error>)> {

@@ -118,7 +118,7 @@ async fn transfer(
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),
-        past: &crate::exchange::Past::default(),
+        plan_cache: &crate::exchange::PlanCache::default(),
         map: None,
     };
     // SAFETY: `data` is borrowed for the whole call.

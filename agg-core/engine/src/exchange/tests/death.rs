@@ -71,7 +71,7 @@ async fn survive(
         hints: &hints,
         counters: &counters,
         habits: &Habits::default(),
-        past: &crate::exchange::Past::default(),
+        plan_cache: &crate::exchange::PlanCache::default(),
         map: None,
     };
     let request = Ok(Request { view: &view, position: 0, memory: &memory });

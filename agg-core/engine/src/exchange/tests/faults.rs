@@ -118,7 +118,7 @@ fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) ->
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let (rank, view, mut data) = (transport.rank(), View::bytes(), [7u8; 4]);

@@ -3,7 +3,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk};
-use super::{Habits, Past, Request, Scene, read, write};
+use super::{Habits, PlanCache, Request, Scene, read, write};
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
@@ -41,7 +41,7 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &Past::default(),
+                plan_cache: &PlanCache::default(),
                 map: None,
             };
             let view = records(rank as u64, len, RANKS * len);

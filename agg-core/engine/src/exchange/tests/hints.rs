@@ -4,7 +4,7 @@ use super::bounds::records;
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk, Seen};
 use super::{Habits, Request, Scene, Way, read, write};
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::threads::testing::run_on;
@@ -24,7 +24,7 @@ const FILE: u64 = (4 * RECORD * RECORDS) as u64;
 /// ranks 1 and 3.
 fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
     let pairs: Vec<_> = hints.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let hints = Hints::resolve(&Sources::default(), "/x", &pairs, &mut Complaints::default());
+    let hints = Hints::resolve(&Sources::default(), "/x", &pairs, &mut Diagnostics::default());
     let (hints, disk) = (Arc::new(hints), Disk::new(vec![NOBODYS; FILE as usize]));
     run_on(ThreadTransport::group(4), |transport| {
         let (hints, access) = (Arc::clone(&hints), Access::new(&disk));
@@ -47,7 +47,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let request = Ok(Request { view: &view, position: 0, memory: &memory });

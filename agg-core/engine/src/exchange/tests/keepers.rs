@@ -2,7 +2,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk, Seen};
-use super::{Habits, Past, Request, Scene, write};
+use super::{Habits, PlanCache, Request, Scene, write};
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
@@ -50,7 +50,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                     hints: &hints,
                     counters: &counters,
                     habits: &Habits::default(),
-                    past: &Past::default(),
+                    plan_cache: &PlanCache::default(),
                     map: None,
                 };
                 let request = Ok(Request { view: &view, position: call * len, memory: &memory });

@@ -1,6 +1,5 @@
 //! Collective calls among threads against a byte-by-byte model.
 
-mod ahead;
 mod bounds;
 mod cases;
 mod death;
@@ -13,9 +12,10 @@ mod keepers;
 mod neighbours;
 mod nodes;
 mod repeats;
+mod speculative;
 mod turns;
 
-use super::{Habits, Past, Request, Scene, read, write};
+use super::{Habits, PlanCache, Request, Scene, read, write};
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
 use aggio_comm::tags::{TagBlock, Tags};
@@ -58,13 +58,13 @@ enum Way {
 struct Opened {
     tags: Tags,
     counters: Counters,
-    past: Past,
+    plan_cache: PlanCache,
 }
 
 impl Opened {
     fn new(transport: &ThreadTransport) -> Self {
         let tags = Tags::new(transport.max_tag());
-        Self { tags, counters: Counters::default(), past: Past::default() }
+        Self { tags, counters: Counters::default(), plan_cache: PlanCache::default() }
     }
 }
 
@@ -107,7 +107,7 @@ async fn call_next(
         facts: &case.facts,
         hints: &case.hints,
         counters: &opened.counters,
-        past: &opened.past,
+        plan_cache: &opened.plan_cache,
         map: map.as_deref(),
         habits: &Habits::of_pieces(case.habits[rank]),
     };

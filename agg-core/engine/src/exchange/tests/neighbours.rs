@@ -142,7 +142,7 @@ fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let view = records(rank as u64, 2, 3);

@@ -72,7 +72,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let view = in_turn(rank, ranks, 8);
@@ -189,7 +189,7 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let view = in_turn(rank, hosts.len(), 2);

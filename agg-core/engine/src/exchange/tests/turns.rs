@@ -95,7 +95,7 @@ fn most_writers(file_system: &'static str) -> usize {
                 hints: &hints,
                 counters: &counters,
                 habits: &Habits::default(),
-                past: &crate::exchange::Past::default(),
+                plan_cache: &crate::exchange::PlanCache::default(),
                 map: None,
             };
             let view = records(rank as u64, 100, 400);

@@ -7,11 +7,12 @@ use aggio_store::driver::scratch::Scratch;
 fn engine_with(rules: &str) -> Engine {
     let variable = |name: &str| (name == "AGGIO_BLOB").then(|| rules.to_owned());
     let names = ["AGGIO_BLOB".to_owned()];
-    let settings = Settings::read(&variable, &names, &mut Complaints::default());
+    let settings = Settings::read(&variable, &names, &mut Diagnostics::default());
     Engine::new(Drivers::new(&settings.blobs, true))
 }
 
-/// Two ranks write a file of one engine; returns the name of the driver and what is there.
+/// Two ranks write a file of one engine; returns the name of the driver, and whether the format was
+/// recognised.
 fn written(engine: &Arc<Engine>, scratch: &Scratch, name: &str, bytes: &[u8]) -> (String, bool) {
     let (engine, path) = (engine.clone(), scratch.file(name));
     let (bytes, place) = (bytes.to_vec(), path.clone());
@@ -21,6 +22,8 @@ fn written(engine: &Arc<Engine>, scratch: &Scratch, name: &str, bytes: &[u8]) ->
         let rank = Rank { number: transport.rank(), file };
         let at = Position::Explicit((rank.number * bytes.len()) as i64);
         assert_eq!(moved(rank.write_all(at, &bytes)), bytes.len() as u64);
+        // Here the ranks tell each other what they have seen of the format.
+        rank.wait(rank.file.sync()).expect("it is synchronised");
         let name = (rank.file.driver().name().to_owned(), rank.file.map().is_some());
         rank.wait(rank.file.clone().close()).expect("it closes");
         name
@@ -37,8 +40,8 @@ fn engines_of_one_process_have_rules_and_formats_of_their_own() {
     let head = head_of(64, 32);
     for round in 0..2 {
         let name = |kind: &str| format!("{kind}{round}.nc");
-        let (driver, _) = written(&containers, &scratch, &name("c"), &head);
-        assert_eq!(driver, "blob");
+        let (driver, has_map) = written(&containers, &scratch, &name("c"), &head);
+        assert_eq!((&*driver, has_map), ("blob", false));
         let (driver, has_map) = written(&files, &scratch, &name("f"), &head);
         assert_eq!((&*driver, has_map), ("posix", true));
     }

@@ -19,7 +19,7 @@ fn counted(
     ranks(size, move |transport| {
         let hints = hints(&[("aggio_fill_elision", fill)]);
         let request = OpenRequest::new(&name, CREATE, hints);
-        let file = wait(&*transport, File::open(transport.clone(), request));
+        let file = wait(&*transport, engine().open(transport.clone(), request));
         let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
         body(&rank);
         let totals = rank.file.counters().totals();

@@ -6,10 +6,10 @@ mod at_once;
 mod atomic;
 mod data;
 mod deferred;
+mod deferred_views;
 mod engines;
 mod faults;
 mod fill;
-mod later;
 mod manage;
 mod open;
 mod orders;
@@ -19,11 +19,11 @@ mod sealing;
 mod small;
 mod spill;
 mod split;
-mod turns;
+mod write_behind;
 
 use super::{Amode, Call, Direction, Displacement, File, OpenRequest, Position, Whence};
 use crate::Engine;
-use aggio_base::complaint::Complaints;
+use aggio_base::diagnostics::Diagnostics;
 use aggio_base::{Error, ErrorClass, Result};
 use aggio_comm::task::{BoxFuture, block_on};
 use aggio_comm::transport::{ThreadTransport, Transport};
@@ -45,7 +45,7 @@ fn engine() -> &'static Arc<Engine> {
         let rules = "*.piles:e3sm:blobs=2,*.blob";
         let variable = |name: &str| (name == "AGGIO_BLOB").then(|| rules.to_owned());
         let names = ["AGGIO_BLOB".to_owned()];
-        let settings = Settings::read(&variable, &names, &mut Complaints::default());
+        let settings = Settings::read(&variable, &names, &mut Diagnostics::default());
         let drivers = Drivers::new(&settings.blobs, true);
         Arc::new(Engine::new(drivers).with_recaster(&sealing::Piles))
     })
@@ -120,7 +120,7 @@ fn wait<T>(transport: &dyn Transport, future: impl Future<Output = T>) -> T {
 
 fn hints(pairs: &[(&str, &str)]) -> Hints {
     let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    Hints::resolve(&Sources::default(), "/x", &pairs, &mut Complaints::default())
+    Hints::resolve(&Sources::default(), "/x", &pairs, &mut Diagnostics::default())
 }
 
 fn open(transport: &Arc<ThreadTransport>, name: &str, amode: Amode) -> Result<Arc<File>> {
@@ -210,7 +210,7 @@ impl Rank {
     }
 
     fn set_view_at(&self, view: Result<View>, displacement: Displacement) -> Result<()> {
-        let mut complaints = Complaints::default();
+        let mut complaints = Diagnostics::default();
         self.wait(self.file.set_view(view, displacement, &[], &mut complaints))
     }
 

@@ -163,7 +163,7 @@ fn hints_that_must_be_equal_are_those_of_rank_0() {
         let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         assert_eq!(file.hints().cb_buffer_size, 4096);
         let info = [("cb_buffer_size".to_owned(), (512 << transport.rank()).to_string())];
-        let set = file.set_info(&info, &mut Complaints::default());
+        let set = file.set_info(&info, &mut Diagnostics::default());
         wait(&*transport, set).expect("all ranks meet");
         let told = file.info();
         let told = told.iter().find(|hint| hint.name == "cb_buffer_size").expect("it is told");

@@ -32,7 +32,7 @@ fn reading<T: Send + 'static>(
     let name = scratch.name();
     let mut all = ranks(1, move |transport| {
         let request = OpenRequest::new(&name, amode, hints(&[("aggio_small_reads", setting)]));
-        let file = wait(&*transport, File::open(transport.clone(), request));
+        let file = wait(&*transport, engine().open(transport.clone(), request));
         let rank = Rank { number: 0, file: file.expect("the file opens") };
         let value = body(&rank);
         let totals = rank.file.counters().totals();

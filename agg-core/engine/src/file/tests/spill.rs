@@ -1,6 +1,6 @@
 //! Bytes that wait in files when memory has no more room for them.
 
-use super::later::begin_reading;
+use super::write_behind::begin_reading;
 use super::*;
 use aggio_base::report::Totals;
 use aggio_store::driver::fault::arrange;

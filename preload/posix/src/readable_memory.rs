@@ -1,5 +1,5 @@
-//! Whether the program's memory can be read or written: where the kernel would say `EFAULT`, a copy
-//! made here would end the program.
+//! Whether the program's memory can be read or written. Where the kernel would return `EFAULT`, a
+//! copy made here would kill the program.
 
 use super::host::process;
 use super::{errno, system};

@@ -1,4 +1,4 @@
-//! Which ranks of a node are at which operation.
+//! Arrivals: which ranks of a node have begun which operation.
 //!
 //! Ranks may begin operations on several files in different orders, and the memory of a node has
 //! places for a few operations only. So each rank calls first, in its own *roll*, and an operation

@@ -1,8 +1,8 @@
-//! What is left of a collective call when its ranks have met, for those that went ahead and those
-//! that did not.
+//! The steps of a collective call after its ranks have synchronised, both for ranks that moved
+//! their bytes before and for those that did not.
 
-use super::past::Outline;
-use super::{Decided, Direction, Heard, Request, Scene, ahead, carry_out, node, step};
+use super::plan_cache::Outline;
+use super::{Decided, Direction, Heard, Request, Scene, carry_out, node, speculative, step};
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
@@ -11,7 +11,7 @@ use aggio_store::driver::Outcome;
 use aggio_types::memory::Memory;
 
 /// A call whose ranks have met.
-pub(super) struct Met<'a> {
+pub(super) struct Rendezvous<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) tags: &'a TagBlock,
     pub(super) direction: Direction,
@@ -20,7 +20,7 @@ pub(super) struct Met<'a> {
     pub(super) outline: Option<Outline>,
 }
 
-impl Met<'_> {
+impl Rendezvous<'_> {
     /// The rest of the call for a rank that went ahead, with this outcome.
     pub(super) async fn end(
         &self,
@@ -30,11 +30,11 @@ impl Met<'_> {
         decision: Decision,
     ) -> Result<Outcome> {
         let bytes = gone.bytes;
-        if ahead::is_over(&heard.members) {
+        if speculative::is_over(&heard.members) {
             self.count_habit(decision);
             return Ok(gone);
         }
-        if decision.method == Method::Fail || ahead::has_failed(&heard.members) {
+        if decision.method == Method::Fail || speculative::has_failed(&heard.members) {
             let result = heard.meeting.agree(step::AGREE, gone.result).await;
             return Ok(Outcome { bytes, result });
         }
@@ -52,13 +52,13 @@ impl Met<'_> {
         decision: Decision,
     ) -> Result<Outcome> {
         let (together, members) = (self.wishes.together, &heard.members);
-        if decision.method == Method::Nothing || (together && ahead::is_over(members)) {
+        if decision.method == Method::Nothing || (together && speculative::is_over(members)) {
             if decision.method != Method::Nothing {
                 self.count_habit(decision);
             }
             return Ok(Outcome { bytes: 0, result: Ok(()) });
         }
-        if decision.method == Method::Fail || ahead::has_failed(members) {
+        if decision.method == Method::Fail || speculative::has_failed(members) {
             let result = heard.meeting.agree(step::AGREE, request.map(|_| ())).await;
             return Ok(Outcome { bytes: 0, result });
         }
@@ -70,7 +70,7 @@ impl Met<'_> {
 
     /// Carries out what those that did not go ahead have left.
     async fn rest(&self, request: Result<Request<'_>>, heard: Heard<'_>) -> Result<Outcome> {
-        let members = ahead::rest(&heard.members);
+        let members = speculative::rest(&heard.members);
         let total = Total::of(&members);
         let decision = plan::decide(&total, self.wishes);
         self.carry_out(request?, Heard { members, total, repeat: None, ..heard }, decision).await

@@ -1,4 +1,4 @@
-//! Copying to or from pages of a file that may vanish meanwhile.
+//! Copies to and from mapped pages of a file that may disappear (`SIGBUS`).
 //!
 //! Where a page of a mapping cannot be had (somebody cut the file off, the disk is full or fails),
 //! the system sends `SIGBUS`, which ends the process. While a guarded copy runs, a handler puts a

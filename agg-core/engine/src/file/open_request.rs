@@ -1,7 +1,7 @@
-//! The first step of an open: rank 0 hears, in one reduction, what all ranks ask for.
+//! The first step of an open: one reduction tells rank 0 what all ranks ask for.
 //!
-//! What is told is of constant size: the values of the lowest rank, and who is the first to ask
-//! for something else or to bring an error.
+//! The message has constant size: the values of the lowest rank, and the first rank that asks for
+//! something else or has an error.
 
 use super::Amode;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -10,7 +10,7 @@ use aggio_comm::transport::Transport;
 
 /// What a group of neighbouring ranks asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct OpenTerms {
     /// The lowest rank of the group; the next two are its values.
     rank: u32,
     amode: Amode,
@@ -27,7 +27,7 @@ pub(super) struct Wish {
 const FIXED: usize = 4 + 4 + 8 + 4 + 4;
 const NOBODY: u32 = u32::MAX;
 
-impl Wish {
+impl OpenTerms {
     /// What this rank asks for; `checked` is what is wrong already.
     pub(super) fn of(rank: usize, amode: Amode, hints: u64, checked: Result<()>) -> Self {
         let error = checked.err().map(|error| error.with_rank(rank));
@@ -103,7 +103,7 @@ fn damaged() -> Error {
 
 /// Damaged bytes stay damaged, and rank 0 finds out.
 fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
-    match (Wish::from_bytes(left), Wish::from_bytes(right)) {
+    match (OpenTerms::from_bytes(left), OpenTerms::from_bytes(right)) {
         (Some(left), Some(right)) => left.and(right).to_bytes(),
         _ => Vec::new(),
     }
@@ -113,20 +113,20 @@ fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn wish(rank: usize, amode: Amode, hints: u64) -> Wish {
-        Wish::of(rank, amode, hints, Ok(()))
+    fn wish(rank: usize, amode: Amode, hints: u64) -> OpenTerms {
+        OpenTerms::of(rank, amode, hints, Ok(()))
     }
 
     #[test]
     fn a_wish_survives_the_way_to_another_rank() {
         let error = Error::new(ErrorClass::Amode, "no access");
-        let mut wish = Wish::of(3, Amode::RDWR, 1 << 60, Err(error));
+        let mut wish = OpenTerms::of(3, Amode::RDWR, 1 << 60, Err(error));
         wish.other_mode = Some(7);
         wish.other_hints = Some(2);
         let bytes = wish.to_bytes();
-        assert_eq!(Wish::from_bytes(&bytes), Some(wish));
+        assert_eq!(OpenTerms::from_bytes(&bytes), Some(wish));
         for n in 0..FIXED {
-            assert_eq!(Wish::from_bytes(&bytes[..n]), None);
+            assert_eq!(OpenTerms::from_bytes(&bytes[..n]), None);
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         for (modes, rank) in [([a, b, a, a], 1), ([a, a, b, a], 2), ([a, a, a, b], 3)] {
             assert_eq!(four(modes).other_mode, Some(rank));
         }
-        let failed = Wish::of(4, a, 5, Err(Error::new(ErrorClass::Amode, "x")));
+        let failed = OpenTerms::of(4, a, 5, Err(Error::new(ErrorClass::Amode, "x")));
         let error = four([a, b, a, b]).and(failed).check().expect_err("an error");
         assert_eq!((error.class(), error.rank()), (ErrorClass::Amode, Some(4)));
     }

@@ -1,5 +1,4 @@
-//! The second step of an open: all ranks hear, in one broadcast, how the first rank opened the
-//! file.
+//! The second step of an open: one broadcast tells all ranks how the first rank opened the file.
 
 use super::account::{report_from_word, report_to_word};
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -19,7 +18,7 @@ pub(super) struct Found {
 
 /// What rank 0 found and decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct OpenResult {
     /// The error says that rank 0 does not see the place of the file; others may.
     pub(super) found: std::result::Result<Found, Error>,
     /// Ranks that do not need the file do not open it.
@@ -113,7 +112,7 @@ impl Message for Found {
     }
 }
 
-impl Message for News {
+impl Message for OpenResult {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = bytes_of([
             u64::from(self.place.level) << 32 | u64::from(self.place.lane),
@@ -165,7 +164,7 @@ mod tests {
         let error = Error::new(ErrorClass::NoSuchFile, "open: none");
         for hints in [None, Some((1, Vec::new())), Some((7, b"cb_nodes=3\n".to_vec()))] {
             for (n, found) in [Ok(found.clone()), Err(error.clone())].into_iter().enumerate() {
-                let news = News {
+                let news = OpenResult {
                     found,
                     deferred: n == 0,
                     place: Place { level: 2, lane: 255 },
@@ -177,9 +176,12 @@ mod tests {
             }
         }
         assert_eq!(unpack(&pack(&Ok(found.clone()))), Ok(found));
-        assert_eq!(unpack::<News>(&pack::<News>(&Err(error.clone()))), Err(error));
+        assert_eq!(unpack::<OpenResult>(&pack::<OpenResult>(&Err(error.clone()))), Err(error));
         for damaged in [&[][..], &[0; 20], &[0; 64], &[1], &[2, 3]] {
-            assert_eq!(unpack::<News>(damaged).expect_err("damaged").class(), ErrorClass::Intern);
+            assert_eq!(
+                unpack::<OpenResult>(damaged).expect_err("damaged").class(),
+                ErrorClass::Intern
+            );
         }
     }
 }

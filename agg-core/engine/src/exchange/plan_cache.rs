@@ -1,5 +1,5 @@
-//! What a rank keeps of past collective calls, so that a call like one of them needs no plan and
-//! exchanges nothing but data.
+//! Plan cache: what a rank keeps of past collective calls, so that a call that repeats one of them
+//! needs no plan and exchanges only data.
 //!
 //! A rank's request *repeats* another if it is for the same bytes, all of them shifted by one
 //! distance. When ranks meet, each names one past call that its part repeats and of which it still
@@ -35,7 +35,7 @@ const PHASE: u64 = 4096;
 /// The past calls of an open file on this rank: a few, in at most 256 KiB. A call that is under way
 /// may hold what it repeats a little longer.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct PlanCache {
     /// Used longest ago first.
     kept: Mutex<VecDeque<Arc<Kept>>>,
 }
@@ -122,7 +122,7 @@ pub(super) struct Present<'a> {
     pub(super) nodes: &'a [Extent],
 }
 
-impl Past {
+impl PlanCache {
     /// The call, of those that `outline` repeats, that was used longest ago.
     pub(super) fn recall(&self, outline: Option<Outline>) -> Option<Arc<Kept>> {
         let outline = outline?;

@@ -1,9 +1,9 @@
-//! What a request to a file system costs: a fixed time, and a time for each byte.
+//! The cost of a request to a file system: a fixed time, and a time for each byte.
 
 /// The cost of requests in one direction, rounded down to quarters of a power of two, so that
 /// ranks exchange it in two bytes and a small change changes no plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Costs {
     latency: u8,
     mib: u8,
 }
@@ -16,7 +16,7 @@ const LOCAL: &[&str] =
 /// their number counts, and not how evenly they are shared out.
 pub const SLOW: u64 = 100_000;
 
-impl Figures {
+impl Costs {
     /// A request takes `latency` nanoseconds, and each MiB in it `mib` nanoseconds more.
     #[inline]
     pub fn new(latency: u64, mib: u64) -> Self {
@@ -71,7 +71,7 @@ impl Figures {
         [self.latency, self.mib]
     }
 
-    /// The figures that [`Figures::to_bytes`] turned into `bytes`.
+    /// The figures that [`Costs::to_bytes`] turned into `bytes`.
     #[inline]
     pub fn from_bytes([latency, mib]: [u8; 2]) -> Self {
         Self { latency, mib }
@@ -106,21 +106,21 @@ mod tests {
         #[test]
         fn rounding_keeps_three_quarters_and_the_order(a in any::<u64>(), b in any::<u64>()) {
             let (short, long) = (a >> (b % 64), a);
-            let rounded = Figures::new(short, long);
+            let rounded = Costs::new(short, long);
             prop_assert!(rounded.latency() <= short.max(1) && rounded.mib() <= long.max(1));
             prop_assert!(rounded.latency() >= short / 4 * 3);
             prop_assert!(rounded.latency <= rounded.mib);
-            prop_assert_eq!(Figures::from_bytes(rounded.to_bytes()), rounded);
+            prop_assert_eq!(Costs::from_bytes(rounded.to_bytes()), rounded);
         }
     }
 
     #[test]
     fn a_request_costs_more_bytes_behind_a_network() {
-        assert_eq!(Figures::assumed("ext4").request_in_bytes(), 4 << 10);
-        assert_eq!(Figures::assumed("nfs").request_in_bytes(), 256 << 10);
-        assert_eq!(Figures::assumed("0x123"), Figures::assumed("lustre"));
-        assert!(Figures::assumed("nfs").is_slow() && !Figures::assumed("ext4").is_slow());
-        let both = Figures::new(5, 1 << 30).max(Figures::new(1 << 20, 7));
+        assert_eq!(Costs::assumed("ext4").request_in_bytes(), 4 << 10);
+        assert_eq!(Costs::assumed("nfs").request_in_bytes(), 256 << 10);
+        assert_eq!(Costs::assumed("0x123"), Costs::assumed("lustre"));
+        assert!(Costs::assumed("nfs").is_slow() && !Costs::assumed("ext4").is_slow());
+        let both = Costs::new(5, 1 << 30).max(Costs::new(1 << 20, 7));
         assert_eq!((both.latency(), both.mib()), (1 << 20, 1 << 30));
     }
 }

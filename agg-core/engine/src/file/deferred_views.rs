@@ -1,4 +1,4 @@
-//! Views that ranks set without a word to each other, which they do where writes wait.
+//! Deferred views: where writes are deferred, ranks set views without synchronising.
 //!
 //! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of
 //! these views has a shared pointer of its own, which was set to 0 when the ranks met last; when
@@ -7,8 +7,8 @@
 //! ranks call.
 
 use super::File;
+use super::agreement::{Kind, meet_with_news, step};
 use super::info::AgreedHints;
-use super::meet::{Kind, meet_with_news, step};
 use aggio_base::error::Result;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::POINTERS;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// How far a rank is since the ranks met.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct DeferredViews {
     /// The shared pointer in force.
     pointer: u32,
     /// The shared pointers that this rank has moved since they were 0, a bit each.
@@ -28,7 +28,7 @@ pub(super) struct Turns {
     wish: Option<AgreedHints>,
 }
 
-impl Turns {
+impl DeferredViews {
     /// At the beginning of a file whose shared pointer is not 0 if it was `moved`.
     pub(super) fn new(moved: bool) -> Self {
         Self { moved: u64::from(moved), ..Self::default() }

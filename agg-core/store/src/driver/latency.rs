@@ -1,11 +1,11 @@
-//! What requests to a file system cost, learned from the requests that are made anyway.
+//! Latency: what requests to a file system cost, learned from the requests that are made anyway.
 //!
 //! An engine has one meter for each file system. It takes the time of the first requests and later
 //! of few, and makes none of its own. What it keeps are medians, which follow each sample by a step
 //! of limited length: a request that happened to wait for a processor or a disk counts no more than
 //! any other.
 
-use aggio_plan::plan::figures::{Figures, is_local};
+use aggio_plan::plan::cost::{Costs, is_local};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub struct Gauge {
     requests: AtomicU32,
     measures: bool,
     medians: Mutex<Medians>,
-    /// [`Figures`], to be had without waiting.
+    /// [`Costs`], to be had without waiting.
     figures: [AtomicU32; 2],
 }
 
@@ -83,7 +83,7 @@ impl Meter {
     }
 
     fn measuring(file_system: &str, measures: bool) -> Self {
-        let assumed = Figures::assumed(file_system);
+        let assumed = Costs::assumed(file_system);
         // What a cache of this computer takes in hides what the servers are going to do with it.
         let local = is_local(file_system);
         let least = if local { 1 } else { assumed.latency() };
@@ -98,15 +98,15 @@ impl Meter {
 }
 
 impl Gauge {
-    fn new(assumed: Figures, least: u64, measures: bool) -> Self {
+    fn new(assumed: Costs, least: u64, measures: bool) -> Self {
         let medians = Medians { assumed, least, short: Default::default(), mib: Median::default() };
         let figures = assumed.to_bytes().map(|code| AtomicU32::new(code.into()));
         Self { requests: AtomicU32::new(0), measures, medians: Mutex::new(medians), figures }
     }
 
     /// What requests cost as far as is known.
-    pub fn figures(&self) -> Figures {
-        Figures::from_bytes([0, 1].map(|kind: usize| self.figures[kind].load(Relaxed) as u8))
+    pub fn figures(&self) -> Costs {
+        Costs::from_bytes([0, 1].map(|kind: usize| self.figures[kind].load(Relaxed) as u8))
     }
 
     /// The time of a short request as it was measured, in nanoseconds; `None` if too few were made.
@@ -137,7 +137,7 @@ impl Gauge {
 
 #[derive(Debug)]
 struct Medians {
-    assumed: Figures,
+    assumed: Costs,
     /// The fixed time of a request is never taken for less, in nanoseconds.
     least: u64,
     /// Time of requests up to the lengths of [`SHORT`].
@@ -158,14 +158,14 @@ impl Medians {
         }
     }
 
-    fn figures(&self) -> Figures {
+    fn figures(&self) -> Costs {
         let mib = self.mib.known().unwrap_or(self.assumed.mib());
         let shortest = self.short.iter().zip(SHORT).find_map(|(median, len)| {
             let moving = (u128::from(len / 2) * u128::from(mib)) >> 20;
             let time = median.known()?;
             Some(time.saturating_sub(u64::try_from(moving).unwrap_or(u64::MAX)).max(time / 4))
         });
-        Figures::new(shortest.unwrap_or(self.assumed.latency()).max(self.least), mib)
+        Costs::new(shortest.unwrap_or(self.assumed.latency()).max(self.least), mib)
     }
 }
 
@@ -202,22 +202,22 @@ mod tests {
 
     const MICRO: u64 = 1000;
 
-    fn learned(file_system: &str, samples: &[(u64, u64)]) -> Figures {
+    fn learned(file_system: &str, samples: &[(u64, u64)]) -> Costs {
         let meter = Meter::new(file_system);
         for (len, time) in samples {
             meter.writes.learn(*len, Duration::from_nanos(*time));
         }
-        assert_eq!(meter.reads.figures(), Figures::assumed(file_system), "directions are apart");
+        assert_eq!(meter.reads.figures(), Costs::assumed(file_system), "directions are apart");
         meter.writes.figures()
     }
 
     #[test]
     fn few_requests_change_no_assumption_and_some_more_do() {
         let slow = (512, 1000 * MICRO);
-        assert_eq!(learned("ext4", &[slow; 3]), Figures::assumed("ext4"));
+        assert_eq!(learned("ext4", &[slow; 3]), Costs::assumed("ext4"));
         let figures = learned("ext4", &[slow; 8]);
         assert!((750 * MICRO..=1000 * MICRO).contains(&figures.latency()), "{figures:?}");
-        assert_eq!(figures.mib(), Figures::assumed("ext4").mib());
+        assert_eq!(figures.mib(), Costs::assumed("ext4").mib());
     }
 
     #[test]
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn a_cache_before_a_network_does_not_make_it_local() {
         let figures = learned("nfs", &[(4096, 2 * MICRO); 100]);
-        assert_eq!(figures.latency(), Figures::assumed("nfs").latency());
+        assert_eq!(figures.latency(), Costs::assumed("nfs").latency());
     }
 
     #[test]
     fn the_clock_is_asked_for_the_first_requests_and_later_for_few() {
-        let gauge = Gauge::new(Figures::default(), 1, true);
+        let gauge = Gauge::new(Costs::default(), 1, true);
         let asked = (0..FIRST + 10 * EVERY).filter(|_| gauge.begin().is_some()).count();
         assert_eq!(asked as u32, FIRST + 10);
     }

@@ -1,5 +1,5 @@
-//! The file `order`: the sequence counter that all writers share, and the size of the file as they
-//! see it. Mapped where possible; otherwise read and written under a lock.
+//! The sequencer, in the file `order`: the counter that orders the frames of all writers, and the
+//! size of the file as they see it. Mapped where possible; otherwise read and written under a lock.
 
 use super::dir::{Dir, ORDER};
 use super::failed;
@@ -70,7 +70,7 @@ pub(crate) struct Taken {
 
 /// The open file.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct Sequencer {
     file: File,
     path: PathBuf,
     mapping: Option<Mapping>,
@@ -111,7 +111,7 @@ impl Drop for Mapping {
     }
 }
 
-impl Order {
+impl Sequencer {
     /// Opens the file of `dir`, which is made if there is none.
     pub(crate) fn open(dir: &Dir, mode: u32, map: bool) -> Result<Self> {
         let file = loop {
@@ -264,7 +264,7 @@ impl Order {
         self.locked(Byte::Manifest)
     }
 
-    /// As [`turn`](Order::turn), until this description is closed.
+    /// As [`turn`](Sequencer::turn), until this description is closed.
     pub(crate) fn lock_turn(&self) -> Result<()> {
         self.lock(libc::F_WRLCK, Byte::Turn, true).map(drop)
     }
@@ -366,7 +366,7 @@ fn description(kind: libc::c_int, byte: Byte) -> libc::flock {
 /// A lock that ends with the value.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    order: &'a Order,
+    order: &'a Sequencer,
     byte: Byte,
 }
 
@@ -385,8 +385,8 @@ mod tests {
     fn the_words_are_the_same_mapped_and_under_a_lock() {
         let place = tempfile::tempdir().unwrap();
         let dir = Dir::open(place.path()).unwrap();
-        let mapped = Order::open(&dir, 0o600, true).unwrap();
-        let locked = Order::open(&dir, 0o600, false).unwrap();
+        let mapped = Sequencer::open(&dir, 0o600, true).unwrap();
+        let locked = Sequencer::open(&dir, 0o600, false).unwrap();
         assert!(mapped.mapping.is_some() && locked.mapping.is_none());
         assert_eq!(mapped.add(Word::Next, 5).unwrap(), 0);
         assert_eq!(locked.add(Word::Next, 2).unwrap(), 5);
@@ -402,8 +402,8 @@ mod tests {
     fn words_are_believed_only_while_everybody_keeps_them() {
         let place = tempfile::tempdir().unwrap();
         let dir = Dir::open(place.path()).unwrap();
-        let mapped = Order::open(&dir, 0o600, true).unwrap();
-        let locked = Order::open(&dir, 0o600, false).unwrap();
+        let mapped = Sequencer::open(&dir, 0o600, true).unwrap();
+        let locked = Sequencer::open(&dir, 0o600, false).unwrap();
         assert!(mapped.is_counted().unwrap() && !locked.is_counted().unwrap());
         mapped.store(Word::Growths, 4).unwrap();
         mapped.store(Word::Mapped, 1).unwrap();
@@ -418,8 +418,8 @@ mod tests {
     fn one_is_alone_only_when_nobody_else_is_there() {
         let place = tempfile::tempdir().unwrap();
         let dir = Dir::open(place.path()).unwrap();
-        let one = Order::open(&dir, 0o600, true).unwrap();
-        let other = Order::open(&dir, 0o600, true).unwrap();
+        let one = Sequencer::open(&dir, 0o600, true).unwrap();
+        let other = Sequencer::open(&dir, 0o600, true).unwrap();
         assert!(one.be_alone().unwrap());
         assert!(!other.be_alone().unwrap());
         one.arrive().unwrap();

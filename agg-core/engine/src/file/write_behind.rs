@@ -1,7 +1,7 @@
-//! Writes that wait: with the hint `aggio_defer` they are copied, and reach the file together when
-//! it is synchronised or closed, when all ranks read, or when this rank needs them there.
+//! Write-behind: with the hint `aggio_defer`, writes are copied and flushed together when the file
+//! is synchronised or closed, when all ranks read, or when this rank needs them in the file.
 //!
-//! Nothing that a rank does alone needs another one: it may always write out what is its own. All
+//! An independent operation never needs another rank: a rank may always flush its own writes. All
 //! ranks defer the same files, so that their collective calls stay the same.
 //!
 //! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes
@@ -15,7 +15,7 @@ use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
-use aggio_plan::plan::figures::Figures;
+use aggio_plan::plan::cost::Costs;
 use aggio_staging::pending::{Choice, Pending, Spill};
 use aggio_staging::write_behind::{Room, Waiting};
 use aggio_store::driver::{Driver, Drivers, Outcome};
@@ -240,7 +240,7 @@ impl File {
         // Of a file system of this computer requests of some length tell mostly how fast new pages
         // are had.
         let measured = self.driver.meter().filter(|meter| !meter.is_local());
-        let assumed = Figures::assumed(&self.facts.file_system);
+        let assumed = Costs::assumed(&self.facts.file_system);
         2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
     }
 

@@ -2,7 +2,7 @@
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
-use super::{Habits, Past, Request, Scene, Way, read, write};
+use super::{Habits, PlanCache, Request, Scene, Way, read, write};
 use aggio_base::error::{Error, ErrorClass};
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
@@ -48,7 +48,7 @@ impl Session {
             hints: &hints,
             counters: &self.counters,
             habits: &self.habits,
-            past: &Past::default(),
+            plan_cache: &PlanCache::default(),
             map: None,
         };
         let rank = self.transport.rank();

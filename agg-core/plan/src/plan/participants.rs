@@ -1,16 +1,16 @@
-//! How many have something in a part of the file, without a look at each of them.
+//! Participants: how many ranks or nodes have data in a part of the file, without visiting each.
 
 use aggio_base::Extent;
 
 /// Spans of a file, of which only starts and ends are kept: two words each.
 #[derive(Clone, Debug, Default)]
-pub struct Crowd {
+pub struct Participants {
     starts: Vec<u64>,
     ends: Vec<u64>,
 }
 
-impl Crowd {
-    /// The crowd of `spans`; those without a byte do not count.
+impl Participants {
+    /// The participants of `spans`; those without a byte do not count.
     pub fn of(spans: impl Iterator<Item = Extent> + Clone) -> Self {
         let sorted = |mut offsets: Vec<u64>| {
             offsets.sort_unstable();
@@ -50,7 +50,7 @@ mod tests {
             spans in proptest::collection::vec(extents(), 0..12), extent in extents(),
         ) {
             let having = spans.iter().filter(|span| !span.intersect(extent).is_empty()).count();
-            prop_assert_eq!(Crowd::of(spans.iter().copied()).at(extent), having);
+            prop_assert_eq!(Participants::of(spans.iter().copied()).at(extent), having);
         }
     }
 }

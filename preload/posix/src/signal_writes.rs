@@ -1,5 +1,5 @@
-//! Writes of a signal handler that interrupted this library while it was at the same file: they are
-//! carried out when the interrupted call is done, as if the signal had come then.
+//! Writes of a signal handler that interrupted a call of this library on the same file: they are
+//! carried out when the interrupted call returns, as if the signal had come then.
 
 use libc::c_int;
 use std::cell::UnsafeCell;

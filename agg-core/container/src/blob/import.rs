@@ -1,9 +1,9 @@
-//! A set of files becomes a container again, so that it can be changed.
+//! Import: makes a set of files a container again, so that it can be changed.
 
 use super::container::{Container, Create};
-use super::order::Order;
+use super::sequencer::Sequencer;
 use super::write::Writer;
-use super::{aside, failed, names};
+use super::{failed, fd_range, names};
 use crate::output::{fresh_beside, rename_new};
 use aggio_base::{Extent, Result};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub trait ReadOnlyFile: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Turn {
     /// Holds the lock, on the first file of the set; `None` where there are no locks.
-    _order: Option<Order>,
+    _order: Option<Sequencer>,
 }
 
 impl Turn {
@@ -59,10 +59,10 @@ impl Turn {
     pub fn take(first: &Path) -> Result<Option<Turn>> {
         let number = |facts: Metadata| (facts.dev(), facts.ino());
         let fail = |error| failed("open", &error, first);
-        let file = File::options().read(true).write(true).open(first).map(aside::moved);
+        let file = File::options().read(true).write(true).open(first).map(fd_range::moved);
         let file = file.map_err(fail)?;
         let own = file.metadata().map(number).map_err(fail)?;
-        let order = Order::of(file, first.to_path_buf());
+        let order = Sequencer::of(file, first.to_path_buf());
         let locked = order.lock_turn().is_ok();
         if first.metadata().map(number).ok() != Some(own) {
             return Ok(None);

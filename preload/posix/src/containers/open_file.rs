@@ -1,9 +1,8 @@
-//! What an open container or set has: its readers and its log, which are only touched with the
-//! lock.
+//! An open container or set: its reader and its log, which only the holder of the lock may use.
 
-use super::kept::Kept;
 use super::set::OpenSet;
 use super::table::Open;
+use super::write_buffer::WriteBuffer;
 use super::{areas, number, placeholder};
 use agg_core::blob::{Attributes, Container, Hold, Presence, Reader, Writer};
 use libc::c_int;
@@ -67,7 +66,7 @@ pub(super) struct State {
     presence: Option<Presence>,
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
-    pub(super) kept: Kept,
+    pub(super) kept: WriteBuffer,
     /// Keeps its parts, whoever removes its name.
     hold: Option<Hold>,
     /// Its name was removed by this process, or by its parent before this one was made.
@@ -113,7 +112,7 @@ impl State {
     pub(super) fn new(
         held: Held,
         (presence, hold): (Option<Presence>, Option<Hold>),
-        kept: Kept,
+        kept: WriteBuffer,
     ) -> Self {
         let (held, reader, writer, nameless) = (Some(held), None, None, false);
         Self { held, presence, hold, reader, writer, kept, nameless }

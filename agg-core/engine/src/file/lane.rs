@@ -1,6 +1,6 @@
-//! Where the messages of a file travel, and what its ranks share.
+//! The lane of a file: its transport, its message tags, and its shared file pointer.
 
-use super::news::Place;
+use super::open_result::Place;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::lanes::Lane;
 use aggio_comm::transport::{NodeTable, POINTERS, SharedPointer, Transport};
@@ -9,7 +9,7 @@ use aggio_store::driver::Driver;
 use std::sync::Arc;
 
 /// A lane on a transport.
-pub(super) struct Home {
+pub(super) struct FileLane {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) lane: Lane,
     pub(super) pointer: Option<Arc<dyn SharedPointer>>,
@@ -17,7 +17,7 @@ pub(super) struct Home {
     pub(super) is_new: bool,
 }
 
-impl Home {
+impl FileLane {
     /// Rank 0 takes a free lane; without one, the file will be the first on a new transport.
     pub(super) fn choose(transport: &Arc<dyn Transport>) -> (Place, Option<Self>) {
         let (mut transport, mut level) = (transport.clone(), 0);

@@ -1,4 +1,4 @@
-//! How data passes through the memory of nodes: by which aggregators, and in which windows.
+//! Node aggregation: which aggregators and which windows of shared memory data passes through.
 
 use super::{Domains, Guide, Sequence, Total};
 use crate::format::Map;
@@ -98,7 +98,7 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::figures::Figures;
+    use crate::plan::cost::Costs;
     use aggio_base::Extent;
 
     const MIB: u64 = 1 << 20;
@@ -110,7 +110,7 @@ mod tests {
             hull: Extent::new(start, len),
             bytes: len,
             grain: 3,
-            figures: Figures::new(latency, MIB),
+            figures: Costs::new(latency, MIB),
             ..Total::default()
         }
     }

@@ -1,10 +1,10 @@
-//! Going ahead: moving one's bytes before the others are met.
+//! Speculative transfers: ranks that predict no overlap move their bytes before they synchronise.
 //!
-//! Ranks that access the file each for itself need nothing of each other but the result. A rank
-//! that expects this, because its last call was carried out so and its own part is of that kind,
-//! moves its bytes first; then one meeting tells all ranks that everything is done, instead of one
-//! before and one after. What a rank expects is its own affair: whoever went ahead takes part in
-//! what others still have to do as a rank without data.
+//! Ranks whose requests do not overlap need only each other's result. A rank predicts this if its
+//! last call was carried out so and its own request is of that kind. It then moves its bytes first,
+//! and one synchronisation tells all ranks that everything is done, instead of one before and one
+//! after. Ranks may predict differently: a rank that has moved its bytes takes part in what the
+//! others still have to do as a rank without data.
 //!
 //! On one node only: between nodes a meeting takes messages, and there requests of one rank may
 //! take the file's locks away from another.

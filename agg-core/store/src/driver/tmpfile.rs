@@ -1,5 +1,5 @@
-//! Files that never have a name: they end with their last descriptor or mapping, whatever becomes
-//! of the process.
+//! Temporary files without a name: they end with their last descriptor or mapping, even if the
+//! process is killed.
 
 use super::{facts, os};
 use aggio_base::Extent;

@@ -1,5 +1,5 @@
-//! Where the numbers of the descriptors of containers lie: out of the way of a program that counts
-//! on getting the lowest free ones.
+//! The range of numbers for the descriptors of containers: high, because programs may rely on
+//! getting the lowest free number.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};

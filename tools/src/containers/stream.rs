@@ -1,5 +1,5 @@
-//! The bytes of a set in their order: threads assemble windows of it, and each gives its own on
-//! when its turn comes.
+//! Streams the bytes of a set in order: threads assemble windows of it side by side, and write them
+//! one after the other.
 
 use agg_core::workers::together;
 use aggio_formats::{Logical, Windows};

@@ -1,7 +1,7 @@
-//! The first step of every collective operation: all ranks hear what all ranks want.
+//! Agreement, the first step of every collective operation: all ranks learn what all ranks ask for.
 //!
-//! A rank whose arguments are wrong takes part all the same, so nobody waits for it; and ranks
-//! that call *different* operations find out here instead of waiting for each other forever.
+//! A rank with wrong arguments takes part too, so no rank waits for it. Ranks that call *different*
+//! operations find out here instead of waiting for each other for ever.
 
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// One fault in one value, as a sentence that names the value and the accepted form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Complaint {
+pub struct Diagnostic {
     /// Where the value stood: a variable, a file, `MPI_Info`.
     pub source: String,
     /// What is wrong.
@@ -16,7 +16,7 @@ pub struct Complaint {
     pub strict: bool,
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.source, self.message)
     }
@@ -24,13 +24,13 @@ impl fmt::Display for Complaint {
 
 /// Faults in the order in which they were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Complaints(pub Vec<Complaint>);
+pub struct Diagnostics(pub Vec<Diagnostic>);
 
-impl Complaints {
+impl Diagnostics {
     /// A value that is malformed or out of bounds and was therefore ignored.
     pub fn value(&mut self, source: &str, key: &str, value: &str, accepted: &str) {
         let message = format!("{key}={value:?} is ignored; accepted: {accepted}");
-        self.0.push(Complaint { source: source.into(), message, strict: true });
+        self.0.push(Diagnostic { source: source.into(), message, strict: true });
     }
 
     /// A name that is unknown and was therefore ignored; `nearest` is what may have been meant.
@@ -40,12 +40,12 @@ impl Complaints {
             message.push_str(&format!("; did you mean {nearest}?"));
         }
         let strict = source != "MPI_Info";
-        self.0.push(Complaint { source: source.into(), message, strict });
+        self.0.push(Diagnostic { source: source.into(), message, strict });
     }
 
     /// Any other fault.
     pub fn text(&mut self, source: &str, message: impl Into<String>) {
-        self.0.push(Complaint { source: source.into(), message: message.into(), strict: true });
+        self.0.push(Diagnostic { source: source.into(), message: message.into(), strict: true });
     }
 
     /// Writes every fault that was not written before in this process, on the ranks that write

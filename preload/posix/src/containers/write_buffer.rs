@@ -1,5 +1,5 @@
-//! Writes that wait in the spool until they become one frame of the log: modes `close` and `causal`
-//! of `AGGIO_BLOB`.
+//! The write buffer of a container: small writes stay in the spool until they become one frame of
+//! the log (modes `close` and `causal` of `AGGIO_BLOB`).
 
 use super::super::counts::Counts;
 use super::super::host::process;
@@ -29,7 +29,7 @@ fn waiting() -> &'static AtomicUsize {
 }
 
 /// The writes of one open container that wait.
-pub(super) struct Kept {
+pub(super) struct WriteBuffer {
     mode: Mode,
     /// As the open container tells those without its lock.
     waiting: &'static AtomicBool,
@@ -44,7 +44,7 @@ pub(super) struct Kept {
     counts: Counts,
 }
 
-impl Kept {
+impl WriteBuffer {
     /// Nothing waits yet.
     pub(super) fn new(mode: Mode, waiting: &'static AtomicBool) -> Self {
         let counts = Counts::default();
@@ -76,8 +76,8 @@ impl Kept {
         self.pieces > 0 && start == self.end
     }
 
-    /// Lets `buffers` wait, one behind the other from `start` on; there is [room](Kept::has_room).
-    /// Whether they do: not where there is no memory for it.
+    /// Lets `buffers` wait, one behind the other from `start` on; there is
+    /// [room](WriteBuffer::has_room). Whether they do: not where there is no memory for it.
     pub(super) fn take(
         &mut self,
         (container, identity): (&Container, (u64, u64)),
@@ -185,7 +185,7 @@ impl Kept {
 
     /// In a child after `fork`: what waits is the parent's, and so is the slot.
     pub(super) fn disown(&mut self) {
-        *self = Kept::new(self.mode, self.waiting);
+        *self = WriteBuffer::new(self.mode, self.waiting);
         self.waiting.store(false, Relaxed);
     }
 

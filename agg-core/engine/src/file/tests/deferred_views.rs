@@ -1,7 +1,7 @@
 //! Views of files whose writes wait: no rank waits for another, and shared file pointers begin at 0
 //! all the same.
 
-use super::later::open_deferring;
+use super::write_behind::open_deferring;
 use super::*;
 use aggio_comm::transport::POINTERS;
 use std::sync::Barrier;
@@ -167,7 +167,7 @@ fn hints_that_all_must_share_hold_from_the_next_flush_on_and_those_of_rank_0_win
         let set = |size: usize, limit: usize| {
             let info = [("cb_buffer_size", size), ("aggio_defer_buffer", limit)]
                 .map(|(name, value)| (name.to_owned(), value.to_string()));
-            let mut complaints = Complaints::default();
+            let mut complaints = Diagnostics::default();
             rank.wait(rank.file.set_view(at(0), Displacement::OfView, &info, &mut complaints))
                 .unwrap();
             (rank.file.hints().cb_buffer_size, rank.file.hints().aggio_defer_buffer)
