@@ -207,6 +207,13 @@ impl Memory {
         // SAFETY: inside the mapping, aligned, and lives as long as `self`.
         unsafe { AtomicU64::from_ptr(self.place(at, 8).cast()) }
     }
+
+    /// The `count` 64-bit words from byte `at` on, a multiple of 8.
+    pub(crate) fn longs(&self, at: usize, count: usize) -> &[AtomicU64] {
+        assert!(at.is_multiple_of(8), "64-bit words at byte {at} of shared memory");
+        // SAFETY: inside the mapping, aligned, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.place(at, 8 * count).cast(), count) }
+    }
 }
 
 impl Drop for Memory {

@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::arrivals::Met;
-use super::layout::{Board, OPERATIONS, RESULT, control};
+use super::layout::{Board, DEPTH, OPERATIONS, RESULT, control};
 use crate::task;
 use aggio_base::error::{Error, ErrorClass, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -283,8 +283,9 @@ impl Drop for Operation<'_> {
         for at in (control::LEFT..control::FAILURE_LIST).step_by(4) {
             self.word(at).store(0, Ordering::Relaxed);
         }
-        for at in (control::SLOTS..control::BYTES).step_by(4) {
-            self.word(at).store(0, Ordering::Relaxed);
+        let slots = self.node.layout.operation(0) + self.base + control::SLOTS;
+        for long in self.node.memory.longs(slots, DEPTH * control::SLOT / 8) {
+            long.store(0, Ordering::Relaxed);
         }
         self.long(control::END).store(0, Ordering::Relaxed);
         self.node.strike(&self.met);

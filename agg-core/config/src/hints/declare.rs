@@ -25,10 +25,10 @@ macro_rules! field_type {
         i64
     };
     (Text) => {
-        String
+        std::borrow::Cow<'static, str>
     };
     (Choice) => {
-        String
+        std::borrow::Cow<'static, str>
     };
     (Format) => {
         super::Chosen
@@ -59,17 +59,18 @@ macro_rules! hints {
         pub struct Hints {
             $($(#[doc = $doc])+ pub $field: field_type!($kind),)*
             /// Where each value comes from, in the order of [`Declaration::ALL`].
-            pub(super) origins: Box<[Origin]>,
+            pub(super) origins: [Origin; Declaration::ALL.len()],
             /// What was asked for where the engine does something else: position in the table, who,
             /// what.
             pub(super) asked: Vec<(usize, Origin, String)>,
         }
 
         impl Default for Hints {
+            /// Takes no memory but its own: a file that is opened begins with it.
             fn default() -> Self {
                 Self {
                     $($field: $default.into(),)*
-                    origins: vec![Origin::Default; Declaration::ALL.len()].into(),
+                    origins: [Origin::Default; Declaration::ALL.len()],
                     asked: Vec::new(),
                 }
             }

@@ -1,6 +1,7 @@
 //! The types that a hint's value may have: how each is read from text and shown as text.
 
 use super::Chosen;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether an optimisation is used.
@@ -168,13 +169,16 @@ impl Field for i64 {
     }
 }
 
-impl Field for String {
+impl Field for Cow<'static, str> {
     fn accept(&mut self, kind: &Kind, text: &str) -> bool {
         let value = match kind {
-            Kind::Choice(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)),
-            _ => Some(&text).filter(|text| !text.contains(char::is_control)),
+            Kind::Choice(words) => {
+                let word = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+                word.map(|&word| Cow::Borrowed(word))
+            }
+            _ => (!text.contains(char::is_control)).then(|| Cow::Owned(text.to_owned())),
         };
-        value.map(|&value| *self = value.into()).is_some()
+        value.map(|value| *self = value).is_some()
     }
 
     fn show(&self, _: &Kind, to: &mut String) {

@@ -67,12 +67,25 @@ pub(super) async fn carry_out(
     }
     count(Way::Messages);
     note_messages(scene, meeting);
+    // Boxed, for it is large, and every call on one node would carry its room about.
+    Box::pin(in_messages(scene, request, tags, direction, present, repeat)).await
+}
+
+/// Moves the data in messages from rank to rank.
+async fn in_messages(
+    scene: Scene<'_>,
+    request: Request<'_>,
+    tags: &TagBlock,
+    direction: Direction,
+    present: Present<'_>,
+    repeat: Option<Repeat>,
+) -> Result<Outcome> {
     on_caller().await;
     let everybody;
-    let all = match party.members.len() == scene.transport.size() {
-        true => party.members,
+    let all = match present.members.len() == scene.transport.size() {
+        true => present.members,
         false => {
-            everybody = everybodys(scene.transport, tags, mine).await?;
+            everybody = everybodys(scene.transport, tags, present.mine).await?;
             &everybody
         }
     };

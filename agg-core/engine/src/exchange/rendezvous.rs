@@ -88,7 +88,8 @@ impl Rendezvous<'_> {
         let whole = members.iter().all(|rank| rank.ahead == Ahead::No);
         let (mine, outline) = (self.mine, self.outline.filter(|_| whole));
         let decided = Decided { meeting: &meeting, party, mine, decision, outline, repeat };
-        carry_out(self.scene, request, self.tags, self.direction, decided).await
+        // Boxed, for it is large: a call of ranks that went ahead does not carry its room about.
+        Box::pin(carry_out(self.scene, request, self.tags, self.direction, decided)).await
     }
 
     /// Counts a call that each rank with data had carried out before it met the others.

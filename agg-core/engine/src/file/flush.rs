@@ -70,7 +70,14 @@ impl File {
     /// # Errors
     /// What the system says, on every rank; then everything waits still.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
-        let Some(Flush { ticket, settles, rounds, mut map }) = flush else { return Ok(()) };
+        match flush {
+            // Boxed, for it is large, and every call that has none would carry its room about.
+            Some(flush) => Box::pin(self.carry_out(flush)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn carry_out(&self, Flush { ticket, settles, rounds, mut map }: Flush) -> Result<()> {
         self.drain_others();
         if self.transport.size() == 1 {
             return self.drain();

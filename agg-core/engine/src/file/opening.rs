@@ -221,7 +221,7 @@ impl Opening<'_> {
             return Ok(vec![0]);
         }
         let hints = &*self.hints.hints;
-        let list = named.then_some(hints.cb_config_list.as_str());
+        let list = named.then_some(&*hints.cb_config_list);
         aggregators::choose(self.transport.hosts(), list, hints.cb_nodes)
     }
 

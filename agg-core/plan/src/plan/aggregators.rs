@@ -26,7 +26,7 @@ const ENOUGH: usize = 256;
 /// As [`choose`].
 pub fn from_hints(hosts: &[String], hints: &Hints) -> Result<Vec<usize>> {
     let is_set = hints.origin("cb_config_list") != Some(Origin::Default);
-    choose(hosts, is_set.then_some(hints.cb_config_list.as_str()), hints.cb_nodes)
+    choose(hosts, is_set.then_some(&*hints.cb_config_list), hints.cb_nodes)
 }
 
 /// The aggregators for ranks on `hosts` (in rank order), in the order in which they get domains.

@@ -16,12 +16,8 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     passage.ring.pass_over(|window| passage.expected(window));
     let passed = match passage.node().has_others() {
         false => pass(passage, &mut reader).await,
-        true => {
-            let own = join(fetch::mark(passage), pass(passage, &mut reader));
-            let messages = join(fetch::run(passage), fetch::serve(passage));
-            let ((marked, passed), (fetched, served)) = join(own, messages).await;
-            marked.and(passed).and(fetched).and(served)
-        }
+        // Boxed, for it is large, and every call on one node would carry its room about.
+        true => Box::pin(pass_among_nodes(passage, &mut reader)).await,
     };
     let result = passage.meeting.agree(step::AGREE, passed.and(reader.result)).await;
     // Data counts up to the first byte that is missing; a view's data is in file order.
@@ -30,6 +26,15 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     Outcome { bytes: upto.saturating_sub(first).min(len), result }
 }
 
+/// As [`pass`], and fetches from other nodes and serves them.
+async fn pass_among_nodes(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
+    let own = join(fetch::mark(passage), pass(passage, reader));
+    let messages = join(fetch::run(passage), fetch::serve(passage));
+    let ((marked, passed), (fetched, served)) = join(own, messages).await;
+    marked.and(passed).and(fetched).and(served)
+}
+
+/// Takes part in all windows that this rank may have data in.
 async fn pass(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows() {

@@ -17,11 +17,8 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     passage.ring.pass_over(|window| passage.expected(window));
     let passed = match passage.node().has_others() {
         false => pass(passage, &mut keeper).await,
-        true => {
-            let messages = join(send::run(passage), send::receive(passage));
-            let (passed, (sent, received)) = join(pass(passage, &mut keeper), messages).await;
-            passed.and(sent).and(received)
-        }
+        // Boxed, for it is large, and every call on one node would carry its room about.
+        true => Box::pin(pass_among_nodes(passage, &mut keeper)).await,
     };
     let result = passed.and(keeper.result);
     let result = passage.meeting.agree(step::AGREE, result).await;
@@ -30,6 +27,13 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
         Err(_) => lost::everywhere(passage).await.map_or(0, |lost| passage.stored_bytes(&lost)),
     };
     Outcome { bytes, result }
+}
+
+/// As [`pass`], and sends and receives what other nodes get and bring.
+async fn pass_among_nodes(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
+    let messages = join(send::run(passage), send::receive(passage));
+    let (passed, (sent, received)) = join(pass(passage, keeper), messages).await;
+    passed.and(sent).and(received)
 }
 
 /// Takes part in all windows that this rank may have data in.

@@ -12,6 +12,7 @@ mod keepers;
 mod neighbours;
 mod nodes;
 mod repeats;
+mod room;
 mod speculative;
 mod turns;
 
