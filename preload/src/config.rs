@@ -8,6 +8,7 @@ use agg_core::hints::Sources;
 use agg_core::log;
 use agg_core::settings::{self, Settings, sets::SetRule};
 use agg_core::workers::Workers;
+use aggio_couple::Client;
 use aggio_formats::SetDriver;
 use aggio_posix::Config;
 use std::sync::{Arc, OnceLock};
@@ -59,6 +60,11 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
     let drivers = match sets {
         Some(sets) => drivers.with(Arc::new(sets)),
         None => drivers,
+    };
+    // Added last: what is exchanged in memory is nothing else.
+    let drivers = match settings.couple.is_empty() {
+        true => drivers,
+        false => drivers.with_coupling(Client::new(settings)),
     };
     // What our threads open is no file of the program.
     let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));

@@ -76,6 +76,8 @@ impl Agent {
             }
             Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
             Request::Close(handle, moved) => self.close(process, handle, moved),
+            Request::Check(handle) if self.registry.opens.contains_key(&handle) => Reply::Done,
+            Request::Check(_) => lost(),
             Request::Sync(handle) => {
                 let area = self.registry.opens.get(&handle).map(|open| open.area);
                 if area.is_some_and(|area| self.is_shown_at_sync(area)) {
@@ -111,10 +113,7 @@ impl Agent {
     }
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else {
-            let text = "the agent that knew an open file has ended, and with it what was written";
-            return Reply::Failed(libc::ESTALE, text.into());
-        };
+        let Some(open) = self.registry.opens.get(&handle) else { return lost() };
         let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
         self.registry.close(process, handle, moved, moved >= size);
         Reply::Done
@@ -153,6 +152,12 @@ impl Agent {
         }
         Reply::Names(names, more)
     }
+}
+
+/// What is said of an open file that this agent does not know.
+fn lost() -> Reply {
+    let text = "the agent that knew an open file has ended, and with it what was written";
+    Reply::Failed(libc::ESTALE, text.into())
 }
 
 fn done((): ()) -> Reply {

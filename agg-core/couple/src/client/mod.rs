@@ -96,7 +96,15 @@ impl Client {
     pub fn adopt(&self, fd: RawFd) -> io::Result<u64> {
         let facts = os::fstat(fd)?;
         let write = os::access_mode(fd)? != libc::O_RDONLY;
-        let request = Request::Adopt(facts.st_dev, facts.st_ino, write);
+        self.adopt_file(facts.st_dev, facts.st_ino, write)
+    }
+
+    /// The same for the file that `fstat` describes so.
+    ///
+    /// # Errors
+    /// As [`adopt`](Self::adopt).
+    pub fn adopt_file(&self, device: u64, inode: u64, write: bool) -> io::Result<u64> {
+        let request = Request::Adopt(device, inode, write);
         match self.connections.call(&request)?.0 {
             Reply::Opened(handle, _) => Ok(handle),
             other => Err(failure(other, &request)),
@@ -111,6 +119,15 @@ impl Client {
     /// be reached.
     pub fn close(&self, handle: u64, moved: u64) -> io::Result<()> {
         self.order(&Request::Close(handle, moved))
+    }
+
+    /// Makes sure that the agent knows an open file.
+    ///
+    /// # Errors
+    /// `ESTALE` if the agent that knew it has ended, and with it what was written; the agent cannot
+    /// be reached.
+    pub fn check(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::Check(handle))
     }
 
     /// Says that all bytes written so far may be read, for `ready=sync`.

@@ -73,6 +73,8 @@ pub(crate) enum Request {
     Status(u64),
     /// Gives up all complete generations of a file.
     Drop(Vec<u8>),
+    /// [`super::Client::check`]
+    Check(u64),
     /// Ends the agent if no program is connected.
     Quit,
 }
@@ -124,6 +126,9 @@ impl Request {
             Request::Quit => {
                 out.byte(13);
             }
+            Request::Check(handle) => {
+                out.byte(14).number(*handle);
+            }
         }
         out.0
     }
@@ -158,6 +163,7 @@ impl Request {
             11 => Request::Status(from.number()?),
             12 => Request::Drop(from.bytes()?),
             13 => Request::Quit,
+            14 => Request::Check(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -49,6 +49,7 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Status),
         path().prop_map(Request::Drop),
         Just(Request::Quit),
+        any::<u64>().prop_map(Request::Check),
     ]
 }
 

@@ -7,6 +7,7 @@ pub mod generic;
 pub mod latency;
 pub mod table;
 
+mod couple;
 mod descriptor;
 mod direct;
 mod facts;

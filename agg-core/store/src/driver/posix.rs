@@ -12,7 +12,7 @@ use aggio_comm::transport::LockGuard;
 use aggio_comm::transport::{Identity, Offer, Taken};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -149,6 +149,15 @@ fn access_wanted(how: &OpenHow) -> i32 {
         (true, true) => libc::O_RDWR,
         (false, true) => libc::O_WRONLY,
         _ => libc::O_RDONLY,
+    }
+}
+
+impl Posix {
+    /// The file that `fd` leads to, with the access that `how` asks for.
+    pub(super) fn of_descriptor(&self, how: &OpenHow, fd: OwnedFd) -> Result<Box<dyn Driver>> {
+        let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
+        let (descriptor, access) = (Descriptor::new(fd.into_raw_fd()), access_wanted(how));
+        Ok(Box::new(PosixFile::new(how, descriptor, access, stat.st_dev, &self.meters)))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The table of drivers, and which one a file name selects.
 
 use super::blob::Containers;
+use super::couple::Coupled;
 use super::fault::Test;
 use super::latency::Meters;
 use super::posix::Posix;
 use super::{Driver, Offer, OpenHow};
 use aggio_base::{Error, Result};
 use aggio_config::settings::blobs::BlobRule;
+use aggio_couple::Client;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -44,6 +46,12 @@ pub trait Kind: Debug + Send + Sync {
     /// Whether this process sees a file of this kind where it sees no ordinary one.
     fn stands_in(&self, how: &OpenHow) -> bool {
         let _ = how;
+        false
+    }
+
+    /// Whether the ordinary name `path` means a file of this kind that another process offers.
+    fn adopts(&self, path: &str) -> bool {
+        let _ = path;
         false
     }
 
@@ -91,6 +99,7 @@ pub trait Kind: Debug + Send + Sync {
 pub struct Drivers {
     kinds: Vec<Arc<dyn Kind>>,
     containers: Arc<Containers>,
+    meters: Arc<Meters>,
     /// Ordinary names belong to the test driver.
     test: bool,
 }
@@ -117,7 +126,7 @@ impl Drivers {
         let containers = Arc::new(Containers::new(rules));
         let kinds: Vec<Arc<dyn Kind>> =
             vec![Arc::new(posix.clone()), Arc::new(Test::new(posix)), containers.clone()];
-        Self { kinds, containers, test }
+        Self { kinds, containers, meters, test }
     }
 
     /// Adds a kind of storage. What it claims of ordinary names, no other one gets.
@@ -125,6 +134,14 @@ impl Drivers {
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
         self.kinds.push(kind);
         self
+    }
+
+    /// Adds files that programs exchange in memory; what the rules of `client` name, no other kind
+    /// gets.
+    #[must_use]
+    pub fn with_coupling(self, client: Client) -> Self {
+        let posix = Posix::new(self.meters.clone());
+        self.with(Arc::new(Coupled::new(client, posix)))
     }
 
     /// All drivers.
@@ -222,8 +239,10 @@ impl Drivers {
 
     /// Takes the file that `how.path` names from the process that offers it.
     pub(super) fn adopt(&self, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-        let (kind, path, _) = self.probe(&how.path);
-        kind.adopt(self, &OpenHow { path: path.to_owned(), ..how.clone() }, offer)
+        let (kind, path, is_ordinary) = self.probe(&how.path);
+        let other = self.claimants().find(|other| is_ordinary && other.adopts(path));
+        let how = OpenHow { path: path.to_owned(), ..how.clone() };
+        other.unwrap_or(kind).adopt(self, &how, offer)
     }
 
     /// Whether ranks that do not need the file `name` are not to open it.

@@ -1,0 +1,285 @@
+//! Files that programs exchange in memory: descriptors that the agent gives, names that it knows.
+
+use super::posix::Posix;
+use super::table::{Drivers, Kind};
+use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
+use crate::independent::Strategy;
+use aggio_base::error::{Error, Result};
+use aggio_base::pattern;
+use aggio_base::report::Counters;
+use aggio_base::{ErrorClass, Extent};
+use aggio_comm::transport::{Identity, LockGuard, Offer};
+use aggio_config::settings::working_directory;
+use aggio_couple::client::is_on_disk;
+use aggio_couple::{Client, Open};
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// An open file of a generation.
+#[derive(Debug)]
+struct CoupledFile {
+    inner: Box<dyn Driver>,
+    client: Client,
+    handle: u64,
+    writes: bool,
+    /// Bytes that were read.
+    moved: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// The kind of storage.
+#[derive(Debug)]
+pub(super) struct Coupled {
+    client: Client,
+    posix: Posix,
+}
+
+impl Coupled {
+    /// Files that `client` opens, and that are accessed as those of `posix`.
+    pub(super) fn new(client: Client, posix: Posix) -> Self {
+        Self { client, posix }
+    }
+
+    fn file(&self, inner: Box<dyn Driver>, handle: u64, writes: bool) -> Box<dyn Driver> {
+        let client = self.client.clone();
+        let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
+        Box::new(CoupledFile { inner, client, handle, writes, moved, closed })
+    }
+}
+
+impl Kind for Coupled {
+    fn name(&self) -> &'static str {
+        "couple"
+    }
+
+    fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
+        Ok(self.client.serves(&how.path))
+    }
+
+    fn adopts(&self, path: &str) -> bool {
+        self.client.serves(path)
+    }
+
+    /// A coupled file is everywhere on its node.
+    fn stands_in(&self, how: &OpenHow) -> bool {
+        self.client.serves(&how.path)
+    }
+
+    fn sees(&self, _: &OpenHow) -> bool {
+        true
+    }
+
+    /// Opens a generation of the file; rank 0 waits for it if it must.
+    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        let path = pattern::absolute(&how.path, working_directory);
+        let open = Open {
+            read: how.read,
+            write: how.write,
+            create: how.create || how.exclusive,
+            exclusive: how.exclusive,
+            mode: how.permissions.unwrap_or(0o666) & !umask(),
+            // Others open what rank 0 has open: it is here now or not at all.
+            blocking: how.rank == 0,
+            ..Open::new(Path::new(&path))
+        };
+        let opened = match self.client.open(&open) {
+            Ok(opened) => opened,
+            Err(error) if is_on_disk(&error) => return self.posix.open(drivers, how),
+            Err(error) => return Err(refusal(&error, how)),
+        };
+        let inner = self.posix.of_descriptor(how, opened.fd)?;
+        Ok(self.file(inner, opened.handle, how.write))
+    }
+
+    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        let inner = self.posix.adopt(drivers, how, offer)?;
+        let Identity { device, inode } = offer.identity;
+        match self.client.adopt_file(device, inode, how.write) {
+            Ok(handle) => Ok(self.file(inner, handle, how.write)),
+            // The file on disk, because the writer died.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),
+            Err(error) => Err(refusal(&error, how)),
+        }
+    }
+
+    fn delete(&self, _: &Drivers, path: &str, _: usize) -> Result<()> {
+        let name = pattern::absolute(path, working_directory);
+        let result = self.client.unlink(Path::new(&name));
+        result.map_err(|error| Error::os("unlink", &error).with_path(path))
+    }
+}
+
+fn refusal(error: &io::Error, how: &OpenHow) -> Error {
+    if error.raw_os_error() == Some(libc::EAGAIN) {
+        let text = "what rank 0 has open is not on the node of this rank; \
+                    programs exchange files in memory on one node";
+        return Error::new(ErrorClass::UnsupportedOperation, text).with_path(&how.path);
+    }
+    Error::os("open", error).with_path(&how.path)
+}
+
+/// Permissions that new files of this process do not get.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o077)
+}
+
+impl CoupledFile {
+    fn count(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn counted(&self, result: io::Result<usize>) -> io::Result<usize> {
+        result.inspect(|bytes| self.count(*bytes as u64))
+    }
+
+    fn tallied(&self, outcome: Outcome) -> Outcome {
+        self.count(outcome.bytes);
+        outcome
+    }
+}
+
+impl Driver for CoupledFile {
+    fn name(&self) -> &'static str {
+        "couple"
+    }
+
+    fn striped(&self) -> Striped {
+        self.inner.striped()
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.counted(self.inner.pread(buffer, offset))
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.inner.pwrite(buffer, offset)
+    }
+
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        self.counted(self.inner.preadv(buffers, offset))
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.inner.pwritev(buffers, offset)
+    }
+
+    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        let copied = self.inner.in_place(extent, stores, copy);
+        if copied && !stores {
+            self.count(extent.len);
+        }
+        copied
+    }
+
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        self.tallied(self.inner.read_contig(buffer, offset, counters))
+    }
+
+    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        self.inner.write_contig(buffer, offset, counters)
+    }
+
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        self.inner.write_strided(view, pos, memory, strategy, counters)
+    }
+
+    fn read_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        self.tallied(self.inner.read_strided(view, pos, memory, strategy, counters))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.inner.set_size(size)
+    }
+
+    /// Also tells readers that what was written so far may be read, if the rule says so.
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()?;
+        match self.writes {
+            true => self.client.sync(self.handle).map_err(|error| Error::os("sync", &error)),
+            false => Ok(()),
+        }
+    }
+
+    fn renew(&self) {
+        self.inner.renew();
+    }
+
+    fn close(&self) -> Result<()> {
+        let closed = self.inner.close();
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return closed;
+        }
+        let told = self.client.close(self.handle, self.moved.load(Ordering::Relaxed));
+        match self.writes {
+            // What the agent lost with it, nobody will read.
+            true => closed.and(told.map_err(|error| Error::os("close", &error))),
+            false => closed,
+        }
+    }
+
+    fn close_but_offer(&self) -> Result<()> {
+        let closed = self.inner.close_but_offer();
+        match self.writes {
+            true => {
+                let known = self.client.check(self.handle);
+                closed.and(known.map_err(|error| Error::os("close", &error)))
+            }
+            false => closed,
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        self.inner.facts()
+    }
+
+    fn meter(&self) -> Option<&latency::Meter> {
+        self.inner.meter()
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.inner.direct()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.inner.identity()
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        self.inner.offer()
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        self.inner.preallocate(size)
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.inner.lock(extent, exclusive)
+    }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.inner.try_lock(extent, exclusive)
+    }
+}
