@@ -258,6 +258,16 @@ fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()>
 
 /// Gives an empty file the bytes and holes of another one, and its time of modification.
 fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
+    copy_into(from, to)?;
+    let facts = os::fstat(from)?;
+    let time = libc::timespec { tv_sec: facts.st_mtime, tv_nsec: facts.st_mtime_nsec };
+    // SAFETY: the kernel reads two local values.
+    let result = unsafe { libc::futimens(to, [time, time].as_ptr()) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives an empty file the bytes and holes of another one.
+pub(crate) fn copy_into(from: RawFd, to: RawFd) -> io::Result<()> {
     let facts = os::fstat(from)?;
     os::ftruncate(to, facts.st_size.unsigned_abs())?;
     let mut buffer = vec![0; PIECE];
@@ -268,11 +278,7 @@ fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
             done += os::pwrite(to, &buffer[done..len], offset + done as u64)?;
         }
         Ok(())
-    })?;
-    let time = libc::timespec { tv_sec: facts.st_mtime, tv_nsec: facts.st_mtime_nsec };
-    // SAFETY: the kernel reads two local values.
-    let result = unsafe { libc::futimens(to, [time, time].as_ptr()) };
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    })
 }
 
 fn are_same(one: RawFd, other: RawFd) -> io::Result<bool> {

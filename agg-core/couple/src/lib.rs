@@ -6,6 +6,7 @@ pub mod client;
 pub mod registry;
 
 mod areas;
+mod keeper;
 mod place;
 mod protocol;
 

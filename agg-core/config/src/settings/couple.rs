@@ -12,6 +12,28 @@ pub enum Pick {
     Latest,
 }
 
+/// Whether generations are stored under their name on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Persist {
+    /// Never.
+    #[default]
+    No,
+    /// When they are complete.
+    Yes,
+    /// When the last reader is done with them.
+    After,
+}
+
+/// What becomes of a writer if generations that were not read fill the memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Full {
+    /// It waits before it begins another one.
+    #[default]
+    Wait,
+    /// The oldest one that nobody has open is given up.
+    Drop,
+}
+
 /// What becomes of a reader that waits for a generation whose writer died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriterDeath {
@@ -37,6 +59,13 @@ pub struct CoupleRule {
     pub death: WriterDeath,
     /// Readers get what was synchronised before the file is closed.
     pub at_sync: bool,
+    /// Whether generations are stored under their name on disk.
+    pub persist: Persist,
+    /// Bytes of memory that all generations of all files may have before another one begins; zero
+    /// for half of the computer's memory.
+    pub budget: u64,
+    /// What becomes of a writer if they are used up.
+    pub full: Full,
 }
 
 /// Reads a list of rules; `false`, and nothing changes, if an option or its value is unknown.
@@ -49,8 +78,16 @@ pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> bool {
 impl CoupleRule {
     /// The rule for files that `pattern` names, with all options as they are by default.
     pub fn new(pattern: &str) -> Self {
-        let (pick, death) = (Pick::default(), WriterDeath::default());
-        Self { pattern: Pattern::new(pattern), pick, keep: 0, death, at_sync: false }
+        Self {
+            pattern: Pattern::new(pattern),
+            pick: Pick::default(),
+            keep: 0,
+            death: WriterDeath::default(),
+            at_sync: false,
+            persist: Persist::default(),
+            budget: 0,
+            full: Full::default(),
+        }
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -64,7 +101,13 @@ impl CoupleRule {
                 ("ready", "close") => rule.at_sync = false,
                 ("ready", "sync") => rule.at_sync = true,
                 // The only kind yet, and the default.
-                ("persist", "no") | ("level", "memory") => {}
+                ("level", "memory") => {}
+                ("persist", "no") => rule.persist = Persist::No,
+                ("persist", "yes") => rule.persist = Persist::Yes,
+                ("persist", "after") => rule.persist = Persist::After,
+                ("budget", size) => rule.budget = bytes(size).filter(|bytes| *bytes > 0)?,
+                ("full", "wait") => rule.full = Full::Wait,
+                ("full", "drop") => rule.full = Full::Drop,
                 ("keep", "read") => rule.keep = 0,
                 ("keep", count) => rule.keep = count.parse().ok().filter(|count| *count > 0)?,
                 ("on_writer_death", "error") => rule.death = WriterDeath::Error,
@@ -91,6 +134,17 @@ impl CoupleRule {
     }
 }
 
+/// A number of bytes, with K, M or G for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.char_indices().last()? {
+        (at, 'K' | 'k') => (&text[..at], 1 << 10),
+        (at, 'M' | 'm') => (&text[..at], 1 << 20),
+        (at, 'G' | 'g') => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +169,11 @@ mod tests {
     fn options_are_read_and_their_defaults_may_be_written() {
         let all = rules("a:gen=next:ready=close:keep=read:persist=no:on_writer_death=error");
         assert_eq!(all, rules("a"));
+        let one =
+            |text| rules(text).map(|rules| (rules[0].persist, rules[0].budget, rules[0].full));
+        assert_eq!(one("a:full=wait"), Some((Persist::No, 0, Full::Wait)));
+        assert_eq!(one("a:persist=yes:budget=2G"), Some((Persist::Yes, 2 << 30, Full::Wait)));
+        assert_eq!(one("a:persist=after:full=drop"), Some((Persist::After, 0, Full::Drop)));
         assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].at_sync));
         let death = |text| rules(text).map(|rules| rules[0].death);
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
@@ -123,9 +182,11 @@ mod tests {
 
     #[test]
     fn an_unknown_option_or_value_makes_all_rules_void() {
-        for text in
-            ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"]
-        {
+        let bad =
+            ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"];
+        let later = ["a:ready=step", "a:level=process", "a:spill=/x", "a:matchers=2", "a:block=1M"];
+        let sizes = ["a:budget=0", "a:budget=1T", "a:budget=18446744073709551615K", "a:budget="];
+        for text in [&bad[..], &later[..], &sizes[..]].concat() {
             assert_eq!(rules(text), None, "{text}");
         }
     }

@@ -2,6 +2,7 @@
 //! memory. One thread; it sleeps unless a program wants something or ends.
 
 mod answers;
+mod disk;
 mod people;
 mod run;
 mod serve;
@@ -9,6 +10,7 @@ mod status;
 mod waits;
 
 use crate::areas::{Areas, Quiet};
+use crate::keeper::Keeper;
 use crate::place::{self, Place};
 use crate::protocol::{Packets, Reply, Request};
 use crate::registry::{Effect, Process, Registry, State};
@@ -58,6 +60,12 @@ pub struct Agent {
     /// Bytes of all generations that became complete.
     written: u64,
     quit: bool,
+    keeper: Option<Keeper>,
+    /// Errors of files that their writers have not been told.
+    troubles: BTreeMap<Vec<u8>, (i32, String)>,
+    failed: Vec<disk::Failed>,
+    /// Bytes that generations may have where no rule says so.
+    limit: u64,
     /// It was started by hand: it stays until the first program has come.
     stays: bool,
     last: u64,
@@ -88,6 +96,10 @@ impl Agent {
             told_cycle: false,
             written: 0,
             quit: false,
+            keeper: None,
+            troubles: BTreeMap::new(),
+            failed: Vec::new(),
+            limit: disk::memory() / 2,
             stays: false,
             last: 0,
         }))
@@ -118,6 +130,7 @@ impl Agent {
         polled.push(watch(self.areas.events()));
         let links: Vec<u64> = self.links.keys().copied().collect();
         polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
+        polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
         let people: Vec<Process> = self.people.keys().copied().collect();
         polled.extend(self.people.values().map(|person| watch(person.life())));
         let timeout = self
@@ -136,19 +149,23 @@ impl Agent {
                 self.look(area);
             }
         }
+        if happened(2 + links.len()) {
+            self.hear_keeper();
+        }
         for (index, link) in links.iter().enumerate() {
             if happened(2 + index) {
                 self.hear(*link);
             }
         }
         for (index, person) in people.iter().enumerate() {
-            if happened(2 + links.len() + index) {
+            if happened(3 + links.len() + index) {
                 self.lose(*person);
             }
         }
         if happened(0) {
             self.accept();
         }
+        self.store_again();
         self.settle();
         self.remind();
         Ok(())
@@ -227,6 +244,7 @@ impl Agent {
     fn settle(&mut self) {
         loop {
             self.carry_out(0);
+            self.measure();
             let Some((wait, answer)) = self.registry.ready() else { break };
             let Some(waiting) = self.waits.remove(&wait) else { continue };
             self.answer(&waiting, answer);
@@ -247,6 +265,20 @@ impl Agent {
                     Effect::Empty(area) => self.areas.empty(area),
                     Effect::Look(area) => {
                         self.look(area);
+                        Ok(())
+                    }
+                    Effect::Store(area, path) => {
+                        self.store(area, path);
+                        Ok(())
+                    }
+                    Effect::Remove(path) => {
+                        self.remove_stored(path);
+                        Ok(())
+                    }
+                    Effect::Dropped(path, number) => {
+                        let path = String::from_utf8_lossy(&path);
+                        let text = "was given up unread: the budget is used up";
+                        log!(Level::Warn, "agent: {path}: generation {number} {text}");
                         Ok(())
                     }
                     Effect::Free(area) => {
@@ -283,7 +315,8 @@ impl Agent {
         if self.quit && self.people.is_empty() {
             return true;
         }
-        if self.stays || !self.links.is_empty() || !self.registry.is_empty() {
+        let is_busy = self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0);
+        if is_busy || self.stays || !self.links.is_empty() || !self.registry.is_empty() {
             self.idle_since = None;
             return false;
         }

@@ -68,6 +68,10 @@ impl Agent {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, path };
+                if let Some(reply) = ask.write.then(|| self.trouble(&ask.path)).flatten() {
+                    return self.reply(link, &reply, None);
+                }
+                self.measure();
                 match self.registry.open(process, &ask) {
                     Answer::Wait if blocking => self.make_wait(waiting, ask),
                     answer => self.answer_open(&waiting, answer, &ask.path),
@@ -113,10 +117,12 @@ impl Agent {
     }
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else { return lost() };
+        let Some(open) = self.registry.opens.get(&handle).copied() else { return lost() };
         let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
+        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
+        let path = path.filter(|_| open.write);
         self.registry.close(process, handle, moved, moved >= size);
-        Reply::Done
+        path.and_then(|path| self.trouble(&path)).unwrap_or(Reply::Done)
     }
 
     fn is_shown_at_sync(&self, area: u64) -> bool {

@@ -45,8 +45,9 @@ impl Agent {
     /// How long nothing has to be done unless something happens.
     pub(super) fn until_next(&self) -> Option<Duration> {
         let reminder = self.waits.values().map(Waiting::next).min();
+        let again = self.failed.iter().map(|failed| failed.again).min();
         let end = self.idle_since.map(|since| since + self.linger());
-        let next = reminder.into_iter().chain(end).min()?;
+        let next = reminder.into_iter().chain(again).chain(end).min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
@@ -71,6 +72,13 @@ impl Agent {
         let path = String::from_utf8_lossy(&waiting.path);
         let seconds = waiting.since.elapsed().as_secs();
         let who = self.registry.processes.get(&waiting.process).map_or("", |who| &who.label);
+        if waiting.access.write {
+            let bytes = self.areas.bytes();
+            return Some(format!(
+                "{path}: {who} has waited {seconds} s for memory: all generations have {bytes} \
+                 bytes, which is no less than their budget, and some were not read"
+            ));
+        }
         let next = self.registry.next_number(waiting.process, &waiting.path);
         let name = self.registry.names.get(&waiting.path);
         let newest = name.and_then(|name| name.generations.values().next_back());

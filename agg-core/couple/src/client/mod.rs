@@ -58,8 +58,15 @@ impl Client {
 
     fn options(&self, path: &[u8]) -> Option<Options> {
         let rule = CoupleRule::of(&self.rules, &String::from_utf8_lossy(path))?;
-        let (pick, keep, death) = (rule.pick, rule.keep, rule.death);
-        Some(Options { pick, keep, death, at_sync: rule.at_sync })
+        Some(Options {
+            pick: rule.pick,
+            keep: rule.keep,
+            death: rule.death,
+            at_sync: rule.at_sync,
+            persist: rule.persist,
+            budget: rule.budget,
+            full: rule.full,
+        })
     }
 
     /// Opens a generation of a coupled file. A reader waits until there is one for it, unless

@@ -2,7 +2,7 @@
 
 use super::codec::{Reader, Writer, bad};
 use crate::registry::Options;
-use aggio_config::settings::couple::{Pick, WriterDeath};
+use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use std::io;
 
 pub(super) fn write_options(out: &mut Writer, options: Options) {
@@ -12,10 +12,26 @@ pub(super) fn write_options(out: &mut Writer, options: Options) {
         WriterDeath::Wait => 1,
         WriterDeath::File => 2,
     };
+    let persist = match options.persist {
+        Persist::No => 0,
+        Persist::Yes => 1,
+        Persist::After => 2,
+    };
+    let drops = options.full == Full::Drop;
+    out.byte(persist).byte(drops.into()).number(options.budget);
     out.byte(pick).byte(death).byte(options.at_sync.into()).number(options.keep.into());
 }
 
 pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
+    let persist = match from.byte()? {
+        0 => Persist::No,
+        1 => Persist::Yes,
+        2 => Persist::After,
+        _ => return Err(bad("what it says of storing is unknown")),
+    };
+    let [drops] = from.flags()?;
+    let full = if drops { Full::Drop } else { Full::Wait };
+    let budget = from.number()?;
     let pick = match from.byte()? {
         0 => Pick::Next,
         1 => Pick::Latest,
@@ -29,5 +45,5 @@ pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
     };
     let [at_sync] = from.flags()?;
     let keep = u32::try_from(from.number()?).map_err(|_| bad("its number to keep is too large"))?;
-    Ok(Options { pick, keep, death, at_sync })
+    Ok(Options { pick, keep, death, at_sync, persist, budget, full })
 }

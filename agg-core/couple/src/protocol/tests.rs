@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::client::Stat;
-use aggio_config::settings::couple::{Pick, WriterDeath};
+use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use proptest::prelude::*;
 use std::io::{Read, Seek, Write};
 
@@ -11,13 +11,19 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    (any::<bool>(), 0..3u8, any::<bool>(), any::<u32>()).prop_map(
-        |(latest, death, at_sync, keep)| {
-            let death =
-                [WriterDeath::Error, WriterDeath::Wait, WriterDeath::File][usize::from(death)];
-            Options { pick: if latest { Pick::Latest } else { Pick::Next }, keep, death, at_sync }
-        },
-    )
+    let numbers = (0..3usize, 0..3usize, any::<u32>(), any::<u64>());
+    (any::<[bool; 3]>(), numbers).prop_map(|([latest, at_sync, drops], numbers)| {
+        let (death, persist, keep, budget) = numbers;
+        Options {
+            pick: if latest { Pick::Latest } else { Pick::Next },
+            keep,
+            death: [WriterDeath::Error, WriterDeath::Wait, WriterDeath::File][death],
+            at_sync,
+            persist: [Persist::No, Persist::Yes, Persist::After][persist],
+            budget,
+            full: if drops { Full::Drop } else { Full::Wait },
+        }
+    })
 }
 
 fn ask() -> impl Strategy<Value = Ask> {

@@ -68,6 +68,7 @@ impl Registry {
         generation.state = State::Complete;
         generation.copy_of = None;
         let path = generation.path.clone();
+        self.want_stored(area);
         self.give_up(&path);
     }
 

@@ -1,6 +1,6 @@
 //! When a generation can be given up.
 
-use super::{Area, Effect, Generation, Name, Registry, State};
+use super::{Area, Effect, Generation, Name, Registry, State, Stored};
 use aggio_config::settings::couple::Pick;
 
 impl Registry {
@@ -13,13 +13,20 @@ impl Registry {
             .map(|(number, area)| (*number, *area))
             .filter(|(_, area)| self.generations[area].state == State::Complete)
             .collect();
-        let mut gone = Vec::new();
+        let (mut gone, mut due) = (Vec::new(), Vec::new());
         for (age, (number, area)) in complete.into_iter().rev().enumerate() {
             let open = self.opens.values().any(|open| open.area == area);
             let source = self.generations.values().any(|other| other.copy_of == Some(area));
-            if !open && !source && self.is_done_with(name, &self.generations[&area], age) {
-                gone.push((number, area));
+            let stored = self.generations[&area].stored;
+            let is_due = !open && !source && self.is_done_with(name, &self.generations[&area], age);
+            match stored {
+                Stored::Never | Stored::Done if is_due => gone.push((number, area)),
+                Stored::Wanted if is_due => due.push(area),
+                _ => {}
             }
+        }
+        for area in due {
+            self.store(area);
         }
         for (number, area) in gone {
             self.generations.remove(&area);

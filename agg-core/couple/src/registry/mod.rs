@@ -6,6 +6,7 @@ mod end;
 mod keep;
 mod names;
 mod open;
+mod store;
 mod types;
 
 #[cfg(test)]
@@ -26,6 +27,9 @@ pub struct Registry {
     pub(crate) processes: BTreeMap<Process, Who>,
     pub(crate) waits: BTreeMap<u64, (Process, Ask)>,
     effects: Vec<Effect>,
+    /// Bytes of memory that are used, and may be.
+    used: u64,
+    limit: u64,
     last: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Names without opening them: what is there, removing, renaming, cutting.
 
 use super::open::Choice;
-use super::{Area, Ask, Effect, Options, Path, Process, Registry, State};
+use super::{Area, Ask, Effect, Options, Path, Process, Registry, State, Stored};
 use std::collections::BTreeSet;
 
 impl Registry {
@@ -58,6 +58,10 @@ impl Registry {
     fn hide(&mut self, area: Area) {
         if let Some(generation) = self.generations.get_mut(&area) {
             generation.unlinked = true;
+            if generation.stored != Stored::Never {
+                self.effects.push(Effect::Remove(generation.path.clone()));
+                generation.stored = Stored::Never;
+            }
         }
         self.effects.push(Effect::Look(area));
     }
@@ -137,6 +141,9 @@ impl Registry {
             generation.read = false;
             // Whoever gives it its name has made it.
             generation.jobs = BTreeSet::from([job]);
+            if generation.state == State::Complete {
+                self.want_stored(area);
+            }
         }
         self.give_up(to);
         Ok(())
@@ -153,6 +160,7 @@ impl Registry {
             .map(|(number, area)| (*number, *area))
             .filter(|(_, area)| self.generations[area].state == State::Complete)
             .filter(|(_, area)| !open.contains(area))
+            .filter(|(_, area)| self.generations[area].stored != Stored::Busy)
             .collect();
         for (number, area) in &gone {
             name.generations.remove(number);

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Area, Ask, Dead, Effect, Generation, Open, Opening, Position, Process, Reader,
-    Registry, State,
+    Registry, State, Stored,
 };
 use aggio_config::settings::couple::{Pick, WriterDeath};
 
@@ -62,6 +62,8 @@ impl Registry {
                 }
                 Answer::Opened(self.opened(process, area, ask, false))
             }
+            Some((_, State::Complete)) if self.has_no_room(ask) => Answer::Wait,
+            None if (ask.create || emptied) && self.has_no_room(ask) => Answer::Wait,
             Some((area, State::Complete)) => {
                 let copy_of = (!ask.truncate && !emptied).then_some(area);
                 Answer::Opened(self.begin(process, ask, copy_of))
@@ -89,6 +91,7 @@ impl Registry {
             published: false,
             read: false,
             unlinked: false,
+            stored: Stored::Never,
             copy_of,
         };
         self.generations.insert(area, generation);

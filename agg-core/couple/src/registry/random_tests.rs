@@ -118,7 +118,7 @@ impl Model {
                             self.registry.commit(*area, true);
                         }
                     }
-                    Effect::Make(..) | Effect::Empty(_) => {}
+                    _ => {}
                 }
             }
             if !effects.is_empty() {

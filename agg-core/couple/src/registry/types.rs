@@ -1,6 +1,6 @@
 //! What the registry knows: names, generations, openings, readers and their positions.
 
-use aggio_config::settings::couple::{Pick, WriterDeath};
+use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A process that has called, by a number of the agent's.
@@ -40,6 +40,13 @@ pub struct Options {
     pub death: WriterDeath,
     /// Readers get what was synchronised before it is closed.
     pub at_sync: bool,
+    /// Whether generations are stored on disk.
+    pub persist: Persist,
+    /// Bytes of memory that all generations may have before another one begins; zero for the
+    /// agent's own limit.
+    pub budget: u64,
+    /// What happens if they are used up.
+    pub full: Full,
 }
 
 /// How a file is to be opened.
@@ -93,6 +100,12 @@ pub enum Effect {
     Empty(Area),
     /// Find out whether nobody can write to it any more; if so, [`super::Registry::commit`].
     Look(Area),
+    /// Store a complete generation under this name on disk; then [`super::Registry::stored`].
+    Store(Area, Path),
+    /// Remove this name from the disk.
+    Remove(Path),
+    /// Say that this generation of a file was given up unread because memory is full.
+    Dropped(Path, u64),
     /// Give it up.
     Free(Area),
 }
@@ -104,6 +117,21 @@ pub enum State {
     Writing,
     /// It changes no more.
     Complete,
+}
+
+/// Whether a generation is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is not to be.
+    Never,
+    /// It is to be.
+    Wanted,
+    /// That is going on.
+    Busy,
+    /// It is.
+    Done,
+    /// It could not be, and is kept in memory.
+    Failed,
 }
 
 /// One generation of one file.
@@ -127,6 +155,8 @@ pub struct Generation {
     pub read: bool,
     /// The name means it no more for its writer.
     pub unlinked: bool,
+    /// Whether it is on disk.
+    pub stored: Stored,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
 }

@@ -1,0 +1,188 @@
+//! A thread that stores generations on disk, in the order in which they became complete.
+
+use crate::areas::copy_into;
+use crate::registry::Area;
+use aggio_base::os;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What is to be done.
+enum Job {
+    /// Store these bytes under this name.
+    Store(Area, OwnedFd, Vec<u8>),
+    /// Remove this name.
+    Remove(Vec<u8>),
+}
+
+/// The thread, and what it has done.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    jobs: Sender<Job>,
+    done: Receiver<(Area, io::Result<()>)>,
+    wake: OwnedFd,
+    /// Jobs that have not been done.
+    pub(crate) pending: usize,
+}
+
+impl Keeper {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no memory is involved.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        let wake = unsafe { OwnedFd::from_raw_fd(fd) };
+        let ((jobs, work), (tell, done)) = (channel(), channel());
+        let bell = wake.try_clone()?;
+        let run = move || serve(&work, &tell, &File::from(bell));
+        std::thread::Builder::new().name("aggio-keeper".into()).spawn(run)?;
+        Ok(Self { jobs, done, wake, pending: 0 })
+    }
+
+    /// Readable when something is done.
+    pub(crate) fn events(&self) -> RawFd {
+        self.wake.as_raw_fd()
+    }
+
+    /// Stores the bytes of `file` under `path`.
+    pub(crate) fn store(&mut self, area: Area, file: OwnedFd, path: Vec<u8>) {
+        self.send(Job::Store(area, file, path));
+    }
+
+    /// Removes `path`, if it is there.
+    pub(crate) fn remove(&mut self, path: Vec<u8>) {
+        self.send(Job::Remove(path));
+    }
+
+    fn send(&mut self, job: Job) {
+        // The thread ends only with the agent.
+        if self.jobs.send(job).is_ok() {
+            self.pending += 1;
+        }
+    }
+
+    /// What was stored, or not, since the last call; removals have the area 0.
+    pub(crate) fn results(&mut self) -> Vec<(Area, io::Result<()>)> {
+        let mut count = [0u8; 8];
+        // SAFETY: the kernel writes eight bytes into the local array.
+        unsafe { libc::read(self.events(), count.as_mut_ptr().cast(), count.len()) };
+        let found: Vec<_> = self.done.try_iter().collect();
+        self.pending -= found.len();
+        found
+    }
+}
+
+fn serve(work: &Receiver<Job>, tell: &Sender<(Area, io::Result<()>)>, bell: &File) {
+    for job in work {
+        let result = match job {
+            Job::Store(area, file, path) => (area, store(&file, &path)),
+            Job::Remove(path) => (0, remove(&path)),
+        };
+        if tell.send(result).is_err() {
+            return;
+        }
+        let mut bell = bell;
+        // The counter cannot overflow: who hears the bell empties it.
+        let _ = io::Write::write_all(&mut bell, &1u64.to_ne_bytes());
+    }
+}
+
+fn remove(path: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(OsStr::from_bytes(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file beside the name, and gives it the name when it is complete and durable.
+fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
+    let mode = os::fstat(file.as_raw_fd())?.st_mode & 0o777;
+    let temporary = beside(path)?;
+    let name = CString::new(temporary.as_bytes())?;
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let target = unsafe { OwnedFd::from_raw_fd(os::open(&name, flags, 0o600)?) };
+    let result = copy_into(file.as_raw_fd(), target.as_raw_fd()).and_then(|()| {
+        // SAFETY: no memory is involved.
+        if unsafe { libc::fchmod(target.as_raw_fd(), mode) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        os::fsync(target.as_raw_fd())?;
+        std::fs::rename(&temporary, OsStr::from_bytes(path))
+    });
+    result.inspect_err(|_| {
+        let _ = std::fs::remove_file(&temporary);
+    })
+}
+
+/// A name in the same directory that nobody can guess.
+fn beside(path: &[u8]) -> io::Result<OsString> {
+    let mut random = [0u8; 16];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let path = Path::new(OsStr::from_bytes(path));
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".aggio-{:032x}", u128::from_ne_bytes(random)));
+    Ok(path.with_file_name(name).into_os_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use std::time::{Duration, Instant};
+
+    fn wait(keeper: &mut Keeper, count: usize) -> Vec<(Area, io::Result<()>)> {
+        let (mut found, began) = (Vec::new(), Instant::now());
+        while found.len() < count {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            found.extend(keeper.results());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        found
+    }
+
+    fn bytes(text: &str) -> OwnedFd {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(text.as_bytes(), 5000).unwrap();
+        file.set_permissions(std::fs::Permissions::from_mode(0o640)).unwrap();
+        file.into()
+    }
+
+    #[test]
+    fn generations_are_stored_in_their_order_and_nothing_else_is_left() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("f");
+        let name = || path.as_os_str().as_bytes().to_vec();
+        let mut keeper = Keeper::new().unwrap();
+        for (area, text) in [(1, "one"), (2, "two")] {
+            keeper.store(area, bytes(text), name());
+        }
+        let results = wait(&mut keeper, 2);
+        assert!(results.iter().all(|(_, result)| result.is_ok()), "{results:?}");
+        let found = std::fs::read(&path).unwrap();
+        assert_eq!((found.len(), &found[5000..]), (5003, &b"two"[..]));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
+        keeper.remove(name());
+        keeper.remove(name());
+        assert!(wait(&mut keeper, 2).iter().all(|(_, result)| result.is_ok()));
+        assert_eq!((std::fs::read_dir(scratch.path()).unwrap().count(), keeper.pending), (0, 0));
+    }
+
+    #[test]
+    fn an_error_is_told_and_leaves_nothing() {
+        let mut keeper = Keeper::new().unwrap();
+        keeper.store(7, bytes("x"), b"/no/such/directory/f".to_vec());
+        let results = wait(&mut keeper, 1);
+        assert!(
+            matches!(&results[..], [(7, Err(error))] if error.kind() == io::ErrorKind::NotFound)
+        );
+    }
+}
