@@ -303,7 +303,12 @@ impl Agent {
                 Quiet::No => false,
                 Quiet::Unknown => !is_open(),
             };
-        if quiet {
+        // What a process closes while it dies is not complete: its end is yet to come.
+        let dies = self.registry.opens.values().any(|open| {
+            let person = || self.people.get(&open.process);
+            open.area == area && open.write && person().is_some_and(people::Person::dies)
+        });
+        if quiet && !dies {
             let changed = self.areas.is_changed(area, generation.copy_of);
             self.registry.commit(area, changed);
             self.written += self.areas.stat(area, 0).map_or(0, |stat| stat.size);

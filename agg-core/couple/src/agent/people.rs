@@ -21,6 +21,12 @@ impl Person {
     pub(super) fn life(&self) -> RawFd {
         self.life.as_raw_fd()
     }
+
+    /// Whether it is ending, or has ended, without having said so.
+    pub(super) fn dies(&self) -> bool {
+        let lives = |facts: Facts| facts.start == self.start && facts.flags & EXITING == 0;
+        !self.orderly && !facts(self.pid).is_ok_and(lives)
+    }
 }
 
 /// Numbers that stand for texts.
