@@ -117,7 +117,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read s
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
-complete -c aggio -n "__fish_aggio_using_subcommand verify" -l bytes -d 'Compare the bytes of netCDF files, too'
+complete -c aggio -n "__fish_aggio_using_subcommand verify" -l bytes -d 'Compare the bytes of netCDF and HDF5 files, too'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l json -d 'The differences as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'

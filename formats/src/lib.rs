@@ -1,9 +1,10 @@
-//! netCDF classic files, and sets of files that stand for one of them.
+//! netCDF classic and HDF5 files, and sets of files that stand for one of them.
 //!
 //! ```text
 //! set.rs       which set a name stands for, and which files belong to one; set/names.rs renames it
 //!   e3sm/        blobs of E3SM-IO, in PnetCDF's layout and in HDF5
 //!   subfiling/   subfiles of PnetCDF
+//!   stripes/     subfiles of HDF5
 //!   logical/     the one file that a set stands for: read_at, windows, what it consists of
 //! cdf/         header and layout of a netCDF classic file
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
@@ -28,6 +29,7 @@ mod plugin;
 mod recast;
 pub mod set;
 pub mod set_driver;
+mod stripes;
 mod subfiling;
 
 /// An error without a number of the system's.

@@ -6,6 +6,7 @@ use crate::cdf::Dialect;
 use crate::error::{Kind, Result};
 use crate::files::{Files, Folder, OnDisk};
 use crate::logical::{Logical, Options};
+use crate::stripes::{self, Members};
 use crate::{e3sm, subfiling};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ enum Layout {
     Blobs,
     /// `name`, `name.subfile_0.nc`, ...
     Subfiles,
+    /// `name`, `name.subfile_INODE_1_of_N`, ..., `name.subfile_INODE.config`.
+    Stripes,
 }
 
 /// Files that stand for one.
@@ -26,9 +29,12 @@ pub struct Set {
     name: String,
     layout: Layout,
     count: usize,
+    /// The files of HDF5's subfiling, whose names no rule tells.
+    stripes: Option<Members>,
 }
 
-/// The set that a file's name says it belongs to: the set's name, and the file's number.
+/// The set that a file's name says it belongs to: the set's name, and a number, which is the file's
+/// own unless HDF5 made the name.
 #[must_use]
 pub fn named_after(name: &str) -> Option<(&str, usize)> {
     if let Some((set, number)) =
@@ -37,6 +43,9 @@ pub fn named_after(name: &str) -> Option<(&str, usize)> {
         let number = number.parse().ok().filter(|parsed: &usize| parsed.to_string() == number)?;
         return (!set.is_empty()).then_some((set, number));
     }
+    if let Some((set, _)) = stripes::named_after(name) {
+        return Some((set, 0));
+    }
     let (set, digits) = name.rsplit_once('.')?;
     let number = digits.parse().ok().filter(|number| format!("{number:04}") == digits)?;
     (!set.is_empty()).then_some((set, number))
@@ -44,15 +53,25 @@ pub fn named_after(name: &str) -> Option<(&str, usize)> {
 
 impl Set {
     /// The set that `name` stands for in a folder: one of blobs if there is no file of that name,
-    /// or of subfiles if the file is their master.
+    /// or of subfiles if the file is their master or stub.
     ///
     /// # Errors
     ///
-    /// If the system refuses to tell. What is no set, or looks like none, is none.
+    /// If the system refuses to tell, or it is a stub of HDF5's subfiling and it is not clear which
+    /// files belong to it. What is no set, or looks like none, is none.
     pub fn find(folder: &Folder, name: &str) -> Result<Option<Self>> {
         let there = |name: &str| std::fs::symlink_metadata(folder.path.join(name)).is_ok();
-        let made = |layout, count| Set { folder: folder.clone(), name: name.into(), layout, count };
+        let made = |layout, count, stripes| Set {
+            folder: folder.clone(),
+            name: name.into(),
+            layout,
+            count,
+            stripes,
+        };
         if there(name) {
+            if let Some(members) = stripes::find(folder, name)? {
+                return Ok(Some(made(Layout::Stripes, members.count, Some(members))));
+            }
             if !there(&subfiling::name_of(name, 0)) {
                 return Ok(None);
             }
@@ -60,14 +79,14 @@ impl Set {
                 let header = e3sm::read_header(files, 0, Dialect::default())?;
                 Ok(subfiling::subfiles(&header))
             })?;
-            return Ok(count.map(|count| made(Layout::Subfiles, count)));
+            return Ok(count.map(|count| made(Layout::Subfiles, count, None)));
         }
         let first = blob_name(name, 0);
         if !there(&first) {
             return Ok(None);
         }
         let count = probe(folder, &first, e3sm::subfiles_of)?;
-        Ok(count.map(|count| made(Layout::Blobs, count)))
+        Ok(count.map(|count| made(Layout::Blobs, count, None)))
     }
 
     /// Whether `name`, of which there is no file, might stand for a set: one look or two, without
@@ -98,7 +117,8 @@ impl Set {
                 && let Some(count) = probe(folder, other, e3sm::subfiles_of)?
             {
                 let (folder, name) = (folder.clone(), name.to_owned());
-                return Ok(Some(Set { folder, name, layout: Layout::Blobs, count }));
+                let (layout, stripes) = (Layout::Blobs, None);
+                return Ok(Some(Set { folder, name, layout, count, stripes }));
             }
         }
         Ok(None)
@@ -106,9 +126,10 @@ impl Set {
 
     /// Whether a file is one of those that the set's name stands for.
     fn has(&self, name: &str, number: usize) -> bool {
-        let subfile = match self.layout {
-            Layout::Blobs => blob_name(&self.name, number),
-            Layout::Subfiles => subfiling::name_of(&self.name, number),
+        let subfile = match (self.layout, &self.stripes) {
+            (_, Some(members)) => return members.names[1..].iter().any(|one| one == name),
+            (Layout::Blobs, _) => blob_name(&self.name, number),
+            (_, None) => subfiling::name_of(&self.name, number),
         };
         number < self.count && subfile == name
     }
@@ -124,7 +145,7 @@ impl Set {
     pub fn first(&self) -> String {
         match self.layout {
             Layout::Blobs => blob_name(&self.name, 0),
-            Layout::Subfiles => self.name.clone(),
+            Layout::Subfiles | Layout::Stripes => self.name.clone(),
         }
     }
 
@@ -136,13 +157,16 @@ impl Set {
 
     fn names(&self) -> (impl Fn(usize) -> Option<String> + Send + Sync + 'static, usize) {
         let (name, layout, count) = (self.name.clone(), self.layout, self.count);
+        let members = self.stripes.as_ref().map(|members| Arc::clone(&members.names));
         let all = match layout {
             Layout::Blobs => count,
             Layout::Subfiles => count + 1,
+            Layout::Stripes => count + 2,
         };
         let name_of = move |file: usize| match layout {
             _ if file >= all => None,
             Layout::Blobs => Some(blob_name(&name, file)),
+            Layout::Stripes => members.as_ref()?.get(file).cloned(),
             Layout::Subfiles => Some(match file.checked_sub(1) {
                 None => name.clone(),
                 Some(subfile) => subfiling::name_of(&name, subfile),
@@ -160,9 +184,12 @@ impl Set {
         let names = Box::new(self.names().0);
         let files = OnDisk::named(self.folder.clone(), names, options.most_open);
         let (files, name) = (Arc::new(files), self.folder.shown(&self.name));
-        match self.layout {
-            Layout::Blobs => e3sm::open(files, &name, self.count, options),
-            Layout::Subfiles => subfiling::open(files, &name, options),
+        match (self.layout, &self.stripes) {
+            (_, Some(members)) => {
+                stripes::open(files, &name, (members.stripe, members.count), options)
+            }
+            (Layout::Blobs, _) => e3sm::open(files, &name, self.count, options),
+            (_, None) => subfiling::open(files, &name, options),
         }
     }
 }

@@ -480,8 +480,8 @@ static void tell_addresses(hid_t set)
 #endif
 }
 
-/* A chunk's bytes as they are stored; none if HDF5 does not find it: 1.14 tells sizes of chunks that
- * are not there. */
+/* A chunk's bytes as they are stored; none if HDF5 does not find it: 1.14 tells sizes of chunks
+ * that are not there. */
 static void *read_chunk(hid_t set, const hsize_t *offset, hsize_t most, hsize_t *size,
                         uint32_t *mask)
 {

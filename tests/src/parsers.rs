@@ -14,7 +14,7 @@ use agg_core::settings::Settings;
 use agg_core::view::View;
 use agg_core::{Error, Extent};
 use aggio_formats::cdf::{self, Dialect, Endian, Layout, Place};
-use aggio_formats::hdf5::{Contents, OneOf, What};
+use aggio_formats::hdf5::{Contents, Details, OneOf, Source, What};
 use aggio_formats::{Logical, Options, plain, set};
 use std::sync::Arc;
 
@@ -206,6 +206,16 @@ pub fn blobs(bytes: &[u8]) {
     }
 }
 
+/// Types and attributes of the object at an address, and what is in heaps.
+fn details(source: &dyn Source, address: u64) {
+    let Ok(found) = Details::of(source, address) else { return };
+    let _ = (found.datatype(), found.compact());
+    for attribute in found.attributes().unwrap_or_default() {
+        assert!(!attribute.of.to_string().is_empty());
+        let _ = found.list(&attribute.bytes);
+    }
+}
+
 /// HDF5 files: what they hold, where a dataset lies, and what its blobs stand for.
 pub fn hdf5(bytes: &[u8]) {
     let files = vec![("file".to_owned(), bytes.to_vec())];
@@ -218,6 +228,9 @@ pub fn hdf5(bytes: &[u8]) {
             }
         }
         assert!(found.metadata <= bytes.len() as u64, "{found:?}");
+        for address in found.objects.iter().filter_map(|object| object.address).take(100) {
+            details(&OneOf(&files, 0), address);
+        }
     }
     if let Ok(place) = aggio_formats::hdf5::bytes_of(&files, 0, "data_blob") {
         assert!(place.end <= bytes.len() as u64, "{place:?}");

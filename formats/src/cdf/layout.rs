@@ -82,6 +82,18 @@ fn record_size(header: &Header, sizes: &[u64]) -> Result<u64, Error> {
 }
 
 impl Layout {
+    /// A file without a header: so many single bytes.
+    pub(crate) fn of_bytes(size: u64) -> Self {
+        Layout {
+            header: 0,
+            slots: vec![Slot { begin: 0, size, element: 1, records: false }],
+            fixed: vec![0],
+            recorded: Vec::new(),
+            records_begin: size,
+            record_size: 0,
+        }
+    }
+
     /// The layout that a header tells.
     ///
     /// # Errors

@@ -35,6 +35,8 @@ pub struct Object {
     pub what: What,
     /// How many attributes it has.
     pub attributes: u64,
+    /// Where its header is, for [`Details`](super::Details); `None` if the name has no own one.
+    pub address: Option<u64>,
 }
 
 /// What a name stands for.
@@ -108,7 +110,7 @@ impl Contents {
             open: Vec::new(),
             data: 0,
         };
-        walk.describe("/".into(), &root)?;
+        walk.describe("/".into(), superblock.root, &root)?;
         let links = group::links(&reader, &superblock, &root)?;
         walk.open.push((String::new(), links.into_iter()));
         walk.all()?;
@@ -163,7 +165,7 @@ impl Walk<'_> {
                 self.reader.unsupported(format!("{path}: a link of the user-defined kind {kind}")),
             ),
         };
-        self.objects.push(Object { path, what, attributes: 0 });
+        self.objects.push(Object { path, what, attributes: 0, address: None });
         Ok(())
     }
 
@@ -173,7 +175,7 @@ impl Walk<'_> {
             Ok(messages) => messages,
             Err(why) => return self.unknown(path, why),
         };
-        self.describe(path.clone(), &messages)?;
+        self.describe(path.clone(), address, &messages)?;
         if !group::is_group(&messages) {
             return Ok(());
         }
@@ -196,17 +198,18 @@ impl Walk<'_> {
             return Err(why);
         }
         why.what = format!("{path}: {}", why.what);
-        self.objects.push(Object { path, what: What::Unknown(why), attributes: 0 });
+        let what = What::Unknown(why);
+        self.objects.push(Object { path, what, attributes: 0, address: None });
         Ok(())
     }
 
     /// Adds the object that has these messages.
-    fn describe(&mut self, path: String, messages: &[Message]) -> Result<()> {
+    fn describe(&mut self, path: String, address: u64, messages: &[Message]) -> Result<()> {
         let what = self.what(messages);
         let found = what.and_then(|what| Ok((what, group::attributes(self.reader, messages)?)));
         match found {
             Ok((what, attributes)) => {
-                self.objects.push(Object { path, what, attributes });
+                self.objects.push(Object { path, what, attributes, address: Some(address) });
                 Ok(())
             }
             Err(why) => self.unknown(path, why),

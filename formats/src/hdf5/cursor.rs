@@ -19,6 +19,10 @@ impl<'a> Cursor<'a> {
         Cursor { rest: bytes, widths }
     }
 
+    pub(super) fn widths(&self) -> Widths {
+        self.widths
+    }
+
     /// The bytes that were not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest

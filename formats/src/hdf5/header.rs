@@ -43,6 +43,11 @@ pub(super) struct Message {
 }
 
 impl Message {
+    /// A message that tells where another one is.
+    pub(super) fn shared(kind: u8, body: &[u8]) -> Self {
+        Message { kind, flags: SHARED, body: body.to_vec() }
+    }
+
     pub(super) fn is_shared(&self) -> bool {
         self.flags & SHARED != 0
     }

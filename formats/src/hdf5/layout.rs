@@ -38,6 +38,13 @@ pub struct Chunked {
 }
 
 impl Chunked {
+    /// Whether the chunk at an offset has gone through filters, in a dataset of this shape.
+    #[must_use]
+    pub fn is_filtered(&self, offset: &[u64], shape: &[u64]) -> bool {
+        let mut each = offset.iter().zip(&self.shape).zip(shape);
+        !self.raw_edges || each.all(|((at, of), end)| at + of <= *end)
+    }
+
     /// Bytes of a chunk before filters; `None` if there are more than a number holds.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
@@ -75,6 +82,20 @@ impl Index {
             Index::BTree2 => "B-tree 2",
         }
     }
+}
+
+/// The data of a dataset that lies in its header; `None` if the message is another one.
+pub(super) fn compact(mut cursor: Cursor<'_>) -> Option<Vec<u8>> {
+    let version = cursor.byte()?;
+    if version < 3 {
+        let (rank, class) = (cursor.byte()?, cursor.byte()?);
+        cursor.take(5)?;
+        dimensions(&mut cursor, rank, 4).filter(|_| class == 0)?;
+        let size = cursor.four()? as usize;
+        return cursor.take(size).map(<[u8]>::to_vec);
+    }
+    let (class, size) = (cursor.byte()?, cursor.two()?);
+    cursor.take(size.into()).filter(|_| class == 0).map(<[u8]>::to_vec)
 }
 
 /// What a layout message is, if it can be used.

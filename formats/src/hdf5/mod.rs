@@ -15,15 +15,18 @@
 //! datatype, layout, properties, space   single messages
 //! btree1, btree2, heap           what links and chunks are found with
 //! reader, source, cursor, lookup3       bytes, bounds, numbers, checksums
+//! attribute, types, globals      what is read of one object for comparisons
 //! write                          files of lists of bytes
 //! ```
 
+mod attribute;
 mod btree1;
 mod btree2;
 mod contents;
 mod cursor;
 mod dataset;
 mod datatype;
+mod globals;
 mod group;
 mod header;
 mod heap;
@@ -35,8 +38,10 @@ mod reader;
 mod source;
 mod space;
 mod superblock;
+mod types;
 mod write;
 
+pub use attribute::{Attribute, Details};
 pub use contents::{Contents, Object, What, is_hdf5};
 pub use dataset::Dataset;
 pub use datatype::{Class, Datatype};
@@ -45,9 +50,10 @@ pub use layout::{Chunked, Index, Layout};
 #[cfg(test)]
 pub(crate) use lookup3::checksum;
 pub use properties::{Allocation, Fill, Filling, Filter};
-pub use source::{OneOf, Source};
+pub use source::{OneOf, OnlyFile, Source};
 pub use space::Space;
 pub use superblock::Superblock;
+pub use types::Type;
 pub(crate) use write::container;
 
 use crate::error::Result;

@@ -31,6 +31,8 @@ pub(super) struct NodeSizes {
     pub(super) symbols: u64,
 }
 
+/// The file driver whose files, once they are one, need no driver.
+const SUBFILING: &[u8] = b"Subfilin";
 const USUAL: NodeSizes = NodeSizes { chunks: 32, group: 16, symbols: 4 };
 
 /// Where the signature is: at the beginning, or at 512 times a power of two.
@@ -137,7 +139,7 @@ fn extend(reader: &Reader<'_>, found: &mut Superblock) -> Result<()> {
                 found.nodes = NodeSizes { chunks, group, symbols };
             }
         }
-        if message.kind == kind::DRIVER {
+        if message.kind == kind::DRIVER && message.body.get(1..9) != Some(SUBFILING) {
             return Err(reader.unsupported("a file of several, by another file driver"));
         }
     }
@@ -148,6 +150,9 @@ fn extend(reader: &Reader<'_>, found: &mut Superblock) -> Result<()> {
 fn check(reader: &Reader<'_>, found: &Superblock) -> Result<()> {
     if let Some(driver) = found.driver {
         let name = reader.up_to("the driver's information", driver, 16)?;
+        if name.get(8..) == Some(SUBFILING) {
+            return Ok(());
+        }
         let name = String::from_utf8_lossy(name.get(8..).unwrap_or_default()).into_owned();
         return Err(reader.unsupported(format!("a file of several, by the file driver {name:?}")));
     }

@@ -1,4 +1,4 @@
-//! A netCDF file that consists of several files: its bytes as if it were one.
+//! A file that consists of several files, mostly a netCDF file: its bytes as if it were one.
 
 mod cache;
 mod describe;
@@ -7,7 +7,7 @@ mod recast;
 mod windows;
 mod writers;
 
-use crate::cdf::{Header, Layout};
+use crate::cdf::{Header, Layout, Records, Version};
 use crate::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
@@ -100,6 +100,13 @@ pub struct Logical {
     cache: Arc<Cache>,
     /// By which the cache knows it.
     number: u64,
+    is_netcdf: bool,
+}
+
+/// The number of the next file that is opened.
+fn next_number() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Logical {
@@ -110,13 +117,60 @@ impl Logical {
         source: Box<dyn Source>,
         cache: &Arc<Cache>,
     ) -> Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let told = |why: String| Error::corrupt(name.clone(), why);
         let head = header.write().map_err(|why| told(why.to_string()))?;
         let layout = Layout::of(&header).map_err(|why| told(why.to_string()))?;
         let end = layout.end(records).map_err(|why| told(why.to_string()))?;
-        let (cache, number) = (Arc::clone(cache), COUNT.fetch_add(1, Ordering::Relaxed));
-        Ok(Logical { name, header, head, layout, records, end, size: end, source, cache, number })
+        let (cache, number, size) = (Arc::clone(cache), next_number(), end);
+        let is_netcdf = true;
+        Ok(Logical {
+            name,
+            header,
+            head,
+            layout,
+            records,
+            end,
+            size,
+            source,
+            cache,
+            number,
+            is_netcdf,
+        })
+    }
+
+    /// A file of bytes, of which nothing is known here: its header has no variables.
+    pub(crate) fn of_bytes(
+        name: String,
+        size: u64,
+        source: Box<dyn Source>,
+        cache: &Arc<Cache>,
+    ) -> Self {
+        let header = Header {
+            version: Version::Classic,
+            records: Records::Known(0),
+            dimensions: Vec::new(),
+            attributes: Vec::new(),
+            variables: Vec::new(),
+        };
+        Logical {
+            name,
+            header,
+            head: Vec::new(),
+            layout: Layout::of_bytes(size),
+            records: 0,
+            end: size,
+            size,
+            source,
+            cache: Arc::clone(cache),
+            number: next_number(),
+            is_netcdf: false,
+        }
+    }
+
+    /// Whether it is a netCDF classic file.
+    #[must_use]
+    pub fn is_netcdf(&self) -> bool {
+        self.is_netcdf
     }
 
     /// The same, of so many bytes: what its variables have beyond is not there, and behind them are

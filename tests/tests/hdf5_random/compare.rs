@@ -29,7 +29,8 @@ impl fmt::Display for Met {
         let Met { files, failed, objects, datasets, chunks, indexes } = self;
         write!(
             to,
-            "{files} files, {failed} not written by HDF5, {objects} objects, {datasets} datasets, {chunks} chunks; "
+            "{files} files, {failed} not written by HDF5, {objects} objects, {datasets} datasets, \
+             {chunks} chunks; "
         )?;
         write!(to, "{indexes:?}")
     }

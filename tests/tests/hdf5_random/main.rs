@@ -3,7 +3,7 @@
 mod compare;
 mod truth;
 
-use aggio_tests::{Directory, factor, installed, postpone, repository, skip, tool};
+use aggio_tests::{Directory, factor, installed, newer_hdf5, skip, tool};
 use compare::Met;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -86,29 +86,10 @@ fn the_reader_finds_what_hdf5_1_10_finds() {
     assert!(met.is_enough(), "{met}");
 }
 
-/// HDF5 as `tests/hdf5.sh` builds it, which takes minutes: in `make check-long` only.
+/// The generator with a newer HDF5.
 fn newer(version: &str) -> Option<PathBuf> {
     let mpi = installed().into_iter().next()?;
-    let target = aggio_tests::target_directory().join("hdf5");
-    let place = target.join(format!("{version}-{}", mpi.name));
-    if factor() == 1 && !place.join("complete").exists() {
-        postpone(&format!("HDF5 {version} is not built (tests/hdf5.sh {} {version})", mpi.name));
-        return None;
-    }
-    let script = repository().join("tests/hdf5.sh");
-    let run = Command::new(script).args([&mpi.name, version]).output().expect("a shell");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "HDF5 {version} cannot be built: {said}");
-    let installed = String::from_utf8(run.stdout).expect("a path").trim().to_owned();
-    let options = [
-        format!("-I{installed}/include"),
-        format!("{installed}/lib/libhdf5.a"),
-        "-lz".into(),
-        "-ldl".into(),
-    ];
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let name = format!("hdf5-{version}");
-    Some(aggio_tests::compile_as(SOURCE, &name, &mpi, &options).path)
+    Some(newer_hdf5(version, SOURCE, &mpi)?.path)
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::in_container::InContainer;
 use aggio_formats::Kind;
 use aggio_formats::files::{Files, Folder, OnDisk};
 use aggio_formats::hdf5::{
-    Allocation, Chunk, Chunks, Contents, Dataset, Fill, Layout, Object, OneOf, What, is_hdf5,
+    Allocation, Chunk, Chunks, Contents, Dataset, Fill, Layout, Object, OneOf, Source, What,
+    is_hdf5,
 };
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -20,9 +21,13 @@ pub(super) fn of(path: &Path, container: bool) -> Result<Option<Contents>, Strin
 }
 
 fn read(files: &dyn Files) -> Result<Option<Contents>, String> {
-    let source = OneOf(files, 0);
-    let found = match is_hdf5(&source) {
-        Ok(true) => Contents::read(&source).map(Some),
+    of_source(&OneOf(files, 0))
+}
+
+/// What a file holds, if it is an HDF5 file.
+pub(super) fn of_source(source: &dyn Source) -> Result<Option<Contents>, String> {
+    let found = match is_hdf5(source) {
+        Ok(true) => Contents::read(source).map(Some),
         Ok(false) => Ok(None),
         Err(why) => Err(why),
     };

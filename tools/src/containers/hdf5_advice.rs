@@ -63,8 +63,8 @@ fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &Chunks, unit: u64) 
     let straddling = straddling.count();
     (dataset.filters.is_empty() && straddling > 0).then(|| {
         format!(
-            "{straddling} of {looked_at} chunks of {bytes} bytes do not begin at a multiple of {unit} \
-             bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})"
+            "{straddling} of {looked_at} chunks of {bytes} bytes do not begin at a multiple of \
+             {unit} bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})"
         )
     })
 }

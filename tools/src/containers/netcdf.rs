@@ -59,6 +59,14 @@ fn coverage_line(of: &Coverage) -> String {
 /// Lines below the one of the file itself.
 pub(super) fn lines(file: &Logical) -> String {
     let (header, told) = (file.header(), file.describe());
+    if !file.is_netcdf() {
+        let mut text = format!("  {}\n", told.kind);
+        for one in &told.files {
+            text.push_str(&format!("    {}: {} bytes\n", one.name, one.size));
+        }
+        text.extend(told.notes.iter().map(|note| format!("  note: {note}\n")));
+        return text;
+    }
     let mut text = format!("  {}, CDF-{}", told.kind, header.version.number());
     if told.processes > 0 {
         text.push_str(&format!(", written by {} processes", told.processes));

@@ -50,6 +50,9 @@ fn look_into(facts: &mut Facts) -> Result<Vec<String>, String> {
     if facts.kind == "file" {
         facts.netcdf = netcdf::of_file(&facts.path)?;
     }
+    if let Some(file) = facts.netcdf.as_ref().filter(|file| !file.is_netcdf()) {
+        facts.hdf5 = hdf5::of_source(file)?;
+    }
     if facts.netcdf.is_none() && ["file", "container"].contains(&facts.kind) {
         facts.hdf5 = hdf5::of(&facts.path, facts.kind == "container")?;
     }

@@ -1,13 +1,16 @@
 //! `aggio verify`: whether two files, containers or sets hold the same.
 
 use super::facts::Facts;
+use super::hdf5_compare::{self, Found, Side};
 use super::in_container::InContainer;
-use super::source::Source;
+use super::source::Source as Bytes;
 use super::{PIECE, compare, netcdf, sets};
 use crate::progress::{self, Progress};
 use crate::{Answer, exit};
 use agg_core::blob::is_container;
 use aggio_formats::Logical;
+use aggio_formats::files::{Folder, OnDisk};
+use aggio_formats::hdf5::{OnlyFile, Source, is_hdf5};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -19,10 +22,11 @@ const MOST_TOLD: usize = 20;
 pub(crate) struct Arguments {
     /// A file, a container, or the name that a set of netCDF files stands for
     first: PathBuf,
-    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are;
-    /// others byte by byte
+    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are,
+    /// two HDF5 files if groups, links, attributes, types, shapes and values are, whatever their
+    /// layout and filters; others byte by byte
     second: PathBuf,
-    /// Compare the bytes of netCDF files, too
+    /// Compare the bytes of netCDF and HDF5 files, too
     #[arg(long)]
     bytes: bool,
     /// The differences as JSON
@@ -35,8 +39,10 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The answer to the command.
     pub(crate) fn run(&self) -> Answer {
-        let found = match progress::show("comparing", |tell| self.differences(tell)) {
-            Ok(found) => found,
+        let (found, findings) = match progress::show("comparing", |tell| self.differences(tell)) {
+            Ok(Found { differences, notes }) => {
+                (differences, notes.iter().map(|note| format!("verify: {note}")).collect())
+            }
             Err(why) => {
                 let failed = Answer::failed(format!("verify: {why}"));
                 return Answer { status: Some(exit::UNTOLD), ..failed };
@@ -53,16 +59,24 @@ impl Arguments {
                 if rest > 0 { format!("and {rest} more differences\n") } else { String::new() };
             lines.chain([more]).collect()
         };
-        Answer { text, status: Some(status), ..Answer::default() }
+        Answer { text, findings, status: Some(status) }
     }
 
-    fn differences(&self, tell: Progress<'_>) -> Result<Vec<String>, String> {
+    fn differences(&self, tell: Progress<'_>) -> Result<Found, String> {
         if !self.bytes
             && let (Some(first), Some(second)) = (self.open(&self.first)?, self.open(&self.second)?)
+            && first.is_netcdf()
+            && second.is_netcdf()
         {
-            return compare::differences(&first, &second, tell);
+            return compare::differences(&first, &second, tell).map(Found::of);
         }
-        self.differing_bytes(tell)
+        if !self.bytes
+            && let (Some(first), Some(second)) = (self.hdf5(&self.first)?, self.hdf5(&self.second)?)
+        {
+            let [first, second] = [&*first, &*second].map(Side::open);
+            return hdf5_compare::differences(&first?, &second?, tell);
+        }
+        self.differing_bytes(tell).map(Found::of)
     }
 
     /// What is at a path, if it is a netCDF file.
@@ -76,10 +90,26 @@ impl Arguments {
         }
     }
 
+    /// What is at a path, if it is an HDF5 file.
+    fn hdf5(&self, path: &Path) -> Result<Option<Box<dyn Source>>, String> {
+        let source: Box<dyn Source> = if is_container(path) {
+            Box::new(OnlyFile(InContainer::open(path)?))
+        } else if let Some(file) = sets::open(path, self.sets)? {
+            Box::new(file)
+        } else {
+            match Folder::of(path) {
+                Some((folder, name)) => Box::new(OnlyFile(OnDisk::new(folder, vec![name], 1))),
+                None => return Ok(None),
+            }
+        };
+        let is_one = is_hdf5(&*source).map_err(|why| why.to_string())?;
+        Ok(is_one.then_some(source))
+    }
+
     fn differing_bytes(&self, tell: Progress<'_>) -> Result<Vec<String>, String> {
         let size = Facts::with(&self.first, self.sets).map_or(0, |facts| facts.size);
-        let first = Source::open(&self.first, self.sets)?;
-        let second = Source::open(&self.second, self.sets)?;
+        let first = Bytes::open(&self.first, self.sets)?;
+        let second = Bytes::open(&self.second, self.sets)?;
         let (mut place, mut left, mut right) = (0_u64, vec![0; PIECE], vec![0; PIECE]);
         loop {
             // Between two places of data both are zeros.

@@ -72,7 +72,7 @@ fn open<'a>(
         in_index: in_index.into(),
         least: least.into(),
         least_pointers: pointers.into(),
-        page: 1 << page_bits,
+        page: 1_u64.checked_shl(page_bits.into())?,
         end: statistics[4],
         index,
         visit,
