@@ -1,17 +1,18 @@
 //! Chunked datasets that parallel HDF5 writes: the same file as natively, by fewer bytes.
 
 use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with, installed, library, skip};
+use std::fs::{FileTimes, OpenOptions};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The program for each MPI whose HDF5 is there.
-fn programs() -> Vec<Program> {
+fn programs(source: &str) -> Vec<Program> {
     let all: Vec<Mpi> = installed();
-    all.iter().filter_map(program).collect()
+    all.iter().filter_map(|mpi| program(source, mpi)).collect()
 }
 
-fn program(mpi: &Mpi) -> Option<Program> {
+fn program(source: &str, mpi: &Mpi) -> Option<Program> {
     let package = format!("hdf5-{}", mpi.name);
     let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
     let Some(options) = options.ok().filter(|options| options.status.success()) else {
@@ -19,7 +20,7 @@ fn program(mpi: &Mpi) -> Option<Program> {
         return None;
     };
     let options = String::from_utf8_lossy(&options.stdout).into_owned();
-    Some(compile_with("hdf5_chunks.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+    Some(compile_with(source, mpi, &options.split_whitespace().collect::<Vec<_>>()))
 }
 
 /// Runs the program with `arguments` in `place`, where it leaves the file `x.h5`.
@@ -59,7 +60,7 @@ fn every_mode_leaves_the_file_that_it_leaves_natively() {
     if library().is_none() {
         return;
     }
-    for program in programs() {
+    for program in programs("hdf5_chunks.c") {
         for arguments in [
             "mode=independent layout=rows cell=3",
             "mode=independent layout=columns fill=7",
@@ -89,7 +90,7 @@ fn a_dataset_with_the_default_fill_value_is_written_once() {
         return;
     }
     const DATA: u64 = 512 * 512 * 4;
-    for program in programs() {
+    for program in programs("hdf5_chunks.c") {
         for mode in ["independent", "collective", "multi", "multi0"] {
             for layout in ["rows", "blocks"] {
                 let arguments = format!("mode={mode} layout={layout} side=512 chunk=64");
@@ -109,9 +110,36 @@ fn a_dataset_that_grows_is_written_once_in_each_step() {
         return;
     }
     const DATA: u64 = 8 * 512 * 512 * 4;
-    for program in programs() {
+    for program in programs("hdf5_chunks.c") {
         let count = counts_of(&program, "mode=collective side=512 chunk=64 steps=8");
         let out = count("bytes_written_out");
         assert!(out <= DATA + DATA / 20, "{out} bytes reach the file");
+    }
+}
+
+#[test]
+fn two_requests_for_each_mib_open_a_file_of_many_datasets() {
+    let Some(library) = library() else { return };
+    const DATASETS: &str = "200";
+    for program in programs("hdf5_many.c") {
+        let place = Directory::new();
+        let job = |what| {
+            let job = Job::new(&program).directory(place.path()).argument("x.h5");
+            job.argument(what).argument(DATASETS)
+        };
+        let made = job("make").run();
+        assert!(made.succeeded(), "{}", made.report());
+        let file = place.path().join("x.h5");
+        // What was changed just now is not kept.
+        let times = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(60));
+        let opened = OpenOptions::new().write(true).open(&file).expect("the file opens");
+        opened.set_times(times).expect("its time can be set");
+        let mib = opened.metadata().expect("its size").len().div_ceil(1 << 20);
+        let read = job("read").ranks(4).preload(Some(&library)).variable("AGGIO_REPORT", "json");
+        let read = read.variable("AGGIO_HINTS", "*:aggio_small_reads=enable").run();
+        assert!(read.succeeded(), "{}", read.report());
+        let report = read.json_report().expect("a report");
+        assert!(report["calls"] > 1000, "{report:?}");
+        assert!(report["reads_out"] <= 4 * 2 * mib, "of a rank, two for each MiB: {report:?}");
     }
 }

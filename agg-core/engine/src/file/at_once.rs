@@ -28,7 +28,9 @@ impl File {
         let outcome = match call.direction {
             Direction::Read => {
                 let bytes = memory.as_mut_slice()?;
-                let read = self.driver.read_contig(bytes, offset, counters);
+                let from_memory = self.read_small_run(bytes, offset);
+                let read = from_memory
+                    .unwrap_or_else(|| self.driver.read_contig(bytes, offset, counters));
                 self.look_at(offset, &bytes[..bytes.len().min(read.bytes as usize)]);
                 read
             }
@@ -36,7 +38,10 @@ impl File {
                 self.wrote.store(true, Ordering::Release);
                 let bytes = memory.as_slice()?;
                 self.look_at(offset, bytes);
-                self.driver.write_contig(bytes, offset, counters)
+                match self.reserves_run(memory, offset) {
+                    true => Outcome { bytes: bytes.len() as u64, result: Ok(()) },
+                    false => self.driver.write_contig(bytes, offset, counters),
+                }
             }
         };
         Some(self.end(begun, outcome))

@@ -11,7 +11,7 @@ use super::{Direction, File};
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
-use aggio_config::hints::Switch;
+use aggio_config::hints::{Hints, Switch};
 use aggio_store::driver::STRIPED;
 use aggio_types::memory::Memory;
 
@@ -42,17 +42,24 @@ impl File {
     /// Whether a request to write `memory` is done, because all its bytes are zeros that the file
     /// shows now. If not, it has yet to be carried out.
     pub(super) fn reserves(&self, request: &Request, memory: &Memory) -> bool {
-        if request.direction == Direction::Read || request.len < LEAST || !self.may_reserve(request)
-        {
-            return false;
-        }
-        if !memory.is_zero() {
+        let may_be = request.direction == Direction::Write && request.len >= LEAST;
+        // Access in atomic mode has an order.
+        if !may_be || request.atomic || !self.may_reserve(&request.hints) || !memory.is_zero() {
             return false;
         }
         let extents = request.view.extents(request.position, request.len);
         let pieces: Vec<Extent> = extents.take(PIECES + 1).collect();
         let is_worthwhile = pieces.len() <= PIECES && request.len / pieces.len() as u64 >= LEAST;
         is_worthwhile && pieces.iter().all(|piece| self.reserves_piece(*piece))
+    }
+
+    /// As [`File::reserves`] for one run of bytes that is not written in atomic mode.
+    pub(super) fn reserves_run(&self, memory: &Memory, offset: u64) -> bool {
+        let len = memory.len();
+        len >= LEAST
+            && self.may_reserve(&self.hints())
+            && memory.is_zero()
+            && self.reserves_piece(Extent::new(offset, len))
     }
 
     /// Reserves one piece, and writes what it shares with stored blocks at its ends.
@@ -76,13 +83,21 @@ impl File {
         is_done
     }
 
-    fn may_reserve(&self, request: &Request) -> bool {
-        let is_wanted = match request.hints.aggio_fill_elision {
-            Switch::Automatic => RELIABLE.contains(&&*self.facts.file_system),
+    fn may_reserve(&self, hints: &Hints) -> bool {
+        let is_wanted = match hints.aggio_fill_elision {
+            Switch::Automatic => self.tells_what_is_stored(),
             Switch::Enable => true,
             Switch::Disable => false,
         };
-        // What waits may be older bytes of the same place; and access in atomic mode has an order.
-        is_wanted && !request.atomic && self.waiting.is_none()
+        // What waits may be older bytes of the same place.
+        is_wanted && self.waiting.is_none()
+    }
+
+    fn tells_what_is_stored(&self) -> bool {
+        match &*self.facts.file_system {
+            // A rank alone has not asked for facts yet.
+            "" => RELIABLE.contains(&&*self.driver.facts().file_system),
+            known => RELIABLE.contains(&known),
+        }
     }
 }

@@ -6,12 +6,14 @@
 
 use super::data::Request;
 use super::{Amode, File};
+use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
-use aggio_config::hints::Switch;
+use aggio_config::hints::{Hints, Switch};
 use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::{Driver, Outcome, Stamp};
 use aggio_types::memory::Memory;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that are fetched at a time, from multiples of this on.
@@ -83,32 +85,64 @@ impl File {
     /// be made as it is.
     pub(super) fn read_small(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
         let Request { view, position, len, .. } = request;
-        if *len > SMALL || !self.may_remember(request) || !view.is_contiguous_at(*position, *len) {
+        let is_one_run = || view.is_contiguous_at(*position, *len);
+        if *len > SMALL || request.atomic || !self.may_remember(&request.hints) || !is_one_run() {
             return None;
         }
-        let offset = view.offset_at(*position);
-        let number = offset / PIECE;
-        if (offset + len - 1) / PIECE != number {
-            return None;
-        }
-        let piece = self.small.piece(number, &*self.driver, &self.counters)?;
-        let rest = piece.get((offset % PIECE) as usize..).unwrap_or_default();
-        let bytes = &rest[..rest.len().min(*len as usize)];
+        let piece = self.remembered(Extent::new(view.offset_at(*position), *len))?;
+        let bytes = piece.bytes();
         memory.scatter(0, bytes);
-        Counters::add(&self.counters.remembered, 1);
         Some(Outcome { bytes: bytes.len() as u64, result: Ok(()) })
     }
 
-    fn may_remember(&self, request: &Request) -> bool {
-        let is_wanted = match request.hints.aggio_small_reads {
-            Switch::Automatic => {
-                let assumed = || Costs::assumed(&self.facts.file_system);
-                let meter = self.driver.meter();
-                meter.map_or_else(assumed, |meter| meter.reads.figures()).is_slow()
-            }
+    /// As [`File::read_small`] for one run of bytes that is not read in atomic mode.
+    pub(super) fn read_small_run(&self, buffer: &mut [u8], offset: u64) -> Option<Outcome> {
+        let len = buffer.len() as u64;
+        if len > SMALL || !self.amode.has(Amode::RDONLY) || !self.may_remember(&self.hints()) {
+            return None;
+        }
+        let piece = self.remembered(Extent::new(offset, len))?;
+        let bytes = piece.bytes();
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        Some(Outcome { bytes: bytes.len() as u64, result: Ok(()) })
+    }
+
+    /// The bytes of a small `extent`, not empty, if they are kept by now.
+    fn remembered(&self, extent: Extent) -> Option<Part> {
+        let number = extent.offset / PIECE;
+        if (extent.end() - 1) / PIECE != number {
+            return None;
+        }
+        let piece = self.small.piece(number, &*self.driver, &self.counters)?;
+        Counters::add(&self.counters.remembered, 1);
+        let start = ((extent.offset % PIECE) as usize).min(piece.len());
+        let end = (start + extent.len as usize).min(piece.len());
+        Some(Part { piece, range: start..end })
+    }
+
+    fn may_remember(&self, hints: &Hints) -> bool {
+        let is_slow = || {
+            let assumed = || Costs::assumed(&self.facts.file_system);
+            let meter = self.driver.meter();
+            meter.map_or_else(assumed, |meter| meter.reads.figures()).is_slow()
+        };
+        let is_wanted = match hints.aggio_small_reads {
+            Switch::Automatic => is_slow(),
             Switch::Enable => true,
             Switch::Disable => false,
         };
-        is_wanted && self.amode.has(Amode::RDONLY) && !request.atomic && self.waiting.is_none()
+        is_wanted && self.amode.has(Amode::RDONLY) && self.waiting.is_none()
+    }
+}
+
+/// Some bytes of a piece.
+struct Part {
+    piece: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Part {
+    fn bytes(&self) -> &[u8] {
+        &self.piece[self.range.clone()]
     }
 }

@@ -89,6 +89,19 @@ fn a_rank_without_zeros_writes_while_the_others_reserve() {
 }
 
 #[test]
+fn a_write_that_needs_no_plan_reserves_alike() {
+    let scratch = Scratch::holding(&[5; 10]);
+    let totals = counted(1, &scratch.name(), "enable", |rank| {
+        let outcome = rank.at_once(Direction::Write, 8192, &mut [0; LEN]);
+        assert_eq!(moved(outcome.expect("it needs no plan")), LEN as u64);
+        let outcome = rank.at_once(Direction::Write, 0, &mut [0; LEN]);
+        assert_eq!(moved(outcome.expect("it needs no plan")), LEN as u64);
+    });
+    assert_eq!((totals[0].bytes_reserved, totals[0].bytes_written_out), (LEN as u64, LEN as u64));
+    assert!(scratch.bytes() == vec![0; 8192 + LEN]);
+}
+
+#[test]
 fn small_pieces_and_files_whose_hint_forbids_it_are_written() {
     for (fill, len) in [("disable", LEN), ("enable", 4096)] {
         let scratch = Scratch::new();

@@ -205,6 +205,21 @@ impl Rank {
         (buffer, outcome)
     }
 
+    /// A read of `len` bytes by the short way.
+    fn read_at_once(&self, offset: usize, len: usize) -> Option<(Vec<u8>, Outcome)> {
+        let mut buffer = vec![0xEE; len];
+        let outcome = self.at_once(Direction::Read, offset, &mut buffer)?;
+        Some((buffer, outcome))
+    }
+
+    fn at_once(&self, direction: Direction, offset: usize, buffer: &mut [u8]) -> Option<Outcome> {
+        let position = Position::Explicit(offset as i64);
+        let memory = Ok(bytes(buffer));
+        let operation = "MPI_File_test";
+        let mut call = Call { operation, direction, position, collective: false, memory };
+        self.file.at_once(&mut call)
+    }
+
     fn set_view(&self, view: Result<View>) -> Result<()> {
         self.set_view_at(view, Displacement::OfView)
     }

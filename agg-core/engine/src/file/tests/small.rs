@@ -65,6 +65,21 @@ fn two_requests_serve_all_small_reads_of_a_mib() {
 }
 
 #[test]
+fn reads_that_need_no_plan_are_served_alike() {
+    let scratch = old_file(MIB + 100);
+    let (_, totals) = reading(&scratch, Amode::RDONLY, "enable", |rank| {
+        for place in (0..MIB + 100).step_by(3001) {
+            let (bytes, outcome) = rank.read_at_once(place, 50).expect("it needs no plan");
+            let wanted: Vec<u8> = (place..(place + 50).min(MIB + 100)).map(byte).collect();
+            let is_inside = place / MIB == (place + 49) / MIB;
+            assert!(moved(outcome) == wanted.len() as u64 || !is_inside, "{place}");
+            assert_eq!(bytes[..wanted.len()], wanted, "{place}");
+        }
+    });
+    assert!(totals.reads_out <= 6, "{}", totals.reads_out);
+}
+
+#[test]
 fn who_may_write_and_whose_hint_forbids_it_reads_as_it_is_asked_to() {
     let cases = [(Amode::RDWR, "enable"), (Amode::RDONLY, "disable")];
     for (amode, setting) in cases {
