@@ -1,12 +1,21 @@
-//! Files of HDF5: their writes do not wait. HDF5 has one rank read, alone, a chunk that another has
-//! written, and meets in collective calls of the file at other times than other libraries do.
+//! Files of HDF5: their writes do not wait, but ranks set views without waiting for each other. HDF5
+//! has one rank read, alone, a chunk that another has written, and meets in collective calls of the
+//! file at other times than other libraries do; and it sets two views for each chunk.
 
+use agg_core::hints::{Hints, Switch};
 use libc::{c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
 /// Callers that are looked at, the nearest first.
 const CALLERS: usize = 32;
+
+/// Whether it is worth looking whether HDF5 calls: its writes would wait, or its library is in sight.
+pub fn may_be_calling(hints: &Hints) -> bool {
+    // SAFETY: a terminated string; the symbol is only looked for.
+    let found = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"H5Pset_fapl_mpio".as_ptr()) };
+    hints.aggio_defer == Switch::Enable || !found().is_null()
+}
 
 /// Whether HDF5 is among the callers of this function. It is known by the name of its library;
 /// linked into a program without one, by the names of its functions if the program exports them.

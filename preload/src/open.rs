@@ -116,8 +116,13 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
         pattern::absolute(config.engine.drivers().path_of(path), settings::working_directory);
     let mut hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
     complaints.report(config.settings.strict)?;
-    if hints.aggio_defer == Switch::Enable && hdf5::is_calling() {
-        hints.note("aggio_defer", "disable");
+    if hdf5::may_be_calling(&hints) && hdf5::is_calling() {
+        if hints.aggio_defer == Switch::Enable {
+            hints.note("aggio_defer", "disable");
+        }
+        if hints.aggio_views_alone == Switch::Automatic {
+            hints.note("aggio_views_alone", "enable");
+        }
     }
     Ok(hints)
 }

@@ -118,6 +118,22 @@ fn a_dataset_that_grows_is_written_once_in_each_step() {
 }
 
 #[test]
+fn ranks_wait_for_each_other_at_few_of_the_views_that_are_set_for_chunks() {
+    if library().is_none() {
+        return;
+    }
+    for program in programs("hdf5_chunks.c") {
+        for mode in ["multi", "multi0"] {
+            let count = counts_of(&program, &format!("mode={mode} layout=rows side=512 chunk=64"));
+            // Two for each of 64 chunks, on four ranks; all meet at the first 8 and at one of 32.
+            let alone = count("views_alone");
+            assert!(alone >= 4 * (128 - 8) * 31 / 32, "{mode}: {alone}");
+            assert!(count("writes_out") <= 64 + 20, "one request for each chunk, and few others");
+        }
+    }
+}
+
+#[test]
 fn two_requests_for_each_mib_open_a_file_of_many_datasets() {
     let Some(library) = library() else { return };
     const DATASETS: &str = "200";

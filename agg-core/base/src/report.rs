@@ -114,6 +114,8 @@ counters! {
     reserved;
     /// Bytes of these.
     bytes_reserved;
+    /// File views that were set without waiting for other ranks.
+    views_alone;
     /// Messages sent to other ranks.
     messages;
     /// Bytes sent to other ranks.

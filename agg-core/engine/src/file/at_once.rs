@@ -29,8 +29,8 @@ impl File {
             Direction::Read => {
                 let bytes = memory.as_mut_slice()?;
                 let from_memory = self.read_small_run(bytes, offset);
-                let read = from_memory
-                    .unwrap_or_else(|| self.driver.read_contig(bytes, offset, counters));
+                let read =
+                    from_memory.unwrap_or_else(|| self.driver.read_contig(bytes, offset, counters));
                 self.look_at(offset, &bytes[..bytes.len().min(read.bytes as usize)]);
                 read
             }

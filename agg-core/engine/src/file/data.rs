@@ -213,6 +213,7 @@ impl File {
         tags: TagBlock,
     ) -> Outcome {
         let request = request.and_then(|request| {
+            self.check_turn()?;
             // A handle that defers has done so with its flush.
             if self.waiting.is_none() {
                 self.heed_others(direction, request.span())?;

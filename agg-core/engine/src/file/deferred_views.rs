@@ -9,11 +9,17 @@
 use super::File;
 use super::agreement::{Kind, meet_with_news, step};
 use super::info::AgreedHints;
-use aggio_base::error::Result;
+use aggio_base::error::{Error, Result};
+use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::POINTERS;
+use aggio_config::hints::Switch;
 use aggio_types::view::View;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Views up to which ranks meet at each.
+const FEW_VIEWS: u32 = 8;
 
 /// How far a rank is since the ranks met.
 #[derive(Default)]
@@ -24,6 +30,8 @@ pub(super) struct DeferredViews {
     moved: u64,
     /// Whether there is something that a meeting has to settle.
     unmet: bool,
+    /// What was wrong with the view that this rank set last, if no other rank has heard of it.
+    failed: Option<Error>,
     /// The hints that this rank was given, if they have to be agreed on.
     wish: Option<AgreedHints>,
 }
@@ -64,7 +72,22 @@ impl File {
     /// Whether this rank sets its view without the others, as they all do; then the next shared
     /// pointer is in force.
     pub(super) fn takes_turn(&self) -> bool {
-        self.transport.size() > 1 && self.defers() && self.state().turns.advance()
+        let are_many = self.views.fetch_add(1, Ordering::Relaxed) >= FEW_VIEWS;
+        let may = self.defers() || are_many && self.may_set_views_alone();
+        self.transport.size() > 1 && may && self.state().turns.advance()
+    }
+
+    fn may_set_views_alone(&self) -> bool {
+        let state = self.state();
+        state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic
+    }
+
+    /// The error of the view that this rank should have, if writes do not wait and other ranks have not heard of it.
+    ///
+    /// # Errors
+    /// That error.
+    pub(super) fn check_turn(&self) -> Result<()> {
+        self.state().turns.failed.clone().map_or(Ok(()), Err)
     }
 
     /// Sets this rank's view. What is wrong with it is the error of this rank alone.
@@ -72,9 +95,13 @@ impl File {
     /// # Errors
     /// What is wrong with the view.
     pub(super) fn set_view_alone(&self, view: Result<View>, hints: AgreedHints) -> Result<()> {
-        let view = self.check_open().and(view)?;
+        let view = self.check_open().and(view);
+        Counters::add(&self.counters.views_alone, 1);
         let mut state = self.state();
-        state.view = Arc::new(view);
+        if self.waiting.is_none() {
+            state.turns.failed = view.as_ref().err().cloned();
+        }
+        state.view = Arc::new(view?);
         state.individual = 0;
         state.hints = if hints.digest == state.hints.digest {
             // Also where an earlier view wished for something else.

@@ -65,7 +65,7 @@ use aggio_plan::format::Map;
 use aggio_staging::write_behind::Waiting;
 use aggio_store::driver::{Driver, Facts};
 use aggio_types::view::View;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// An open file, shared by the ranks of its transport.
@@ -111,6 +111,8 @@ pub struct File {
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,
+    /// Views that were set.
+    views: AtomicU32,
     closed: AtomicBool,
     /// Why no set of files was made of it, and the cure, if one was asked for.
     no_set: OnceLock<String>,

@@ -21,7 +21,7 @@ use aggio_config::hints::{Hints, Switch};
 use aggio_config::settings::Report;
 use aggio_store::driver::{Driver, LazyDriver};
 use aggio_types::view::View;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// What a rank asks for when it opens a file.
@@ -189,6 +189,7 @@ impl Opening<'_> {
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),
             plan_cache: PlanCache::default(),
+            views: AtomicU32::new(0),
             small: SmallReads::default(),
             looking,
             waiting: defers.then(Mutex::default),

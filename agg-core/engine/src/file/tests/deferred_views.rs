@@ -102,6 +102,62 @@ fn another_file_finds_no_pointer_that_was_moved() {
     });
 }
 
+/// A file whose writes do not wait, and whose views ranks set alone when there are many.
+fn open_viewing(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
+    let request = OpenRequest::new(name, CREATE, hints(&[("aggio_views_alone", "enable")]));
+    let file = wait(&**transport, File::open(transport.clone(), request));
+    Rank { number: transport.rank(), file: file.expect("the file opens") }
+}
+
+#[test]
+fn where_views_may_be_set_alone_a_rank_sets_many_and_writes_while_another_sleeps() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let first_is_done = Arc::new(Barrier::new(2));
+    ranks(2, move |transport| {
+        let rank = open_viewing(&transport, &name);
+        for call in 0..8 + u64::from(POINTERS) - 1 {
+            if rank.number == 1 && call == 8 {
+                first_is_done.wait();
+            }
+            rank.set_view(at(10 * call + 5 * rank.number as u64)).unwrap();
+            assert_eq!(moved(rank.write(Position::Individual, &[call as u8; 5])), 5);
+        }
+        if rank.number == 0 {
+            first_is_done.wait();
+        }
+        let alone = rank.file.counters().totals().views_alone;
+        assert_eq!(alone, u64::from(POINTERS) - 1);
+        rank.wait(rank.file.clone().close()).unwrap();
+    });
+    let calls = 8 + POINTERS as u8 - 1;
+    let bytes: Vec<u8> = (0..calls).flat_map(|call| [call; 10]).collect();
+    assert!(scratch.bytes() == bytes);
+}
+
+#[test]
+fn what_is_wrong_with_a_view_set_alone_is_heard_of_by_all_in_the_next_collective_access() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(RANKS, move |transport| {
+        let rank = open_viewing(&transport, &name);
+        for _ in 0..10 {
+            rank.set_view(at(0)).unwrap();
+        }
+        let wrong = rank.number == 1;
+        let error = Error::new(ErrorClass::Arg, "wrong");
+        assert_eq!(rank.set_view(if wrong { Err(error) } else { at(50) }).is_err(), wrong);
+        let place = Position::Explicit(rank.number as i64);
+        for _ in 0..2 {
+            assert_eq!(failed(rank.write_all(place, b"x")).rank(), Some(1));
+        }
+        rank.set_view(at(0)).unwrap();
+        assert_eq!(moved(rank.write_all(place, b"x")), 1);
+        rank.wait(rank.file.clone().close()).unwrap();
+    });
+    assert_eq!(scratch.bytes(), b"xxx");
+}
+
 #[test]
 fn a_wrong_view_is_the_error_of_its_rank_alone_and_the_others_go_on() {
     let scratch = Scratch::new();
