@@ -1,5 +1,5 @@
-//! Files of HDF5: their writes do not wait, but ranks set views without waiting for each other. HDF5
-//! has one rank read, alone, a chunk that another has written, and meets in collective calls of the
+//! Files of HDF5: their writes do not wait, but ranks set views without waiting for each other.
+//! HDF5 has one rank read, alone, a chunk that another has written, and meets in collective calls of the
 //! file at other times than other libraries do; and it sets two views for each chunk.
 
 use agg_core::hints::{Hints, Switch};
@@ -10,7 +10,8 @@ use std::ptr::null_mut;
 /// Callers that are looked at, the nearest first.
 const CALLERS: usize = 32;
 
-/// Whether it is worth looking whether HDF5 calls: its writes would wait, or its library is in sight.
+/// Whether it is worth looking whether HDF5 calls: its writes would wait, or its library is in
+/// sight.
 pub fn may_be_calling(hints: &Hints) -> bool {
     // SAFETY: a terminated string; the symbol is only looked for.
     let found = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"H5Pset_fapl_mpio".as_ptr()) };

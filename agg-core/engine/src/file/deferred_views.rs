@@ -1,4 +1,5 @@
-//! Deferred views: where writes are deferred, ranks set views without synchronising.
+//! Deferred views: where writes are deferred, or a hint allows it, ranks set views without
+//! synchronising.
 //!
 //! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of
 //! these views has a shared pointer of its own, which was set to 0 when the ranks met last; when
@@ -82,7 +83,8 @@ impl File {
         state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic
     }
 
-    /// The error of the view that this rank should have, if writes do not wait and other ranks have not heard of it.
+    /// The error of the view that this rank should have, if writes do not wait and other ranks have
+    /// not heard of it.
     ///
     /// # Errors
     /// That error.
