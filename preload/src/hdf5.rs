@@ -1,6 +1,6 @@
 //! Files of HDF5: their writes do not wait, but ranks set views without waiting for each other.
-//! HDF5 has one rank read, alone, a chunk that another has written, and meets in collective calls of the
-//! file at other times than other libraries do; and it sets two views for each chunk.
+//! HDF5 has one rank read, alone, a chunk that another has written, and meets in collective calls
+//! of the file at other times than other libraries do; and it sets two views for each chunk.
 
 use agg_core::hints::{Hints, Switch};
 use libc::{c_int, c_void};

@@ -105,7 +105,7 @@ fn another_file_finds_no_pointer_that_was_moved() {
 /// A file whose writes do not wait, and whose views ranks set alone when there are many.
 fn open_viewing(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
     let request = OpenRequest::new(name, CREATE, hints(&[("aggio_views_alone", "enable")]));
-    let file = wait(&**transport, File::open(transport.clone(), request));
+    let file = wait(&**transport, engine().open(transport.clone(), request));
     Rank { number: transport.rank(), file: file.expect("the file opens") }
 }
 
