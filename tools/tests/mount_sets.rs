@@ -36,6 +36,37 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// A set of HDF5's subfiling with 3 subfiles and stripes of 100 bytes, as a copy of one: the inode
+/// in the names is not the stub's.
+fn stripes(folder: &Path, bytes: &[u8]) {
+    std::fs::write(folder.join("x.h5"), b"\x89HDF\r\n\x1a\n...").unwrap();
+    let names: Vec<String> = (1..=3).map(|part| format!("x.h5.subfile_7_{part}_of_3")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let own = bytes.chunks(100).skip(number).step_by(3).flatten().copied();
+        std::fs::write(folder.join(name), own.collect::<Vec<u8>>()).unwrap();
+    }
+    let text = format!(
+        "stripe_size=100\naggregator_count=3\nsubfile_count=3\nhdf5_file=/x.h5\n\
+         subfile_dir=/\n{}\n",
+        names.join("\n")
+    );
+    std::fs::write(folder.join("x.h5.subfile_7.config"), text).unwrap();
+}
+
+#[test]
+fn a_set_of_hdf5_subfiles_is_shown_as_one_file() {
+    let directory = directory();
+    let bytes: Vec<u8> = (0..12_345_u32).map(|at| (at * 7 / 3) as u8).collect();
+    stripes(&directory.path().join("backing"), &bytes);
+    let Some(mount) = Mount::of(&directory, &[]) else { return };
+    assert_eq!(names(&mount.path("")), ["x.h5"]);
+    assert!(std::fs::read(mount.path("x.h5")).unwrap() == bytes);
+    let mut part = vec![0; 777];
+    File::open(mount.path("x.h5")).unwrap().read_exact_at(&mut part, 5_050).unwrap();
+    assert!(part == bytes[5_050..5_827]);
+    mount.end();
+}
+
 #[test]
 fn sets_are_shown_as_the_files_that_they_stand_for() {
     let directory = backing();
