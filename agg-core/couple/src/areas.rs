@@ -220,7 +220,10 @@ fn times(fd: RawFd) -> io::Result<(i64, i64)> {
 }
 
 /// Calls `each` with all ranges of a file that have bytes of their own.
-fn data(fd: RawFd, mut each: impl FnMut(u64, usize) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn data(
+    fd: RawFd,
+    mut each: impl FnMut(u64, usize) -> io::Result<()>,
+) -> io::Result<()> {
     let mut at = 0;
     loop {
         // SAFETY: no memory is involved; the description is the agent's own.
@@ -243,7 +246,7 @@ fn data(fd: RawFd, mut each: impl FnMut(u64, usize) -> io::Result<()>) -> io::Re
     }
 }
 
-fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+pub(crate) fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match os::pread(fd, buffer, offset)? {
             0 => {

@@ -7,6 +7,7 @@ pub mod registry;
 
 mod areas;
 mod keeper;
+mod peers;
 mod place;
 mod protocol;
 

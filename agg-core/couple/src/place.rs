@@ -49,6 +49,16 @@ impl Place {
         &self.path
     }
 
+    /// The name of this node.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether it is the place of a user who has named none, which other nodes do not see.
+    pub(crate) fn is_own(&self) -> bool {
+        self.path == own_place()
+    }
+
     /// A short name of a file in it that belongs to this node.
     pub(crate) fn file(&self, ending: &str) -> String {
         format!("/proc/self/fd/{}/{}.{ending}", self.directory.as_raw_fd(), self.host)

@@ -195,7 +195,8 @@ impl Wire for Tcp {
         }
         loop {
             return match stream.socket.read(into) {
-                Ok(0) => Ok(Read::Ended),
+                // A connection that could not be made ends as well; why, is known already.
+                Ok(0) => stream.failed.take().map_or(Ok(Read::Ended), Err),
                 Ok(n) => Ok(Read::Bytes(n)),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => match stream.failed.take() {

@@ -35,6 +35,9 @@ impl Agent {
             Answer::Fail(libc::ESTALE) => {
                 format!("{path}: the generation that is to be read next was not kept")
             }
+            Answer::Fail(libc::EOPNOTSUPP) => format!(
+                "{path}: another node is writing it; one generation cannot be written by several"
+            ),
             _ => String::new(),
         }
     }

@@ -2,7 +2,9 @@
 //! memory. One thread; it sleeps unless a program wants something or ends.
 
 mod answers;
+mod away;
 mod disk;
+mod guests;
 mod people;
 mod run;
 mod serve;
@@ -11,6 +13,7 @@ mod waits;
 
 use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
+use crate::peers::Peers;
 use crate::place::{self, Place};
 use crate::protocol::{Packets, Reply, Request};
 use crate::registry::{Effect, Process, Registry, State};
@@ -53,6 +56,10 @@ pub struct Agent {
     links: BTreeMap<u64, Link>,
     people: BTreeMap<Process, Person>,
     waits: BTreeMap<u64, Waiting>,
+    /// Agents of other nodes, where the directory is one that several nodes may see.
+    peers: Option<Peers>,
+    /// Handles of which what was written is lost, and why.
+    lost: BTreeMap<u64, String>,
     jobs: people::Numbers,
     began: Instant,
     idle_since: Option<Instant>,
@@ -81,6 +88,7 @@ impl Agent {
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
         let listener = listen(&place.file("sock"))?;
+        let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh())?) };
         Ok(Some(Self {
             place,
             _lock: lock,
@@ -90,6 +98,8 @@ impl Agent {
             links: BTreeMap::new(),
             people: BTreeMap::new(),
             waits: BTreeMap::new(),
+            peers,
+            lost: BTreeMap::new(),
             jobs: people::Numbers::default(),
             began: Instant::now(),
             idle_since: None,
@@ -116,6 +126,9 @@ impl Agent {
         while !self.is_done() {
             self.turn()?;
         }
+        if let Some(peers) = &self.peers {
+            peers.directory.withdraw();
+        }
         self.place.remove("sock");
         self.place.remove("start");
         self.place.remove("lock");
@@ -133,6 +146,9 @@ impl Agent {
         polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
         let people: Vec<Process> = self.people.keys().copied().collect();
         polled.extend(self.people.values().map(|person| watch(person.life())));
+        if let Some(peers) = &self.peers {
+            polled.extend([watch(peers.descriptor()), watch(peers.copies.events())]);
+        }
         let timeout = self
             .until_next()
             .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
@@ -166,6 +182,7 @@ impl Agent {
             self.accept();
         }
         self.store_again();
+        self.hear_peers()?;
         self.settle();
         self.remind();
         Ok(())
@@ -231,6 +248,9 @@ impl Agent {
 
     /// Sends an answer. A program that does not take it loses its connection.
     fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) {
+        if self.reply_away(link, reply, fd) {
+            return;
+        }
         let Some(found) = self.links.get_mut(&link) else { return };
         if !matches!(reply, Reply::Waits(_)) {
             found.waits = false;
@@ -283,6 +303,7 @@ impl Agent {
                     }
                     Effect::Free(area) => {
                         self.areas.free(area);
+                        self.free_hosted(area);
                         Ok(())
                     }
                 };
@@ -321,7 +342,9 @@ impl Agent {
             return true;
         }
         let is_busy = self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0);
-        if is_busy || self.stays || !self.links.is_empty() || !self.registry.is_empty() {
+        let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
+        let serves = is_busy || is_needed || !self.links.is_empty();
+        if self.stays || serves || !self.registry.is_empty() {
             self.idle_since = None;
             return false;
         }

@@ -38,6 +38,11 @@ impl Numbers {
         let next = self.0.len() as u64 + 1;
         *self.0.entry(text.to_owned()).or_insert(next)
     }
+
+    /// The text that a number stands for.
+    pub(super) fn text(&self, number: u64) -> &str {
+        self.0.iter().find(|(_, other)| **other == number).map_or("", |(text, _)| text)
+    }
 }
 
 /// What `/proc` tells of a process.
@@ -164,7 +169,20 @@ impl Agent {
             self.hang_up(link);
         }
         let Some(person) = self.people.remove(&process) else { return };
+        self.leave(process, person.orderly);
         self.registry.end(process, person.orderly);
         self.settle();
+    }
+
+    /// Finds out which processes have ended by now.
+    pub(super) fn lose_the_dead(&mut self) {
+        let watch =
+            |person: &Person| libc::pollfd { fd: person.life(), events: libc::POLLIN, revents: 0 };
+        let people: Vec<Process> = self.people.keys().copied().collect();
+        let mut polled: Vec<libc::pollfd> = self.people.values().map(watch).collect();
+        // SAFETY: the kernel reads and writes the entries of the local vector.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+        let dead = people.iter().zip(&polled).filter(|(_, polled)| polled.revents != 0);
+        dead.for_each(|(process, _)| self.lose(*process));
     }
 }

@@ -1,6 +1,7 @@
 //! What the agent does for each request.
 
 use super::Agent;
+use super::away::Way;
 use super::people::Hello;
 use super::waits::Waiting;
 use crate::protocol::{Reply, Request};
@@ -52,7 +53,7 @@ impl Agent {
             request => {
                 let known = self.links.get(&link).filter(|link| !link.waits);
                 match known.and_then(|link| link.process) {
-                    Some(process) => self.serve_program(link, process, request),
+                    Some(process) => self.serve_again(link, process, request),
                     None => {
                         let error = io::Error::other("it comes out of turn");
                         self.refuse(link, &error);
@@ -62,7 +63,14 @@ impl Agent {
         }
     }
 
-    fn serve_program(&mut self, link: u64, process: Process, request: Request) {
+    /// Serves a program, here or on the node that owns the name that it asks about.
+    pub(super) fn serve_again(&mut self, link: u64, process: Process, request: Request) {
+        if let Way::Here(request) = self.forward(link, process, request) {
+            self.serve_here(link, process, request);
+        }
+    }
+
+    pub(super) fn serve_here(&mut self, link: u64, process: Process, request: Request) {
         let reply = match request {
             Request::Open { ask, read, append, blocking, mode } => {
                 let access = Access { read, write: ask.write, append };

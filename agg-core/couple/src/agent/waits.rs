@@ -47,8 +47,10 @@ impl Agent {
         let reminder = self.waits.values().map(Waiting::next).min();
         let again = self.failed.iter().map(|failed| failed.again).min();
         let end = self.idle_since.map(|since| since + self.linger());
-        let next = reminder.into_iter().chain(again).chain(end).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        let next = reminder.into_iter().chain(again).chain(end).min();
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        next.into_iter().chain(peers).min()
     }
 
     /// Tells of waits that have lasted another minute.

@@ -4,20 +4,20 @@ use std::io;
 
 /// A message that is being made.
 #[derive(Debug, Default)]
-pub(super) struct Writer(pub(super) Vec<u8>);
+pub(crate) struct Writer(pub(crate) Vec<u8>);
 
 impl Writer {
-    pub(super) fn byte(&mut self, value: u8) -> &mut Self {
+    pub(crate) fn byte(&mut self, value: u8) -> &mut Self {
         self.0.push(value);
         self
     }
 
-    pub(super) fn number(&mut self, value: u64) -> &mut Self {
+    pub(crate) fn number(&mut self, value: u64) -> &mut Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(super) fn bytes(&mut self, value: &[u8]) -> &mut Self {
+    pub(crate) fn bytes(&mut self, value: &[u8]) -> &mut Self {
         self.number(value.len() as u64);
         self.0.extend_from_slice(value);
         self
@@ -26,7 +26,7 @@ impl Writer {
 
 /// A message that is being read.
 #[derive(Debug)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> io::Result<&'a [u8]> {
@@ -35,27 +35,27 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    pub(super) fn byte(&mut self) -> io::Result<u8> {
+    pub(crate) fn byte(&mut self) -> io::Result<u8> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn number(&mut self) -> io::Result<u64> {
+    pub(crate) fn number(&mut self) -> io::Result<u64> {
         let mut value = [0; 8];
         value.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(value))
     }
 
-    pub(super) fn bytes(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn bytes(&mut self) -> io::Result<Vec<u8>> {
         let len = usize::try_from(self.number()?).map_err(|_| bad("a length is too large"))?;
         self.take(len).map(<[u8]>::to_vec)
     }
 
-    pub(super) fn text(&mut self) -> io::Result<String> {
+    pub(crate) fn text(&mut self) -> io::Result<String> {
         String::from_utf8(self.bytes()?).map_err(|_| bad("a text is no UTF-8"))
     }
 
     /// Several yes or no, the first one the lowest bit.
-    pub(super) fn flags<const N: usize>(&mut self) -> io::Result<[bool; N]> {
+    pub(crate) fn flags<const N: usize>(&mut self) -> io::Result<[bool; N]> {
         let byte = self.byte()?;
         if u32::from(byte) >> N != 0 {
             return Err(bad("it has unknown flags"));
@@ -64,17 +64,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses bytes that nobody has read.
-    pub(super) fn end(&self) -> io::Result<()> {
+    pub(crate) fn end(&self) -> io::Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(bad("it is too long")) }
     }
 }
 
 /// The byte of several yes or no.
-pub(super) fn flags(values: &[bool]) -> u8 {
+pub(crate) fn flags(values: &[bool]) -> u8 {
     values.iter().enumerate().fold(0, |byte, (bit, value)| byte | u8::from(*value) << bit)
 }
 
-pub(super) fn bad(why: &str) -> io::Error {
+pub(crate) fn bad(why: &str) -> io::Error {
     let text = format!("a message of the agent's protocol is malformed: {why}");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -9,7 +9,7 @@ mod socket;
 mod tests;
 
 use crate::registry::{Ask, Options};
-use codec::{Reader, Writer, bad, flags};
+pub(crate) use codec::{Reader, Writer, bad, flags};
 use options::{read_options, write_options};
 use std::io;
 

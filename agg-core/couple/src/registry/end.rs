@@ -66,6 +66,7 @@ impl Registry {
             return;
         }
         generation.state = State::Complete;
+        self.sites.remove(&area);
         generation.copy_of = None;
         let path = generation.path.clone();
         self.want_stored(area);
@@ -88,6 +89,7 @@ impl Registry {
         if let Some(name) = self.names.get_mut(&generation.path) {
             name.generations.remove(&generation.number);
         }
+        self.sites.remove(&area);
         self.effects.push(Effect::Free(area));
         self.tidy(&generation.path);
     }
@@ -109,6 +111,7 @@ impl Registry {
             self.opens.remove(&handle);
             self.effects.push(Effect::Look(area));
         }
+        self.nodes.remove(&process);
         let Some(who) = self.processes.remove(&process) else { return };
         let paths: Vec<Path> = self.names.keys().cloned().collect();
         for path in paths {

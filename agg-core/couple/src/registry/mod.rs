@@ -5,6 +5,7 @@ mod cycle;
 mod end;
 mod keep;
 mod names;
+mod nodes;
 mod open;
 mod store;
 mod types;
@@ -26,6 +27,10 @@ pub struct Registry {
     pub(crate) opens: BTreeMap<Handle, Open>,
     pub(crate) processes: BTreeMap<Process, Who>,
     pub(crate) waits: BTreeMap<u64, (Process, Ask)>,
+    /// The nodes of processes that are not on this one.
+    nodes: BTreeMap<Process, u64>,
+    /// The nodes on which generations are written.
+    sites: BTreeMap<Area, u64>,
     effects: Vec<Effect>,
     /// Bytes of memory that are used, and may be.
     used: u64,

@@ -56,6 +56,14 @@ impl Registry {
             return Answer::Fail(libc::EEXIST);
         }
         match there {
+            // What is on its way to this node is as good as complete for a writer.
+            Some((area, State::Writing)) if self.is_on_its_way(area) => match ask.truncate {
+                true => Answer::Opened(self.begin(process, ask, None)),
+                false => Answer::Wait,
+            },
+            Some((area, State::Writing)) if self.is_elsewhere(process, area) => {
+                Answer::Fail(libc::EOPNOTSUPP)
+            }
             Some((area, State::Writing)) => {
                 if ask.truncate {
                     self.effects.push(Effect::Empty(area));
@@ -105,6 +113,9 @@ impl Registry {
     fn opened(&mut self, process: Process, area: Area, ask: &Ask, reads_on: bool) -> Opening {
         let (handle, job) = (self.number(), self.job(process));
         self.opens.insert(handle, Open { process, area, write: ask.write, reads_on });
+        if ask.write {
+            self.is_written_by(process, area);
+        }
         if let Some(name) = self.names.get_mut(&ask.path) {
             name.options = ask.options;
             if ask.write {
@@ -197,7 +208,8 @@ impl Registry {
             && newest.jobs.contains(&job)
             && !newest.unlinked
         {
-            return Choice::Own(area);
+            let is_away = self.is_elsewhere(process, area);
+            return if is_away { Choice::Wait } else { Choice::Own(area) };
         }
         let position = self.position(process, &ask.path);
         let looked_only = position.at > 0 && !self.was_seen(name.readers.get(&job), &position);

@@ -1,0 +1,136 @@
+//! Programs that exchange a file through the agent, for tests across nodes.
+//!
+//! ```text
+//! coupled write PATH FIRST LAST BYTES [PAUSE]  writes these generations, each with known bytes
+//! coupled read PATH FIRST LAST BYTES [PAUSE]   reads and compares them
+//! coupled stat PATH                            says what is under the name
+//! coupled agent --foreground --ready --dir DIR what programs start as agent
+//! ```
+//!
+//! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
+
+use aggio_config::settings::Settings;
+use aggio_couple::{Client, Open};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that are written and compared at a time.
+const PIECE: usize = 1 << 20;
+
+/// Eight bytes of a generation.
+fn word(generation: u64, at: u64) -> u64 {
+    (at ^ generation << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The bytes of a generation from `offset` on.
+fn fill(bytes: &mut [u8], generation: u64, offset: u64) {
+    for (at, chunk) in (offset / 8..).zip(bytes.chunks_mut(8)) {
+        let word = word(generation, at).to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+}
+
+/// Generations differ in length.
+fn length(bytes: u64, generation: u64) -> u64 {
+    bytes + generation % 7
+}
+
+fn pieces(len: u64) -> impl Iterator<Item = (u64, usize)> {
+    let piece = PIECE as u64;
+    (0..len.div_ceil(piece)).map(move |at| (at * piece, (len - at * piece).min(piece) as usize))
+}
+
+fn how(path: &Path, write: bool) -> Open<'_> {
+    Open {
+        path,
+        read: !write,
+        write,
+        create: write,
+        exclusive: false,
+        truncate: write,
+        append: false,
+        mode: 0o644,
+        tracks: false,
+        blocking: true,
+    }
+}
+
+fn write(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
+    let opened = client.open(&how(path, true))?;
+    let file = File::from(opened.fd);
+    let mut piece = vec![0; PIECE];
+    for (offset, len) in pieces(length(bytes, generation)) {
+        fill(&mut piece[..len], generation, offset);
+        file.write_all_at(&piece[..len], offset)?;
+    }
+    drop(file);
+    client.close(opened.handle, 0)
+}
+
+fn read(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
+    let opened = client.open(&how(path, false))?;
+    let (file, len) = (File::from(opened.fd), length(bytes, generation));
+    let found = file.metadata()?.len();
+    if (found, opened.generation) != (len, generation) {
+        let what = opened.generation;
+        return Err(io::Error::other(format!(
+            "{found} bytes of {what}, not {len} of {generation}"
+        )));
+    }
+    let (mut piece, mut expected) = (vec![0; PIECE], vec![0; PIECE]);
+    for (offset, len) in pieces(len) {
+        file.read_exact_at(&mut piece[..len], offset)?;
+        fill(&mut expected[..len], generation, offset);
+        if piece[..len] != expected[..len] {
+            return Err(io::Error::other(format!("wrong bytes of {generation} behind {offset}")));
+        }
+    }
+    drop(file);
+    client.close(opened.handle, len)
+}
+
+fn run(words: &[&str]) -> io::Result<()> {
+    if let ["agent", options @ ..] = words {
+        let dir = options.iter().skip_while(|word| **word != "--dir").nth(1).unwrap_or(&"");
+        let has = |option| options.contains(&option);
+        return aggio_couple::agent::run(dir, has("--ready"), has("--stay")).map(drop);
+    }
+    let mut complaints = Default::default();
+    let client = Client::connect(&Settings::of_process(&mut complaints))?;
+    let number = |text: &str| text.parse::<u64>().map_err(io::Error::other);
+    match words {
+        ["stat", path] => {
+            println!(
+                "{:?}",
+                client.stat(Path::new(path))?.map(|stat| (stat.generation, stat.size))
+            );
+        }
+        [what, path, first, last, bytes, pause @ ..] => {
+            let pause = pause.first().map_or(Ok(0), |pause| number(pause))?;
+            for generation in number(first)?..=number(last)? {
+                let start = Instant::now();
+                match *what {
+                    "write" => write(&client, Path::new(path), generation, number(bytes)?)?,
+                    _ => read(&client, Path::new(path), generation, number(bytes)?)?,
+                }
+                println!("{what} {generation} {:?}", start.elapsed());
+                std::thread::sleep(Duration::from_millis(pause));
+            }
+        }
+        _ => return Err(io::Error::other("coupled write|read PATH FIRST LAST BYTES")),
+    }
+    client.goodbye();
+    Ok(())
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Err(error) = run(&words) {
+        println!("coupled {}: {error} {:?}", words.join(" "), error.raw_os_error());
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,404 @@
+//! Requests about names that another node owns, and copies of their generations.
+
+use super::Agent;
+use crate::peers::{AWAY, Away, ENOUGH, Key, Message, Owner, Stranger, Ticket, shown};
+use crate::protocol::{Reply, Request};
+use crate::registry::Process;
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// What came of a request.
+pub(super) enum Way {
+    /// This node owns the name.
+    Here(Request),
+    /// It is answered later, or was.
+    There,
+}
+
+/// The name that a request is about, and whether it makes its node the owner.
+fn name(request: &Request) -> Option<(&[u8], bool)> {
+    match request {
+        Request::Open { ask, .. } => Some((&ask.path, true)),
+        Request::Empty(path)
+        | Request::Unlink(path, _)
+        | Request::Rename(path, _, _)
+        | Request::Stat(path, _) => Some((path, false)),
+        _ => None,
+    }
+}
+
+fn failed(error: &io::Error) -> Reply {
+    Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
+}
+
+impl Agent {
+    /// Sends a request to the node that owns its name, if that is another one.
+    pub(super) fn forward(&mut self, link: u64, process: Process, request: Request) -> Way {
+        let Some(peers) = &mut self.peers else { return Way::Here(request) };
+        if let Some((path, claim)) = name(&request) {
+            let owner = match peers.owner(path, claim) {
+                Ok(owner) => owner,
+                Err(error) => {
+                    let text = format!("{}: its owner cannot be found: {error}", shown(path));
+                    let error = io::Error::new(error.kind(), text);
+                    self.reply(link, &failed(&error), None);
+                    return Way::There;
+                }
+            };
+            if let Request::Rename(_, to, _) = &request {
+                // An owner of both can do it; nobody can for two owners.
+                let other = peers.owner(to, owner.is_none());
+                if !matches!(other, Ok(other) if other == owner) && owner.is_none() {
+                    self.reply(link, &Reply::Failed(libc::EXDEV, String::new()), None);
+                    return Way::There;
+                }
+            }
+            let Some(peer) = owner else { return Way::Here(request) };
+            self.ask(peer, link, process, request);
+            return Way::There;
+        }
+        match request {
+            Request::Close(handle, moved) if handle >= AWAY => {
+                self.close_away(link, process, handle, moved);
+                Way::There
+            }
+            Request::Sync(handle) if handle >= AWAY => {
+                self.reply(link, &Reply::Done, None);
+                Way::There
+            }
+            Request::Adopt(device, inode, write) => match peers.copies.find(device, inode) {
+                Some(key) => {
+                    self.adopt_away(link, process, key, write);
+                    Way::There
+                }
+                None => Way::Here(request),
+            },
+            request => Way::Here(request),
+        }
+    }
+
+    /// A ticket for what a program wants of `peer`, who knows the process from now on.
+    fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
+        self.last += 1;
+        if let Some(found) = self.links.get_mut(&link) {
+            found.waits = true;
+        }
+        let Some(peers) = &mut self.peers else { return self.last };
+        if peers.joined.insert((peer, process))
+            && let Some(who) = self.registry.processes.get(&process)
+        {
+            let host = peers.directory.host();
+            let (job, family) = (self.jobs.text(who.job), self.jobs.text(who.family));
+            let global = |text: &str| match is_global(text) {
+                true => text.to_owned(),
+                false => format!("{host}: {text}"),
+            };
+            let stranger = Stranger {
+                job: global(job),
+                family: global(family),
+                ranks: who.ranks,
+                label: format!("{} on {host}", who.label),
+            };
+            // A connection that has ended is told soon, with all its tickets.
+            let _ = peers.say(peer, &Message::Join(process, stranger), Body::None);
+        }
+        self.last
+    }
+
+    fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
+        let (path, access) = match &request {
+            Request::Open { ask, read, append, .. } => {
+                (ask.path.clone(), (*read, ask.write, *append))
+            }
+            request => (
+                name(request).map_or_else(Vec::new, |(path, _)| path.to_vec()),
+                (false, false, false),
+            ),
+        };
+        let ticket = self.ticket(peer, link, process);
+        let request = request.encode();
+        let Some(peers) = &mut self.peers else { return };
+        let kept =
+            Ticket { peer, link, process, request: request.clone(), path, access, opened: None };
+        peers.tickets.insert(ticket, kept);
+        let message = Message::Ask { process, ticket, request };
+        if let Err(error) = peers.say(peer, &message, Body::None) {
+            self.fail_ticket(ticket, &error);
+        }
+    }
+
+    fn adopt_away(&mut self, link: u64, process: Process, key: Key, write: bool) {
+        let ticket = self.ticket(key.0, link, process);
+        let Some(peers) = &mut self.peers else { return };
+        let path = peers.copies.get(key).map(|copy| copy.path.clone()).unwrap_or_default();
+        let opened = Some(Away { handle: 0, generation: 0, area: key.1, size: 0, mode: 0 });
+        let (peer, access) = (key.0, (true, write, false));
+        let kept = Ticket { peer, link, process, request: Vec::new(), path, access, opened };
+        peers.tickets.insert(ticket, kept);
+        let message = Message::Adopt { process, ticket, area: key.1, write };
+        if let Err(error) = peers.say(peer, &message, Body::None) {
+            self.fail_ticket(ticket, &error);
+        }
+    }
+
+    fn close_away(&mut self, link: u64, process: Process, handle: u64, moved: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
+            // Its owner ended; what that means was told then, or is now.
+            let reply = match self.lost.remove(&handle) {
+                Some(text) => Reply::Failed(libc::EIO, text),
+                None => Reply::Done,
+            };
+            self.reply(link, &reply, None);
+            return;
+        };
+        peers.copies.close(key);
+        self.look_away(key);
+        self.ask(key.0, link, process, Request::Close(theirs, moved));
+    }
+
+    /// Sends a copy to its owner if nobody on this node can write to it any more.
+    pub(super) fn look_away(&mut self, key: Key) {
+        let Some(peers) = &mut self.peers else { return };
+        let is_dirty =
+            |key| peers.copies.get(key).is_some_and(|copy| copy.dirty && copy.is_whole());
+        if !is_dirty(key) || !peers.copies.is_quiet(key) {
+            return;
+        }
+        // How a writer ended must be known before what it wrote counts.
+        self.lose_the_dead();
+        let Some(peers) = &mut self.peers else { return };
+        let sent = peers.copies.send(key).and_then(|(size, time)| {
+            peers.say(key.0, &Message::Begin(key.1, size, time), Body::None)
+        });
+        match sent {
+            Ok(()) => self.send_copies(),
+            Err(error) => self.cannot_send(key, &error),
+        }
+    }
+
+    fn cannot_send(&mut self, key: Key, error: &io::Error) {
+        let Some(peers) = &mut self.peers else { return };
+        let path = peers.copies.get(key).map(|copy| shown(&copy.path)).unwrap_or_default();
+        log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
+        peers.close(key.0);
+        self.lose_peer(key.0, error);
+    }
+
+    /// Sends more of the copies that are on their way; of one owner's one after the other, so that
+    /// generations become complete in their order.
+    pub(super) fn send_copies(&mut self) {
+        let Some(peers) = &mut self.peers else { return };
+        let mut busy = BTreeSet::new();
+        for key in peers.copies.sending() {
+            if busy.contains(&key.0) {
+                continue;
+            }
+            while let Some(peers) = self.peers.as_mut().filter(|peers| peers.queued(key.0) < ENOUGH)
+            {
+                let said = match peers.copies.next_to_send(key) {
+                    Ok(Some((offset, time, bytes))) => {
+                        let message = Message::Store(key.1, offset, time);
+                        peers.say(key.0, &message, Body::Bytes(bytes)).map(|()| true)
+                    }
+                    Ok(None) => {
+                        peers.say(key.0, &Message::Stored(key.1), Body::None).map(|()| false)
+                    }
+                    Err(error) => Err(error),
+                };
+                match said {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => return self.cannot_send(key, &error),
+                }
+            }
+            let copies = self.peers.as_ref().map(|peers| &peers.copies);
+            if copies.and_then(|all| all.get(key)).is_some_and(|copy| copy.sending.is_some()) {
+                busy.insert(key.0);
+            }
+        }
+    }
+
+    /// What the owner of a name says; `len` bytes have been put where they belong.
+    pub(super) fn hear_owner(&mut self, peer: Peer, message: Message, len: u64) -> io::Result<()> {
+        match message {
+            Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
+            Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
+            Message::Data(area, _) => self.filled((peer, area), len),
+            Message::Free(area) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.copies.is_gone((peer, area));
+                }
+            }
+            _ => return Err(io::Error::other("an owner says what only others say")),
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, peer: Peer, ticket: u64, reply: &Reply) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(kept) = peers.tickets.get(&ticket).filter(|kept| kept.peer == peer) else {
+            return;
+        };
+        let (link, process, adopted) = (kept.link, kept.process, kept.opened);
+        if !matches!(reply, Reply::Waits(_)) {
+            peers.tickets.remove(&ticket);
+        }
+        match (reply, adopted) {
+            (Reply::Opened(theirs, generation), Some(away)) => {
+                let handle = peers.copies.keep((peer, away.area), *theirs, process);
+                self.reply(link, &Reply::Opened(handle, *generation), None);
+            }
+            (reply, _) => self.reply(link, reply, None),
+        }
+    }
+
+    fn opened_away(&mut self, peer: Peer, ticket: u64, away: Away) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(kept) = peers.tickets.get_mut(&ticket).filter(|kept| kept.peer == peer) else {
+            return;
+        };
+        kept.opened = Some(away);
+        let (path, writes, key) = (kept.path.clone(), kept.access.1, (peer, away.area));
+        if let Err(error) = peers.copies.make(key, &path, away.size, away.mode) {
+            return self.fail_ticket(ticket, &error);
+        }
+        if let Some(copy) = peers.copies.get_mut(key) {
+            copy.dirty |= writes;
+            copy.waiting.push(ticket);
+        }
+        self.fetch(key);
+    }
+
+    /// Asks for more bytes of a copy, or hands it over if all are there.
+    fn fetch(&mut self, key: Key) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(copy) = peers.copies.get_mut(key) else { return };
+        if copy.is_whole() {
+            let waiting = std::mem::take(&mut copy.waiting);
+            waiting.into_iter().for_each(|ticket| self.hand_copy_over(ticket));
+            return;
+        }
+        let wanted: Vec<_> = std::iter::from_fn(|| copy.next()).collect();
+        for extent in wanted {
+            let message = Message::Fetch(key.1, extent.offset, extent.len);
+            if peers.say(key.0, &message, Body::None).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A piece of a copy has come.
+    fn filled(&mut self, key: Key, len: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(copy) = peers.copies.get_mut(key) else { return };
+        copy.come(len);
+        self.fetch(key);
+    }
+
+    fn hand_copy_over(&mut self, ticket: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(kept) = peers.tickets.remove(&ticket) else { return };
+        let Some(away) = kept.opened else { return };
+        let key = (kept.peer, away.area);
+        let made = peers.copies.open(key, kept.access);
+        let handle = peers.copies.keep(key, away.handle, kept.process);
+        match made {
+            Ok(fd) => {
+                let reply = Reply::Opened(handle, away.generation);
+                self.reply(kept.link, &reply, Some(fd.as_raw_fd()));
+            }
+            Err(error) => self.reply(kept.link, &failed(&error), None),
+        }
+    }
+
+    fn fail_ticket(&mut self, ticket: u64, error: &io::Error) {
+        let kept = self.peers.as_mut().and_then(|peers| peers.tickets.remove(&ticket));
+        if let Some(kept) = kept {
+            self.reply(kept.link, &failed(error), None);
+        }
+    }
+
+    /// The connection with an owner has ended.
+    pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
+        let Some(peers) = &mut self.peers else { return };
+        let host = peers.host(peer);
+        // Nobody was there, and the names are free: what was asked can be asked again.
+        let never = peers.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
+        let keys = peers.copies.of(peer);
+        let text = format!("the agent of {host} has ended: {why}");
+        for key in keys {
+            let copy = peers.copies.get(key);
+            let lost = copy.is_some_and(|copy| copy.dirty || copy.sending.is_some());
+            if let Some(copy) = copy.filter(|_| lost) {
+                log!(
+                    Level::Error,
+                    "agent: {}: what was written is lost: {text}",
+                    shown(&copy.path)
+                );
+            }
+            let handles = peers.copies.handles.iter().filter(|(_, (_, of, _))| *of == key);
+            let handles: Vec<u64> = handles.map(|(handle, _)| *handle).collect();
+            for handle in handles {
+                peers.copies.handles.remove(&handle);
+                if lost {
+                    self.lost.insert(handle, text.clone());
+                }
+            }
+            peers.copies.give_up(key);
+        }
+        let tickets = peers.tickets.iter().filter(|(_, kept)| kept.peer == peer);
+        let tickets: Vec<u64> = tickets.map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
+            let kept = self.peers.as_mut().and_then(|peers| peers.tickets.remove(&ticket));
+            let Some(kept) = kept else { continue };
+            match Request::decode(&kept.request) {
+                Ok(request) if never => self.serve_again(kept.link, kept.process, request),
+                _ => self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None),
+            }
+        }
+    }
+
+    /// A process of this node has ended.
+    pub(super) fn leave(&mut self, process: Process, orderly: bool) {
+        let Some(peers) = &mut self.peers else { return };
+        let told: Vec<Peer> =
+            peers.joined.iter().filter(|(_, one)| *one == process).map(|(peer, _)| *peer).collect();
+        let handles = peers.copies.handles.iter().filter(|(_, (_, _, of))| *of == process);
+        let handles: Vec<(u64, Key)> =
+            handles.map(|(handle, (_, key, _))| (*handle, *key)).collect();
+        for peer in told {
+            peers.joined.remove(&(peer, process));
+            // One that is gone needs not be told.
+            let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
+        }
+        for (handle, key) in handles {
+            if let Some(peers) = &mut self.peers {
+                peers.copies.handles.remove(&handle);
+                peers.copies.close(key);
+            }
+            self.look_away(key);
+        }
+    }
+
+    /// Whether this node owns a name, for a request of another node.
+    pub(super) fn owns(&self, request: &Request) -> bool {
+        let Some(peers) = &self.peers else { return false };
+        let both = match request {
+            Request::Rename(_, to, _) => peers.owns(to),
+            _ => true,
+        };
+        both && name(request).is_none_or(|(path, _)| {
+            peers.owns(path) || peers.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
+        })
+    }
+}
+
+/// Whether a job has the same name on all nodes.
+fn is_global(job: &str) -> bool {
+    job.starts_with("job ") && !job.starts_with("job launcher")
+}

@@ -1,0 +1,286 @@
+//! Processes of other nodes, which ask about names that this node owns.
+
+use super::Agent;
+use crate::peers::{Away, Message, Stranger};
+use crate::protocol::{Reply, Request};
+use crate::registry::{Area, Process, State, Who};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_base::os;
+use aggio_link::{Body, Event, Peer, Received};
+use std::io;
+use std::os::fd::RawFd;
+
+/// Characters of what another node says of a process, at most.
+const WORDS: usize = 600;
+
+impl Agent {
+    /// Serves what other agents have said, and says what waits.
+    ///
+    /// # Errors
+    /// The link does not work any more.
+    pub(super) fn hear_peers(&mut self) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        for key in peers.copies.closed() {
+            self.look_away(key);
+        }
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        for event in peers.progress()? {
+            match event {
+                Event::Message { peer, head, body } => {
+                    let heard =
+                        Message::decode(&head).and_then(|one| self.hear_peer(peer, one, body));
+                    if let Err(error) = heard {
+                        log!(Level::Warn, "agent: a connection with another node ends: {error}");
+                        if let Some(peers) = &mut self.peers {
+                            peers.close(peer);
+                        }
+                        self.lose_peer(peer, &error);
+                    }
+                }
+                Event::Refused { from, why } => {
+                    log!(Level::Warn, "agent: a connection from {from} was refused: {why}");
+                }
+                Event::Closed { peer, why } => self.lose_peer(peer, &why),
+                Event::Opened { .. } | Event::Drained(_) => {}
+            }
+        }
+        self.send_copies();
+        Ok(())
+    }
+
+    fn hear_peer(&mut self, peer: Peer, message: Message, body: Received) -> io::Result<()> {
+        let placed = match body {
+            Received::Placed(extent) => Some(extent.len),
+            _ => None,
+        };
+        match message {
+            Message::Join(number, who) => self.greet_guest(peer, number, &who),
+            Message::Ask { process, ticket, request } => {
+                let request = Request::decode(&request)?;
+                return self.ask_for(peer, process, ticket, request);
+            }
+            Message::Adopt { process, ticket, area, write } => {
+                let guest = self.guest(peer, process)?;
+                let adopted = self.registry.adopt(guest, area, write);
+                let reply = match adopted {
+                    Some(opening) => Reply::Opened(opening.handle, opening.generation),
+                    None => Reply::Failed(libc::ENOENT, String::new()),
+                };
+                self.tell(peer, &Message::Answer(ticket, reply.encode()));
+            }
+            Message::Left(number, orderly) => {
+                let guest = self.guest(peer, number)?;
+                if let Some(peers) = &mut self.peers {
+                    peers.guests.remove(&(peer, number));
+                }
+                self.lose_guest(guest, orderly);
+            }
+            Message::Fetch(area, offset, len) => self.send_bytes(peer, area, offset, len)?,
+            Message::Begin(area, size, time) => {
+                // A generation that died meanwhile needs no bytes.
+                let peers = self.peers.as_mut();
+                if let Some(hosted) = peers.and_then(|peers| peers.hosted.get_mut(&area)) {
+                    hosted.begin(peer, size, time)?;
+                }
+            }
+            Message::Store(area, offset, time) => {
+                let hosted = self.peers.as_mut().and_then(|peers| peers.hosted.get_mut(&area));
+                if let (Some(hosted), Received::Bytes(bytes)) = (hosted, &body) {
+                    hosted.store(peer, time, offset, bytes)?;
+                }
+            }
+            Message::Stored(area) => {
+                if let Some(peers) = &mut self.peers
+                    && let Some(hosted) = peers.hosted.get_mut(&area)
+                {
+                    hosted.end(peer);
+                }
+                self.release(area);
+            }
+            message => return self.hear_owner(peer, message, placed.unwrap_or(0)),
+        }
+        Ok(())
+    }
+
+    fn guest(&self, peer: Peer, number: u64) -> io::Result<Process> {
+        let found = self.peers.as_ref().and_then(|peers| peers.guests.get(&(peer, number)));
+        found.copied().ok_or_else(|| io::Error::other("a process that nobody has named asks"))
+    }
+
+    fn greet_guest(&mut self, peer: Peer, number: u64, who: &Stranger) {
+        self.last += 1;
+        let process = self.last;
+        let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
+        let who = Who {
+            job: self.jobs.of(&who.job),
+            ranks: who.ranks.max(1),
+            family: self.jobs.of(&who.family),
+            label,
+        };
+        self.registry.join(process, who);
+        self.registry.lives_on(process, peer.0);
+        self.stays = false;
+        if let Some(peers) = &mut self.peers {
+            peers.guests.insert((peer, number), process);
+        }
+    }
+
+    fn ask_for(
+        &mut self,
+        peer: Peer,
+        number: u64,
+        ticket: u64,
+        request: Request,
+    ) -> io::Result<()> {
+        let guest = self.guest(peer, number)?;
+        if !self.owns(&request) {
+            let text = String::from("the node that was asked does not own the file any more");
+            let reply = Reply::Failed(libc::ESTALE, text).encode();
+            self.tell(peer, &Message::Answer(ticket, reply));
+            return Ok(());
+        }
+        let closed = match &request {
+            Request::Close(handle, _) => self.registry.opens.get(handle).map(|open| open.area),
+            _ => None,
+        };
+        self.last += 1;
+        let link = self.last;
+        if let Some(peers) = &mut self.peers {
+            peers.answers.insert(link, (peer, ticket));
+        }
+        self.serve_here(link, guest, request);
+        if let Some(area) = closed {
+            self.release(area);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, peer: Peer, message: &Message) {
+        if let Some(peers) = &mut self.peers {
+            // One that is gone needs not be told.
+            let _ = peers.say(peer, message, Body::None);
+        }
+    }
+
+    /// Sends an answer to another node, if that has asked; false if it was a program of this one.
+    pub(super) fn reply_away(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
+        let Some(peers) = &mut self.peers else { return false };
+        let Some((peer, ticket)) = peers.answers.get(&link).copied() else { return false };
+        if !matches!(reply, Reply::Waits(_)) {
+            peers.answers.remove(&link);
+        }
+        let message = match (reply, fd) {
+            (Reply::Opened(handle, generation), Some(fd)) => {
+                match self.lend(peer, *handle, *generation, fd) {
+                    Ok(away) => Message::Opened(ticket, away),
+                    Err(error) => {
+                        let number = error.raw_os_error().unwrap_or(libc::EIO);
+                        let reply = Reply::Failed(number, error.to_string());
+                        Message::Answer(ticket, reply.encode())
+                    }
+                }
+            }
+            (reply, _) => Message::Answer(ticket, reply.encode()),
+        };
+        self.tell(peer, &message);
+        true
+    }
+
+    /// What another node needs to know of an open, which may write.
+    fn lend(&mut self, peer: Peer, handle: u64, generation: u64, fd: RawFd) -> io::Result<Away> {
+        let gone = || io::Error::from_raw_os_error(libc::ESTALE);
+        let open = self.registry.opens.get(&handle).copied().ok_or_else(gone)?;
+        let facts = os::fstat(fd)?;
+        if open.write
+            && let Some(peers) = &mut self.peers
+        {
+            let own = self.areas.open(open.area, true, true, false)?;
+            peers.hosted.entry(open.area).or_default().lend(peer, own);
+        }
+        let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
+        Ok(Away { handle, generation, area: open.area, size, mode })
+    }
+
+    fn send_bytes(&mut self, peer: Peer, area: Area, offset: u64, len: u64) -> io::Result<()> {
+        let fd = self.areas.open(area, true, false, false)?;
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let span = peers.hosted.entry(area).or_default().bytes(&fd, offset, len)?;
+        peers.say(peer, &Message::Data(area, offset), Body::Mapped(span))
+    }
+
+    /// Lets a generation be complete if its bytes have come and no process of another node has it
+    /// open for writing.
+    fn release(&mut self, area: Area) {
+        let is_open = self.registry.opens.values().any(|open| open.area == area && open.write);
+        let Some(peers) = &mut self.peers else { return };
+        let Some(hosted) = peers.hosted.get_mut(&area) else { return };
+        if hosted.stored && !is_open {
+            hosted.release();
+            self.look(area);
+            self.settle();
+        }
+    }
+
+    fn lose_guest(&mut self, guest: Process, orderly: bool) {
+        let opens = self.registry.opens.values().filter(|open| open.process == guest && open.write);
+        let areas: Vec<Area> = opens.map(|open| open.area).collect();
+        let waits: Vec<u64> =
+            self.waits.iter().filter(|(_, w)| w.process == guest).map(|(wait, _)| *wait).collect();
+        for wait in waits {
+            if let Some(waiting) = self.waits.remove(&wait)
+                && let Some(peers) = &mut self.peers
+            {
+                peers.answers.remove(&waiting.link);
+            }
+            self.registry.forget_wait(wait);
+        }
+        self.registry.end(guest, orderly);
+        self.settle();
+        areas.into_iter().for_each(|area| self.release(area));
+    }
+
+    /// A connection with another agent has ended, in either direction.
+    pub(super) fn lose_peer(&mut self, peer: Peer, why: &io::Error) {
+        let Some(peers) = &mut self.peers else { return };
+        let guests: Vec<(Peer, u64)> =
+            peers.guests.keys().filter(|(of, _)| *of == peer).copied().collect();
+        if !guests.is_empty() {
+            log!(Level::Warn, "agent: the agent of another node has ended: {why}");
+        }
+        for key in guests {
+            let guest = self.peers.as_mut().and_then(|peers| peers.guests.remove(&key));
+            if let Some(guest) = guest {
+                self.lose_guest(guest, false);
+            }
+        }
+        let Some(peers) = &mut self.peers else { return };
+        // What nobody will send any more is not complete.
+        let left: Vec<Area> = peers
+            .hosted
+            .iter()
+            .filter(|(_, hosted)| hosted.writer() == Some(peer))
+            .map(|(area, _)| *area)
+            .collect();
+        for area in left {
+            let is_written =
+                self.registry.generations.get(&area).is_some_and(|one| one.state == State::Writing);
+            if is_written {
+                self.registry.fail(area);
+            }
+            if let Some(peers) = &mut self.peers {
+                peers.hosted.remove(&area);
+            }
+        }
+        self.settle();
+        self.lose_owner(peer, why);
+    }
+
+    /// A generation is given up.
+    pub(super) fn free_hosted(&mut self, area: Area) {
+        if let Some(peers) = &mut self.peers {
+            peers.hosted.remove(&area);
+            peers.tell_guests(&Message::Free(area));
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Agents of other nodes and owners of names, in the directory that all nodes see.
+//!
+//! | file | what |
+//! |---|---|
+//! | `HOST.agent` | where the agent of this node listens: its number, its address |
+//! | `DIGEST.name` | who owns a name: host and number of the agent, and the name |
+//!
+//! All files appear with their contents, by `rename` or `link`, and have mode 0600.
+
+use crate::place::Place;
+use aggio_base::keyed::digest;
+use aggio_link::Token;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What the first line of every file is.
+const BEGINNING: &str = "aggio 1";
+
+/// Bytes that such a file has at most.
+const MOST: u64 = 64 << 10;
+
+/// Any two keys: names are no secret.
+const KEYS: [[u64; 2]; 2] = [[1, 2], [3, 4]];
+
+/// One run of an agent on a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Instance {
+    pub(crate) host: String,
+    number: u128,
+}
+
+/// Who owns a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Here,
+    There(Instance),
+}
+
+/// The part of the directory that is about nodes.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    own: Instance,
+    /// Names that this agent owns.
+    owned: Vec<Vec<u8>>,
+}
+
+fn random() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    // SAFETY: the kernel writes at most the bytes of the array.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
+        16 => Ok(u128::from_le_bytes(bytes)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Reads a short file whose first line is right: the other lines, of which the last may hold any
+/// bytes.
+fn lines(path: &Path, count: usize) -> io::Result<Vec<Vec<u8>>> {
+    let bad = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{}: no file of an agent", path.display()),
+        )
+    };
+    let mut how = OpenOptions::new();
+    let file = how.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    let mut lines = bytes.splitn(count + 1, |byte| *byte == b'\n').map(<[u8]>::to_vec);
+    if lines.next().as_deref() != Some(BEGINNING.as_bytes()) {
+        return Err(bad());
+    }
+    let lines: Vec<Vec<u8>> = lines.collect();
+    if lines.len() == count { Ok(lines) } else { Err(bad()) }
+}
+
+fn text(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).into_owned()
+}
+
+impl Directory {
+    /// The directory of `place`, for the agent of this node.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub(crate) fn new(place: &Place) -> io::Result<Self> {
+        let own = Instance { host: place.host().to_owned(), number: random()? };
+        Ok(Self { path: place.path().into(), own, owned: Vec::new() })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.own.host
+    }
+
+    fn agent_file(&self, host: &str) -> PathBuf {
+        self.path.join(format!("{host}.agent"))
+    }
+
+    fn name_file(&self, name: &[u8]) -> PathBuf {
+        let [high, low] = KEYS.map(|key| digest(key, name));
+        self.path.join(format!("{high:016x}{low:016x}.name"))
+    }
+
+    /// A file with these lines and a name that nobody else has.
+    fn hidden(&self, rest: &[&[u8]]) -> io::Result<PathBuf> {
+        let path = self.path.join(format!(".{}.{:032x}", self.own.host, random()?));
+        let mut how = OpenOptions::new();
+        let mut file = how.write(true).create_new(true).mode(0o600).open(&path)?;
+        let lines = [&[BEGINNING.as_bytes()], rest].concat().join(&b'\n');
+        match file.write_all(&lines) {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells all nodes where this agent listens.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn publish(&self, address: &str) -> io::Result<()> {
+        let number = format!("{:032x}", self.own.number);
+        let hidden = self.hidden(&[number.as_bytes(), address.as_bytes()])?;
+        let named = fs::rename(&hidden, self.agent_file(&self.own.host));
+        named.inspect_err(|_| drop(fs::remove_file(&hidden)))
+    }
+
+    /// Where an agent listens; `None` if it has ended.
+    ///
+    /// # Errors
+    /// The system's; somebody else made the file.
+    pub(crate) fn address(&self, of: &Instance) -> io::Result<Option<String>> {
+        match lines(&self.agent_file(&of.host), 2) {
+            Ok(lines) if text(&lines[0]) == format!("{:032x}", of.number) => {
+                Ok(Some(text(&lines[1])))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who owns `name`; `None` if nobody does.
+    ///
+    /// # Errors
+    /// The system's; the file is of another name, or no agent's.
+    pub(crate) fn owner(&self, name: &[u8]) -> io::Result<Option<Owner>> {
+        let path = self.name_file(name);
+        let lines = match lines(&path, 3) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            result => result?,
+        };
+        let number = u128::from_str_radix(&text(&lines[1]), 16).ok();
+        let number = number.filter(|_| lines[2] == name).ok_or_else(|| {
+            let why = format!("{}: the file is of another name", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+        let owner = Instance { host: text(&lines[0]), number };
+        Ok(Some(if owner == self.own { Owner::Here } else { Owner::There(owner) }))
+    }
+
+    /// Makes this agent the owner of `name` unless it has one.
+    ///
+    /// # Errors
+    /// As [`Directory::owner`].
+    pub(crate) fn claim(&mut self, name: &[u8]) -> io::Result<Owner> {
+        loop {
+            if let Some(owner) = self.owner(name)? {
+                return Ok(owner);
+            }
+            let number = format!("{:032x}", self.own.number);
+            let hidden = self.hidden(&[self.own.host.as_bytes(), number.as_bytes(), name])?;
+            let linked = fs::hard_link(&hidden, self.name_file(name));
+            fs::remove_file(&hidden)?;
+            match linked {
+                Ok(()) => self.owned.push(name.to_vec()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One agent at a time looks and removes; new owners need no lock.
+    fn lock(&self) -> io::Result<File> {
+        let mut how = OpenOptions::new();
+        let lock = how.read(true).custom_flags(libc::O_NOFOLLOW).open(self.path.join(Token::FILE))?;
+        // SAFETY: no memory is involved; the lock ends with the descriptor.
+        match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } {
+            0 => Ok(lock),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Removes the files of agents that were killed.
+    ///
+    /// # Errors
+    /// The system's; the file system has no locks.
+    pub(crate) fn sweep(&self) -> io::Result<()> {
+        let _lock = self.lock()?;
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let is_name = path.extension().is_some_and(|ending| ending == "name");
+            // One that was removed meanwhile, or that no agent made, is left alone.
+            let Some(lines) = lines(&path, 3).ok().filter(|_| is_name) else { continue };
+            let Ok(number) = u128::from_str_radix(&text(&lines[1]), 16) else { continue };
+            if self.is_dead(&Instance { host: text(&lines[0]), number }) {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `name` away from an owner that has ended, unless somebody has done so already.
+    ///
+    /// # Errors
+    /// As [`Directory::owner`]; the file system has no locks.
+    pub(crate) fn bequeath(&mut self, name: &[u8], from: &Instance) -> io::Result<()> {
+        let _lock = self.lock()?;
+        if self.owner(name)? == Some(Owner::There(from.clone())) {
+            fs::remove_file(self.name_file(name))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an agent has ended: nobody holds the lock of its node, or a later one does.
+    pub(crate) fn is_dead(&self, instance: &Instance) -> bool {
+        if !matches!(self.address(instance), Ok(Some(_))) {
+            return true;
+        }
+        let path = self.path.join(format!("{}.lock", instance.host));
+        let lock = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+            Ok(lock) => lock,
+            Err(error) => return error.kind() == io::ErrorKind::NotFound,
+        };
+        // SAFETY: no memory is involved; the lock ends with the descriptor.
+        unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) == 0 }
+    }
+
+    /// Whether this agent owns `name`.
+    pub(crate) fn owns(&self, name: &[u8]) -> bool {
+        self.owned.iter().any(|owned| owned == name)
+    }
+
+    /// Removes what says that this agent is there.
+    pub(crate) fn withdraw(&self) {
+        for name in &self.owned {
+            if self.owner(name).is_ok_and(|owner| owner == Some(Owner::Here)) {
+                let _ = fs::remove_file(self.name_file(name));
+            }
+        }
+        if self.address(&self.own).is_ok_and(|address| address.is_some()) {
+            let _ = fs::remove_file(self.agent_file(&self.own.host));
+        }
+    }
+}
+
+/// How messages name a file.
+pub(crate) fn shown(name: &[u8]) -> String {
+    let path = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));
+    String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(place: &Place, host: &str) -> Directory {
+        let mut directory = Directory::new(place).unwrap();
+        directory.own.host = host.into();
+        directory
+    }
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = Place::open(scratch.path().join("p").to_str().unwrap()).unwrap();
+        Token::of(place.path()).unwrap();
+        (scratch, place)
+    }
+
+    #[test]
+    fn the_first_agent_that_wants_a_name_owns_it_until_it_ends() {
+        let (_scratch, place) = place();
+        let (mut one, mut two) = (on(&place, "a"), on(&place, "b"));
+        one.publish("10.0.0.1:5").unwrap();
+        assert_eq!(two.owner(b"/f").unwrap(), None);
+        assert_eq!(one.claim(b"/f").unwrap(), Owner::Here);
+        let owner = Owner::There(one.own.clone());
+        assert_eq!(two.claim(b"/f").unwrap(), owner);
+        assert_eq!(two.address(&one.own).unwrap().as_deref(), Some("10.0.0.1:5"));
+        assert!(one.owns(b"/f") && !two.owns(b"/f"));
+        one.withdraw();
+        assert_eq!(two.address(&one.own).unwrap(), None);
+        assert_eq!(two.claim(b"/f").unwrap(), Owner::Here);
+        two.withdraw();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "only the token is left");
+    }
+
+    #[test]
+    fn a_name_is_taken_from_the_dead_once() {
+        let (_scratch, place) = place();
+        let (mut dead, mut two, mut three) = (on(&place, "a"), on(&place, "b"), on(&place, "c"));
+        dead.claim(b"/f").unwrap();
+        two.bequeath(b"/f", &dead.own).unwrap();
+        assert_eq!(two.claim(b"/f").unwrap(), Owner::Here);
+        three.bequeath(b"/f", &dead.own).unwrap();
+        assert_eq!(three.claim(b"/f").unwrap(), Owner::There(two.own.clone()));
+        assert_eq!(dead.owner(b"/g").unwrap(), None);
+        dead.claim(b"/g").unwrap();
+        two.publish("10.0.0.2:5").unwrap();
+        fs::write(place.path().join("b.lock"), "").unwrap();
+        let lock = File::open(place.path().join("b.lock")).unwrap();
+        // SAFETY: no memory is involved.
+        assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
+        three.sweep().unwrap();
+        assert_eq!(three.owner(b"/g").unwrap(), None, "its owner is dead");
+        dead.withdraw();
+        assert_eq!(three.owner(b"/f").unwrap(), Some(Owner::There(two.own.clone())));
+    }
+
+    #[test]
+    fn files_that_no_agent_made_are_refused_by_name() {
+        let (_scratch, place) = place();
+        let mut one = on(&place, "a");
+        for contents in ["", "aggio 1", "aggio 1\nhost\nnumber\n/f", "aggio 1\nh\n7\n/other"] {
+            fs::write(one.name_file(b"/f"), contents).unwrap();
+            let error = one.claim(b"/f").unwrap_err().to_string();
+            assert!(error.contains(".name"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What agents of different nodes say to each other.
+
+use crate::protocol::{Reader, Writer, bad, flags};
+use std::io;
+
+/// Who a process of another node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    /// Its program, the same word on all nodes.
+    pub(crate) job: String,
+    /// Which earlier processes it follows, the same word on all nodes.
+    pub(crate) family: String,
+    /// How many processes its program has.
+    pub(crate) ranks: u32,
+    /// How messages name it.
+    pub(crate) label: String,
+}
+
+/// What was opened for a process of another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Away {
+    pub(crate) handle: u64,
+    pub(crate) generation: u64,
+    /// The owner's number of its memory.
+    pub(crate) area: u64,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+}
+
+/// One message. The first group goes to the owner of a name, the second comes from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// A process of the sender's node will ask.
+    Join(u64, Stranger),
+    /// What that process asks, as it asked; the answer carries this ticket.
+    Ask { process: u64, ticket: u64, request: Vec<u8> },
+    /// A process holds a descriptor of this memory that another one of its node opened.
+    Adopt { process: u64, ticket: u64, area: u64, write: bool },
+    /// It has ended, in order or not.
+    Left(u64, bool),
+    /// Wants bytes of a generation: memory, offset, length.
+    Fetch(u64, u64, u64),
+    /// Nobody on the sender's node can write to this memory; its bytes follow, so many in all, for
+    /// the time that the last number says.
+    Begin(u64, u64, u64),
+    /// The body is the bytes from this offset on.
+    Store(u64, u64, u64),
+    /// All bytes were sent.
+    Stored(u64),
+
+    /// The answer with this ticket.
+    Answer(u64, Vec<u8>),
+    /// The open with this ticket has succeeded.
+    Opened(u64, Away),
+    /// The body is what was wanted: memory, offset.
+    Data(u64, u64),
+    /// Nobody needs this memory any more.
+    Free(u64),
+}
+
+impl Message {
+    /// The head of its frame.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        match self {
+            Message::Join(process, who) => {
+                out.byte(0).number(*process).bytes(who.job.as_bytes());
+                out.bytes(who.family.as_bytes()).number(who.ranks.into());
+                out.bytes(who.label.as_bytes());
+            }
+            Message::Ask { process, ticket, request } => {
+                out.byte(1).number(*process).number(*ticket).bytes(request);
+            }
+            Message::Adopt { process, ticket, area, write } => {
+                out.byte(2).number(*process).number(*ticket).number(*area).byte(flags(&[*write]));
+            }
+            Message::Left(process, orderly) => {
+                out.byte(3).number(*process).byte(flags(&[*orderly]));
+            }
+            Message::Fetch(area, offset, len) => {
+                out.byte(4).number(*area).number(*offset).number(*len);
+            }
+            Message::Begin(area, size, time) => {
+                out.byte(5).number(*area).number(*size).number(*time);
+            }
+            Message::Store(area, offset, time) => {
+                out.byte(6).number(*area).number(*offset).number(*time);
+            }
+            Message::Stored(area) => {
+                out.byte(7).number(*area);
+            }
+            Message::Answer(ticket, reply) => {
+                out.byte(8).number(*ticket).bytes(reply);
+            }
+            Message::Opened(ticket, away) => {
+                out.byte(9).number(*ticket).number(away.handle).number(away.generation);
+                out.number(away.area).number(away.size).number(away.mode.into());
+            }
+            Message::Data(area, offset) => {
+                out.byte(10).number(*area).number(*offset);
+            }
+            Message::Free(area) => {
+                out.byte(11).number(*area);
+            }
+        }
+        out.0
+    }
+
+    /// What a head says.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent of this version says.
+    pub(crate) fn decode(head: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(head);
+        let message = match from.byte()? {
+            0 => Message::Join(from.number()?, stranger(&mut from)?),
+            1 => Message::Ask {
+                process: from.number()?,
+                ticket: from.number()?,
+                request: from.bytes()?,
+            },
+            2 => {
+                let (process, ticket, area) = (from.number()?, from.number()?, from.number()?);
+                let [write] = from.flags()?;
+                Message::Adopt { process, ticket, area, write }
+            }
+            3 => {
+                let (process, [orderly]) = (from.number()?, from.flags()?);
+                Message::Left(process, orderly)
+            }
+            4 => Message::Fetch(from.number()?, from.number()?, from.number()?),
+            5 => Message::Begin(from.number()?, from.number()?, from.number()?),
+            6 => Message::Store(from.number()?, from.number()?, from.number()?),
+            7 => Message::Stored(from.number()?),
+            8 => Message::Answer(from.number()?, from.bytes()?),
+            9 => Message::Opened(from.number()?, away(&mut from)?),
+            10 => Message::Data(from.number()?, from.number()?),
+            11 => Message::Free(from.number()?),
+            _ => return Err(bad("it is of no known kind")),
+        };
+        from.end()?;
+        Ok(message)
+    }
+}
+
+fn small(number: u64) -> io::Result<u32> {
+    u32::try_from(number).map_err(|_| bad("a number is too large"))
+}
+
+fn stranger(from: &mut Reader<'_>) -> io::Result<Stranger> {
+    let (job, family) = (from.text()?, from.text()?);
+    Ok(Stranger { job, family, ranks: small(from.number()?)?, label: from.text()? })
+}
+
+fn away(from: &mut Reader<'_>) -> io::Result<Away> {
+    Ok(Away {
+        handle: from.number()?,
+        generation: from.number()?,
+        area: from.number()?,
+        size: from.number()?,
+        mode: small(from.number()?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all() -> Vec<Message> {
+        let who = Stranger {
+            job: "job 7".into(),
+            family: "job 7".into(),
+            ranks: 4,
+            label: "model (rank 3)".into(),
+        };
+        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode: 0o644 };
+        vec![
+            Message::Join(9, who),
+            Message::Ask { process: 1, ticket: 2, request: b"request".to_vec() },
+            Message::Adopt { process: 1, ticket: 2, area: 3, write: true },
+            Message::Left(1, false),
+            Message::Fetch(1, 2, 3),
+            Message::Begin(1, 2, 3),
+            Message::Store(1, 2, 3),
+            Message::Stored(1),
+            Message::Answer(1, b"reply".to_vec()),
+            Message::Opened(1, away),
+            Message::Data(1, 2),
+            Message::Free(1),
+        ]
+    }
+
+    #[test]
+    fn messages_arrive_as_they_were_and_cut_ones_do_not() {
+        for message in all() {
+            let bytes = message.encode();
+            assert_eq!(Message::decode(&bytes).unwrap(), message);
+            for len in 0..bytes.len() {
+                Message::decode(&bytes[..len]).unwrap_err();
+            }
+            Message::decode(&[&bytes[..], b"x"].concat()).unwrap_err();
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_comes_is_a_message_or_an_error(
+            which in 0..12_usize,
+            changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
+            noise in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let mut bytes = all()[which].encode();
+            for (at, value) in changes {
+                let at = at % bytes.len();
+                bytes[at] = value;
+            }
+            for bytes in [bytes, noise] {
+                if let Ok(message) = Message::decode(&bytes) {
+                    prop_assert_eq!(Message::decode(&message.encode()).unwrap(), message);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Agents of other nodes: who owns which name, and the connections with them.
+//!
+//! The agent that first opens a name owns it: its registry decides about the generations, and it
+//! has all bytes of those that are complete. The agents of other nodes ask it for their programs,
+//! give these memory of their own, and copy: what was written goes to the owner when nobody on the
+//! node can write any more, what is read comes from there when it is opened.
+
+mod copies;
+mod directory;
+mod hosted;
+mod message;
+
+pub(crate) use copies::{AWAY, Copies, Key};
+use directory::{Directory, Instance};
+pub(crate) use directory::{Owner, shown};
+pub(crate) use hosted::Hosted;
+pub(crate) use message::{Away, Message, Stranger};
+
+use crate::place::Place;
+use crate::registry::{Area, Path, Process};
+use aggio_link::tcp::{Tcp, own_address};
+use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Bytes of file data in one message.
+pub(crate) const PIECE: u64 = 1 << 20;
+
+/// Bytes that wait for a peer before less urgent ones are held back.
+pub(crate) const ENOUGH: usize = 8 << 20;
+
+/// An open, or another request, that the owner of the name has not answered yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) peer: Peer,
+    /// The connection of the program that asked.
+    pub(crate) link: u64,
+    pub(crate) process: Process,
+    /// The request, so that it can be made again.
+    pub(crate) request: Vec<u8>,
+    pub(crate) path: Path,
+    pub(crate) access: (bool, bool, bool),
+    /// What was opened, while its bytes are on their way.
+    pub(crate) opened: Option<Away>,
+}
+
+/// All that an agent has of others.
+pub(crate) struct Peers {
+    link: Box<dyn Link>,
+    pub(crate) directory: Directory,
+    /// Those that this agent has connected to.
+    known: BTreeMap<Peer, Instance>,
+    owners: BTreeMap<Path, Option<Peer>>,
+    /// Processes of this node that owners know.
+    pub(crate) joined: BTreeSet<(Peer, Process)>,
+    pub(crate) tickets: BTreeMap<u64, Ticket>,
+    pub(crate) copies: Copies,
+    /// Processes of other nodes, by the peer and the number that they have there.
+    pub(crate) guests: BTreeMap<(Peer, u64), Process>,
+    /// Whom the answers of requests without a connection go to: the peer and its ticket.
+    pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
+    /// Memory of generations that other nodes write or read.
+    pub(crate) hosted: BTreeMap<Area, Hosted>,
+    more: bool,
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peers").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
+/// Finds the memory for the bodies of messages.
+struct Rooms<'a> {
+    hosted: &'a BTreeMap<Area, Hosted>,
+    copies: &'a Copies,
+}
+
+impl Places for Rooms<'_> {
+    fn place(&mut self, peer: Peer, head: &[u8], len: u64) -> Option<Span> {
+        match Message::decode(head).ok()? {
+            Message::Store(area, offset, time) => {
+                self.hosted.get(&area)?.room(peer, time, offset, len)
+            }
+            Message::Data(area, offset) => self.copies.get((peer, area))?.room(offset, len),
+            _ => None,
+        }
+    }
+}
+
+impl Peers {
+    /// Listens for the agents of other nodes, and tells them where.
+    ///
+    /// # Errors
+    /// The directory or the token is not the user's alone; the system's.
+    pub(crate) fn new(place: &Place, handles: u64) -> io::Result<Self> {
+        let token = Token::of(place.path())?;
+        let wire = Tcp::listen(own_address())?;
+        let link = Box::new(Framed::new(wire, token, Limits::default()));
+        let directory = Directory::new(place)?;
+        directory.sweep()?;
+        directory.publish(&link.address())?;
+        Ok(Self {
+            link,
+            directory,
+            known: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            joined: BTreeSet::new(),
+            tickets: BTreeMap::new(),
+            copies: Copies::new(handles)?,
+            guests: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            hosted: BTreeMap::new(),
+            more: false,
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.link.descriptor()
+    }
+
+    /// How soon [`Peers::progress`] must be called.
+    pub(crate) fn timeout(&self) -> Option<std::time::Duration> {
+        if self.more { Some(std::time::Duration::ZERO) } else { self.link.timeout() }
+    }
+
+    /// Whether nobody of another node needs this agent, and it needs nobody.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.guests.is_empty() && self.tickets.is_empty() && self.copies.are_idle()
+    }
+
+    /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
+    /// becomes it if `claim`.
+    ///
+    /// # Errors
+    /// The directory cannot be read or written; the owner cannot be reached.
+    pub(crate) fn owner(&mut self, path: &[u8], claim: bool) -> io::Result<Option<Peer>> {
+        if let Some(owner) = self.owners.get(path) {
+            return Ok(*owner);
+        }
+        loop {
+            let owner = match claim {
+                true => Some(self.directory.claim(path)?),
+                false => self.directory.owner(path)?,
+            };
+            let found = match owner {
+                None => return Ok(None),
+                Some(Owner::Here) => None,
+                Some(Owner::There(instance)) => match self.reach(&instance)? {
+                    Some(peer) => Some(peer),
+                    None => {
+                        self.directory.bequeath(path, &instance)?;
+                        continue;
+                    }
+                },
+            };
+            self.owners.insert(path.to_vec(), found);
+            return Ok(found);
+        }
+    }
+
+    /// Whether this agent owns `path`.
+    pub(crate) fn owns(&self, path: &[u8]) -> bool {
+        self.directory.owns(path)
+    }
+
+    /// The connection with an agent; `None` if it has ended.
+    fn reach(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
+        if let Some((peer, _)) = self.known.iter().find(|(_, known)| *known == instance) {
+            return Ok(Some(*peer));
+        }
+        let Some(address) = self.directory.address(instance)? else { return Ok(None) };
+        let local = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
+        if local && instance.host != self.directory.host() {
+            let why = format!("the name of node {} stands for no address", instance.host);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        let peer = match self.link.connect(&address) {
+            Err(_) if self.directory.is_dead(instance) => return Ok(None),
+            result => result?,
+        };
+        self.known.insert(peer, instance.clone());
+        Ok(Some(peer))
+    }
+
+    /// The node of an agent that this one has connected to.
+    pub(crate) fn host(&self, peer: Peer) -> String {
+        let known = self.known.get(&peer).map(|known| known.host.clone());
+        known.unwrap_or_else(|| String::from("another node"))
+    }
+
+    /// A connection has ended: the names that the other side owned are to be looked up anew.
+    /// Whether that agent has ended, so that they are free.
+    pub(crate) fn forget(&mut self, peer: Peer) -> bool {
+        let instance = self.known.remove(&peer);
+        let instance = instance.filter(|instance| self.directory.is_dead(instance));
+        let names: Vec<Path> = self
+            .owners
+            .iter()
+            .filter(|(_, owner)| **owner == Some(peer))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for name in names {
+            self.owners.remove(&name);
+            if let Some(instance) = &instance {
+                // Who cannot take it will say so when the name is needed.
+                let _ = self.directory.bequeath(&name, instance);
+            }
+        }
+        self.joined.retain(|(other, _)| *other != peer);
+        instance.is_some()
+    }
+
+    /// Sends a message. A peer that cannot take it is closed, which the next progress tells.
+    ///
+    /// # Errors
+    /// There is no such peer any more, or too much waits for it.
+    pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
+        self.more = true;
+        self.link.send(peer, Frame { head: message.encode(), body })
+    }
+
+    pub(crate) fn queued(&self, peer: Peer) -> usize {
+        self.link.queued(peer)
+    }
+
+    pub(crate) fn close(&mut self, peer: Peer) {
+        self.link.close(peer);
+    }
+
+    /// What has happened since the last call.
+    ///
+    /// # Errors
+    /// The link does not work any more.
+    pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
+        let mut events = Vec::new();
+        let mut rooms = Rooms { hosted: &self.hosted, copies: &self.copies };
+        self.more = self.link.progress(&mut rooms, &mut events)?;
+        Ok(events)
+    }
+
+    /// Tells all agents that have processes here.
+    pub(crate) fn tell_guests(&mut self, message: &Message) {
+        let peers: BTreeSet<Peer> = self.guests.keys().map(|(peer, _)| *peer).collect();
+        for peer in peers {
+            // One that is gone needs not be told.
+            let _ = self.say(peer, message, Body::None);
+        }
+    }
+}
+
+/// A mapping of all bytes of a file; `None` if it has none.
+fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Rc<aggio_base::os::Mapping>>> {
+    if size == 0 {
+        return Ok(None);
+    }
+    let whole = aggio_base::Extent::new(0, size);
+    aggio_base::os::Mapping::new(fd, whole, writable).map(|map| Some(Rc::new(map)))
+}
+
+fn span(
+    map: Option<&Rc<aggio_base::os::Mapping>>,
+    size: u64,
+    offset: u64,
+    len: u64,
+) -> Option<Span> {
+    let extent = aggio_base::Extent::new(offset, len);
+    let inside = extent.len == len && extent.end() <= size;
+    Span::new(Rc::clone(map.filter(|_| inside)?), extent).ok()
+}
