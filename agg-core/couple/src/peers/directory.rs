@@ -190,7 +190,8 @@ impl Directory {
     /// One agent at a time looks and removes; new owners need no lock.
     fn lock(&self) -> io::Result<File> {
         let mut how = OpenOptions::new();
-        let lock = how.read(true).custom_flags(libc::O_NOFOLLOW).open(self.path.join(Token::FILE))?;
+        let lock =
+            how.read(true).custom_flags(libc::O_NOFOLLOW).open(self.path.join(Token::FILE))?;
         // SAFETY: no memory is involved; the lock ends with the descriptor.
         match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } {
             0 => Ok(lock),

@@ -101,8 +101,8 @@ impl Peers {
         let wire = Tcp::listen(own_address())?;
         let link = Box::new(Framed::new(wire, token, Limits::default()));
         let directory = Directory::new(place)?;
-        directory.sweep()?;
         directory.publish(&link.address())?;
+        directory.sweep()?;
         Ok(Self {
             link,
             directory,
