@@ -6,6 +6,7 @@
 //! (`prediction.rs`). No rank's pieces are walked one by one where they repeat (`runs.rs`).
 
 mod aggio;
+mod coupled;
 mod engine;
 mod grid;
 mod machine;
@@ -48,6 +49,10 @@ pub(crate) struct Arguments {
     /// Changes a property of every machine
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Matches so many readers with the ranks, which write a coupled file
+    #[arg(long, value_delimiter = ',', value_parser = numbers::ranks(MAX_RANKS))]
+    #[arg(conflicts_with_all = ["read", "markdown"])]
+    readers: Vec<u64>,
     /// Collective reads instead of writes
     #[arg(long)]
     read: bool,
@@ -138,6 +143,12 @@ impl Arguments {
         let machines: Vec<Machine> =
             self.machine.iter().map(|name| self.machine(name)).collect::<Result<_, _>>()?;
         let entries = self.entries()?;
+        if !self.readers.is_empty() {
+            let names = self.machine.iter().cloned();
+            let machines: Vec<(String, Machine)> = names.zip(machines).collect();
+            let text = self.coupled(&machines, &entries)?;
+            return Ok(Answer { text, findings: Vec::new(), status: None });
+        }
         let results = machines.into_iter().zip(&self.machine).map(|(machine, name)| {
             let patterns = self.simulate_all(&machine, &entries)?;
             Ok(Results { name: name.clone(), machine, patterns })

@@ -150,7 +150,7 @@ fn plan(plan: &Prediction) -> Value {
 }
 
 /// Thousands apart.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -162,7 +162,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-fn bytes(number: u64) -> String {
+pub(super) fn bytes(number: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut value, mut unit) = (number as f64, 0);
     while value >= 1024.0 && unit + 1 < units.len() {
