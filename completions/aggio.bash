@@ -921,7 +921,7 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__simulate)
-            opts="-h --ranks --machine --set --read --cb-nodes --cb-config-list --cb-buffer-size --json --markdown --man --help"
+            opts="-h --ranks --machine --set --readers --read --cb-nodes --cb-config-list --cb-buffer-size --json --markdown --man --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -936,6 +936,10 @@ _aggio() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --readers)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

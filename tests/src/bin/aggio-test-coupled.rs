@@ -1,11 +1,14 @@
 //! Programs that exchange a file through the agent, for tests across nodes.
 //!
 //! ```text
-//! coupled write PATH FIRST LAST BYTES [PAUSE]  writes these generations, each with known bytes
-//! coupled read PATH FIRST LAST BYTES [PAUSE]   reads and compares them
-//! coupled stat PATH                            says what is under the name
-//! coupled agent --foreground --ready --dir DIR what programs start as agent
+//! aggio-test-coupled write PATH FIRST LAST BYTES [PAUSE]
+//! aggio-test-coupled read PATH FIRST LAST BYTES [PAUSE]
+//! aggio-test-coupled hold PATH FIRST LAST BYTES PAUSE
+//! aggio-test-coupled agent --foreground --ready --dir DIR
 //! ```
+//!
+//! `write` writes generations of known bytes, `read` compares them; both wait PAUSE milliseconds
+//! after each. `hold` waits while it has the file open. `agent` is what programs start.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
 
@@ -58,9 +61,19 @@ fn how(path: &Path, write: bool) -> Open<'_> {
     }
 }
 
-fn write(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
+fn write(
+    client: &Client,
+    path: &Path,
+    generation: u64,
+    bytes: u64,
+    hold: Option<Duration>,
+) -> io::Result<()> {
     let opened = client.open(&how(path, true))?;
     let file = File::from(opened.fd);
+    if let Some(hold) = hold {
+        println!("open");
+        std::thread::sleep(hold);
+    }
     let mut piece = vec![0; PIECE];
     for (offset, len) in pieces(length(bytes, generation)) {
         fill(&mut piece[..len], generation, offset);
@@ -102,25 +115,21 @@ fn run(words: &[&str]) -> io::Result<()> {
     let client = Client::connect(&Settings::of_process(&mut complaints))?;
     let number = |text: &str| text.parse::<u64>().map_err(io::Error::other);
     match words {
-        ["stat", path] => {
-            println!(
-                "{:?}",
-                client.stat(Path::new(path))?.map(|stat| (stat.generation, stat.size))
-            );
-        }
         [what, path, first, last, bytes, pause @ ..] => {
             let pause = pause.first().map_or(Ok(0), |pause| number(pause))?;
             for generation in number(first)?..=number(last)? {
                 let start = Instant::now();
+                let (path, bytes) = (Path::new(path), number(bytes)?);
+                let hold = (*what == "hold").then(|| Duration::from_millis(pause));
                 match *what {
-                    "write" => write(&client, Path::new(path), generation, number(bytes)?)?,
-                    _ => read(&client, Path::new(path), generation, number(bytes)?)?,
+                    "write" | "hold" => write(&client, path, generation, bytes, hold)?,
+                    _ => read(&client, path, generation, bytes)?,
                 }
                 println!("{what} {generation} {:?}", start.elapsed());
                 std::thread::sleep(Duration::from_millis(pause));
             }
         }
-        _ => return Err(io::Error::other("coupled write|read PATH FIRST LAST BYTES")),
+        _ => return Err(io::Error::other("aggio-test-coupled write|read PATH FIRST LAST BYTES")),
     }
     client.goodbye();
     Ok(())
@@ -130,7 +139,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     if let Err(error) = run(&words) {
-        println!("coupled {}: {error} {:?}", words.join(" "), error.raw_os_error());
+        println!("aggio-test-coupled {}: {error} {:?}", words.join(" "), error.raw_os_error());
         std::process::exit(1);
     }
 }

@@ -1,0 +1,165 @@
+//! Programs on several simulated hosts exchange a file in memory.
+
+use aggio_tests::Directory;
+use aggio_tests::hosts::{Cluster, Plan};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
+
+/// Programs of one user that meet in one directory, which all hosts see.
+struct User {
+    cluster: Cluster,
+    directory: Directory,
+}
+
+impl User {
+    fn new(hosts: u32) -> Option<Self> {
+        let cluster = Plan::new(hosts, 1).start_if_possible(Path::new(AGENT))?;
+        Some(Self { cluster, directory: Directory::new() })
+    }
+
+    fn command(&self, host: &str, words: &[&str]) -> Command {
+        let mut command = self.cluster.launch().command(host);
+        command
+            .args(words)
+            .env("AGGIO_COUPLE", "/coupled/*")
+            .env("AGGIO_COUPLE_DIR", self.directory.path().join("couple"))
+            .env("AGGIO_AGENT", PROGRAM)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the program on a host; it is killed after 60 s.
+    fn start(&self, host: &str, words: &[&str]) -> Child {
+        let limit = ["timeout", "-s", "KILL", "60", PROGRAM];
+        let started = self.command(host, &[&limit, words].concat()).spawn();
+        started.expect("the program starts")
+    }
+
+    /// Kills the agent of a host.
+    fn kill_agent(&self, host: &str) {
+        self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foreground')"]);
+    }
+
+    /// What is in the directory of the agents when they have ended.
+    fn left(&self) -> Vec<String> {
+        let start = Instant::now();
+        loop {
+            let entries = self.directory.path().join("couple").read_dir().expect("a directory");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            let names: Vec<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
+            let lives = names.iter().any(|name| name.ends_with(".sock"));
+            if !lives || start.elapsed() > Duration::from_secs(20) {
+                return names;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// What a program printed; whether it succeeded.
+fn end(child: Child) -> (bool, String) {
+    let output = child.wait_with_output().expect("the program ends");
+    let text = [&output.stdout[..], &output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[track_caller]
+fn succeeds(child: Child) {
+    let (succeeded, text) = end(child);
+    assert!(succeeded, "{text}");
+}
+
+#[track_caller]
+fn fails(child: Child, words: &[&str]) {
+    let (succeeded, text) = end(child);
+    assert!(!succeeded && words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
+}
+
+/// Waits until the program has printed a line; the rest is still to be read.
+fn first_line(child: &mut Child) {
+    use std::io::Read;
+    let output = child.stdout.as_mut().expect("its output is a pipe");
+    let mut byte = [0];
+    while byte[0] != b'\n' {
+        output.read_exact(&mut byte).expect("a line");
+    }
+}
+
+const BYTES: &str = "5000003";
+
+#[test]
+fn a_reader_gets_every_generation_of_a_writer_on_another_host() {
+    let Some(user) = User::new(2) else { return };
+    for (number, reader_first) in [true, false].into_iter().enumerate() {
+        let file = format!("/coupled/pair{number}");
+        let reads = ["read", &file, "1", "4", BYTES];
+        let writes = ["write", &file, "1", "4", BYTES];
+        let (one, other) = match reader_first {
+            true => (user.start("node2", &reads), user.start("node1", &writes)),
+            false => (user.start("node1", &writes), user.start("node2", &reads)),
+        };
+        succeeds(one);
+        succeeds(other);
+    }
+    assert_eq!(user.left(), ["token"], "nothing is left but the token");
+}
+
+#[test]
+fn two_writers_and_their_readers_are_on_four_hosts() {
+    let Some(user) = User::new(4) else { return };
+    let programs = [
+        ("node3", ["read", "/coupled/a", "1", "3", BYTES]),
+        ("node4", ["read", "/coupled/b", "1", "3", BYTES]),
+        ("node4", ["read", "/coupled/a", "1", "3", BYTES]),
+        ("node1", ["write", "/coupled/a", "1", "3", BYTES]),
+        ("node2", ["write", "/coupled/b", "1", "3", BYTES]),
+    ];
+    let started = programs.map(|(host, words)| user.start(host, &words));
+    started.into_iter().for_each(succeeds);
+    assert_eq!(user.left(), ["token"]);
+}
+
+#[test]
+fn the_death_of_a_writer_is_told_on_another_host() {
+    let Some(user) = User::new(2) else { return };
+    let reader = user.start("node1", &["read", "/coupled/dies", "1", "1", "2000000000"]);
+    let killed = ["timeout", "-s", "KILL", "0.7", PROGRAM];
+    let words = ["write", "/coupled/dies", "1", "1", "2000000000"];
+    let writer = user.command("node2", &[&killed[..], &words].concat()).spawn();
+    fails(writer.expect("the program starts"), &[]);
+    fails(reader, &["Some(5)", "node2 died while it wrote generation 1"]);
+}
+
+#[test]
+fn two_hosts_cannot_write_one_generation() {
+    let Some(user) = User::new(2) else { return };
+    let mut one = user.start("node1", &["hold", "/coupled/both", "1", "1", BYTES, "3000"]);
+    first_line(&mut one);
+    let other = user.start("node2", &["write", "/coupled/both", "1", "1", BYTES]);
+    fails(other, &["Some(95)", "another node is writing it"]);
+    succeeds(one);
+}
+
+#[test]
+fn when_the_agent_of_an_owner_is_killed_readers_are_told_and_the_file_works_again() {
+    let Some(user) = User::new(2) else { return };
+    let mut writer = user.start("node1", &["write", "/coupled/again", "1", "1", BYTES, "3000"]);
+    first_line(&mut writer);
+    let mut reader = user.start("node2", &["read", "/coupled/again", "1", "2", BYTES]);
+    first_line(&mut reader);
+    let start = Instant::now();
+    user.kill_agent("node1");
+    fails(reader, &["Some(5)", "the agent of node1 has ended"]);
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    // It has written all, and its agent is not needed any more.
+    drop(end(writer));
+    let reader = user.start("node2", &["read", "/coupled/again", "1", "2", BYTES]);
+    let writer = user.start("node1", &["write", "/coupled/again", "1", "2", BYTES]);
+    succeeds(writer);
+    succeeds(reader);
+}
