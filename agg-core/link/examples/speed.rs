@@ -140,10 +140,12 @@ fn send(wire: &str, path: &str, total: u64) -> io::Result<()> {
             }
         }
         let more = link.progress(&mut aggio_link::Nowhere, &mut events)?;
+        // What was drained makes room for more.
+        let happened = !events.is_empty();
         if events.drain(..).any(|event| matches!(event, Event::Closed { .. })) {
             return Ok(());
         }
-        if !more {
+        if !more && !happened {
             wait(&*link);
         }
     }
