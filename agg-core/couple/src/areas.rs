@@ -136,6 +136,16 @@ impl Areas {
         Quiet::Yes
     }
 
+    /// The bytes of a file came from another node. If it began as a copy, only they say whether it
+    /// is still one.
+    pub(crate) fn stored(&mut self, area: Area) {
+        if let Some(memory) = self.files.get_mut(&area)
+            && memory.copied.is_some()
+        {
+            memory.copied = times(memory.file.as_raw_fd()).ok();
+        }
+    }
+
     /// Whether a file differs from the one of which it began as a copy; true if it is no copy.
     pub(crate) fn is_changed(&self, area: Area, copy_of: Option<Area>) -> bool {
         let Some(memory) = self.files.get(&area) else { return true };

@@ -331,9 +331,11 @@ impl Agent {
         let never = peers.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
         let keys = peers.copies.of(peer);
         let text = format!("the agent of {host} has ended: {why}");
+        let mut unsaved = false;
         for key in keys {
             let copy = peers.copies.get(key);
             let lost = copy.is_some_and(|copy| copy.dirty || copy.sending.is_some());
+            unsaved |= lost;
             if let Some(copy) = copy.filter(|_| lost) {
                 log!(
                     Level::Error,
@@ -358,6 +360,7 @@ impl Agent {
             let Some(kept) = kept else { continue };
             match Request::decode(&kept.request) {
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
+                Ok(Request::Close(..)) if !unsaved => self.reply(kept.link, &Reply::Done, None),
                 _ => self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None),
             }
         }

@@ -217,6 +217,7 @@ impl Agent {
         let Some(hosted) = peers.hosted.get_mut(&area) else { return };
         if hosted.stored && !is_open {
             hosted.release();
+            self.areas.stored(area);
             self.look(area);
             self.settle();
         }

@@ -43,7 +43,8 @@ impl Agent {
                 self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
             }
             Request::Quit => {
-                self.quit = self.people.is_empty();
+                let idle = self.peers.as_ref().is_none_or(|peers| peers.are_idle());
+                self.quit = self.people.is_empty() && idle;
                 let reply = match self.quit {
                     true => Reply::Done,
                     false => Reply::Failed(libc::EBUSY, "programs are connected".into()),

@@ -93,6 +93,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_published_before_it_is_complete_is_for_readers_of_the_same_node() {
+        let mut registry = registry();
+        registry.join(4, Who { job: 4, ranks: 1, family: 4, label: "here".into() });
+        let first = opened(registry.open(4, &ask(true)));
+        registry.publish(4, first.handle);
+        assert_eq!(opened(registry.open(3, &ask(false))).area, first.area);
+        assert_eq!(registry.open(1, &ask(false)), Answer::Wait);
+        registry.close(4, first.handle, 0, false);
+        registry.commit(first.area, true);
+        assert_eq!(opened(registry.open(1, &ask(false))).area, first.area);
+    }
+
+    #[test]
     fn bytes_that_never_come_are_a_dead_writer() {
         let mut registry = registry();
         let first = opened(registry.open(1, &ask(true)));

@@ -222,7 +222,9 @@ impl Registry {
         let is_known = reader.is_some_and(|reader| reader.processes.contains_key(&process));
         let mut ready = name.generations.range(position.at + 1..).filter(|(_, area)| {
             let generation = &self.generations[area];
-            let is_ready = generation.state == State::Complete || generation.published;
+            // What is still written cannot be copied to another node.
+            let is_shown = generation.published && !self.is_elsewhere(process, **area);
+            let is_ready = generation.state == State::Complete || is_shown;
             is_ready && !generation.jobs.contains(&job)
         });
         let found = match ask.options.pick {
