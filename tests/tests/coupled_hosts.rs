@@ -42,7 +42,7 @@ impl User {
 
     /// Kills the agent of a host.
     fn kill_agent(&self, host: &str) {
-        self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foreground')"]);
+        self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
     }
 
     /// What is in the directory of the agents when they have ended.
