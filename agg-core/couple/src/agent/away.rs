@@ -172,6 +172,16 @@ impl Agent {
         // How a writer ended must be known before what it wrote counts.
         self.lose_the_dead();
         let Some(peers) = &mut self.peers else { return };
+        let writers = peers.copies.handles.values().filter(|(_, of, _)| *of == key);
+        let writers: Vec<Process> = writers.map(|(.., process)| *process).collect();
+        if writers.into_iter().any(|process| self.is_dying(process)) {
+            // Its end will be told, and is to be told to the owner first.
+            return;
+        }
+        let Some(peers) = &mut self.peers else { return };
+        if !peers.copies.get(key).is_some_and(|copy| copy.dirty) {
+            return;
+        }
         let sent = peers.copies.send(key).and_then(|(size, time)| {
             peers.say(key.0, &Message::Begin(key.1, size, time), Body::None)
         });
