@@ -174,7 +174,10 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let writers = peers.copies.handles.values().filter(|(_, of, _)| *of == key);
         let writers: Vec<Process> = writers.map(|(.., process)| *process).collect();
-        if writers.into_iter().any(|process| self.is_dying(process)) {
+        if writers
+            .into_iter()
+            .any(|process| self.people.get(&process).is_some_and(super::people::Person::dies))
+        {
             // Its end will be told, and is to be told to the owner first.
             return;
         }

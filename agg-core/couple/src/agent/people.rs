@@ -174,16 +174,6 @@ impl Agent {
         self.settle();
     }
 
-    /// Whether a process has begun to end without saying that it does so in order. The kernel
-    /// closes its files before others can see that it has ended.
-    pub(super) fn is_dying(&self, process: Process) -> bool {
-        let Some(person) = self.people.get(&process).filter(|person| !person.orderly) else {
-            return false;
-        };
-        let lives = |facts: Facts| facts.start == person.start && facts.flags & EXITING == 0;
-        !facts(person.pid).is_ok_and(lives)
-    }
-
     /// Finds out which processes have ended by now.
     pub(super) fn lose_the_dead(&mut self) {
         let watch =

@@ -58,8 +58,8 @@ impl Registry {
         match there {
             // What is on its way to this node is as good as complete for a writer.
             Some((area, State::Writing)) if self.is_on_its_way(area) => match ask.truncate {
-                true => Answer::Opened(self.begin(process, ask, None)),
-                false => Answer::Wait,
+                true if !self.has_no_room(ask) => Answer::Opened(self.begin(process, ask, None)),
+                _ => Answer::Wait,
             },
             Some((area, State::Writing)) if self.is_elsewhere(process, area) => {
                 Answer::Fail(libc::EOPNOTSUPP)
