@@ -1,0 +1,155 @@
+//! MPI programs that exchange files in memory: the same and different MPIs, different numbers of
+//! ranks and decompositions, the reader started first and second, and writers that die.
+
+use aggio_tests::{Directory, Mpi, compile, installed, library, names_in};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that has not ended by then waits for ever.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where two programs meet, and where their file would be.
+struct Meeting {
+    place: Directory,
+    files: Directory,
+}
+
+/// A job that runs.
+struct Job {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Meeting {
+    fn new() -> Self {
+        let meeting = Meeting { place: Directory::new(), files: Directory::new() };
+        let owner = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(meeting.place.path(), owner).expect("a directory of ours");
+        meeting
+    }
+
+    fn start(&self, mpi: &Mpi, ranks: u32, arguments: &[&str], half: bool) -> Job {
+        let library = library().expect("a library");
+        let mut command = Command::new(mpi.mpirun());
+        command.args(["-n", &ranks.to_string()]).arg(compile("coupled_mpi.c", mpi).path);
+        command.args(arguments).envs(mpi.environment().iter().copied());
+        command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
+        command.env("AGGIO_AGENT", library.with_file_name("aggio"));
+        command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
+        if half {
+            command.env("HALF", "1");
+        }
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("mpirun");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        Job { child, out }
+    }
+
+    /// The agent leaves nothing when it ends, which it does by itself.
+    fn leaves_nothing(&self) {
+        assert_eq!(names_in(self.files.path()), [] as [&str; 0]);
+        let began = Instant::now();
+        while !names_in(self.place.path()).is_empty() {
+            assert!(began.elapsed() < LIMIT, "{:?}", names_in(self.place.path()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Job {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("a line");
+        line
+    }
+
+    fn kill(&self) {
+        // SAFETY: two numbers; the group is the job's.
+        unsafe { libc::kill(-self.child.id().cast_signed(), libc::SIGKILL) };
+    }
+
+    fn ends(mut self) -> (ExitStatus, String) {
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait().expect("a child") {
+                Some(status) => break status,
+                None if began.elapsed() > LIMIT => {
+                    self.kill();
+                    panic!("it waits for ever");
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let mut text = String::new();
+        self.out.read_to_string(&mut text).expect("text");
+        (status, text)
+    }
+}
+
+/// Every pair of MPIs there is.
+fn pairs() -> Vec<(Mpi, Mpi)> {
+    let agent = library().map(|library| library.with_file_name("aggio"));
+    if !agent.is_some_and(|agent| Path::is_file(&agent)) {
+        aggio_tests::skip("the library or the command aggio is not built");
+        return Vec::new();
+    }
+    let all = installed();
+    all.iter().flat_map(|one| all.iter().map(|other| (one.clone(), other.clone()))).collect()
+}
+
+fn wanted(generations: u32) -> String {
+    (1..=generations).map(|number| format!("generation {number}: right\n")).collect()
+}
+
+#[test]
+fn subarrays_of_one_job_are_subarrays_of_another() {
+    let shapes = [
+        (4, "blocks", 3, "rows"),
+        (3, "rows", 4, "blocks"),
+        (1, "rows", 5, "columns"),
+        (2, "columns", 1, "rows"),
+    ];
+    for (number, (writer, reader)) in pairs().iter().enumerate() {
+        let (writers, out, readers, into) = shapes[number % shapes.len()];
+        let write = ["write", out, "out.dat", "4", "61", "43"];
+        let read = ["read", into, "out.dat", "4", "61", "43"];
+        let meeting = Meeting::new();
+        let (written, printed) = if number % 2 == 0 {
+            let reader = meeting.start(reader, readers, &read, false);
+            std::thread::sleep(Duration::from_millis(200));
+            (meeting.start(writer, writers, &write, false).ends(), reader.ends())
+        } else {
+            let written = meeting.start(writer, writers, &write, false).ends();
+            (written, meeting.start(reader, readers, &read, false).ends())
+        };
+        assert!(written.0.success() && printed.0.success(), "{written:?} {printed:?}");
+        assert_eq!(printed.1, wanted(4), "{write:?} to {read:?}");
+        meeting.leaves_nothing();
+    }
+}
+
+#[test]
+fn every_rank_of_a_reader_learns_that_the_writer_died() {
+    for (writer, reader) in pairs() {
+        let meeting = Meeting::new();
+        let mut write =
+            meeting.start(&writer, 2, &["write", "rows", "out.dat", "2", "61", "43"], true);
+        let read = ["read", "columns", "out.dat", "2", "61", "43"];
+        let mut read = meeting.start(&reader, 3, &read, false);
+        assert_eq!(write.line(), "half\n");
+        assert_eq!(read.line(), "generation 1: right\n");
+        write.kill();
+        let began = Instant::now();
+        let (status, text) = read.ends();
+        assert!(began.elapsed() < Duration::from_secs(10) && !status.success());
+        for rank in 0..3 {
+            let line = format!("rank {rank}: open: MPI_ERR_IO");
+            assert_eq!(text.lines().filter(|told| *told == line).count(), 1, "{text}");
+        }
+        let _ = write.ends();
+    }
+}
