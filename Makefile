@@ -97,6 +97,9 @@ bench:
 	$(TARGET)/release/aggio-bench --posix --library $(AGGIO_LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
+	$(TARGET)/release/aggio-bench --applications --library $(AGGIO_LIBRARY) \
+	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
+	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
 	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm \
 	  > docs/benchmarks/containers.md
 	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md

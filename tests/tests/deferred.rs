@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// Writes wait whatever that costs; on the file systems of tests it would not be worth it.
+const ALWAYS: (&str, &str) = ("AGGIO_HINTS", "*:aggio_defer_always=true");
+
 /// Programs in which a rank reads alone, or another program looks at, what a rank has written and
 /// not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
@@ -21,7 +24,7 @@ fn every_program_of_the_battery_is_content_when_its_writes_wait() {
     let mut reports = Vec::new();
     for mpi in installed() {
         for (source, ranks) in PROGRAMS.iter().filter(|(name, _)| !REFUSED.contains(name)) {
-            let variables = [("AGGIO_DEFER", "*"), ("AGGIO_STRICT", "1")];
+            let variables = [("AGGIO_DEFER", "*"), ALWAYS, ("AGGIO_STRICT", "1")];
             reports.extend(failure_with(source, *ranks, &mpi, Some(&library), &variables));
         }
     }
@@ -39,6 +42,7 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
             .argument("20")
             .argument("5")
             .variable("AGGIO_DEFER", "*")
+            .variable(ALWAYS.0, ALWAYS.1)
             .variable("AGGIO_REPORT", "json")
             .variable("AGGIO_COSTS", "assumed")
             .preload(Some(&library))
@@ -73,7 +77,10 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         let job = checkpoint(data.path().join("data"))
             .variable("AGGIO_DEFER", "*")
-            .variable("AGGIO_HINTS", "*:aggio_defer_buffer=10000:aggio_defer_spill=1M")
+            .variable(
+                "AGGIO_HINTS",
+                "*:aggio_defer_always=true:aggio_defer_buffer=10000:aggio_defer_spill=1M",
+            )
             .variable("AGGIO_REPORT", "json")
             .variable("AGGIO_COSTS", "assumed");
         let finished = job.preload(Some(&library)).run();
@@ -107,7 +114,7 @@ fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Fi
         }
     };
     let job = job.ranks(2).argument(folder.join("out.nc")).argument("5").argument("late");
-    let hints = format!("*:aggio_defer_buffer={room}:aggio_defer_spill=1M");
+    let hints = format!("{}:aggio_defer_buffer={room}:aggio_defer_spill=1M", ALWAYS.1);
     let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", &hints);
     job.preload(library().as_deref()).run()
 }
@@ -180,10 +187,11 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
     // some of all of them.
     let tried: &[(&str, &str)] =
         if factor() > 1 { &[("99", "1")] } else { &[("3", "1"), ("99", "199")] };
-    let small = "*:aggio_defer_buffer=100:aggio_defer_spill=0";
-    let modes = [&[][..], &[("AGGIO_DEFER", "*")], &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", small)]];
+    let small = "*:aggio_defer_always=true:aggio_defer_buffer=100:aggio_defer_spill=0";
+    let defer = ("AGGIO_DEFER", "*");
+    let modes = [&[][..], &[defer], &[defer, ALWAYS], &[defer, ("AGGIO_HINTS", small)]];
     for mpi in installed() {
-        for (ranks, variables) in [3, 2, 3].into_iter().zip(modes) {
+        for (ranks, variables) in [3, 3, 2, 3].into_iter().zip(modes) {
             for (calls, distance) in tried {
                 let data = Directory::new();
                 let mut job = Job::new(&compile("sequences.c", &mpi))
@@ -212,7 +220,11 @@ fn what_waits_on_any_rank_is_in_the_file_when_a_rank_ends_the_job_by_force() {
             let data = Directory::new();
             let path = data.path().join("data");
             let job = Job::new(&compile("aborts.c", &mpi)).ranks(3).argument(&path).argument(way);
-            let finished = job.variable("AGGIO_DEFER", "*").preload(Some(&library)).run();
+            let finished = job
+                .variable("AGGIO_DEFER", "*")
+                .variable(ALWAYS.0, ALWAYS.1)
+                .preload(Some(&library))
+                .run();
             let what = format!("{}, {way}: {}", mpi.name, finished.report());
             assert!(finished.status.is_some_and(|status| !status.success()), "{what}");
             let wanted = [1, 2, 3].map(|byte| [byte; 100]).concat();
@@ -237,7 +249,8 @@ fn pnetcdf(source: &str, place: &Path) -> Option<Program> {
 fn a_pnetcdf_program_finds_what_ranks_wrote_together_and_alone_through_two_handles() {
     let (place, Some(library)) = (Directory::new(), library()) else { return };
     let Some(program) = pnetcdf("pnetcdf_alone.c", place.path()) else { return };
-    for variables in [&[][..], &[("AGGIO_DEFER", "*")]] {
+    let defer = ("AGGIO_DEFER", "*");
+    for variables in [&[][..], &[defer], &[defer, ALWAYS]] {
         let job = Job::new(&program).ranks(4).argument(place.path().join("data.nc"));
         let set = |job: Job, (name, value): &(&str, &str)| job.variable(name, value);
         let finished = variables.iter().fold(job, set).preload(Some(&library)).run();

@@ -9,15 +9,37 @@
 //! two ranks arrive in order.
 
 use crate::task::pause;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tags of one open file.
 #[derive(Debug)]
 pub struct Tags {
     first: u32,
     next: AtomicU64,
-    ended: Arc<[AtomicU32]>,
+    slots: Arc<[Slot]>,
+}
+
+/// The operations that have one block after the other, by their turns.
+#[derive(Debug, Default)]
+struct Slot {
+    /// The first one that has not ended.
+    first: AtomicU32,
+    /// Those behind it that have: blocks that were not needed are given back early.
+    early: Mutex<Vec<u32>>,
+}
+
+impl Slot {
+    fn end(&self, turn: u32) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.push(turn);
+        let mut first = self.first.load(Ordering::Relaxed);
+        while let Some(place) = early.iter().position(|ended| *ended == first) {
+            early.swap_remove(place);
+            first = first.wrapping_add(1);
+        }
+        self.first.store(first, Ordering::Release);
+    }
 }
 
 /// The tags of one collective operation; given back when it is dropped.
@@ -27,7 +49,7 @@ pub struct TagBlock {
     slot: usize,
     turn: u32,
     id: u64,
-    ended: Arc<[AtomicU32]>,
+    slots: Arc<[Slot]>,
 }
 
 impl Tags {
@@ -41,8 +63,8 @@ impl Tags {
     #[inline]
     pub fn within(first: u32, count: u32) -> Self {
         let blocks = (count / TagBlock::WIDTH).max(1);
-        let ended = (0..blocks).map(|_| AtomicU32::new(0)).collect();
-        Self { first, next: AtomicU64::new(0), ended }
+        let slots = (0..blocks).map(|_| Slot::default()).collect();
+        Self { first, next: AtomicU64::new(0), slots }
     }
 
     /// The block of the next collective operation. Call it in program order: at the start of the
@@ -50,14 +72,14 @@ impl Tags {
     #[inline]
     pub fn next(&self) -> TagBlock {
         let sequence = self.next.fetch_add(1, Ordering::Relaxed);
-        let blocks = self.ended.len() as u64;
+        let blocks = self.slots.len() as u64;
         let slot = (sequence % blocks) as usize;
         TagBlock {
             base: self.first + slot as u32 * TagBlock::WIDTH,
             slot,
             turn: (sequence / blocks) as u32,
             id: u64::from(self.first) << 40 | sequence & ((1 << 40) - 1),
-            ended: Arc::clone(&self.ended),
+            slots: Arc::clone(&self.slots),
         }
     }
 }
@@ -81,19 +103,15 @@ impl TagBlock {
 
     /// Waits until the operation that had this block before has ended on this rank.
     pub async fn ready(&self) {
-        while self.slot().load(Ordering::Acquire) != self.turn {
+        while self.slots[self.slot].first.load(Ordering::Acquire) != self.turn {
             pause().await;
         }
-    }
-
-    fn slot(&self) -> &AtomicU32 {
-        &self.ended[self.slot]
     }
 }
 
 impl Drop for TagBlock {
     fn drop(&mut self) {
-        self.slot().fetch_add(1, Ordering::Release);
+        self.slots[self.slot].end(self.turn);
     }
 }
 
@@ -127,5 +145,23 @@ mod tests {
         assert!(ready.as_mut().poll(&mut context).is_pending());
         drop(first);
         assert!(ready.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn a_block_that_is_given_back_before_its_turn_ends_no_operation_before_it() {
+        let tags = Tags::new(7);
+        let (first, second, third, fourth) = (tags.next(), tags.next(), tags.next(), tags.next());
+        let mut context = Context::from_waker(Waker::noop());
+        drop(third);
+        {
+            let mut ready = pin!(second.ready());
+            assert!(ready.as_mut().poll(&mut context).is_pending());
+            drop(first);
+            assert!(ready.as_mut().poll(&mut context).is_ready());
+        }
+        let mut last = pin!(fourth.ready());
+        assert!(last.as_mut().poll(&mut context).is_pending());
+        drop(second);
+        assert!(last.as_mut().poll(&mut context).is_ready());
     }
 }

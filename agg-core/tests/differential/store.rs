@@ -61,6 +61,7 @@ impl Store {
 fn asked(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_always".into(), "true".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
     program.hints.push(("aggio_defer_spill".into(), "0".into()));
     // Nor do ranks that make different calls find that out.
@@ -77,6 +78,7 @@ fn deferred(mut program: Program) -> Program {
     program.waits = true;
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_always".into(), "true".into()));
     program.hints.push(("aggio_defer_unasked".into(), "true".into()));
     program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
     let spill = if program.initial.is_multiple_of(10) { 2 * room } else { 0 };

@@ -71,7 +71,7 @@ fn listen(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+pub(crate) fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
@@ -132,7 +132,7 @@ fn parse(line: &str) -> Option<Measurement> {
 }
 
 /// Lets the job end by itself, or makes it end; the result says how it ended.
-fn end(child: &mut Child, scratch: &Path, by_force: bool) -> String {
+pub(crate) fn end(child: &mut Child, scratch: &Path, by_force: bool) -> String {
     let patience = if by_force {
         // A launcher that is asked removes the shared memory of its ranks; one that is killed
         // leaves it behind.

@@ -11,6 +11,7 @@
 //! show medians over the rounds. A case that takes too long or fails is told as that and not
 //! repeated; losing cases stay in the tables.
 
+mod applications;
 mod cases;
 mod job;
 mod measure;
@@ -92,6 +93,12 @@ struct Arguments {
     /// writes.
     #[arg(long)]
     posix: bool,
+    /// Only patterns of applications by MPI-IO and PnetCDF, without and with `AGGIO_DEFER`.
+    #[arg(long)]
+    applications: bool,
+    /// Where PnetCDF is installed for MPICH, for `--applications`.
+    #[arg(long)]
+    pnetcdf_mpich: Option<PathBuf>,
     /// Where the CSV file, the Markdown table and the plots go.
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
@@ -128,6 +135,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     if arguments.posix {
         let document = posix::measure(arguments, &interrupted)?;
         return store(arguments, "posix.md", &document).map(|()| true);
+    }
+    if arguments.applications {
+        let document = applications::measure(arguments, &interrupted)?;
+        return store(arguments, "applications.md", &document).map(|()| true);
     }
     let results = measure::all(arguments, &interrupted)?;
     let table = report::write(arguments, &results)

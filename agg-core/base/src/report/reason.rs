@@ -83,6 +83,8 @@ worded! {
         Atomic "atomic mode: messages";
         /// Windows of shared memory would be nearly empty.
         FarApart "data far apart in the file: messages";
+        /// One more copy would take longer than the requests that it saves.
+        Straight "writes that waiting would slow down: straight to the file";
         /// The file system, or the way the file is opened, has no mapping for exact writes.
         Unmapped "no mapping of the file: small pieces written one by one";
     }

@@ -4,6 +4,7 @@
 use super::NodeTable;
 use super::table::Slot;
 use crate::{node, task};
+use aggio_base::Extent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,6 +61,21 @@ impl Holders {
     /// Whether all that is held back is what comes last.
     pub fn hold_the_last_only(&self) -> bool {
         self.slot().lasts.load(Ordering::SeqCst) >= self.count()
+    }
+
+    /// From where to where the first rank holds back what it has written alone. A rank that hears
+    /// of a write after it was made sees it here, or the bytes in the file.
+    pub fn alone(&self) -> Extent {
+        let [start, end] = &self.slot().alone;
+        Extent::between(start.load(Ordering::SeqCst), end.load(Ordering::SeqCst))
+    }
+
+    /// Tells the others of it; only for the first rank.
+    pub fn set_alone(&self, extent: Extent) {
+        let [start, end] = &self.slot().alone;
+        let (from, upto) = if extent.is_empty() { (0, 0) } else { (extent.offset, extent.end()) };
+        start.store(from, Ordering::SeqCst);
+        end.store(upto, Ordering::SeqCst);
     }
 
     /// What differs after every change. Read it before looking for one.
@@ -138,5 +154,16 @@ mod tests {
         drop((ask, hold));
         assert!(!one.are_asked() && !one.have_failed() && one.count() == 0);
         assert_ne!(one.changes(), seen);
+    }
+
+    #[test]
+    fn others_see_where_the_first_rank_holds_back_what_it_wrote_alone() {
+        let table = Arc::new(NodeTable::create().expect("memfd"));
+        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane));
+        assert!(other.alone().is_empty());
+        one.set_alone(Extent::between(4, 12));
+        assert_eq!((other.alone(), apart.alone()), (Extent::between(4, 12), Extent::default()));
+        one.set_alone(Extent::default());
+        assert!(other.alone().is_empty());
     }
 }

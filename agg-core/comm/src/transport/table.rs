@@ -32,6 +32,8 @@ pub(super) struct Slot {
     /// Ranks that ask for what is held back, and what changes whenever something of this changes.
     pub(super) asks: AtomicU32,
     pub(super) changes: AtomicU32,
+    /// From where to where the first rank holds back what it has written alone: both 0 if nothing.
+    pub(super) alone: [AtomicU64; 2],
 }
 
 const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;

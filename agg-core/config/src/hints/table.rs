@@ -412,6 +412,9 @@ hints! {
     /// says (sync, barrier, sync) before a rank reads or overwrites by itself what another one has
     /// written.
     aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
+    /// Writes wait whatever that costs. Else those wait for which it costs less than going straight
+    /// to the file, by the measured time of a request; where ranks can ask each other for them.
+    aggio_defer_always: Flag = false; Aggio Acts [same, at_open];
     /// Bytes that may wait in the memory of a rank; what is more waits in a file
     /// (`aggio_defer_spill`), or is written out by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;

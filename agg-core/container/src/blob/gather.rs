@@ -9,6 +9,7 @@ use aggio_base::Result;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 /// Bytes between two parts that are rather read than skipped.
 const GAP: usize = 1024;
@@ -72,11 +73,22 @@ pub(crate) fn read(dir: &Dir, files: &Descriptors, wanted: &mut [Wanted<'_>]) ->
     };
     for group in wanted.chunk_by_mut(together) {
         let file = files.get(dir, group[0].id)?;
-        for some in group.chunks_mut(PARTS) {
-            read_group(dir, &file, some)?;
+        match group {
+            [part] if !part.with_head => read_one(dir, &file, part)?,
+            _ => group.chunks_mut(PARTS).try_for_each(|some| read_group(dir, &file, some))?,
         }
     }
     Ok(())
+}
+
+/// Reads one part, without a list of vectors.
+fn read_one(dir: &Dir, file: &File, part: &mut Wanted<'_>) -> Result<()> {
+    file.read_exact_at(part.into, part.place).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            too_short(dir, part.id, part.place + part.into.len() as u64)
+        }
+        _ => read_failed(dir, part.id, &error),
+    })
 }
 
 /// Reads parts of one log that follow each other closely.

@@ -33,6 +33,8 @@ struct State {
     right: HashSet<(u64, u64)>,
     /// Of each log the frame of which the first bytes were read.
     begun: HashMap<u64, Begun>,
+    /// Where the data of frames begins, by log and place: of frames that were read from elsewhere.
+    starts: HashMap<(u64, u64), u64>,
 }
 
 /// A frame that is being read from its beginning on.
@@ -75,7 +77,13 @@ impl Verifier {
                 if state.right.contains(&name) {
                     continue;
                 }
-                state.begun.get(&name.0).copied().filter(|begun| begun.frame == name.1)
+                let begun = state.begun.get(&name.0).copied();
+                let begun = begun.filter(|begun| begun.frame == name.1);
+                let goes_on = begun.is_some_and(|begun| begun.goes_on_at(parts[0].place));
+                if !goes_on && !always && state.is_behind_start(name, parts[0].place) {
+                    continue;
+                }
+                begun
             };
             let mut begun = match begun {
                 Some(begun) => begun,
@@ -87,6 +95,9 @@ impl Verifier {
                 || begun.follow(&logs, parts)?
                 || always && logs.look_at_all(name.0, &begun.head)?;
             let mut state = self.state();
+            if parts[0].place > begun.head.data {
+                state.note_start(name, begun.head.data);
+            }
             if right {
                 state.remember(name, begun.head.data_len);
             } else {
@@ -102,6 +113,20 @@ impl Verifier {
 }
 
 impl State {
+    /// The data of a frame begins at `start`, and something behind that was read: for more of that
+    /// kind its header is not needed.
+    fn note_start(&mut self, name: (u64, u64), start: u64) {
+        if self.starts.len() >= MOST {
+            self.starts.clear();
+        }
+        self.starts.insert(name, start);
+    }
+
+    /// Whether `place` is known to lie behind the first byte of its frame's data.
+    fn is_behind_start(&self, name: (u64, u64), place: u64) -> bool {
+        self.starts.get(&name).is_some_and(|start| *start < place)
+    }
+
     fn remember(&mut self, name: (u64, u64), len: u64) {
         if len < REMEMBERED {
             return;
@@ -116,6 +141,11 @@ impl State {
 impl Begun {
     fn new(head: Head, frame: u64) -> Self {
         Self { frame, head, next: head.data, crc: 0 }
+    }
+
+    /// Whether bytes from `place` on follow those that were read, which are the first.
+    fn goes_on_at(&self, place: u64) -> bool {
+        self.next == place && place > self.head.data
     }
 
     /// Goes on with the checksum by these parts of the frame; whether they ended it, and it is

@@ -30,19 +30,37 @@ impl File {
         }
         let span = span.filter(|_| direction == Direction::Read);
         self.ask_for(span).await?;
+        if self.defers_alone() {
+            return Ok(());
+        }
         for other in self.others() {
             other.ask_for(span).await?;
         }
         Ok(())
     }
 
+    /// Whether no rank holds anything back, through whichever handle of this process.
+    pub(super) fn has_nothing_waiting(&self) -> bool {
+        self.defers_alone()
+            && self.holders.as_ref().is_some_and(|holders| holders.count() == 0)
+            && self.waiting().is_some_and(|waiting| waiting.is_idle())
+    }
+
+    /// Whether the file ends before `span` does and is to be longer when what waits in `hull` is
+    /// there.
+    pub(super) fn ends_before(&self, hull: Extent, span: Extent) -> bool {
+        hull.end() > span.offset && self.driver.size().map_or(true, |size| size < span.end())
+    }
+
     async fn ask_for(&self, span: Option<Extent>) -> Result<()> {
         let Some(holders) = &self.holders else { return Ok(()) };
+        let Some(hull) = self.waiting().map(|waiting| waiting.hull) else { return Ok(()) };
+        let alone = holders.alone();
+        let touches = |span: Extent, held: Extent| !held.intersect(span).is_empty();
         let concerns =
-            |waiting: &Waiting| span.is_none_or(|span| !waiting.hull.intersect(span).is_empty());
+            |span| touches(span, hull) || touches(span, alone) || self.ends_before(hull, span);
         let own = |file: &Self| u32::from(file.waiting().is_some_and(|mut w| w.hold().is_some()));
-        if self.waiting().is_none_or(|waiting| !concerns(&waiting)) || holders.count() <= own(self)
-        {
+        if holders.count() <= own(self) || !span.is_none_or(concerns) {
             return Ok(());
         }
         let _ask = holders.ask();

@@ -56,7 +56,8 @@ impl File {
             Direction::Write => self.amode.is_writable(),
         } && !self.amode.has(Amode::SEQUENTIAL);
         let alone = !call.is_collective() || self.transport.size() == 1;
-        if !permitted || self.may_be_kept() || !alone || len == 0 || !memory.is_contiguous() {
+        let may_wait = self.may_be_kept() && !self.has_nothing_waiting();
+        if !permitted || may_wait || !alone || len == 0 || !memory.is_contiguous() {
             return None;
         }
         self.check_open().ok()?;

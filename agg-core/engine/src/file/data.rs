@@ -76,18 +76,20 @@ impl File {
                 return (Box::pin(async move { file.end(begun, kept) }), false);
             }
             if collective && may_block {
-                let (meeting, flush) = (self.tags.next(), self.flush_tags());
-                let (tags, request) = (self.tags.next(), self.claim(call));
-                let future = async move {
-                    let outcome = file.write_later(request, meeting, flush, tags).await;
-                    file.end(begun, outcome)
-                };
-                return (Box::pin(future), false);
+                let write = self.write_now_or_later(call);
+                return (Box::pin(async move { file.end(begun, write.await) }), false);
             }
         }
         if !call.is_collective() || self.transport.size() == 1 {
             let collective = call.is_collective();
             let request = self.claim(call);
+            let request = match request {
+                Ok(request) if self.waits_alone(&request) => {
+                    let kept = self.keep_alone(request);
+                    return (Box::pin(async move { file.end(begun, kept) }), false);
+                }
+                request => request,
+            };
             let away = request.as_ref().is_ok_and(Request::is_worth_a_worker);
             let future = Box::pin(async move {
                 if collective && request.as_ref().is_ok_and(|request| request.len > 0) {
@@ -156,7 +158,7 @@ impl File {
     }
 
     /// Checks a call and takes its range of the file.
-    fn claim(&self, call: Call) -> Result<Request> {
+    pub(super) fn claim(&self, call: Call) -> Result<Request> {
         let position = call.position;
         let (mut request, etypes) = self.check_call(call)?;
         let first = match position {

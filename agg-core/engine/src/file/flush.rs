@@ -24,8 +24,9 @@ pub(super) struct Flush {
     ticket: Ticket,
     /// Of the meeting that settles what views have left open.
     settles: Option<TagBlock>,
-    /// The second one is of use if the first one finds no room.
-    rounds: [Round; 2],
+    /// The second one is of use if the first one finds no room. `None` if no write of all ranks has
+    /// waited yet: there is nothing to write, as all ranks know.
+    rounds: Option<[Round; 2]>,
     /// What all ranks knew of the file's format when they made the call.
     map: Option<Arc<dyn Map>>,
 }
@@ -49,12 +50,15 @@ struct Round {
 impl File {
     /// What a flush before a collective call takes with it, if one is needed.
     pub(super) fn flush_tags(&self) -> Option<Flush> {
-        let ticket = self.waiting()?.ticket();
+        let (ticket, is_void) = {
+            let waiting = self.waiting()?;
+            (waiting.ticket(), self.holders.is_some() && !waiting.has_waited)
+        };
         let round = || {
             let [order, tags, last] = [(); 3].map(|()| self.tags.next());
             Round { order, tags, last }
         };
-        let rounds = [(); 2].map(|()| round());
+        let rounds = (!is_void).then(|| [(); 2].map(|()| round()));
         Some(Flush { ticket, settles: None, rounds, map: self.map() })
     }
 
@@ -86,7 +90,7 @@ impl File {
             self.settle_turns(&tags).await?;
             map = self.map();
         }
-        let [first, second] = rounds;
+        let Some([first, second]) = rounds else { return Ok(()) };
         let (result, may_have_taken_room) =
             self.write_together(&ticket, first, map.as_deref()).await;
         if !may_have_taken_room {

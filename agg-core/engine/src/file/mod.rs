@@ -23,6 +23,7 @@ mod fill;
 mod flight;
 mod flush;
 mod format;
+mod header;
 mod info;
 mod lane;
 mod locks;
@@ -38,6 +39,7 @@ mod small;
 mod split;
 mod together;
 mod views;
+mod worth;
 mod write_behind;
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
 //! Collective writes that wait: the ranks meet, tell where they write, and decide alike whether
 //! this write waits.
 //!
-//! It does not if another handle of the file is open, if a rank has no room, or if ranks had to ask
-//! for what waited. What waits never overlaps between two calls, so that each rank may store its
-//! part at any time.
+//! It does not if that would not be worth it for a rank, if another handle of the file is open, or
+//! if ranks had to ask for what waited. What waits never overlaps between two calls, so that each
+//! rank may store its part at any time.
 
 use super::agreement::{Kind, Words, meet};
 use super::data::Request;
 use super::flush::Flush;
-use super::{Direction, File};
+use super::{Call, Direction, File};
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
+use aggio_base::report::Note;
 use aggio_comm::tags::TagBlock;
+use aggio_comm::task::BoxFuture;
 use aggio_store::driver::Outcome;
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ struct Stand {
     is_pressed: bool,
     has_no_room: bool,
     was_asked: bool,
+    /// Its part had better go straight to the file.
+    is_too_dear: bool,
 }
 
 impl Stand {
@@ -38,15 +42,15 @@ impl Stand {
             writes.offset | flag(self.is_pressed),
             writes.end() | flag(self.has_no_room),
             holds.offset | flag(self.was_asked),
-            holds.end(),
+            holds.end() | flag(self.is_too_dear),
         ]
     }
 
     fn from_words(words: &Words) -> Self {
         let [at, end, from, to] = words.map(|word| word & !FLAG);
-        let [is_pressed, has_no_room, was_asked, _] = words.map(|word| word & FLAG != 0);
+        let [is_pressed, has_no_room, was_asked, is_too_dear] = words.map(|word| word & FLAG != 0);
         let (writes, holds) = (Extent::between(at, end), Extent::between(from, to));
-        Self { writes, holds, is_pressed, has_no_room, was_asked }
+        Self { writes, holds, is_pressed, has_no_room, was_asked, is_too_dear }
     }
 
     /// What all ranks tell together.
@@ -57,13 +61,26 @@ impl Stand {
             is_pressed: self.is_pressed || other.is_pressed,
             has_no_room: self.has_no_room || other.has_no_room,
             was_asked: self.was_asked || other.was_asked,
+            is_too_dear: self.is_too_dear || other.is_too_dear,
         }
     }
 }
 
 impl File {
+    /// Starts a collective write that blocks and may wait.
+    pub(super) fn write_now_or_later(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
+        let file = self.clone();
+        if self.goes_straight() {
+            let (tags, request) = (self.tags.next(), self.claim(call));
+            return Box::pin(async move { file.write_straight(request, tags).await });
+        }
+        let (meeting, flush) = (self.tags.next(), self.flush_tags());
+        let (tags, request) = (self.tags.next(), self.claim(call));
+        Box::pin(async move { file.write_later(request, meeting, flush, tags).await })
+    }
+
     /// Carries out a collective write that may wait.
-    pub(super) async fn write_later(
+    async fn write_later(
         self: &Arc<Self>,
         request: Result<Request>,
         meeting: TagBlock,
@@ -76,10 +93,7 @@ impl File {
             Ok(all) => all.iter().map(Stand::from_words).fold(Stand::default(), Stand::and),
             Err(error) => return Outcome { bytes: 0, result: Err(error) },
         };
-        let waits = self.waiting().is_some_and(|mut waiting| {
-            waiting.was_asked = false;
-            !waiting.habit.skips(all.was_asked) && !all.is_pressed
-        });
+        let waits = self.decide(all);
         let meets_older = !all.holds.intersect(all.writes).is_empty();
         let flushes = !all.holds.is_empty() && (!waits || meets_older || all.has_no_room);
         let flushed = if flushes { self.flush(flush).await } else { Ok(()) };
@@ -94,20 +108,60 @@ impl File {
         kept
     }
 
+    /// Whether a write waits, `all` being what the ranks told.
+    fn decide(&self, all: Stand) -> bool {
+        let Some(mut waiting) = self.waiting() else { return false };
+        waiting.was_asked = false;
+        let waits = !waiting.habit.skips(all.was_asked) && !all.is_pressed && !all.is_too_dear;
+        if all.is_too_dear {
+            if self.has_quick_requests() {
+                waiting.straight.lengthen();
+            }
+            if self.transport.rank() == 0 {
+                self.counters.decided.note(Note::Straight);
+            }
+        } else if waits {
+            waiting.straight.end();
+            waiting.has_waited = true;
+        }
+        waits
+    }
+
+    /// Whether the next write that may wait does not, as all ranks know without meeting.
+    fn goes_straight(&self) -> bool {
+        self.waiting().is_some_and(|mut waiting| waiting.straight.takes())
+    }
+
+    /// Carries out a collective write that goes straight to the file, as all ranks know.
+    async fn write_straight(self: &Arc<Self>, request: Result<Request>, tags: TagBlock) -> Outcome {
+        if self.transport.rank() == 0 {
+            self.counters.decided.note(Note::Straight);
+        }
+        let span = request.as_ref().ok().map(Request::span);
+        let asked = self.ask(Direction::Write, span).await;
+        let request = asked.and_then(|()| self.settle_own(Direction::Write, span)).and(request);
+        self.collective(Direction::Write, request, tags).await
+    }
+
     /// What this rank tells the others of a write.
     fn stand(&self, request: &Result<Request>, flush: Option<&Flush>) -> Stand {
         let writes = request.as_ref().map_or(Extent::default(), Request::span);
         let has_no_room = request.as_ref().is_ok_and(|request| !self.finds_room(request.len));
-        let is_alone = self.others().is_empty();
+        let is_too_dear =
+            request.as_ref().is_ok_and(|request| request.len > 0 && !self.had_better_wait(request));
+        let is_alone = self.is_only_handle();
+        let meets_alone =
+            self.holders.as_ref().is_some_and(|all| !all.alone().intersect(writes).is_empty());
         let Some(waiting) = self.waiting() else { return Stand::default() };
         let is_quiet = flush.is_some_and(|flush| flush.finds_quiet(&waiting));
         let everything = Extent::between(0, FLAG - 1);
         Stand {
             writes,
-            holds: if is_quiet { waiting.pending.hull() } else { everything },
-            is_pressed: request.is_err() || !is_alone || !is_quiet,
+            holds: if is_quiet { waiting.held_together() } else { everything },
+            is_pressed: request.is_err() || !is_alone || !is_quiet || meets_alone,
             has_no_room,
             was_asked: waiting.was_asked,
+            is_too_dear,
         }
     }
 }
@@ -124,6 +178,7 @@ mod tests {
             is_pressed: true,
             has_no_room: false,
             was_asked: true,
+            is_too_dear: true,
         };
         assert_eq!(Stand::from_words(&stand.to_words()), stand);
         let none = Stand::default();

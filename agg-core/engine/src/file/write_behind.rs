@@ -175,14 +175,23 @@ impl File {
         kept.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
     }
 
+    /// Whether the file is not open a second time in this process.
+    pub(super) fn is_only_handle(&self) -> bool {
+        self.defers_alone() || self.others().is_empty()
+    }
+
+    /// Whether no other file of this process defers.
+    pub(super) fn defers_alone(&self) -> bool {
+        self.engine.deferring.count() <= usize::from(self.waiting.is_some())
+    }
+
     /// Before bytes of `span` are written: what other handles of this process hold back for some of
     /// them is in the file, so that the later of two writes counts here as it does without waiting.
     ///
     /// # Errors
     /// What the system says; it would come after the newer bytes otherwise.
     fn come_after_others(&self, span: Extent) -> Result<()> {
-        let alone = usize::from(self.waiting.is_some());
-        if self.engine.deferring.count() <= alone {
+        if self.defers_alone() {
             return Ok(());
         }
         let others = self.others();
@@ -200,6 +209,7 @@ impl File {
     /// As [`File::come_after_others`].
     pub(super) fn heed_others(&self, direction: Direction, span: Extent) -> Result<()> {
         match direction {
+            Direction::Read if self.defers_alone() => Ok(()),
             Direction::Read => {
                 self.drain_others();
                 Ok(())
@@ -336,7 +346,16 @@ impl File {
     /// bytes that come last and are not in `span`, where it reads.
     pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
         self.heed_others(direction, span.unwrap_or_default())?;
-        if self.waiting.is_none() {
+        let untouched = {
+            let Some(waiting) = self.waiting() else { return Ok(()) };
+            // A write comes after all that waited, which it may announce.
+            match span.filter(|_| direction == Direction::Read && self.holders.is_some()) {
+                Some(span) => waiting.untouched(span).map(|hull| (hull, span)),
+                None if waiting.is_idle() => return Ok(()),
+                None => None,
+            }
+        };
+        if untouched.is_some_and(|(hull, span)| !self.ends_before(hull, span)) {
             return Ok(());
         }
         let last = self.last_bytes();

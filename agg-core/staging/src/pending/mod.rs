@@ -65,6 +65,11 @@ impl Pending {
         self.pieces
     }
 
+    /// Groups of pieces at equal distances.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     /// From the first byte of the file that is kept to the last.
     pub fn hull(&self) -> Extent {
         self.hull

@@ -2,6 +2,7 @@
 
 mod habit;
 mod queue;
+mod straight;
 
 pub use queue::Ticket;
 
@@ -13,11 +14,15 @@ use aggio_comm::transport::{Hold, Holders};
 use habit::Habit;
 use queue::Queue;
 use std::sync::Arc;
+use straight::Straight;
 
 /// Pieces of which the places are kept without the bytes.
 const CLAIMS: u64 = 4_000_000;
 const FORGOTTEN: &str = "single ranks have written more since the last synchronisation than is \
     kept in mind: of bytes that several ranks have written the last write may not count";
+
+/// So many runs are looked through for each access of a rank alone; more are written out once.
+const FEW_RUNS: usize = 64;
 
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
@@ -53,6 +58,12 @@ pub struct Waiting {
     pub is_answered: bool,
     /// From where to where all ranks wrote what may wait.
     pub hull: Extent,
+    /// From where to where this rank wrote alone what waits; others see it.
+    pub alone: Extent,
+    /// Calls that go straight to the file.
+    pub straight: Straight,
+    /// A write of all ranks has waited since the file was opened; the same on all ranks.
+    pub has_waited: bool,
     /// Another rank has asked since the ranks met.
     pub was_asked: bool,
     /// How often ranks had to ask.
@@ -88,10 +99,37 @@ impl Waiting {
     pub fn tell(&mut self, holders: Option<&Holders>) {
         let Some(holders) = holders else { return };
         let flies = self.unwritten_flight().is_some();
+        if self.pending.is_empty() && !flies && !self.alone.is_empty() {
+            self.alone = Extent::default();
+            holders.set_alone(self.alone);
+        }
         match (self.pending.is_empty() && !flies, &self.hold) {
             (true, _) => self.hold = None,
             (false, None) => self.hold = Some(holders.hold()),
             (false, Some(_)) => {}
+        }
+    }
+
+    /// Whether nothing is kept, and nothing is being written by all ranks.
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.flying.is_none()
+    }
+
+    /// From where to where something waits; `None` if that may be bytes of `extent`, or if all
+    /// ranks are writing just now.
+    pub fn untouched(&self, extent: Extent) -> Option<Extent> {
+        let has_many = self.pending.runs() > FEW_RUNS;
+        let touches = self.flying.is_some() || has_many || self.pending.touches(extent);
+        (!touches).then(|| self.pending.hull())
+    }
+
+    /// Of what waits, from where to where all ranks wrote it together.
+    pub fn held_together(&self) -> Extent {
+        match (self.pending.is_empty(), self.alone.is_empty()) {
+            (true, _) => Extent::default(),
+            (false, true) => self.pending.hull(),
+            // The bytes of this rank alone are far from the others.
+            (false, false) => self.hull,
         }
     }
 
@@ -128,7 +166,7 @@ impl Waiting {
     /// Gives up what waits; how many bytes of it are not in the file.
     pub fn give_up(&mut self) -> u64 {
         let bytes = self.bytes();
-        (self.pending, self.flying, self.claims) = Default::default();
+        (self.pending, self.flying, self.claims, self.alone) = Default::default();
         self.hold = None;
         bytes
     }

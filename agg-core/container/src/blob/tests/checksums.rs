@@ -229,6 +229,34 @@ fn frames_that_are_not_to_be_read_as_a_whole_are_checked_without_a_request() {
 }
 
 #[test]
+fn parts_from_the_middle_of_a_frame_need_its_header_once() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let model = written(&path, 3);
+    let reader = Container::open(&path).unwrap().reader().unwrap();
+    // Parts of all twenty frames by turns, at distances from the header at which the first bytes of
+    // data could be.
+    let read = |from: usize, upto: usize| -> Result<bool> {
+        let mut right = true;
+        for at in (from..upto).flat_map(|at| (0..20).map(move |frame| frame * SIZE / 20 + at)) {
+            let mut part = [0; 64];
+            reader.read_at(&mut part, at as u64)?;
+            right &= part == model[at..at + 64];
+        }
+        Ok(right)
+    };
+    assert_eq!(read(100, 164), Ok(true));
+    let log = log_of(&path);
+    let mut bytes = std::fs::read(&log).unwrap();
+    let heads: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| &bytes[*at..at + 4] == b"agF1").collect();
+    assert!(heads.len() >= 20);
+    heads.iter().for_each(|at| bytes[*at..at + 4].fill(0));
+    std::fs::write(&log, bytes).unwrap();
+    assert_eq!(read(164, 300), Ok(true));
+}
+
+#[test]
 fn if_others_change_the_callers_memory_all_parts_of_the_frame_are_read_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("file");

@@ -10,6 +10,7 @@ mod deferred_views;
 mod engines;
 mod faults;
 mod fill;
+mod header;
 mod manage;
 mod open;
 mod orders;
@@ -118,8 +119,11 @@ fn wait<T>(transport: &dyn Transport, future: impl Future<Output = T>) -> T {
     block_on(future, |waits| transport.idle(waits))
 }
 
+/// Whatever waits with these hints does so whatever it costs.
 fn hints(pairs: &[(&str, &str)]) -> Hints {
-    let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let always = ("aggio_defer_always", "true");
+    let pairs: Vec<_> =
+        pairs.iter().chain([&always]).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     Hints::resolve(&Sources::default(), "/x", &pairs, &mut Diagnostics::default())
 }
 

@@ -1,0 +1,47 @@
+//! Writes of the first rank alone that wait: bytes that announce others, as the header of a netCDF
+//! file announces its records, wait with what they announce.
+//!
+//! A library writes them again and again while all ranks write data. If they went to the file at
+//! once, all that waits would have to be there before, stored by each rank by itself.
+
+use super::data::Request;
+use super::{Direction, File};
+use aggio_store::driver::Outcome;
+use std::sync::Arc;
+
+impl File {
+    /// Whether a write of this rank alone waits with what waits already.
+    pub(super) fn waits_alone(&self, request: &Request) -> bool {
+        let Some(holders) = self.holders.as_ref().filter(|_| self.transport.rank() == 0) else {
+            return false;
+        };
+        let (span, last) = (request.span(), self.last_bytes());
+        let announces = !span.is_empty() && span.intersect(last) == span;
+        request.direction == Direction::Write
+            && !request.atomic
+            && announces
+            && self.is_only_handle()
+            && !holders.are_asked()
+            && self.finds_room(request.len)
+            && self.waiting().is_some_and(|waiting| {
+                let with_others = waiting.pending.bytes() > 0 && waiting.flying.is_none();
+                with_others && waiting.hull.intersect(last).is_empty()
+            })
+    }
+
+    /// Takes in a write of this rank alone that waits.
+    pub(super) fn keep_alone(self: &Arc<Self>, request: Request) -> Outcome {
+        let span = request.span();
+        if let (Some(holders), Some(mut waiting)) = (&self.holders, self.waiting()) {
+            // Before the bytes wait: whoever hears of this write knows where to ask for it.
+            waiting.alone = waiting.alone.hull(span);
+            holders.set_alone(waiting.alone);
+        }
+        let kept = self.keep(Ok(request), false);
+        if let (Err(_), Some(mut waiting)) = (&kept.result, self.waiting()) {
+            waiting.tell(self.holders.as_ref());
+        }
+        self.answer_others();
+        kept
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether a write that may wait had better wait: only if that is expected to cost less than going
+//! straight to the file.
+
+use super::File;
+use super::data::Request;
+use aggio_plan::plan::cost::{Costs, is_local};
+
+/// Nanoseconds for a MiB that waits: it is copied twice more.
+const MIB: u64 = 400_000;
+/// Nanoseconds for a piece that waits: its place is kept, put in order, and told to others.
+const PIECE: u64 = 100;
+
+/// Whether `bytes` in so many `pieces` take less time if they wait, where requests cost `costs`.
+///
+/// A write that goes straight costs one request at least; of one that waits nearly none is left when
+/// all that waits is written together. Where requests are quick, copies cost more than they.
+fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
+    let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
+    let waiting = copies + u128::from(pieces) * u128::from(PIECE);
+    costs.is_slow() && 2 * waiting <= u128::from(costs.latency())
+}
+
+impl File {
+    /// Whether this rank's part of a write had better wait.
+    pub(super) fn had_better_wait(&self, request: &Request) -> bool {
+        if self.state().hints.hints.aggio_defer_always {
+            return true;
+        }
+        let assumed = || Costs::assumed(&self.facts.file_system);
+        let meter = self.driver.meter();
+        let costs = meter.map_or_else(assumed, |meter| meter.writes.figures());
+        is_worth_it(costs, request.len, request.view.pieces(request.position, request.len))
+    }
+
+    /// Whether a step in which ranks meet costs something beside a request.
+    pub(super) fn has_quick_requests(&self) -> bool {
+        is_local(&self.facts.file_system)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_requests_are_quick_nothing_waits() {
+        let quick = Costs::new(2_000, 1 << 18);
+        assert!(!is_worth_it(quick, 8, 1) && !is_worth_it(quick, 1 << 20, 1));
+    }
+
+    #[test]
+    fn where_requests_take_a_millisecond_small_writes_wait_and_large_ones_do_not() {
+        let slow = Costs::new(1_048_576, 1 << 21);
+        assert!(is_worth_it(slow, 8, 1) && is_worth_it(slow, 1 << 20, 100));
+        assert!(!is_worth_it(slow, 2 << 20, 1), "copies");
+        assert!(!is_worth_it(slow, 40_000, 10_000), "pieces");
+        assert!(!is_worth_it(slow, u64::MAX, u64::MAX));
+    }
+}
