@@ -66,6 +66,14 @@ impl Agent {
                 self.close_away(link, process, handle, moved);
                 Way::There
             }
+            Request::Check(handle) if handle >= AWAY => {
+                let reply = match self.lost.get(&handle) {
+                    Some(text) => Reply::Failed(libc::EIO, text.clone()),
+                    None => Reply::Done,
+                };
+                self.reply(link, &reply, None);
+                Way::There
+            }
             Request::Sync(handle) if handle >= AWAY => {
                 self.reply(link, &Reply::Done, None);
                 Way::There
