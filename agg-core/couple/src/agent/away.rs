@@ -35,6 +35,16 @@ fn failed(error: &io::Error) -> Reply {
     Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
 }
 
+/// What a program is told of an open whose owner has ended: what was lost, an empty text for
+/// nothing. An open that nobody knows is one of an earlier agent.
+fn after(ended: Option<String>) -> Reply {
+    match ended {
+        Some(text) if text.is_empty() => Reply::Done,
+        Some(text) => Reply::Failed(libc::EIO, text),
+        None => super::serve::lost(),
+    }
+}
+
 impl Agent {
     /// Sends a request to the node that owns its name, if that is another one.
     pub(super) fn forward(&mut self, link: u64, process: Process, request: Request) -> Way {
@@ -67,10 +77,9 @@ impl Agent {
                 Way::There
             }
             Request::Check(handle) if handle >= AWAY => {
-                let reply = match self.lost.get(&handle) {
-                    Some(text) => Reply::Failed(libc::EIO, text.clone()),
-                    None => Reply::Done,
-                };
+                let known = peers.copies.handles.contains_key(&handle);
+                let ended = self.lost.get(&handle).cloned();
+                let reply = if known { Reply::Done } else { after(ended) };
                 self.reply(link, &reply, None);
                 Way::There
             }
@@ -157,10 +166,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
             // Its owner ended; what that means was told then, or is now.
-            let reply = match self.lost.remove(&handle) {
-                Some(text) => Reply::Failed(libc::EIO, text),
-                None => Reply::Done,
-            };
+            let reply = after(self.lost.remove(&handle));
             self.reply(link, &reply, None);
             return;
         };
@@ -368,9 +374,7 @@ impl Agent {
             let handles: Vec<u64> = handles.map(|(handle, _)| *handle).collect();
             for handle in handles {
                 peers.copies.handles.remove(&handle);
-                if lost {
-                    self.lost.insert(handle, text.clone());
-                }
+                self.lost.insert(handle, if lost { text.clone() } else { String::new() });
             }
             peers.copies.give_up(key);
         }

@@ -170,7 +170,7 @@ impl Agent {
 }
 
 /// What is said of an open file that this agent does not know.
-fn lost() -> Reply {
+pub(super) fn lost() -> Reply {
     let text = "the agent that knew an open file has ended, and with it what was written";
     Reply::Failed(libc::ESTALE, text.into())
 }
