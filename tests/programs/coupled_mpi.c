@@ -76,8 +76,10 @@ int main(int argc, char **argv) {
     for (int generation = 1; generation <= generations; generation++) {
         if (writes && !touch) fill(data, generation);
         if (writes && touch)
-            for (size_t i = 0; i < count; i += 1024)
-                data[i] = value(generation, start[0] + (int)(i / part[1]), start[1] + (int)(i % part[1]));
+            for (size_t i = 0; i < count; i += 1024) {
+                int y = start[0] + (int)(i / part[1]), x = start[1] + (int)(i % part[1]);
+                data[i] = value(generation, y, x);
+            }
         MPI_File file;
         check(MPI_File_open(MPI_COMM_WORLD, argv[3], mode, MPI_INFO_NULL, &file), "open");
         if (writes) check(MPI_File_set_size(file, 0), "set_size");
