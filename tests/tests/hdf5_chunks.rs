@@ -156,6 +156,7 @@ fn two_requests_for_each_mib_open_a_file_of_many_datasets() {
         assert!(read.succeeded(), "{}", read.report());
         let report = read.json_report().expect("a report");
         assert!(report["calls"] > 1000, "{report:?}");
-        assert!(report["reads_out"] <= 4 * 2 * mib, "of a rank, two for each MiB: {report:?}");
+        // The first read in a MiB, the one that fetches it, and one that finds the end of the file.
+        assert!(report["reads_out"] <= 4 * (2 * mib + 1), "{report:?}");
     }
 }
