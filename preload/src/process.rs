@@ -136,6 +136,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
 /// # Safety
 /// As MPI demands.
 pub unsafe fn abort(_: &Abi, comm: usize, code: c_int) -> c_int {
+    aggio_posix::coupled::died();
     close::rescue_all();
     close::report_all();
     close::tell_no_sets();

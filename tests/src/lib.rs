@@ -11,6 +11,7 @@
 
 mod account;
 pub mod battery;
+pub mod coupling;
 mod directory;
 mod factor;
 pub mod faults;

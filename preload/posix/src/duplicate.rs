@@ -4,12 +4,15 @@ use super::access::Access;
 use super::files;
 use super::next;
 use super::reason::Reason;
-use super::{containers, descriptors, errno, open, settle, spool, state};
+use super::{containers, coupled, descriptors, errno, open, settle, spool, state};
 use libc::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Lets `kernel` duplicate `fd`, and remembers that the new descriptor shares its description.
 pub fn duplicate(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    if coupled::has(fd) {
+        return coupled::duplicated(fd, kernel());
+    }
     if state::is_guest() {
         settle::demote(fd, Reason::Vfork);
         return kernel();
@@ -34,7 +37,7 @@ pub fn duplicate(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
 
 /// `dup2` and `dup3`, which close `new` first.
 pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    if spool::is_descriptor(new) || containers::is_own(new) {
+    if spool::is_descriptor(new) || containers::is_own(new) || coupled::is_own(new) {
         return errno::fail(libc::EBADF) as c_int;
     }
     // SAFETY: plain numbers.
@@ -43,6 +46,12 @@ pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int 
         return kernel();
     }
     containers::before_change(new);
+    let left = coupled::leave(new.cast_unsigned(), new.cast_unsigned());
+    let kernel = || {
+        let made = kernel();
+        left.tell();
+        made
+    };
     if containers::has(old) {
         if descriptors::has(new) && !state::is_guest() {
             let _ = open::forget(new);
@@ -61,7 +70,7 @@ pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int 
         // What could not be stored is not told here, as the kernel does not tell it.
         let _ = open::forget(new);
     }
-    if descriptors::has(old) { duplicate(old, kernel) } else { kernel() }
+    if descriptors::has(old) || coupled::has(old) { duplicate(old, kernel) } else { kernel() }
 }
 
 /// `fcntl`.

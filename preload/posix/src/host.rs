@@ -50,6 +50,8 @@ pub(crate) struct Flags {
     pub(crate) active: AtomicBool,
     /// Containers are files to this process, and so are sets, unless the settings exclude them.
     pub(crate) containers: AtomicBool,
+    /// The process exchanges files with others in memory.
+    pub(crate) coupled: AtomicBool,
     /// The process is about to end or to become another program: nothing is kept back any more.
     pub(crate) ending: AtomicBool,
     /// The process whose descriptors the table describes; 0 until somebody may be another.
@@ -73,6 +75,7 @@ impl Flags {
         Self {
             active: AtomicBool::new(false),
             containers: AtomicBool::new(false),
+            coupled: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             owner: AtomicU32::new(0),
             ring: AtomicBool::new(false),

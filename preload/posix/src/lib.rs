@@ -1,4 +1,5 @@
-//! The meaning of POSIX calls on files that rules name, and on containers and sets that are files.
+//! The meaning of POSIX calls on files that rules name, on containers and sets that are files, and
+//! on files that programs exchange in memory.
 //!
 //! ```text
 //! host, config   what the host owns and supplies: the state of the process, settings
@@ -11,6 +12,7 @@
 //! spool          the memory that holds what waits, which outlives the process
 //! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
 //! containers, sets   files that are blob containers, and sets of netCDF files
+//! coupled        files that programs exchange in memory
 //! settle         what must happen before anybody else looks, of files and containers
 //! cookie, wide   streams of ours, and wide characters on them
 //! open, data, reading, manage, duplicate, process, foreign, stdio, causal   what functions do
@@ -40,6 +42,7 @@ mod config;
 pub mod containers;
 mod cookie;
 mod counts;
+pub mod coupled;
 pub mod data;
 pub mod descriptors;
 mod dirty;

@@ -5,7 +5,7 @@ use super::host::process;
 use super::next;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{errno, readable_memory, reading, settle};
+use super::{coupled, errno, readable_memory, reading, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
 /// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
@@ -72,6 +72,7 @@ pub unsafe fn map(
         readable_memory::forget();
     }
     if flags & libc::MAP_ANONYMOUS == 0 {
+        coupled::delivered_all(fd);
         before_mapping(fd, flags);
     }
     // SAFETY: the caller's arguments, passed on.
@@ -96,6 +97,7 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
 /// Lets the kernel move bytes between two files.
 pub fn between(from: c_int, to: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     settle::causal();
+    coupled::delivered_all(from);
     for fd in [from, to] {
         settle::settle(fd, Some(Reason::Sendfile));
     }

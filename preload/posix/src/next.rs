@@ -178,6 +178,7 @@ functions! {
 
     fn fopen64(path: Path, mode: *const c_char) -> *mut FILE;
     fn freopen64(path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
+    fn fclose(stream: *mut FILE) -> c_int;
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
     fn fopencookie(cookie: Any, mode: *const c_char, functions: Functions) -> *mut FILE;
     fn vfwprintf(stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int;

@@ -7,7 +7,9 @@ use super::host::process;
 use super::next;
 use super::reason::Reason;
 use super::state::{self, Inside};
-use super::{containers, descriptors, dirty, errno, flush, reading, report, settle, spool};
+use super::{
+    containers, coupled, descriptors, dirty, errno, flush, reading, report, settle, spool,
+};
 use crate::config;
 use agg_core::driver::caches;
 use agg_core::log;
@@ -34,8 +36,8 @@ pub fn before() {
     }
 }
 
-/// `open` and its kin: a container or set where the name means one or is to, otherwise what
-/// `kernel` opens.
+/// `open` and its kin: a coupled file, a container or set where the name means one or is to,
+/// otherwise what `kernel` opens.
 pub fn open(
     at: c_int,
     path: *const c_char,
@@ -43,7 +45,8 @@ pub fn open(
     mode: mode_t,
     kernel: impl FnOnce() -> c_int,
 ) -> c_int {
-    containers::open(at, path, flags, mode).unwrap_or_else(|| {
+    let ours = coupled::open(at, path, flags, mode);
+    ours.or_else(|| containers::open(at, path, flags, mode)).unwrap_or_else(|| {
         before();
         adopt(kernel())
     })
@@ -60,7 +63,9 @@ pub unsafe fn make_temporary(
     kernel: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let made = unsafe { containers::make_temporary(template, suffix, flags) };
+    let ours = unsafe { coupled::make_temporary(template, suffix, flags) };
+    // SAFETY: as above.
+    let made = ours.or_else(|| unsafe { containers::make_temporary(template, suffix, flags) });
     made.unwrap_or_else(|| adopt(kernel()))
 }
 
@@ -147,8 +152,11 @@ fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
 pub fn close(fd: c_int) -> c_int {
     // SAFETY: a plain number.
     let kernel = || unsafe { next::close(fd) };
-    if spool::is_descriptor(fd) || containers::is_own(fd) {
+    if spool::is_descriptor(fd) || containers::is_own(fd) || coupled::is_own(fd) {
         return errno::fail(libc::EBADF) as c_int;
+    }
+    if coupled::has(fd) && !state::is_guest() {
+        return coupled::close(fd, kernel);
     }
     if !descriptors::has(fd) || state::is_guest() {
         return kernel();
@@ -233,7 +241,9 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
         return done;
     }
     forget_range(first, last);
+    let left = coupled::leave(first, last);
     let mut kept = containers::own_among(first, last);
+    kept.extend(coupled::own_among(first, last));
     kept.extend(spool::descriptor().map(|fd| fd as u32).filter(|fd| (first..=last).contains(fd)));
     kept.sort_unstable();
     let (mut from, mut result) = (first, 0);
@@ -243,5 +253,7 @@ pub fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
         }
         from = fd + 1;
     }
-    if from <= last { kernel(from, last).min(result) } else { result }
+    let result = if from <= last { kernel(from, last).min(result) } else { result };
+    left.tell();
+    result
 }

@@ -2,7 +2,7 @@
 
 use super::next;
 use super::reason::Reason;
-use super::{containers, descriptors, flush, manage, open, process, settle, spool, state};
+use super::{containers, coupled, descriptors, flush, manage, open, process, settle, spool, state};
 use libc::{c_int, c_long};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -153,10 +153,13 @@ fn before_unknown(arguments: [usize; 6]) {
 /// `closefrom`.
 pub fn close_from(first: c_int) {
     let from = first.max(0) as u32;
-    if spool::descriptor().is_none() && !containers::any() {
+    let own = coupled::own_among(from, u32::MAX);
+    if spool::descriptor().is_none() && !containers::any() && own.is_empty() {
         open::forget_range(from, u32::MAX);
+        let left = coupled::leave(from, u32::MAX);
         // SAFETY: a plain number.
         unsafe { next::closefrom(first) };
+        left.tell();
     } else {
         open::close_range(from, u32::MAX, 0);
     }

@@ -5,7 +5,7 @@ use super::files::{self, File};
 use super::host::process;
 use super::next;
 use super::reason::Reason;
-use super::{containers, descriptors, flush, report, settle, spool, state};
+use super::{containers, coupled, descriptors, flush, report, settle, spool, state};
 use libc::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,6 +15,7 @@ pub extern "C" fn before_fork() {
         return;
     }
     state::note_child();
+    coupled::before_fork();
     containers::keep_holds();
     containers::store_kept(|_| true);
     let Some(registry) = files::hold_registry() else { return };
@@ -31,6 +32,9 @@ pub extern "C" fn before_fork() {
 
 /// After `fork`, in the parent.
 pub extern "C" fn after_fork() {
+    if state::active() {
+        coupled::after_fork();
+    }
     if !state::active() || !process().holding.swap(false, Relaxed) {
         return;
     }
@@ -53,6 +57,7 @@ pub extern "C" fn in_child() {
         spool::disown();
         containers::in_child();
         state::forget_dirty();
+        coupled::in_child();
     }
 }
 
@@ -142,6 +147,12 @@ pub unsafe fn add_duplicate(actions: *mut c_void, fd: c_int, new: c_int) -> c_in
     unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
 }
 
+/// `abort`: as [`at_exit`], but whoever reads what this process writes is told that it died.
+pub fn at_abort() {
+    coupled::died();
+    at_exit();
+}
+
 /// At the end of the process: all bytes are in the kernel, and nothing is kept back any more.
 pub fn at_exit() {
     if state::is_guest() {
@@ -150,6 +161,7 @@ pub fn at_exit() {
     state::end();
     flush::each_at_the_end(finish);
     containers::at_exit();
+    coupled::at_exit();
     tell_unused();
     if !state::any_dirty() {
         spool::remove();

@@ -9,11 +9,12 @@ pub(crate) fn flags() -> &'static Flags {
     &process().flags
 }
 
-/// There are rules, or containers are files to this process, if they are to be: from now on calls
-/// are served.
-pub fn start(containers: bool) {
+/// There are rules, containers are files to this process, or it exchanges files with others: from
+/// now on calls are served.
+pub fn start(containers: bool, coupled: bool) {
     process().next.resolve();
     flags().containers.store(containers, Relaxed);
+    flags().coupled.store(coupled, Relaxed);
     flags().active.store(true, Relaxed);
 }
 
@@ -53,6 +54,12 @@ pub fn active() -> bool {
 #[inline(always)]
 pub fn has_containers() -> bool {
     flags().containers.load(Relaxed)
+}
+
+/// Whether the process exchanges files with others in memory.
+#[inline(always)]
+pub fn has_coupled() -> bool {
+    flags().coupled.load(Relaxed)
 }
 
 /// Whether any file has bytes that are not in the kernel.

@@ -6,7 +6,7 @@ use super::next::{self, Functions};
 use super::open::adopt;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{containers, data, descriptors, errno, settle, wide};
+use super::{containers, coupled, data, descriptors, errno, settle, wide};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
 fn descriptor_of(cookie: *mut c_void) -> c_int {
@@ -62,7 +62,9 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
 pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
     super::open::before();
     // SAFETY: the caller's promise.
-    if let Some(stream) = unsafe { containers::fopen(path, mode) } {
+    let ours = unsafe { coupled::fopen(path, mode) };
+    // SAFETY: as above.
+    if let Some(stream) = ours.or_else(|| unsafe { containers::fopen(path, mode) }) {
         return stream;
     }
     // SAFETY: the caller's promise.
@@ -148,6 +150,9 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
     super::open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
+        if let Some(made) = coupled::reopen(path, mode, stream) {
+            return made;
+        }
         if wide::is_ours(stream) {
             give_up(stream);
         } else if path.is_null() {

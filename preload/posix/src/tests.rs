@@ -1,7 +1,7 @@
 //! The meaning of calls without preloading anything: each is made on a file without a rule, on
 //! files whose small writes wait, and on containers, and gives the same on all of them.
 
-mod calls;
+pub(crate) mod calls;
 
 use crate::{containers, data, settle, stdio};
 use agg_core::blob::is_container;

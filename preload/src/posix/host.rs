@@ -3,6 +3,7 @@
 
 use crate::{config, unused};
 use aggio_posix::containers::{Areas, Containers, OwnLocks, Streams};
+use aggio_posix::coupled::Coupled;
 use aggio_posix::{Descriptors, Files, Host, OwnSpool, Process, Thread};
 
 #[unsafe(export_name = "aggio_posix_process")]
@@ -19,6 +20,9 @@ static SPOOL: OwnSpool = OwnSpool::new();
 
 #[unsafe(export_name = "aggio_posix_containers")]
 static CONTAINERS: Containers = Containers::new();
+
+#[unsafe(export_name = "aggio_posix_coupled")]
+static COUPLED: Coupled = Coupled::new();
 
 #[unsafe(export_name = "aggio_posix_locks")]
 static LOCKS: OwnLocks = OwnLocks::new();
@@ -45,6 +49,7 @@ std::arch::global_asm!(
     ".hidden aggio_posix_files",
     ".hidden aggio_posix_spool",
     ".hidden aggio_posix_containers",
+    ".hidden aggio_posix_coupled",
     ".hidden aggio_posix_locks",
     ".hidden aggio_posix_areas",
     ".hidden aggio_posix_streams",

@@ -3,7 +3,7 @@
 use super::{environment, symbols};
 use crate::{close, config, pnetcdf};
 use agg_core::settings::sets::SetRule;
-use aggio_posix::{containers, process, state};
+use aggio_posix::{containers, coupled, process, state};
 use std::ffi::CStr;
 
 /// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
@@ -15,12 +15,16 @@ extern "C" fn loaded() {
     }
     let rules = is_set(c"AGGIO_POSIX");
     let has_containers = is_set(c"AGGIO_BLOB") || shows_sets();
-    if (rules || has_containers) && !config::is_plainly_off() && !is_privileged() {
+    let has_coupled = is_set(c"AGGIO_COUPLE");
+    if (rules || has_containers || has_coupled) && !config::is_plainly_off() && !is_privileged() {
         listen_for_fork();
-        state::start(has_containers);
+        state::start(has_containers, has_coupled);
         if has_containers {
             environment::remember();
             containers::attach();
+        }
+        if has_coupled {
+            coupled::attach();
         }
     }
 }
@@ -42,6 +46,7 @@ fn be_strict() {
 /// When the library is unloaded at the end of the process.
 extern "C" fn unloaded() {
     if state::active() {
+        coupled::write_streams();
         process::at_exit();
     }
     close::report_all();

@@ -2,7 +2,7 @@
 //! in the crate `aggio-posix`; here is how calls come to it.
 //!
 //! ```text
-//! symbols      the table of interposed functions, one row each
+//! symbols, rows   the table of interposed functions, one row each, and what a row becomes
 //! spawn        those with arguments of any number
 //! load         when the library is loaded and unloaded, and around `fork`
 //! host         the state of the process, which `aggio-posix` uses
@@ -13,6 +13,8 @@ mod environment;
 mod execute;
 mod host;
 mod load;
+#[macro_use]
+mod rows;
 mod spawn;
 mod symbols;
 

@@ -16,7 +16,7 @@ use aggio_posix::containers::{self, standard};
 use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
-    causal, data, descriptors, duplicate, errno, manage, open, passthrough, process,
+    causal, coupled, data, descriptors, duplicate, errno, manage, open, passthrough, process,
     readable_memory, settle, state, stdio, wide,
 };
 use libc::{
@@ -68,95 +68,10 @@ macro_rules! table {
     };
 }
 
-/// The functions of all names of a row.
-macro_rules! rows {
-    ([$($name:ident)*] $kind:ident $arguments:tt [$ret:ty] $body:tt $container:tt) => {
-        $(row! { $kind $name $arguments [$ret] $body $container })*
-    };
-}
-
-macro_rules! row {
-    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} []) => {
-        row! { any $name ($($arg: $ty),*) [$ret] {{
-            settle::all();
-            next::$name($($arg),*)
-        }} [] }
-    };
-    // A name may be that of a container.
-    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} [{ $($container:tt)* }]) => {
-        row! { any $name ($($arg: $ty),*) [$ret] {{
-            settle::all();
-            match { $($container)* } {
-                Some(result) => result,
-                None => next::$name($($arg),*),
-            }
-        }} [] }
-    };
-    // A descriptor may be open on one.
-    ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty]
-        { $($body:tt)* } [{ $($container:tt)* }]) => {
-        row! { either $name ($fd: $fdty $(, $arg: $ty)*) [$ret] {
-            if containers::has($fd) {
-                $($container)*
-            } else if idle!($kind $fd $(, $arg)*) {
-                next::$name($fd $(, $arg)*)
-            } else {
-                $($body)*
-            }
-        } [] }
-    };
-    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* } []) => {
-        const _: () = {
-            // SAFETY: the signature is the one that the C library has for this name.
-            #[cfg_attr(not(test), unsafe(export_name = stringify!($name)))]
-            #[cfg_attr(test, allow(dead_code, reason = "nobody is interposed in tests"))]
-            unsafe extern "C" fn hook($($arg: $ty),*) -> $ret {
-                if !state::active() || idle!($kind $($arg),*) {
-                    // SAFETY: the caller's arguments, passed on.
-                    return unsafe { next::$name($($arg),*) };
-                }
-                // SAFETY: the caller promises what the C library demands of these arguments.
-                #[allow(unused_unsafe, reason = "not every row needs it")]
-                unsafe { $($body)* }
-            }
-        };
-    };
-}
-
-/// Whether there is nothing to do.
-macro_rules! idle {
-    (any $($arg:ident),*) => {
-        false
-    };
-    (either $($arg:ident),*) => {
-        false
-    };
-    (fd $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd)
-    };
-    (out $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd) && !state::any_causal()
-    };
-}
-
-macro_rules! next {
-    ($name:ident ($($arg:ident: $ty:ty),*) [$ret:ty]) => {
-        /// Calls the next function of this name.
-        ///
-        /// # Safety
-        /// The arguments are what it demands of them.
-        #[inline(always)]
-        #[allow(clippy::too_many_arguments, reason = "the C library's signature")]
-        pub unsafe fn $name($($arg: $ty),*) -> $ret {
-            match slots::$name.get() {
-                0 => Missing::missing(),
-                // SAFETY: the next function has the signature that the C library declares.
-                address => unsafe {
-                    let next: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(address);
-                    next($($arg),*)
-                },
-            }
-        }
+/// What a name means: that of a coupled file, or of a container or set.
+macro_rules! names {
+    ($call:ident ($($arg:expr),*)) => {
+        coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
     };
 }
 
@@ -222,25 +137,25 @@ table! {
 
     // Reading.
     fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
-        = { data::read(fd, data, len) }
+        = { coupled::delivered(fd, data::read(fd, data, len)) }
         container { containers::read(fd, data, len) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
         = {
             if len > room {
                 next::__read_chk(fd, data, len, room)
             } else {
-                data::read(fd, data, len)
+                coupled::delivered(fd, data::read(fd, data, len))
             }
         }
         container { containers::read(fd, data, len) };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { data::read_at_position(fd, |position| match position {
+        = { coupled::delivered(fd, data::read_at_position(fd, |position| match position {
             Some(position) => next::preadv64(fd, vectors, count, position as i64),
             None => next::readv(fd, vectors, count),
-        }) }
+        })) }
         container { containers::readv(fd, vectors, count) };
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
-        = { data::pread(fd, data, len, offset) }
+        = { coupled::delivered(fd, data::pread(fd, data, len, offset)) }
         container { containers::pread(fd, data, len, offset) };
     fd [__pread_chk __pread64_chk]
         (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
@@ -248,17 +163,23 @@ table! {
             if len > room {
                 next::__pread64_chk(fd, data, len, offset, room)
             } else {
-                data::pread(fd, data, len, offset)
+                coupled::delivered(fd, data::pread(fd, data, len, offset))
             }
         }
         container { containers::pread(fd, data, len, offset) };
     fd [preadv preadv64]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = { data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset)) }
+        = {
+            let read = data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset));
+            coupled::delivered(fd, read)
+        }
         container { containers::preadv(fd, vectors, count, offset) };
     fd [preadv2 preadv64v2]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = { settle::settle(fd, None); next::preadv64v2(fd, vectors, count, offset, flags) }
+        = {
+            settle::settle(fd, None);
+            coupled::delivered(fd, next::preadv64v2(fd, vectors, count, offset, flags))
+        }
         container { containers::preadv2(fd, vectors, count, offset, flags) };
 
     // Writing.
@@ -301,7 +222,9 @@ table! {
             manage::drained(fd, || next::__fxstat64(version, fd, facts))
         } };
     fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
-        = { manage::changed(fd, || next::ftruncate64(fd, len)) }
+        = {
+            coupled::set_size(fd, len, || manage::changed(fd, || next::ftruncate64(fd, len)))
+        }
         container { containers::set_size(fd, len) };
     fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
         = { manage::changed(fd, || next::fallocate64(fd, mode, offset, len)) }
@@ -315,9 +238,11 @@ table! {
         container { 0 };
     fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
         = { manage::drained(fd, || next::readahead(fd, offset, count) as c_int) as ssize_t };
-    fd [fsync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fsync(fd)) }
+    fd [fsync] (fd: c_int) -> c_int
+        = { coupled::synchronised(fd, manage::synced(fd, || next::fsync(fd))) }
         container { containers::synchronise(fd) };
-    fd [fdatasync] (fd: c_int) -> c_int = { manage::synced(fd, || next::fdatasync(fd)) }
+    fd [fdatasync] (fd: c_int) -> c_int
+        = { coupled::synchronised(fd, manage::synced(fd, || next::fdatasync(fd))) }
         container { containers::synchronise(fd) };
     fd [sync_file_range] (fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int
         = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) }
@@ -417,25 +342,25 @@ table! {
 
     // Names.
     path [stat stat64] (path: Path, facts: Any) -> c_int = {}
-        container { containers::fstatat(libc::AT_FDCWD, path, facts, 0) };
+        container { names!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
     path [lstat lstat64] (path: Path, facts: Any) -> c_int = {}
-        container { containers::fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW) };
+        container { names!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
     path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {}
-        container { containers::fstatat(at, path, facts, flags) };
+        container { names!(fstatat(at, path, facts, flags)) };
     path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { containers::fstatat(libc::AT_FDCWD, path, facts, 0) };
+        container { names!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
     path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { containers::fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW) };
+        container { names!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
     path [__fxstatat __fxstatat64]
         (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
         = {}
-        container { containers::fstatat(at, path, facts, flags) };
+        container { names!(fstatat(at, path, facts, flags)) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
-        container { containers::statx(at, path, flags, mask, facts) };
+        container { names!(statx(at, path, flags, mask, facts)) };
     any [truncate truncate64] (path: Path, len: off64_t) -> c_int
         = {
             open::before();
-            match containers::truncate(path, len) {
+            match names!(truncate(path, len)) {
                 Some(result) => result,
                 None => next::truncate64(path, len),
             }
@@ -443,7 +368,7 @@ table! {
     any [rename] (from: Path, to: Path) -> c_int
         = {
             settle::before_rename();
-            match containers::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
+            match names!(rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0)) {
                 Some(result) => result,
                 None => {
                     containers::without_directory(libc::AT_FDCWD, to, || next::rename(from, to))
@@ -453,7 +378,7 @@ table! {
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
         = {
             settle::before_rename();
-            match containers::rename(at, from, there, to, 0) {
+            match names!(rename(at, from, there, to, 0)) {
                 Some(result) => result,
                 None => {
                     containers::without_directory(there, to, || next::renameat(at, from, there, to))
@@ -463,7 +388,7 @@ table! {
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
         = {
             settle::before_rename();
-            match containers::rename(at, from, there, to, flags) {
+            match names!(rename(at, from, there, to, flags)) {
                 Some(result) => result,
                 None if flags != 0 => next::renameat2(at, from, there, to, flags),
                 None => {
@@ -475,7 +400,7 @@ table! {
         };
     any [unlink] (path: Path) -> c_int = {
             settle::before_rename();
-            match containers::unlink(libc::AT_FDCWD, path, 0) {
+            match names!(unlink(libc::AT_FDCWD, path, 0)) {
                 Some(result) => result,
                 None => next::unlink(path),
             }
@@ -483,7 +408,7 @@ table! {
     any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
         = {
             settle::before_rename();
-            match containers::unlink(at, path, flags) {
+            match names!(unlink(at, path, flags)) {
                 Some(result) => result,
                 None if flags & libc::AT_REMOVEDIR == 0 => next::unlinkat(at, path, flags),
                 None => containers::without_directory(at, path, || next::unlinkat(at, path, flags)),
@@ -491,83 +416,97 @@ table! {
         };
     any [remove] (path: Path) -> c_int = {
             settle::before_rename();
-            match containers::remove(path) {
+            match names!(unlink(libc::AT_FDCWD, path, 0)) {
                 Some(result) => result,
                 None => containers::without_directory(libc::AT_FDCWD, path, || next::remove(path)),
             }
         };
     path [link] (from: Path, to: Path) -> c_int = {}
-        container { containers::link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to)) };
+        container { names!(link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to))) };
     path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {}
-        container { containers::link((at, from), (there, to)) };
+        container { names!(link((at, from), (there, to))) };
     path [chmod] (path: Path, mode: mode_t) -> c_int = {}
-        container { containers::chmod(path, mode) };
+        container { names!(chmod(path, mode)) };
     path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {}
-        container { containers::fchmodat(at, path, mode, flags) };
+        container { names!(fchmodat(at, path, mode, flags)) };
     path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
-        container { containers::chown(path, user, group, true) };
+        container { names!(chown(path, user, group, true)) };
     path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
-        container { containers::chown(path, user, group, false) };
+        container { names!(chown(path, user, group, false)) };
     path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {}
-        container { containers::fchownat(at, path, user, group, flags) };
+        container { names!(fchownat(at, path, user, group, flags)) };
     path [utime] (path: Path, times: Any) -> c_int = {}
-        container { containers::utime(path, times) };
+        container { names!(utime(path, times)) };
     path [utimes] (path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(libc::AT_FDCWD, path, times, true) };
+        container { names!(utimes(libc::AT_FDCWD, path, times, true)) };
     path [lutimes] (path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(libc::AT_FDCWD, path, times, false) };
+        container { names!(utimes(libc::AT_FDCWD, path, times, false)) };
     path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {}
-        container { containers::utimes(at, path, times, true) };
+        container { names!(utimes(at, path, times, true)) };
     path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
-        container { containers::utimensat(at, path, times, flags) };
+        container { names!(utimensat(at, path, times, flags)) };
     path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
-        container { containers::change_attribute(path, true) };
+        container { names!(change_attribute(path, true)) };
     path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
-        container { containers::change_attribute(path, false) };
+        container { names!(change_attribute(path, false)) };
     any [getxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            containers::attribute(path, true)
-                .unwrap_or_else(|| next::getxattr(path, name, value, len))
+            names!(attribute(path, true)).unwrap_or_else(|| next::getxattr(path, name, value, len))
         };
     any [lgetxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            containers::attribute(path, false)
+            names!(attribute(path, false))
                 .unwrap_or_else(|| next::lgetxattr(path, name, value, len))
         };
     any [listxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            containers::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len))
+            names!(attributes(path, true)).unwrap_or_else(|| next::listxattr(path, list, len))
         };
     any [llistxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            containers::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len))
+            names!(attributes(path, false)).unwrap_or_else(|| next::llistxattr(path, list, len))
         };
     any [access] (path: Path, wanted: c_int) -> c_int
         = {
-            containers::access(libc::AT_FDCWD, path, wanted, 0)
+            names!(access(libc::AT_FDCWD, path, wanted, 0))
                 .unwrap_or_else(|| next::access(path, wanted))
         };
     any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int
         = {
-            containers::access(libc::AT_FDCWD, path, wanted, 0)
+            names!(access(libc::AT_FDCWD, path, wanted, 0))
                 .unwrap_or_else(|| next::eaccess(path, wanted))
         };
     any [faccessat] (at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int
         = {
-            let told = containers::access(at, path, wanted, flags);
+            let told = names!(access(at, path, wanted, flags));
             told.unwrap_or_else(|| next::faccessat(at, path, wanted, flags))
         };
 
     // Directories, which containers are not.
     any [readdir readdir64] (directory: Any) -> *mut libc::dirent64
         = {
-            loop {
+            coupled::readdir(directory, || loop {
                 let entry = next::readdir64(directory);
                 if containers::readdir(directory, entry) {
                     break entry;
                 }
-            }
+            })
         };
+    any [closedir] (directory: Any) -> c_int
+        = { coupled::closedir(directory, || next::closedir(directory)) };
+    any [rewinddir] (directory: Any) -> ()
+        = { coupled::rewound(directory); next::rewinddir(directory) };
+    any [seekdir] (directory: Any, place: c_long) -> ()
+        = { coupled::rewound(directory); next::seekdir(directory, place) };
+    any [scandir scandir64]
+        (path: Path, to: *mut *mut *mut libc::dirent64, filter: coupled::Filter,
+         order: coupled::Compare) -> c_int
+        = {
+            let count = next::scandir64(path, to, filter, order);
+            coupled::scandir(path, to, (filter, order), count)
+        };
+    any [glob glob64] (pattern: Path, flags: c_int, failed: Any, to: *mut coupled::Globbed) -> c_int
+        = { coupled::glob(flags, to, |flags| next::glob64(pattern, flags, failed, to)) };
     any [opendir] (path: Path) -> Any = {
             if containers::is_no_directory(path) {
                 std::ptr::null_mut()
@@ -580,7 +519,7 @@ table! {
         };
     any [rmdir] (path: Path) -> c_int = {
             settle::before_rename();
-            match containers::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
+            match names!(unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR)) {
                 Some(result) => result,
                 None => containers::without_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
             }
@@ -698,7 +637,7 @@ table! {
         = { process::before_program(Reason::Spawn); next::popen(command, mode) };
     any [_exit _Exit] (code: c_int) -> c_int = { process::exit_now(code) };
     any [quick_exit] (code: c_int) -> c_int = { process::at_exit(); next::quick_exit(code) };
-    any [abort] () -> c_int = { process::at_exit(); next::abort() };
+    any [abort] () -> c_int = { process::at_abort(); next::abort() };
 
     // Streams.
     any [fopen fopen64]
@@ -706,6 +645,7 @@ table! {
         = { stdio::open(path, mode) };
     any [freopen freopen64] (path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = { stdio::reopen(path, mode, stream) };
+    any [fclose] (stream: *mut FILE) -> c_int = { coupled::fclose(stream) };
     fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) }
         container { containers::fdopen(fd, mode) };
     any [fopencookie] (cookie: Any, mode: *const c_char, functions: Functions) -> *mut FILE

@@ -1,5 +1,6 @@
 //! `aggio doctor`: what works here, what does not, and what helps.
 
+mod coupling;
 mod machine;
 mod mpi;
 mod program;
@@ -88,6 +89,7 @@ impl Arguments {
         let mut findings = vec![program::library(&library)];
         findings.extend(mpi::all());
         findings.extend(machine::all());
+        findings.extend(coupling::check(&library));
         findings.extend(self.program.as_deref().map(program::check));
         let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
         let text = if self.json { as_json(&findings) } else { as_lines(&findings) };

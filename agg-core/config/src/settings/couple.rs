@@ -124,6 +124,11 @@ impl CoupleRule {
         &self.pattern
     }
 
+    /// Whether a name that no program has made a generation of may be that of a file on disk.
+    pub fn uses_disk(&self) -> bool {
+        self.death == WriterDeath::File
+    }
+
     /// The rule for a file `path`, relative to the working directory or absolute.
     pub fn of<'a>(rules: &'a [CoupleRule], path: &str) -> Option<&'a CoupleRule> {
         if rules.is_empty() {

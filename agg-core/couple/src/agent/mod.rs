@@ -30,6 +30,10 @@ use waits::Waiting;
 /// Connections of all programs together at most.
 const CONNECTIONS: usize = 8192;
 
+/// How often a file is looked at after a description that could write was closed, once a
+/// millisecond.
+const LOOKS: u32 = 50;
+
 /// How long an agent without programs and generations stays.
 const LINGERS: Duration = Duration::from_millis(500);
 
@@ -61,6 +65,8 @@ pub struct Agent {
     /// Handles of which what was written is lost, and why.
     lost: BTreeMap<u64, String>,
     jobs: people::Numbers,
+    /// Files that are looked at again soon, and how often they were.
+    closing: BTreeMap<u64, u32>,
     began: Instant,
     idle_since: Option<Instant>,
     told_cycle: bool,
@@ -101,6 +107,7 @@ impl Agent {
             peers,
             lost: BTreeMap::new(),
             jobs: people::Numbers::default(),
+            closing: BTreeMap::new(),
             began: Instant::now(),
             idle_since: None,
             told_cycle: false,
@@ -160,9 +167,11 @@ impl Agent {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
         let happened = |index: usize| polled[index].revents != 0;
+        let again = std::mem::take(&mut self.closing);
+        again.into_iter().for_each(|(area, looks)| self.look_again(area, looks));
         if happened(1) {
             for area in self.areas.closed() {
-                self.look(area);
+                self.look_again(area, 0);
             }
         }
         if happened(2 + links.len()) {
@@ -311,6 +320,16 @@ impl Agent {
                     failed.get_or_insert(error.raw_os_error().unwrap_or(libc::EIO));
                 }
             }
+        }
+    }
+
+    /// After a description that could write was closed: the kernel tells that before it counts one
+    /// fewer, so that a file may be found open that is not.
+    fn look_again(&mut self, area: u64, looks: u32) {
+        self.look(area);
+        let generation = self.registry.generations.get(&area);
+        if looks < LOOKS && generation.is_some_and(|one| one.state == State::Writing) {
+            self.closing.insert(area, looks + 1);
         }
     }
 

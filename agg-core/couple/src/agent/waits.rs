@@ -47,7 +47,8 @@ impl Agent {
         let reminder = self.waits.values().map(Waiting::next).min();
         let again = self.failed.iter().map(|failed| failed.again).min();
         let end = self.idle_since.map(|since| since + self.linger());
-        let next = reminder.into_iter().chain(again).chain(end).min();
+        let look = (!self.closing.is_empty()).then(Instant::now);
+        let next = reminder.into_iter().chain(again).chain(end).chain(look).min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
         next.into_iter().chain(peers).min()

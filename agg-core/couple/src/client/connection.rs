@@ -8,7 +8,7 @@ use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,18 @@ impl Connections {
         }
     }
 
+    /// Whether there is an agent, without starting one.
+    pub(super) fn is_there(&self) -> io::Result<bool> {
+        Ok(connect_to(&Place::open(&self.dir)?)?.is_some())
+    }
+
+    /// Descriptors of connections that nobody uses at the moment.
+    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+        let held = self.slots.iter().map(|slot| slot.held.load(Relaxed));
+        let own = held.filter(|held| *held != 0 && held >> 32 == process());
+        own.map(|held| (held as u32).wrapping_sub(1).cast_signed()).collect()
+    }
+
     /// Makes sure that there is an agent.
     pub(super) fn reach(&self) -> io::Result<()> {
         let packets = self.connect()?;
@@ -110,8 +122,26 @@ impl Connections {
             None => self.connect()?,
         };
         packets.send(&message, None, true).map_err(gone)?;
+        let is_open = matches!(request, Request::Open { .. });
         loop {
-            let Some((message, fd)) = packets.receive(true).map_err(gone)? else {
+            let received = match packets.receive_once(true) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if !is_open {
+                        continue;
+                    }
+                    match packets.receive(false) {
+                        Err(none) if none.kind() == io::ErrorKind::WouldBlock => {
+                            // The end of its connection takes the open back. Without any, this
+                            // process would seem to have become another program.
+                            self.reach()?;
+                            return Err(error);
+                        }
+                        answered => answered.map_err(gone)?,
+                    }
+                }
+                received => received.map_err(gone)?,
+            };
+            let Some((message, fd)) = received else {
                 return Err(gone(io::ErrorKind::UnexpectedEof.into()));
             };
             match Reply::decode(&message)? {

@@ -69,13 +69,28 @@ impl Client {
         })
     }
 
+    /// Connects to the agent of this user if one is running; starts none.
+    ///
+    /// # Errors
+    /// The directory of `AGGIO_COUPLE_DIR` is not the user's alone, or the agent cannot be reached.
+    pub fn find(settings: &Settings) -> io::Result<Option<Self>> {
+        let client = Self::new(settings);
+        Ok(client.connections.is_there()?.then_some(client))
+    }
+
+    /// Descriptors of this process that are the connection's, and not the program's.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self.connections.descriptors()
+    }
+
     /// Opens a generation of a coupled file. A reader waits until there is one for it, unless
     /// `how.blocking` is false: then it gets `EAGAIN`.
     ///
     /// # Errors
     /// `ENOENT`, `EEXIST`, ... where a file on disk would give them; `EIO` if the writer died;
     /// `ESTALE` if the generation is gone; an error for which [`is_on_disk`] holds if the caller
-    /// is to open the file on disk; the agent cannot be reached.
+    /// is to open the file on disk; `EINTR` if a signal handler that does not let calls go on came
+    /// while it waited; the agent cannot be reached.
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
         let path = how.path.as_os_str().as_bytes().to_vec();
         let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;

@@ -18,6 +18,10 @@ pub(super) fn into_memory(client: &Client, from: &Path, to: &Path) -> io::Result
     let opened = client.open(&Open { mode: facts.permissions().mode() & 0o777, ..how })?;
     let mut target: File = opened.fd.into();
     let copied = copy(&mut source, &mut target).map(|_| ());
+    if copied.is_err() {
+        // Nobody is to read a part: what is removed while it is written is given up.
+        client.unlink(to)?;
+    }
     drop(target);
     client.close(opened.handle, 0).and(copied)?;
     os::unlink(&c_name(from.as_os_str())?)
@@ -45,5 +49,10 @@ pub(super) fn onto_disk(client: &Client, from: &Path, to: &Path) -> io::Result<(
     });
     drop(source);
     client.close(opened.handle, u64::MAX)?;
-    result.and_then(|()| client.unlink(from))
+    result?;
+    match client.unlink(from) {
+        // The only reader was this one.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other,
+    }
 }

@@ -12,6 +12,9 @@ struct Ancillary([u8; 64]);
 #[derive(Debug)]
 pub(crate) struct Packets(OwnedFd);
 
+/// A message, and the descriptor that came with it.
+pub(crate) type Packet = (Vec<u8>, Option<OwnedFd>);
+
 /// Two connected ends, for tests.
 #[cfg(test)]
 pub(crate) fn pair() -> io::Result<(Packets, Packets)> {
@@ -93,7 +96,20 @@ impl Packets {
     ///
     /// # Errors
     /// `WouldBlock` if there is none and `wait` is false; `InvalidData` if it is too long.
-    pub(crate) fn receive(&self, wait: bool) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
+    pub(crate) fn receive(&self, wait: bool) -> io::Result<Option<Packet>> {
+        loop {
+            match self.receive_once(wait) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                received => return received,
+            }
+        }
+    }
+
+    /// As [`receive`](Self::receive), unless a signal handler comes in between.
+    ///
+    /// # Errors
+    /// `Interrupted`, too.
+    pub(crate) fn receive_once(&self, wait: bool) -> io::Result<Option<Packet>> {
         let mut bytes = vec![0u8; MOST];
         let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: MOST };
         let mut space = Ancillary([0; 64]);
@@ -103,15 +119,9 @@ impl Packets {
         header.msg_control = space.0.as_mut_ptr().cast();
         header.msg_controllen = space.0.len() as _;
         let flags = libc::MSG_CMSG_CLOEXEC | if wait { 0 } else { libc::MSG_DONTWAIT };
-        let received = loop {
-            // SAFETY: the header refers to memory that lives here, whose sizes it tells.
-            let received = unsafe { libc::recvmsg(self.fd(), &raw mut header, flags) };
-            match usize::try_from(received) {
-                Ok(received) => break received,
-                Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(io::Error::last_os_error()),
-            }
-        };
+        // SAFETY: the header refers to memory that lives here, whose sizes it tells.
+        let received = unsafe { libc::recvmsg(self.fd(), &raw mut header, flags) };
+        let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         let fd = descriptors(&header);
         if header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a packet is too long"));

@@ -2,8 +2,9 @@
 
 use super::{Answer, Area, Dead, Effect, Handle, Path, Process, Registry, State};
 
-/// Fewer bytes than this are a look at the beginning of a file, not a use of it.
-const LOOK: u64 = 512;
+/// Fewer bytes than this are a look at the beginning of a file, not a use of it. netCDF looks at
+/// 1,024.
+const LOOK: u64 = 2048;
 
 impl Registry {
     /// A process has closed what `handle` stood for, after reading `moved` bytes, which were the

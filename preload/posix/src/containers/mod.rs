@@ -73,13 +73,14 @@ pub use open::{
     settle_all,
 };
 pub use own::{is_own, own_among};
+pub use paths::{Name, joined};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
 pub use rename::rename;
 pub use send::between;
 pub use standard::{Streams, after_change, before_change};
 pub use stream::{fdopen, fopen, print};
 pub use table::{Containers, any, has};
-pub use temporary::make as make_temporary;
+pub use temporary::{fill as fill_letters, make as make_temporary};
 pub use write_buffer::store_kept;
 
 use agg_core::Error;

@@ -5,10 +5,17 @@ use libc::{c_char, c_int};
 use std::path::{Path, PathBuf};
 
 /// A name, as the program gave it.
-pub(super) type Name = *const c_char;
+pub type Name = *const c_char;
 
 /// The absolute name that a call means; symbolic links at its end are followed if `follow`.
 pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<PathBuf> {
+    let full = joined(at, path)?;
+    let is_link = follow && full.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
+    if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
+}
+
+/// The absolute name that a call means, with whatever links are in it.
+pub fn joined(at: c_int, path: *const c_char) -> Option<PathBuf> {
     // SAFETY: the program's path.
     let path = Path::new(unsafe { readable_memory::text(path) }?);
     if path.as_os_str().is_empty() {
@@ -19,9 +26,7 @@ pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<Path
         (_, libc::AT_FDCWD) => std::env::current_dir().ok()?,
         (_, fd) => std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?,
     };
-    let full = base.join(path);
-    let is_link = follow && full.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
-    if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
+    Some(base.join(path))
 }
 
 /// Whether a name ends as only those of directories may.

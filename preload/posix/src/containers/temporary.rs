@@ -57,7 +57,8 @@ fn is_wanted(template: *const c_char) -> bool {
     })
 }
 
-fn fill(letters: &mut [u8]) {
+/// Puts letters by chance into a template.
+pub fn fill(letters: &mut [u8]) {
     let mut random = [0u8; LETTERS];
     // SAFETY: so many bytes can be written; fewer leave zeros, which are letters as well.
     unsafe { libc::getrandom(random.as_mut_ptr().cast(), LETTERS, 0) };

@@ -1,6 +1,7 @@
 //! A process in which files are served, and calls as the host makes them.
 
 use crate::containers::{Areas, Containers, OwnLocks, Streams};
+use crate::coupled::Coupled;
 use crate::*;
 use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
@@ -29,6 +30,9 @@ static SPOOL: OwnSpool = OwnSpool::new();
 #[unsafe(export_name = "aggio_posix_containers")]
 static CONTAINERS: Containers = Containers::new();
 
+#[unsafe(export_name = "aggio_posix_coupled")]
+static COUPLED: Coupled = Coupled::new();
+
 #[unsafe(export_name = "aggio_posix_locks")]
 static LOCKS: OwnLocks = OwnLocks::new();
 
@@ -56,6 +60,7 @@ fn config() -> &'static Config {
     CONFIG.get_or_init(|| {
         let variable = |name: &str| match name {
             "AGGIO_POSIX" => Some("close.*:close,causal.*:causal".into()),
+            "AGGIO_COUPLE" => Some("coupled.*".into()),
             "AGGIO_BLOB" => Some("blob.*,late.*:close".into()),
             "AGGIO_SPOOL" => Some(spool().display().to_string()),
             _ => None,
@@ -69,7 +74,7 @@ fn config() -> &'static Config {
 }
 
 /// Has calls served, one test at a time, as they are of one process; nothing is left when it ends.
-pub(super) fn served() -> MutexGuard<'static, ()> {
+pub(crate) fn served() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     static STARTED: Once = Once::new();
     extern "C" fn end() {
@@ -79,7 +84,7 @@ pub(super) fn served() -> MutexGuard<'static, ()> {
     let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     STARTED.call_once(|| {
         std::fs::create_dir(spool()).expect("a directory for the spool");
-        state::start(true);
+        state::start(true, false);
         // SAFETY: the function may be called at the end.
         assert_eq!(unsafe { libc::atexit(end) }, 0);
     });

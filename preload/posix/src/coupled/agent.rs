@@ -1,0 +1,42 @@
+//! The connection of the process to the agent.
+
+use super::table::TABLE;
+use crate::config;
+use crate::state::{self, Inside};
+use aggio_couple::Client;
+use libc::c_int;
+use std::io;
+
+/// The agent; it is started if there is none when it is asked something.
+///
+/// # Errors
+/// This process cannot use one.
+pub(super) fn client() -> io::Result<&'static Client> {
+    if state::is_guest() {
+        // What it opened, its parent would take for descriptors of its own.
+        let what = "a child that shares the memory of its parent cannot use coupled files";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    let _inside = Inside::enter();
+    Ok(TABLE.client.get_or_init(|| Client::new(&config::get().settings)))
+}
+
+/// The agent, if one is running.
+pub(super) fn running() -> Option<&'static Client> {
+    let found = Client::find(&config::get().settings);
+    found.ok()?.and_then(|_| client().ok())
+}
+
+/// Descriptors of this process that are the connection's.
+pub(super) fn descriptors() -> Vec<c_int> {
+    if !state::has_coupled() || Inside::is() || state::is_guest() {
+        return Vec::new();
+    }
+    TABLE.client.get().map_or_else(Vec::new, Client::descriptors)
+}
+
+/// Whether `fd` is one of them: the program must not close it, for its number would become that of
+/// another file.
+pub fn is_own(fd: c_int) -> bool {
+    descriptors().contains(&fd)
+}

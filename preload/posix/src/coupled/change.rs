@@ -1,0 +1,212 @@
+//! Calls that change what is known of a coupled file, or its name.
+
+use super::facts::{is_on_disk, known};
+use super::{agent, names, number};
+use crate::containers::{Name, joined};
+use crate::errno;
+use crate::settle;
+use crate::state::{self, Inside};
+use aggio_couple::Open;
+use libc::{c_int, c_uint, c_void, mode_t, off64_t, ssize_t};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+fn told(result: io::Result<()>) -> c_int {
+    result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
+}
+
+/// Lets `act` ask the agent for something about the coupled file of a name; `None` if it is none,
+/// or nobody knows a file of this name but the disk does.
+fn on(
+    (at, path, follow): (c_int, Name, bool),
+    act: impl FnOnce(&aggio_couple::Client, &Path) -> io::Result<()>,
+) -> Option<c_int> {
+    let name = names::coupled(at, path, follow)?;
+    let before = errno::Keep::new();
+    let inside = Inside::enter();
+    let done = agent::client().and_then(|client| act(client, &name));
+    drop(inside);
+    drop(before);
+    match done {
+        Err(error) if number(&error) == libc::ENOENT && is_on_disk(&name) => None,
+        done => Some(told(done)),
+    }
+}
+
+/// `truncate`.
+pub fn truncate(path: Name, len: off64_t) -> Option<c_int> {
+    on((libc::AT_FDCWD, path, true), |client, name| {
+        let len = u64::try_from(len).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        client.truncate(name, len)
+    })
+}
+
+/// `unlink`, `unlinkat` and `remove`.
+pub fn unlink(at: c_int, path: Name, flags: c_int) -> Option<c_int> {
+    if flags & libc::AT_REMOVEDIR != 0 {
+        return None;
+    }
+    on((at, path, false), |client, name| client.unlink(name))
+}
+
+/// `rename` and its kin, if one of the names is that of a coupled file.
+pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> Option<c_int> {
+    if !state::has_coupled() || Inside::is() {
+        return None;
+    }
+    let (one, other) = (names::coupled(at, from, false), names::coupled(there, to, false));
+    if one.is_none() && other.is_none() {
+        return None;
+    }
+    settle::before_rename();
+    let before = errno::Keep::new();
+    let inside = Inside::enter();
+    let source = one.clone().or_else(|| joined(at, from))?;
+    // Of two names on the disk, and of directories, only the kernel knows.
+    if source.is_dir() || one.is_some() && other.is_none() && stays_on_disk(&source) {
+        return None;
+    }
+    let target = other.clone().or_else(|| joined(there, to))?;
+    let done = renamed(&source, &target, other.is_some(), flags);
+    drop(inside);
+    drop(before);
+    Some(told(done))
+}
+
+/// Whether the agent knows no file of a coupled name but the disk does.
+fn stays_on_disk(name: &Path) -> bool {
+    let found = agent::client().and_then(|client| client.stat(name));
+    matches!(found, Ok(None)) && is_on_disk(name)
+}
+
+fn renamed(source: &Path, target: &Path, coupled: bool, flags: c_uint) -> io::Result<()> {
+    let refused = |errno| Err(io::Error::from_raw_os_error(errno));
+    let client = agent::client()?;
+    if flags & !libc::RENAME_NOREPLACE != 0 {
+        return refused(libc::EINVAL);
+    }
+    if flags != 0 {
+        let is_there = if coupled { client.stat(target)?.is_some() } else { is_on_disk(target) };
+        if is_there {
+            return refused(libc::EEXIST);
+        }
+    }
+    client.rename(source, target)
+}
+
+/// Lets `act` change what the kernel knows of a coupled file.
+fn with_descriptor(name: (c_int, Name, bool), act: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
+    on(name, |client, name| {
+        let opened = client.open(&Open {
+            path: name,
+            read: true,
+            write: false,
+            create: false,
+            exclusive: false,
+            truncate: false,
+            append: false,
+            mode: 0,
+            tracks: false,
+            blocking: false,
+        });
+        let again = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::from_raw_os_error(libc::ENOENT),
+            _ => error,
+        };
+        let opened = opened.map_err(again)?;
+        let done = match act(opened.fd.as_raw_fd()) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        drop(opened.fd);
+        let closed = client.close(opened.handle, 0);
+        done.and(closed)
+    })
+}
+
+fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
+}
+
+/// `chmod`.
+pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
+    fchmodat(libc::AT_FDCWD, path, mode, 0)
+}
+
+/// `fchmodat`.
+pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
+    // SAFETY: plain numbers.
+    with_descriptor((at, path, follows(flags)), |fd| unsafe { libc::fchmod(fd, mode) })
+}
+
+/// `chown` and `lchown`.
+pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    fchownat(libc::AT_FDCWD, path, user, group, flags)
+}
+
+/// `fchownat`.
+pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int) -> Option<c_int> {
+    // SAFETY: plain numbers.
+    with_descriptor((at, path, follows(flags)), |fd| unsafe { libc::fchown(fd, user, group) })
+}
+
+/// `utimensat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    with_descriptor((at, path, follows(flags)), |fd| unsafe { libc::futimens(fd, both.cast()) })
+}
+
+/// `utimes`, `lutimes` and `futimesat`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
+    // SAFETY: the caller's promise.
+    with_descriptor((at, path, follow), |fd| unsafe { libc::futimes(fd, both.cast()) })
+}
+
+/// `utime`.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
+    with_descriptor((libc::AT_FDCWD, path, true), |fd| {
+        // SAFETY: the caller's promise.
+        let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
+            [times.actime, times.modtime].map(|time| libc::timeval { tv_sec: time, tv_usec: 0 })
+        });
+        let pointer = times.as_ref().map_or(std::ptr::null(), |times| times.as_ptr());
+        // SAFETY: null or two times.
+        unsafe { libc::futimes(fd, pointer) }
+    })
+}
+
+/// A name for a coupled file besides its own, or its name for a file on disk: neither can be.
+pub fn link((at, from): (c_int, Name), (there, to): (c_int, Name)) -> Option<c_int> {
+    let name = names::coupled(at, from, false).or_else(|| names::coupled(there, to, false));
+    name.map(|_| errno::fail(libc::EXDEV) as c_int)
+}
+
+/// Reading an extended attribute, of which a coupled file has none.
+pub fn attribute(path: Name, follow: bool) -> Option<ssize_t> {
+    Some(errno::fail(known(libc::AT_FDCWD, path, follow)?.err().unwrap_or(libc::ENODATA)))
+}
+
+/// The names of its extended attributes.
+pub fn attributes(path: Name, follow: bool) -> Option<ssize_t> {
+    Some(known(libc::AT_FDCWD, path, follow)?.map_or_else(errno::fail, |_| 0))
+}
+
+/// Changing one.
+pub fn change_attribute(path: Name, follow: bool) -> Option<c_int> {
+    let error = known(libc::AT_FDCWD, path, follow)?.err().unwrap_or(libc::EOPNOTSUPP);
+    Some(errno::fail(error) as c_int)
+}

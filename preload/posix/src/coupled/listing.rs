@@ -1,0 +1,237 @@
+//! Directories: behind what the kernel lists come the coupled files that this program may open.
+
+use super::facts::is_on_disk;
+use super::table::TABLE;
+use super::{agent, names};
+use crate::errno;
+use crate::lock::Lock;
+use crate::state::{self, Inside};
+use libc::{c_char, c_int, c_void, dirent64};
+use std::cell::UnsafeCell;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The function of a program that chooses entries, and the one that orders them.
+pub type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
+/// See [`Filter`].
+pub type Compare =
+    Option<unsafe extern "C" fn(*const *const dirent64, *const *const dirent64) -> c_int>;
+
+/// Streams of directories whose end the program has reached, and what it finds behind it.
+pub(super) struct Listings {
+    lock: Lock,
+    all: UnsafeCell<Vec<Listing>>,
+}
+
+/// The coupled files of a directory.
+struct Listing {
+    /// The address of the stream.
+    stream: usize,
+    names: Vec<OsString>,
+    /// What `readdir` has returned last, which lives until it is called again.
+    entry: Box<dirent64>,
+}
+
+// SAFETY: the list is only touched with the lock.
+unsafe impl Sync for Listings {}
+
+impl Listings {
+    pub(super) const fn new() -> Self {
+        Self { lock: Lock::new(), all: UnsafeCell::new(Vec::new()) }
+    }
+}
+
+/// The lock of the list, which is held across `fork`.
+pub(super) fn lock() -> &'static Lock {
+    &TABLE.listings.lock
+}
+
+fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
+    let _guard = lock().lock()?;
+    // SAFETY: the lock is held.
+    Some(work(unsafe { &mut *TABLE.listings.all.get() }))
+}
+
+/// Coupled files in `dir` that the kernel does not list, in order.
+fn only_coupled(dir: &Path) -> Vec<OsString> {
+    let Some(client) = agent::running() else { return Vec::new() };
+    let mut all = client.list(dir).unwrap_or_default();
+    all.retain(|name| {
+        let path = dir.join(name);
+        names::rule(&path).is_some() && !is_on_disk(&path)
+    });
+    all.sort_unstable();
+    all
+}
+
+/// An entry as `readdir` returns it; `None` if the name is too long for one.
+fn entry(dir: &Path, name: &OsString) -> Option<dirent64> {
+    // SAFETY: all bits zero are an entry.
+    let mut entry: dirent64 = unsafe { std::mem::zeroed() };
+    let bytes = name.as_bytes();
+    if bytes.len() >= entry.d_name.len() {
+        return None;
+    }
+    let found = agent::client().ok()?.stat(&dir.join(name)).ok()??;
+    entry.d_ino = found.inode;
+    entry.d_reclen = size_of::<dirent64>() as u16;
+    entry.d_type = libc::DT_REG;
+    for (to, from) in entry.d_name.iter_mut().zip(bytes) {
+        *to = from.cast_signed() as c_char;
+    }
+    Some(entry)
+}
+
+/// `readdir`: what `kernel` returns, then one entry for each coupled file.
+pub fn readdir(directory: *mut c_void, kernel: impl FnOnce() -> *mut dirent64) -> *mut dirent64 {
+    if !state::has_coupled() || Inside::is() {
+        return kernel();
+    }
+    let before = errno::get();
+    errno::set(0);
+    let entry = kernel();
+    let failed = errno::get();
+    if !entry.is_null() || failed != 0 {
+        errno::set(if failed != 0 { failed } else { before });
+        return entry;
+    }
+    errno::set(before);
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    further(directory).unwrap_or(std::ptr::null_mut())
+}
+
+fn further(directory: *mut c_void) -> Option<*mut dirent64> {
+    let dir = directory_of(directory)?;
+    let known = |all: &mut Vec<Listing>| all.iter().any(|one| one.stream == directory as usize);
+    if !with(known)? {
+        let mut names = only_coupled(&dir);
+        names.reverse();
+        // SAFETY: all bits zero are an entry.
+        let entry = Box::new(unsafe { std::mem::zeroed() });
+        with(|all| all.push(Listing { stream: directory as usize, names, entry }))?;
+    }
+    with(|all| {
+        let listing = all.iter_mut().find(|one| one.stream == directory as usize)?;
+        while let Some(name) = listing.names.pop() {
+            if let Some(made) = entry(&dir, &name) {
+                *listing.entry = made;
+                return Some(std::ptr::from_mut(&mut *listing.entry));
+            }
+        }
+        None
+    })?
+}
+
+/// Where the directory of a stream is.
+fn directory_of(directory: *mut c_void) -> Option<PathBuf> {
+    // SAFETY: the program's stream of a directory.
+    let fd = unsafe { libc::dirfd(directory.cast()) };
+    std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()
+}
+
+/// Before a stream of a directory is read from another place, or closed.
+pub fn rewound(directory: *mut c_void) {
+    if state::has_coupled() && !Inside::is() {
+        with(|all| all.retain(|one| one.stream != directory as usize));
+    }
+}
+
+/// `closedir`: `kernel` closes the stream.
+pub fn closedir(directory: *mut c_void, kernel: impl FnOnce() -> c_int) -> c_int {
+    rewound(directory);
+    kernel()
+}
+
+/// `scandir`, of which `kernel` has made the list `to` with `count` entries: with the coupled
+/// files, in the order of `compare`. Returns how many entries there are.
+///
+/// # Safety
+/// As the C library demands.
+pub unsafe fn scandir(
+    path: *const c_char,
+    to: *mut *mut *mut dirent64,
+    (filter, compare): (Filter, Compare),
+    count: c_int,
+) -> c_int {
+    if count < 0 || !state::has_coupled() || Inside::is() {
+        return count;
+    }
+    let _errno = errno::Keep::new();
+    let made = {
+        let _inside = Inside::enter();
+        let dir = crate::containers::joined(libc::AT_FDCWD, path);
+        let dir = dir.and_then(|dir| dir.canonicalize().ok()).unwrap_or_default();
+        let names = only_coupled(&dir);
+        names.iter().filter_map(|name| entry(&dir, name)).collect::<Vec<_>>()
+    };
+    // SAFETY: the caller's promise: the list and its entries are the C library's memory.
+    unsafe {
+        // The program's own function chooses.
+        let made = made.iter().filter(|one| filter.is_none_or(|it| it(&raw const **one) != 0));
+        let made: Vec<_> = made.collect();
+        let all = count as usize + made.len();
+        if made.is_empty() {
+            return count;
+        }
+        let list = libc::realloc((*to).cast(), all * size_of::<*mut dirent64>());
+        if list.is_null() {
+            return count;
+        }
+        *to = list.cast();
+        let mut end = count as usize;
+        for one in made {
+            let room = libc::malloc(size_of::<dirent64>()).cast::<dirent64>();
+            if !room.is_null() {
+                room.write(*one);
+                (*to).add(end).write(room);
+                end += 1;
+            }
+        }
+        if let Some(compare) = compare {
+            let compare = std::mem::transmute::<
+                unsafe extern "C" fn(*const *const dirent64, *const *const dirent64) -> c_int,
+                unsafe extern "C" fn(*const c_void, *const c_void) -> c_int,
+            >(compare);
+            libc::qsort((*to).cast(), end, size_of::<*mut dirent64>(), Some(compare));
+        }
+        end as c_int
+    }
+}
+
+/// What `glob` fills, as glibc declares it; the functions are those for `GLOB_ALTDIRFUNC`.
+#[repr(C)]
+pub struct Globbed {
+    paths: usize,
+    list: *mut *mut c_char,
+    offset: usize,
+    flags: c_int,
+    closedir: unsafe extern "C" fn(*mut c_void),
+    readdir: unsafe extern "C" fn(*mut libc::DIR) -> *mut dirent64,
+    opendir: unsafe extern "C" fn(*const c_char) -> *mut libc::DIR,
+    lstat: unsafe extern "C" fn(*const c_char, *mut libc::stat64) -> c_int,
+    stat: unsafe extern "C" fn(*const c_char, *mut libc::stat64) -> c_int,
+}
+
+unsafe extern "C" fn close_directory(directory: *mut c_void) {
+    // SAFETY: `glob` passes a stream that it has opened.
+    unsafe { libc::closedir(directory.cast()) };
+}
+
+/// `glob`: by the interposed functions, for nobody can stand before those that the C library calls
+/// inside itself, unless the program brings its own. `kernel` is called with the flags.
+///
+/// # Safety
+/// `to` points to what `glob` fills.
+pub unsafe fn glob(flags: c_int, to: *mut Globbed, kernel: impl FnOnce(c_int) -> c_int) -> c_int {
+    if !state::has_coupled() || Inside::is() || flags & libc::GLOB_ALTDIRFUNC != 0 {
+        return kernel(flags);
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*to).closedir = close_directory;
+        ((*to).readdir, (*to).opendir) = (libc::readdir64, libc::opendir);
+        ((*to).lstat, (*to).stat) = (libc::lstat64, libc::stat64);
+    }
+    kernel(flags | libc::GLOB_ALTDIRFUNC)
+}

@@ -1,0 +1,201 @@
+//! Opening and closing coupled files, and duplicates of their descriptors.
+
+use super::facts::known;
+use super::table::{self, Ended};
+use super::{agent, names, number};
+use crate::containers::fill_letters;
+use crate::errno;
+use crate::next;
+use crate::state::{self, Inside};
+use agg_core::log;
+use agg_core::log::Level;
+use aggio_couple::{Open, Opened, is_on_disk};
+use libc::{c_char, c_int, mode_t};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::path::Path;
+
+/// Names that `mkstemp` tries.
+const TRIES: u32 = 100;
+
+/// Opens a generation of a coupled file; `None` if the call means something else, or the file on
+/// disk.
+pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+    if flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
+        // What only stands for a name is the kernel's affair, and so is a file without one.
+        let is_directory = flags & libc::O_TMPFILE == libc::O_DIRECTORY;
+        let found = is_directory.then(|| known(at, path, flags & libc::O_NOFOLLOW == 0))??;
+        return found.is_ok().then(|| errno::fail(libc::ENOTDIR) as c_int);
+    }
+    let is_new = flags & libc::O_CREAT != 0 && flags & libc::O_EXCL != 0;
+    let name = names::coupled(at, path, flags & libc::O_NOFOLLOW == 0 && !is_new)?;
+    crate::open::before();
+    let before = errno::Keep::new();
+    let opened = open_name(&name, flags, mode);
+    drop(before);
+    match opened {
+        Err(error) if is_on_disk(&error) => None,
+        Err(error) => Some(errno::fail(number(&error)) as c_int),
+        Ok(fd) => Some(fd),
+    }
+}
+
+fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
+    let _inside = Inside::enter();
+    let access = flags & libc::O_ACCMODE;
+    let writes = access != libc::O_RDONLY;
+    if writes {
+        state::note_writer();
+    }
+    let creates = flags & libc::O_CREAT != 0;
+    let client = agent::client()?;
+    let opened = client.open(&Open {
+        path: name,
+        read: access != libc::O_WRONLY,
+        write: writes,
+        create: creates,
+        exclusive: creates && flags & libc::O_EXCL != 0,
+        truncate: flags & libc::O_TRUNC != 0,
+        append: flags & libc::O_APPEND != 0,
+        mode: mode & !if creates { umask() } else { 0 } & 0o7777,
+        tracks: false,
+        blocking: flags & libc::O_NONBLOCK == 0,
+    })?;
+    let (handle, generation) = (opened.handle, opened.generation);
+    log!(Level::Debug, "{}: opened, generation {generation}", name.display());
+    let (fd, known) = take(opened, flags, writes);
+    if !known {
+        // The number is too high, or there are too many: what the agent hears of it ends here.
+        let _ = client.close(handle, u64::MAX);
+    }
+    Ok(fd)
+}
+
+/// The descriptor with the flags that the program asked for, and whether the table knows it.
+fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
+    let fd = opened.fd.as_raw_fd();
+    // SAFETY: plain numbers.
+    unsafe {
+        if flags & libc::O_CLOEXEC == 0 {
+            next::fcntl(fd, libc::F_SETFD, 0);
+        }
+        if flags & libc::O_NONBLOCK != 0 {
+            let status = flags & (libc::O_APPEND | libc::O_NONBLOCK);
+            next::fcntl(fd, libc::F_SETFL, status as usize);
+        }
+    }
+    forget_closed(fd);
+    let known = table::add(fd, opened.handle, writes);
+    (opened.fd.into_raw_fd(), known)
+}
+
+/// The number `fd` is given to a new open: one that the program closed unseen has ended.
+fn forget_closed(fd: c_int) {
+    if table::has(fd) && !state::is_guest() {
+        let _ = forget(fd);
+    }
+}
+
+/// The umask, which the C library tells only to those who change it.
+fn umask() -> mode_t {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|text| mode_t::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
+}
+
+/// Takes `fd` out of the table; the agent hears of it if it was the last of its open.
+///
+/// # Errors
+/// What the agent has to say of the generation.
+fn forget(fd: c_int) -> Result<(), c_int> {
+    table::take(fd).map_or(Ok(()), tell_ended)
+}
+
+pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
+    let _errno = errno::Keep::new();
+    let _inside = Inside::enter();
+    let client = agent::client().map_err(|error| number(&error))?;
+    let told = client.close(ended.handle, ended.moved).map_err(|error| number(&error));
+    // A reader has got its bytes.
+    if ended.writes { told } else { Ok(()) }
+}
+
+/// `close` of a coupled file: `kernel` closes the descriptor.
+pub fn close(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    let ended = table::take(fd);
+    let closed = kernel();
+    let told = ended.map_or(Ok(()), tell_ended);
+    match told {
+        Err(error) if closed == 0 => errno::fail(error) as c_int,
+        _ => closed,
+    }
+}
+
+/// Opens whose descriptors are about to be closed, of which the agent hears afterwards.
+#[must_use = "the agent is to hear of them when they are closed"]
+pub struct Left(Vec<Ended>);
+
+impl Left {
+    /// The descriptors are closed.
+    pub fn tell(self) {
+        for ended in self.0 {
+            // The calls that close many, or another one besides, tell no error.
+            let _ = tell_ended(ended);
+        }
+    }
+}
+
+/// Takes all descriptors of a range out of the table before they are closed.
+pub fn leave(first: u32, last: u32) -> Left {
+    if !table::any() || state::is_guest() {
+        return Left(Vec::new());
+    }
+    let all = table::all().filter(|fd| (first..=last).contains(&fd.cast_unsigned()));
+    Left(all.filter_map(table::take).collect())
+}
+
+/// After `fd` was duplicated: `new` shares its open. Returns `new`.
+pub fn duplicated(fd: c_int, new: c_int) -> c_int {
+    if new >= 0 && new != fd && table::any() && !state::is_guest() {
+        let _errno = errno::Keep::new();
+        forget_closed(new);
+        if !table::share(fd, new) {
+            log!(Level::Warn, "descriptor {new} of a coupled file is not followed");
+        }
+    }
+    new
+}
+
+/// Descriptors in a range that are this library's, in order.
+pub fn own_among(first: u32, last: u32) -> Vec<u32> {
+    let own = agent::descriptors().into_iter().map(c_int::cast_unsigned);
+    let mut own: Vec<_> = own.filter(|fd| (first..=last).contains(fd)).collect();
+    own.sort_unstable();
+    own
+}
+
+/// `mkstemp` and its kin, if a rule names what the template says; `None` if not.
+///
+/// # Safety
+/// `template` is a C string that may be changed.
+pub unsafe fn make_temporary(template: *mut c_char, suffix: c_int, flags: c_int) -> Option<c_int> {
+    names::coupled(libc::AT_FDCWD, template, false)?;
+    // SAFETY: the caller's promise.
+    let len = unsafe { CStr::from_ptr(template) }.to_bytes().len();
+    let first = len.checked_sub(6 + usize::try_from(suffix).ok()?)?;
+    // SAFETY: the letters are inside the string.
+    let letters = unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), 6) };
+    if letters != b"XXXXXX" {
+        return None;
+    }
+    let flags = flags & !libc::O_ACCMODE | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+    for _ in 0..TRIES {
+        fill_letters(letters);
+        let fd = open(libc::AT_FDCWD, template, flags, 0o600)?;
+        if fd >= 0 || errno::get() != libc::EEXIST {
+            return Some(fd);
+        }
+    }
+    Some(errno::fail(libc::EEXIST) as c_int)
+}

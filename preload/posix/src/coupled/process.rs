@@ -1,0 +1,108 @@
+//! Children, other programs in this process, and its end.
+
+use super::table::{self, TABLE};
+use super::{agent, listing};
+use crate::errno;
+use crate::next;
+use crate::state::{self, Inside};
+use agg_core::log;
+use agg_core::log::Level;
+use libc::c_int;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the kernel shows as the name of a file that has none.
+const NAMELESS: &[u8] = b" (deleted)";
+
+/// When the library is loaded: what this program has inherited of coupled files is its own, so
+/// that the agent hears of its end.
+pub fn attach() {
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let numbers: Vec<c_int> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    for fd in numbers.into_iter().filter(|fd| may_be_coupled(*fd)) {
+        adopt(fd);
+    }
+}
+
+/// Whether `fd` is of a file that only an agent, or whoever it is from, can tell.
+fn may_be_coupled(fd: c_int) -> bool {
+    let link = std::fs::read_link(Path::new(&format!("/proc/self/fd/{fd}")));
+    link.is_ok_and(|name| {
+        let name = name.as_os_str().as_bytes();
+        name.ends_with(NAMELESS) && name.starts_with(b"/memfd:aggio-couple")
+    })
+}
+
+/// Tells the agent that this process, too, has `fd` open.
+fn adopt(fd: c_int) {
+    let Ok(client) = agent::client() else { return };
+    // SAFETY: plain numbers.
+    let flags = unsafe { next::fcntl(fd, libc::F_GETFL, 0) };
+    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    match (client.adopt(fd), table::get(fd)) {
+        (Ok(handle), Some(open)) => open.set_handle(handle),
+        (Ok(handle), None) => {
+            table::add(fd, handle, writes);
+        }
+        (Err(error), _) => log!(Level::Debug, "descriptor {fd} is not followed: {error}"),
+    }
+}
+
+/// Before `fork`: nobody is in the middle of a change that the child would see half done.
+pub fn before_fork() {
+    if let Some(guard) = listing::lock().lock() {
+        TABLE.forks.store(true, Relaxed);
+        // Both sides give it back.
+        std::mem::forget(guard);
+    }
+}
+
+/// After `fork`, on both sides.
+pub fn after_fork() {
+    if TABLE.forks.swap(false, Relaxed) {
+        listing::lock().release();
+    }
+}
+
+/// In a child after `fork`: it has open what its parent has, and may end in another way.
+pub fn in_child() {
+    if table::any() && !Inside::is() {
+        let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+        let mut told = Vec::new();
+        for fd in table::all() {
+            let handle = table::get(fd).map(|open| open.handle());
+            // Duplicates share an open, which is told once.
+            if !told.contains(&handle) {
+                adopt(fd);
+                told.push(table::get(fd).map(|open| open.handle()));
+            }
+        }
+    }
+}
+
+/// At the end of the process: what it has open for writing is complete.
+pub fn at_exit() {
+    if state::has_coupled() && !TABLE.dies.load(Relaxed) {
+        let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+        if let Ok(client) = agent::client() {
+            client.goodbye();
+        }
+    }
+}
+
+/// Before [`at_exit`] where the C library is about to write its streams out: what is in them is
+/// part of what is complete.
+pub fn write_streams() {
+    if table::any() {
+        // SAFETY: null means all streams.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+    }
+}
+
+/// The process gives up: what it has open for writing is not complete.
+pub fn died() {
+    TABLE.dies.store(true, Relaxed);
+}

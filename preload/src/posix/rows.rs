@@ -1,0 +1,94 @@
+//! What one row of the table of interposed functions becomes: exported functions and ways to the
+//! next ones. See `symbols` for the kinds of rows.
+
+/// The functions of all names of a row.
+macro_rules! rows {
+    ([$($name:ident)*] $kind:ident $arguments:tt [$ret:ty] $body:tt $container:tt) => {
+        $(row! { $kind $name $arguments [$ret] $body $container })*
+    };
+}
+
+macro_rules! row {
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} []) => {
+        row! { any $name ($($arg: $ty),*) [$ret] {{
+            settle::all();
+            next::$name($($arg),*)
+        }} [] }
+    };
+    // A name may be that of a container.
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} [{ $($container:tt)* }]) => {
+        row! { any $name ($($arg: $ty),*) [$ret] {{
+            settle::all();
+            match { $($container)* } {
+                Some(result) => result,
+                None => next::$name($($arg),*),
+            }
+        }} [] }
+    };
+    // A descriptor may be open on one.
+    ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty]
+        { $($body:tt)* } [{ $($container:tt)* }]) => {
+        row! { either $name ($fd: $fdty $(, $arg: $ty)*) [$ret] {
+            if containers::has($fd) {
+                $($container)*
+            } else if idle!($kind $fd $(, $arg)*) {
+                next::$name($fd $(, $arg)*)
+            } else {
+                $($body)*
+            }
+        } [] }
+    };
+    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* } []) => {
+        const _: () = {
+            // SAFETY: the signature is the one that the C library has for this name.
+            #[cfg_attr(not(test), unsafe(export_name = stringify!($name)))]
+            #[cfg_attr(test, allow(dead_code, reason = "nobody is interposed in tests"))]
+            unsafe extern "C" fn hook($($arg: $ty),*) -> $ret {
+                if !state::active() || idle!($kind $($arg),*) {
+                    // SAFETY: the caller's arguments, passed on.
+                    return unsafe { next::$name($($arg),*) };
+                }
+                // SAFETY: the caller promises what the C library demands of these arguments.
+                #[allow(unused_unsafe, reason = "not every row needs it")]
+                unsafe { $($body)* }
+            }
+        };
+    };
+}
+
+/// Whether there is nothing to do.
+macro_rules! idle {
+    (any $($arg:ident),*) => {
+        false
+    };
+    (either $($arg:ident),*) => {
+        false
+    };
+    (fd $fd:ident $(, $arg:ident)*) => {
+        !descriptors::has($fd) && !coupled::has($fd)
+    };
+    (out $fd:ident $(, $arg:ident)*) => {
+        !descriptors::has($fd) && !state::any_causal()
+    };
+}
+
+macro_rules! next {
+    ($name:ident ($($arg:ident: $ty:ty),*) [$ret:ty]) => {
+        /// Calls the next function of this name.
+        ///
+        /// # Safety
+        /// The arguments are what it demands of them.
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments, reason = "the C library's signature")]
+        pub unsafe fn $name($($arg: $ty),*) -> $ret {
+            match slots::$name.get() {
+                0 => Missing::missing(),
+                // SAFETY: the next function has the signature that the C library declares.
+                address => unsafe {
+                    let next: unsafe extern "C" fn($($ty),*) -> $ret = std::mem::transmute(address);
+                    next($($arg),*)
+                },
+            }
+        }
+    };
+}

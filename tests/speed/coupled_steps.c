@@ -1,0 +1,116 @@
+/* Measures how fast one program hands steps of bytes to another one by files.
+ *
+ *   coupled_steps write|read files|memory DIRECTORY STEPS MIB
+ *
+ * Both are started in any order. Two FIFOs in the directory, `ready` and `done`, tell that a step
+ * is complete and that it was read, so that nobody polls; the writer is one step ahead at most.
+ * `memory` copies through two mapped files that are used again: no file system can be faster. The
+ * reader checks every page and prints MiB/s, without the first two steps. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PIECE = 4 << 20, PAGE = 4096 };
+static const char *place;
+static size_t bytes;
+
+static void fail(const char *what) {
+    fprintf(stderr, "%s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int fifo(const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", place, name);
+    if (mkfifo(path, 0600) && errno != EEXIST) fail(path);
+    int fd = open(path, O_RDWR);
+    if (fd < 0) fail(path);
+    return fd;
+}
+
+static void tell(int fd) {
+    if (write(fd, "x", 1) != 1) fail("tell");
+}
+
+static void hear(int fd) {
+    char byte;
+    if (read(fd, &byte, 1) != 1) fail("hear");
+}
+
+static char *slot(int number) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/slot.%d", place, number);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes)) fail(path);
+    char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (map == MAP_FAILED) fail("mmap");
+    close(fd);
+    return map;
+}
+
+static int step_file(int step, int flags) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/step.%d", place, step % 2);
+    int fd = open(path, flags, 0600);
+    if (fd < 0) fail(path);
+    return fd;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 6) return 2;
+    int writes = argv[1][0] == 'w', files = argv[2][0] == 'f', steps = atoi(argv[4]);
+    place = argv[3];
+    bytes = (size_t)atoi(argv[5]) << 20;
+    int ready = fifo("ready"), done = fifo("done");
+    char *data = malloc(bytes), *slots[2] = {NULL, NULL};
+    if (!data) fail("malloc");
+    memset(data, 1, bytes);
+    if (!files) slots[0] = slot(0), slots[1] = slot(1);
+    double began = 0;
+    for (int step = 0; step < steps; step++) {
+        if (writes) {
+            for (size_t at = 0; at < bytes; at += PAGE) memcpy(data + at, &step, sizeof step);
+            if (step >= 2) hear(done);
+            int fd = files ? step_file(step, O_WRONLY | O_CREAT | O_TRUNC) : -1;
+            for (size_t at = 0; at < bytes; at += PIECE)
+                if (!files)
+                    memcpy(slots[step % 2] + at, data + at, PIECE);
+                else if (write(fd, data + at, PIECE) != PIECE)
+                    fail("write");
+            if (files && close(fd)) fail("close");
+            tell(ready);
+            continue;
+        }
+        if (step == 2) began = now();
+        hear(ready);
+        int fd = files ? step_file(step, O_RDONLY) : -1;
+        for (size_t at = 0; at < bytes; at += PIECE)
+            if (!files)
+                memcpy(data + at, slots[step % 2] + at, PIECE);
+            else if (read(fd, data + at, PIECE) != PIECE)
+                fail("read");
+        if (files && close(fd)) fail("close");
+        tell(done);
+        for (size_t at = 0; at < bytes; at += PAGE)
+            if (memcmp(data + at, &step, sizeof step)) {
+                fprintf(stderr, "step %d: wrong bytes at %zu\n", step, at);
+                return 1;
+            }
+    }
+    if (!writes)
+        printf("%.0f\n", (double)(steps - 2) * (double)bytes / (1 << 20) / (now() - began));
+    return 0;
+}

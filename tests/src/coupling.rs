@@ -1,0 +1,217 @@
+//! Programs that exchange files in memory: started together, watched, and ended with their agent.
+
+use crate::mark::{MARK, kill_marked};
+use crate::{Directory, library, repository};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time that a script may take before it counts as one that waits for ever.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A directory whose files are exchanged, and a place where programs find each other.
+#[derive(Debug)]
+pub struct Coupling {
+    place: Directory,
+    meeting: Directory,
+    rules: String,
+    variables: Vec<(String, String)>,
+}
+
+/// A script that runs.
+#[derive(Debug)]
+pub struct Running {
+    script: String,
+    child: Child,
+    outputs: Directory,
+    started: Instant,
+}
+
+/// How a script ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the shell returned.
+    pub status: ExitStatus,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Coupling {
+    /// Files that `rules`, a value of `AGGIO_COUPLE`, name. `None` if there is no library.
+    pub fn of(rules: &str) -> Option<Self> {
+        library()?;
+        let meeting = Directory::new();
+        let owner = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(meeting.path(), owner).expect("a directory of ours");
+        let (place, rules, variables) = (Directory::new(), rules.to_owned(), Vec::new());
+        Some(Self { place, meeting, rules, variables })
+    }
+
+    /// Sets a variable for all scripts.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Where scripts run.
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Where programs find each other.
+    pub fn meeting(&self) -> &Path {
+        self.meeting.path()
+    }
+
+    /// Starts a script of the shell, whose programs exchange files.
+    pub fn start(&self, script: &str) -> Running {
+        let outputs = Directory::new();
+        let file = |name| std::fs::File::create(outputs.path().join(name)).expect("a file");
+        let mut command = self.command("/bin/sh");
+        command.args(["-c", script]).process_group(0);
+        command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
+        let child = command.spawn().expect("a shell");
+        Running { script: script.to_owned(), child, outputs, started: Instant::now() }
+    }
+
+    /// A program whose files are exchanged.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.path()).env_remove("AGGIO_TESTS").env_remove("AGGIO_LIBRARY");
+        command.env("LD_PRELOAD", library().expect("a library"));
+        command.env("AGGIO_COUPLE", &self.rules).env("AGGIO_COUPLE_DIR", self.meeting());
+        command.env("AGGIO_AGENT", aggio()).env(MARK, self.meeting());
+        command.env("PROGRAMS", repository().join("tests/programs"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("HDF5_USE_FILE_LOCKING", "TRUE");
+        // Open MPI makes sockets below it, whose names have to be short.
+        command.env("TMPDIR", std::env::temp_dir());
+        for mpi in crate::installed() {
+            command.envs(mpi.environment().iter().copied());
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs a script to its end, which must be a success; what it printed.
+    #[track_caller]
+    pub fn run(&self, script: &str) -> String {
+        self.start(script).succeeds()
+    }
+
+    /// Names in the directory whose files are exchanged, as seen without aggio.
+    pub fn on_disk(&self) -> Vec<String> {
+        crate::names_in(self.path())
+    }
+
+    /// Bytes of memory that the agent has for files, now.
+    pub fn memory(&self) -> u64 {
+        let text = self.aggio(&["couple", "list", "--json", "--dir"]);
+        let told = text.split("\"bytes\":").nth(1).unwrap_or_default();
+        let digits = told.trim_start().chars().take_while(char::is_ascii_digit);
+        digits.collect::<String>().parse().unwrap_or(0)
+    }
+
+    /// What `aggio` prints with these arguments and the directory behind them.
+    fn aggio(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(aggio());
+        let output = command.args(arguments).arg(self.meeting()).env_remove("AGGIO_TESTS").output();
+        String::from_utf8_lossy(&output.expect("aggio runs").stdout).into_owned()
+    }
+}
+
+impl Drop for Coupling {
+    fn drop(&mut self) {
+        kill_marked(self.meeting().as_os_str());
+        // Nobody is connected any more, as soon as the agent has seen that.
+        for _ in 0..200 {
+            if !crate::names_in(self.meeting()).iter().any(|name| name.ends_with(".sock")) {
+                break;
+            }
+            self.aggio(&["agent", "--quit", "--dir"]);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Running {
+    /// Whether it has not ended yet.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it and all that it has started, as `kill -9`.
+    pub fn kill(&mut self) {
+        let group = self.child.id().cast_signed();
+        // SAFETY: kill takes two numbers; the group is that of the child.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+
+    /// What it has printed so far.
+    pub fn printed(&self) -> String {
+        read(&self.outputs, "out")
+    }
+
+    /// Waits until it has printed `text`.
+    #[track_caller]
+    pub fn until(&mut self, text: &str) {
+        while !self.printed().contains(text) {
+            assert!(self.started.elapsed() < LIMIT && self.runs(), "{}", self.told("no such line"));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn ends(self) -> Ended {
+        self.ends_within(LIMIT)
+    }
+
+    /// Waits for its end, which must come soon.
+    #[track_caller]
+    pub fn ends_within(mut self, limit: Duration) -> Ended {
+        let end = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                break status;
+            }
+            if Instant::now() > end {
+                self.kill();
+                let _ = self.child.wait();
+                panic!("{}", self.told("it does not end"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let (stdout, stderr) = (read(&self.outputs, "out"), read(&self.outputs, "err"));
+        Ended { status, stdout, stderr, elapsed: self.started.elapsed() }
+    }
+
+    /// Waits for its end, which must be a success; what it printed.
+    #[track_caller]
+    pub fn succeeds(self) -> String {
+        let script = self.script.clone();
+        let ended = self.ends();
+        assert!(ended.status.success(), "{script}\n{ended:?}");
+        ended.stdout
+    }
+
+    fn told(&self, what: &str) -> String {
+        let (out, err) = (self.printed(), read(&self.outputs, "err"));
+        format!("{what}: {}\n--- stdout\n{out}\n--- stderr\n{err}", self.script)
+    }
+}
+
+fn read(outputs: &Directory, name: &str) -> String {
+    let bytes = std::fs::read(outputs.path().join(name)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn aggio() -> PathBuf {
+    library().expect("a library").with_file_name("aggio")
+}

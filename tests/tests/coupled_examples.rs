@@ -1,0 +1,72 @@
+//! The worked examples of `docs/coupling.md`, as they stand there.
+
+use aggio_tests::coupling::Coupling;
+use aggio_tests::{repository, skip};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The commands of an example, and what they print.
+fn example(heading: &str) -> (String, String) {
+    let text = std::fs::read_to_string(repository().join("docs/coupling.md")).expect("the guide");
+    let (_, text) = text.split_once(&format!("### {heading}\n")).expect("the example");
+    let block = |kind: &str| {
+        let (_, rest) = text.split_once(&format!("```{kind}\n")).expect("a block");
+        rest.split("```").next().unwrap_or_default().to_owned()
+    };
+    // The test has set the library already.
+    let commands = block("sh").replace("LD_PRELOAD=libaggio.so ", "");
+    (commands, block("text"))
+}
+
+/// Runs an example where its programs are; what it prints must be what the guide says.
+#[track_caller]
+fn check(coupling: &Coupling, heading: &str) {
+    let (commands, wanted) = example(heading);
+    let names = coupling.on_disk();
+    assert_eq!(coupling.run(&commands), wanted, "{heading}");
+    assert_eq!(coupling.on_disk(), names, "nothing is on disk");
+}
+
+/// The programs of the examples; `None` if one cannot be made here.
+fn programs(sources: &[(&str, &[&str])]) -> Option<Coupling> {
+    let coupling = Coupling::of("none")?;
+    let folder = repository().join("tests/programs/coupling");
+    for (source, compiler) in sources {
+        let to = coupling.path().join(Path::new(source).file_stem().expect("a name"));
+        let Some((compiler, libraries)) = compiler.split_first() else {
+            std::fs::copy(folder.join(source), coupling.path().join(source)).expect("a script");
+            continue;
+        };
+        let mut command = Command::new(compiler);
+        command.arg("-o").arg(&to).arg(folder.join(source)).args(libraries).args(["-lm"]);
+        let made = command.current_dir(coupling.path()).output();
+        // h5pcc leaves what it has compiled.
+        let _ = std::fs::remove_file(to.with_extension("o"));
+        if !made.as_ref().is_ok_and(|made| made.status.success()) {
+            skip(&format!("{compiler} cannot make {source} (tests/setup.sh check): {made:?}"));
+            return None;
+        }
+    }
+    Some(coupling)
+}
+
+#[test]
+fn a_cycle_of_two_programs_runs_in_constant_memory() {
+    let Some(coupling) = programs(&[("forecast.py", &[]), ("filter.py", &[])]) else { return };
+    check(&coupling, "A cycle");
+}
+
+#[test]
+fn memory_of_a_cycle_does_not_grow() {
+    let Some(coupling) = programs(&[("forecast.py", &[]), ("filter.py", &[])]) else { return };
+    let mut running = coupling.start(&example("A cycle").0);
+    let (mut most, end) = (0, Instant::now() + Duration::from_secs(60));
+    while running.runs() && Instant::now() < end {
+        most = most.max(coupling.memory());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    running.succeeds();
+    // A generation has 1.6 MB; each side has one that it writes, and one that it reads.
+    assert!((1_600_000..8 * 1_600_000).contains(&most), "{most} bytes");
+}

@@ -1,0 +1,66 @@
+//! netCDF and HDF5 files that serial programs exchange in memory: every value is compared by the
+//! reader.
+
+use aggio_tests::coupling::Coupling;
+use std::time::Duration;
+
+/// What a reader prints of three generations.
+const THREE: &str = "generation 1: right\ngeneration 2: right\ngeneration 3: right\n";
+
+fn python(what: &str, kind: &str, file: &str) -> String {
+    format!("/usr/bin/python3 $PROGRAMS/coupled.py {what} {kind} {file} 3")
+}
+
+/// Runs both scripts, started in this order or the other; what the reader printed.
+#[track_caller]
+fn exchanged(coupling: &Coupling, writer: &str, reader: &str, reader_first: bool) -> String {
+    if reader_first {
+        let reader = coupling.start(reader);
+        std::thread::sleep(Duration::from_millis(200));
+        coupling.run(writer);
+        return reader.succeeds();
+    }
+    let writer = coupling.start(writer);
+    let printed = coupling.run(reader);
+    writer.succeeds();
+    printed
+}
+
+#[test]
+fn netcdf_python_reads_what_it_wrote_in_another_process() {
+    for reader_first in [true, false] {
+        let (writer, reader) =
+            (python("write", "netcdf", "a.nc"), python("read", "netcdf", "a.nc"));
+        let Some(coupling) = Coupling::of("*.nc") else { return };
+        assert_eq!(exchanged(&coupling, &writer, &reader, reader_first), THREE);
+        assert_eq!(coupling.on_disk(), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn h5py_and_tools_read_what_h5py_wrote_in_another_process() {
+    for reader_first in [true, false] {
+        let (writer, reader) = (python("write", "hdf5", "a.h5"), python("read", "hdf5", "a.h5"));
+        let Some(coupling) = Coupling::of("*.h5") else { return };
+        assert_eq!(exchanged(&coupling, &writer, &reader, reader_first), THREE);
+        assert_eq!(coupling.on_disk(), [] as [&str; 0]);
+    }
+    let once = python("write", "hdf5", "a.h5").replace(" 3", " 1");
+    for reader in ["h5dump a.h5", "h5ls -r a.h5", "h5dump -d /group/t a.h5"] {
+        let Some(coupling) = Coupling::of("*.h5") else { return };
+        let printed = exchanged(&coupling, &once, reader, true);
+        let native = Coupling::of("none").expect("a library");
+        native.run(&once);
+        assert_eq!(printed, native.run(reader), "{reader}");
+    }
+}
+
+#[test]
+fn a_reader_of_every_generation_may_be_a_loop_of_the_shell() {
+    let Some(coupling) = Coupling::of("*.nc") else { return };
+    let reader = coupling.start("for i in 1 2 3; do ncdump -h out.nc | grep :generation; done");
+    coupling.run(&python("write", "netcdf", "out.nc"));
+    let printed = reader.succeeds();
+    let lines: Vec<&str> = printed.lines().map(str::trim).collect();
+    assert_eq!(lines, [1, 2, 3].map(|number| format!(":generation = {number} ;")));
+}
