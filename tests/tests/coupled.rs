@@ -81,7 +81,7 @@ fn streams_of_cplusplus_exchange_text() {
 #[test]
 fn cp_and_cat_and_redirections_of_the_shell_exchange_files() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
-    coupling.run("seq 1 20000 > plain; cp plain ck.1; cat ck.1 > back; cmp plain back");
+    coupling.run("seq 1 20000 > plain; cp plain ck.1 && cat ck.1 > back && cmp plain back");
     coupling.run("(seq 1 5; seq 6 20000) > ck.2; cp ck.2 again; cmp plain again");
     let reader = coupling.start("cat < ck.3 > got; cmp plain got");
     coupling.run("exec 5> ck.3; cat plain >&5; exec 5>&-");
@@ -143,9 +143,11 @@ fn a_rename_publishes_a_complete_file() {
 #[test]
 fn a_file_that_is_moved_out_of_the_coupling_is_on_disk() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
-    coupling.run("seq 1 1000 > ck.1; mv ck.1 kept; seq 1 1000 | cmp - kept; test ! -e ck.1");
+    coupling.run("seq 1 1000 > ck.1");
+    coupling.run("mv ck.1 kept && seq 1 1000 | cmp - kept && test ! -e ck.1");
     assert_eq!(coupling.on_disk(), ["kept"]);
-    coupling.run("seq 1 9 > ck.1; rm ck.1; test ! -e ck.1; rm -f ck.1");
+    coupling.run("seq 1 9 > ck.1");
+    coupling.run("rm ck.1 && test ! -e ck.1 && rm -f ck.1");
 }
 
 #[test]

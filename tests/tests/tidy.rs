@@ -49,7 +49,7 @@ const LINES: usize = 450;
 
 /// Tables may be longer; none of them may grow.
 const LONG: &[(&str, usize)] =
-    &[("preload/src/posix/symbols.rs", 855), ("preload/src/symbols.rs", 628)];
+    &[("preload/src/posix/symbols.rs", 795), ("preload/src/symbols.rs", 628)];
 
 /// State of a process outside the host, by file and name. The list may only become shorter.
 const STATE: &[(&str, &str)] = &[
