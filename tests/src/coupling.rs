@@ -1,7 +1,7 @@
 //! Programs that exchange files in memory: started together, watched, and ended with their agent.
 
 use crate::mark::{MARK, kill_marked};
-use crate::{Directory, library, repository};
+use crate::{Directory, Mpi, library, repository};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -214,4 +214,9 @@ fn read(outputs: &Directory, name: &str) -> String {
 
 fn aggio() -> PathBuf {
     library().expect("a library").with_file_name("aggio")
+}
+
+/// The words that start so many ranks of a program for `mpi` in a script.
+pub fn ranks(mpi: &Mpi, ranks: u32) -> String {
+    format!("{} -n {ranks}", mpi.mpirun().display())
 }

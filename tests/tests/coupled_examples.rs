@@ -1,7 +1,7 @@
 //! The worked examples of `docs/coupling.md`, as they stand there.
 
 use aggio_tests::coupling::Coupling;
-use aggio_tests::{repository, skip};
+use aggio_tests::{installed, repository, skip};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -49,6 +49,33 @@ fn programs(sources: &[(&str, &[&str])]) -> Option<Coupling> {
         }
     }
     Some(coupling)
+}
+
+fn has_both_mpis() -> bool {
+    let both = installed().len() > 1;
+    if !both {
+        skip("one of the MPIs is missing (tests/setup.sh check)");
+    }
+    both
+}
+
+#[test]
+fn a_pnetcdf_model_feeds_an_analysis_in_python() {
+    let sources: &[(&str, &[&str])] =
+        &[("ocean.c", &["mpicc.openmpi", "-lpnetcdf"]), ("mean.py", &[])];
+    let Some(coupling) = has_both_mpis().then(|| programs(sources)).flatten() else { return };
+    // The guide says `mpirun`; PnetCDF is built for Open MPI.
+    let (commands, wanted) = example("A PnetCDF model and an analysis in Python");
+    assert_eq!(coupling.run(&commands.replace("mpirun", "mpirun.openmpi")), wanted);
+    assert!(!coupling.path().join("sst.nc").exists());
+}
+
+#[test]
+fn two_hdf5_programs_exchange_images_under_different_mpis() {
+    let sources: &[(&str, &[&str])] =
+        &[("shots.c", &["h5pcc.mpich"]), ("sums.c", &["h5pcc.openmpi"])];
+    let Some(coupling) = has_both_mpis().then(|| programs(sources)).flatten() else { return };
+    check(&coupling, "Two HDF5 programs under different MPIs");
 }
 
 #[test]

@@ -1,11 +1,24 @@
-//! netCDF and HDF5 files that serial programs exchange in memory: every value is compared by the
-//! reader.
+//! netCDF and HDF5 files that programs exchange in memory, parallel and serial, under different
+//! MPIs, in different decompositions: every value is compared by the reader.
 
-use aggio_tests::coupling::Coupling;
+use aggio_tests::coupling::{Coupling, ranks};
+use aggio_tests::{Family, Mpi, compile_with, installed, library, skip};
 use std::time::Duration;
 
 /// What a reader prints of three generations.
 const THREE: &str = "generation 1: right\ngeneration 2: right\ngeneration 3: right\n";
+
+/// Open MPI, for which Debian builds PnetCDF, and the program.
+fn pnetcdf() -> Option<(Mpi, String)> {
+    library()?;
+    let mpi = installed().into_iter().find(|mpi| mpi.family == Family::OpenMpi);
+    if mpi.is_none() {
+        skip("Open MPI is missing (tests/setup.sh check)");
+    }
+    let mpi = mpi?;
+    let program = compile_with("coupled_pnetcdf.c", &mpi, &["-lpnetcdf"]);
+    Some((mpi, program.path.display().to_string()))
+}
 
 fn python(what: &str, kind: &str, file: &str) -> String {
     format!("/usr/bin/python3 $PROGRAMS/coupled.py {what} {kind} {file} 3")
@@ -24,6 +37,35 @@ fn exchanged(coupling: &Coupling, writer: &str, reader: &str, reader_first: bool
     let printed = coupling.run(reader);
     writer.succeeds();
     printed
+}
+
+#[test]
+fn pnetcdf_exchanges_blocks_slabs_and_columns() {
+    let Some((mpi, program)) = pnetcdf() else { return };
+    let pairs = [(4, "blocks", 3, "slabs"), (3, "slabs", 4, "blocks"), (1, "slabs", 2, "columns")];
+    for (number, (writers, out, readers, into)) in pairs.into_iter().enumerate() {
+        let Some(coupling) = Coupling::of("*.nc") else { return };
+        let side =
+            |count, what, how| format!("{} {program} {what} {how} out.nc 3 4", ranks(&mpi, count));
+        let (writer, reader) = (side(writers, "write", out), side(readers, "read", into));
+        let printed = exchanged(&coupling, &writer, &reader, number % 2 == 0);
+        assert_eq!(printed, THREE, "{out} by {writers} to {into} by {readers}");
+        assert_eq!(coupling.on_disk(), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn pnetcdf_feeds_serial_tools() {
+    let Some((mpi, program)) = pnetcdf() else { return };
+    let writer = format!("{} {program} write blocks out.nc 1 2", ranks(&mpi, 4));
+    for reader in ["ncdump out.nc", "ncmpidump out.nc", "ncdump -h out.nc"] {
+        let Some(coupling) = Coupling::of("*.nc") else { return };
+        let printed = exchanged(&coupling, &writer, reader, true);
+        let native = Coupling::of("none").expect("a library");
+        native.run(&writer);
+        assert_eq!(printed, native.run(reader), "{reader}");
+        assert_eq!(coupling.on_disk(), [] as [&str; 0]);
+    }
 }
 
 #[test]
