@@ -8,9 +8,9 @@ use agg_core::hints::Sources;
 use agg_core::log;
 use agg_core::settings::{self, Settings, sets::SetRule};
 use agg_core::workers::Workers;
-use aggio_couple::Client;
 use aggio_formats::SetDriver;
 use aggio_posix::Config;
+use aggio_posix::coupled;
 use std::sync::{Arc, OnceLock};
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -64,7 +64,7 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
     // Added last: what is exchanged in memory is nothing else.
     let drivers = match settings.couple.is_empty() {
         true => drivers,
-        false => drivers.with_coupling(Client::new(settings)),
+        false => drivers.with_coupling(coupled::shared(settings)),
     };
     // What our threads open is no file of the program.
     let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));

@@ -1,8 +1,9 @@
 //! The agent of the process, to which MPI-IO speaks as well.
 
+use super::table::TABLE;
 use crate::config;
 use crate::state::{self, Inside};
-use agg_core::driver::rules;
+use agg_core::settings::Settings;
 use aggio_couple::Client;
 use libc::c_int;
 use std::io;
@@ -18,9 +19,13 @@ pub(super) fn client() -> io::Result<&'static Client> {
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     let _inside = Inside::enter();
-    // Reading the settings puts the rules in force.
-    config::get();
-    rules::client().ok_or_else(|| io::Error::other("no rule of AGGIO_COUPLE is in force"))
+    let settings = &config::get().settings;
+    Ok(TABLE.client.get_or_init(|| Client::new(settings)))
+}
+
+/// The connection, for MPI-IO: what it opens and this crate is one process to the agent.
+pub fn shared(settings: &Settings) -> Client {
+    TABLE.client.get_or_init(|| Client::new(settings)).clone()
 }
 
 /// The agent, if one is running.
@@ -34,7 +39,7 @@ pub(super) fn descriptors() -> Vec<c_int> {
     if !state::has_coupled() || Inside::is() || state::is_guest() {
         return Vec::new();
     }
-    rules::client().map_or_else(Vec::new, Client::descriptors)
+    TABLE.client.get().map_or_else(Vec::new, Client::descriptors)
 }
 
 /// Whether `fd` is one of them: the program must not close it, for its number would become that of

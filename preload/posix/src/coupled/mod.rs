@@ -29,7 +29,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use agent::is_own;
+pub use agent::{is_own, shared};
 pub use change::{
     attribute, attributes, change_attribute, chmod, chown, fchmodat, fchownat, link, rename,
     truncate, unlink, utime, utimensat, utimes,

@@ -1,7 +1,9 @@
 //! Which open of a coupled file a descriptor belongs to.
 
 use super::listing::Listings;
+use aggio_couple::Client;
 use libc::c_int;
+use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
@@ -23,6 +25,8 @@ pub struct Coupled {
     end: AtomicUsize,
     /// The process dies: its end is not to look like one in order.
     pub(super) dies: AtomicBool,
+    /// How the process reaches the agent.
+    pub(super) client: OnceLock<Client>,
     /// The list of directories is held across a `fork` just now.
     pub(super) forks: AtomicBool,
     /// Directories whose end the program has reached.
@@ -38,6 +42,7 @@ impl Coupled {
             count: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             dies: AtomicBool::new(false),
+            client: OnceLock::new(),
             forks: AtomicBool::new(false),
             listings: Listings::new(),
         }
