@@ -488,8 +488,14 @@ static void *read_chunk(hid_t set, const hsize_t *offset, hsize_t most, hsize_t 
     if (H5Dget_chunk_storage_size(set, offset, size) < 0 || *size == 0 || *size > most)
         return NULL;
     void *bytes = malloc(*size + most);
+#if NEWER_THAN(2, 0)
+    size_t room = *size + most;
+    if (H5Dread_chunk2(set, H5P_DEFAULT, offset, mask, bytes, &room) >= 0)
+        return bytes;
+#else
     if (H5Dread_chunk(set, H5P_DEFAULT, offset, mask, bytes) >= 0)
         return bytes;
+#endif
     free(bytes);
     return NULL;
 }

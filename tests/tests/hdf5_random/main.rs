@@ -46,7 +46,8 @@ fn compare(generator: &Path, files: usize, options: &[&str], of: &str) -> Met {
         for number in first..first + count {
             compare::file(&place.path().join(format!("{number}.h5")), &mut met);
         }
-        if first % (20 * BATCH) == 1 {
+        // Debian's h5ls does not know the newest formats.
+        if first % (20 * BATCH) == 1 && options.is_empty() {
             listed(&place.path().join(format!("{first}.h5")));
         }
     }
@@ -65,6 +66,8 @@ fn listed(file: &Path) {
     };
     let listed = run(Path::new("h5ls"), &["-r"]);
     let told = run(&aggio, &["stat"]);
+    // The first line is the file's own.
+    let told = told.split_once('\n').map_or("", |(_, rest)| rest);
     let names = |text: &str, of: &str| {
         let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('/'));
         let all: Vec<String> = lines
@@ -73,8 +76,8 @@ fn listed(file: &Path) {
             .collect();
         all
     };
-    assert_eq!(names(&listed, " Dataset {").len(), names(&told, ", fill ").len());
-    let mut all = [names(&listed, " "), names(&told, " ")];
+    assert_eq!(names(&listed, " Dataset {").len(), names(told, ", fill ").len());
+    let mut all = [names(&listed, " "), names(told, " ")];
     all.iter_mut().for_each(|names| names.sort_unstable());
     assert_eq!(all[0], all[1], "{}", file.display());
 }
