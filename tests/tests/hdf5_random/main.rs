@@ -46,8 +46,8 @@ fn compare(generator: &Path, files: usize, options: &[&str], of: &str) -> Met {
         for number in first..first + count {
             compare::file(&place.path().join(format!("{number}.h5")), &mut met);
         }
-        // Debian's h5ls does not know the newest formats.
-        if first % (20 * BATCH) == 1 && options.is_empty() {
+        // Debian's h5ls knows neither the newest formats nor what HDF5 2 writes.
+        if first % (20 * BATCH) == 1 && options.is_empty() && of != "HDF5 2" {
             listed(&place.path().join(format!("{first}.h5")));
         }
     }
