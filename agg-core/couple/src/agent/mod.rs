@@ -6,6 +6,7 @@ mod away;
 mod disk;
 mod guests;
 mod people;
+mod reach;
 mod run;
 mod serve;
 mod status;
@@ -20,6 +21,7 @@ use crate::registry::{Effect, Process, Registry, State};
 use aggio_base::log;
 use aggio_base::log::Level;
 use people::Person;
+use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
@@ -55,6 +57,7 @@ pub struct Agent {
     place: Place,
     _lock: OwnedFd,
     listener: OwnedFd,
+    reach: Reach,
     registry: Registry,
     areas: Areas,
     links: BTreeMap<u64, Link>,
@@ -94,11 +97,13 @@ impl Agent {
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
         let listener = listen(&place.file("sock"))?;
+        let reach = Reach::new(&place)?;
         let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh())?) };
         Ok(Some(Self {
             place,
             _lock: lock,
             listener,
+            reach,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
             links: BTreeMap::new(),
@@ -136,9 +141,10 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
-        self.place.remove("sock");
-        self.place.remove("start");
-        self.place.remove("lock");
+        // Where the socket is gone, the names may be another agent's by now.
+        if !self.reach.is_lost() {
+            ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
+        }
         Ok(())
     }
 
@@ -159,6 +165,7 @@ impl Agent {
         let timeout = self
             .until_next()
             .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
+        polled.push(watch(self.reach.events()));
         // SAFETY: the kernel reads and writes the entries of the local vector.
         let count =
             unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
@@ -190,6 +197,7 @@ impl Agent {
         if happened(0) {
             self.accept();
         }
+        self.reach.hear();
         self.store_again();
         self.hear_peers()?;
         self.settle();
@@ -361,6 +369,12 @@ impl Agent {
             return true;
         }
         let is_busy = self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0);
+        if self.reach.is_lost() && self.people.is_empty() && !is_busy {
+            let left = self.registry.generations.len();
+            let text = "its socket was removed, so that no program can reach it";
+            log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
+            return true;
+        }
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
         let serves = is_busy || is_needed || !self.links.is_empty();
         if self.stays || serves || !self.registry.is_empty() {

@@ -1,0 +1,114 @@
+//! Whether programs can still find the agent: not once its socket, or the directory, is gone.
+
+use crate::place::Place;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// What changes a directory, or takes names out of it.
+const CHANGES: u32 =
+    libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
+
+/// The name of the socket, and what tells that it was removed.
+#[derive(Debug)]
+pub(super) struct Reach {
+    socket: PathBuf,
+    identity: (u64, u64),
+    events: OwnedFd,
+    lost: bool,
+}
+
+impl Reach {
+    /// Of the socket of `place`, which exists.
+    pub(super) fn new(place: &Place) -> io::Result<Self> {
+        let socket = place.visible("sock");
+        let identity = identity(&socket)?;
+        // SAFETY: no memory is involved.
+        let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
+        if fd == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        let events = unsafe { OwnedFd::from_raw_fd(fd) };
+        let directory = CString::new(place.path().as_os_str().to_owned().into_vec())?;
+        // SAFETY: the name is a terminated string.
+        if unsafe { libc::inotify_add_watch(fd, directory.as_ptr(), CHANGES) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { socket, identity, events, lost: false })
+    }
+
+    /// Readable when names were taken out of the directory.
+    pub(super) fn events(&self) -> RawFd {
+        self.events.as_raw_fd()
+    }
+
+    /// Looks for the socket again if something has changed.
+    pub(super) fn hear(&mut self) {
+        let mut buffer = [0u8; 4096];
+        let mut changed = false;
+        // SAFETY: the kernel writes at most the bytes of the local buffer.
+        while unsafe { libc::read(self.events(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {
+            changed = true;
+        }
+        self.lost |= changed && identity(&self.socket).ok() != Some(self.identity);
+    }
+
+    /// Whether no program can connect any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+}
+
+/// Device and inode of the file of this name.
+fn identity(name: &PathBuf) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(name).map(|facts| (facts.dev(), facts.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place_with_socket(path: &str) -> (Place, Reach) {
+        let place = Place::open(path).unwrap();
+        fs::write(place.visible("sock"), "").unwrap();
+        let reach = Reach::new(&place).unwrap();
+        (place, reach)
+    }
+
+    #[test]
+    fn the_agent_is_lost_when_its_socket_its_directory_or_the_name_of_either_is_gone() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = |name: &str| scratch.path().join(name);
+        let at = |name: &str| place_with_socket(path(name).to_str().unwrap());
+
+        let (place, mut reach) = at("other-files");
+        fs::write(place.visible("log"), "").unwrap();
+        place.remove("log");
+        reach.hear();
+        assert!(!reach.is_lost(), "a file that is none of the agent's");
+        place.remove("sock");
+        reach.hear();
+        assert!(reach.is_lost());
+
+        let (place, mut reach) = at("replaced");
+        fs::write(place.visible("new"), "").unwrap();
+        fs::rename(place.visible("new"), place.visible("sock")).unwrap();
+        reach.hear();
+        assert!(reach.is_lost(), "another socket has the name");
+
+        let (_place, mut reach) = at("removed");
+        fs::remove_dir_all(path("removed")).unwrap();
+        reach.hear();
+        assert!(reach.is_lost());
+
+        let (_place, mut reach) = at("moved");
+        fs::rename(path("moved"), path("elsewhere")).unwrap();
+        reach.hear();
+        assert!(reach.is_lost());
+    }
+}
