@@ -12,8 +12,8 @@ const PIECE: u64 = 100;
 
 /// Whether `bytes` in so many `pieces` take less time if they wait, where requests cost `costs`.
 ///
-/// A write that goes straight costs one request at least; of one that waits nearly none is left when
-/// all that waits is written together. Where requests are quick, copies cost more than they.
+/// A write that goes straight costs one request at least; of one that waits nearly none is left
+/// when all that waits is written together. Where requests are quick, copies cost more than they.
 fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
     let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
     let waiting = copies + u128::from(pieces) * u128::from(PIECE);
