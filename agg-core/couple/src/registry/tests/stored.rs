@@ -1,0 +1,51 @@
+//! Generations that are stored on disk as well, and those for which there is no memory.
+
+use super::*;
+use aggio_config::settings::couple::{Full, Persist};
+
+#[test]
+fn generations_are_stored_before_they_are_given_up() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.options.persist = Persist::After;
+    scene.make_many(1, 2);
+    assert!(scene.stored.is_empty());
+    scene.take(2);
+    assert_eq!((scene.stored.len(), scene.freed.len()), (1, 0));
+    let area = scene.stored[0];
+    scene.registry.stored(area, false);
+    scene.settle();
+    assert_eq!((scene.stored.len(), scene.freed.len()), (1, 0), "it is kept in memory");
+    scene.registry.store_again(area);
+    scene.settle();
+    scene.registry.stored(area, true);
+    scene.settle();
+    assert_eq!((&*scene.stored, &*scene.freed), (&[area, area][..], &[area][..]));
+    scene.options.persist = Persist::Yes;
+    scene.make(1);
+    assert_eq!(scene.stored.len(), 3, "as soon as it is complete");
+}
+
+#[test]
+fn a_writer_waits_for_memory_that_readers_give_back() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.options.budget = 10;
+    scene.make_many(1, 2);
+    scene.registry.measure(10, 0);
+    let ask = scene.ask(true);
+    assert_eq!(scene.open(1, &ask), Answer::Wait);
+    scene.registry.wait(5, 1, ask);
+    scene.take_many(2, 2);
+    scene.registry.measure(5, 0);
+    assert_eq!(opened(scene.ready().unwrap()).generation, 3);
+}
+
+#[test]
+fn the_oldest_is_given_up_if_the_rule_says_so() {
+    let mut scene = Scene::with(&[1, 2]);
+    (scene.options.budget, scene.options.full) = (10, Full::Drop);
+    scene.make_many(1, 2);
+    scene.registry.measure(10, 0);
+    assert_eq!((scene.make(1), scene.freed.len()), (3, 1));
+    scene.registry.measure(0, 0);
+    assert_eq!((scene.take(2), scene.take(2)), (2, 3));
+}
