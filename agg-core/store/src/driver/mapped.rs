@@ -3,7 +3,7 @@
 //!
 //! The mapping is shared, so that whatever another process writes into the gaps meanwhile stays.
 //! Its pages are had before anything is copied, and a page that vanishes during the copy
-//! ([`guard`]) makes the copy worthless, not the process end.
+//! ([`sigbus`]) makes the copy worthless, not the process end.
 
 use super::{os, sigbus};
 use aggio_base::Extent;
