@@ -1,6 +1,6 @@
 //! What ends: an open, the writing of a generation, a process.
 
-use super::{Answer, Area, Dead, Effect, Handle, Path, Process, Registry, State};
+use super::{Answer, Area, Dead, Effect, Generation, Handle, Path, Process, Registry, State};
 
 /// Fewer bytes than this are a look at the beginning of a file, not a use of it. netCDF looks at
 /// 1,024.
@@ -165,6 +165,27 @@ impl Registry {
             name.last = name.last.max(number);
             if !unlinked {
                 name.dead = Some(Dead { number, writer: writer.clone().unwrap_or_default() });
+            }
+        }
+        self.bury_next(process);
+    }
+
+    /// Between two generations, the one that a program that died would have made next is dead:
+    /// whoever waits for it would wait for ever.
+    fn bury_next(&mut self, process: Process) {
+        let Some(who) = self.processes.get(&process) else { return };
+        if self.processes.values().filter(|other| other.job == who.job).count() > 1 {
+            return;
+        }
+        for (path, name) in &mut self.names {
+            let is_written = |one: &Generation| one.path == *path && one.state == State::Writing;
+            let is_told = name.dead.as_ref().is_some_and(|dead| dead.number == name.last);
+            if name.writer == Some(who.job)
+                && !is_told
+                && !self.generations.values().any(is_written)
+            {
+                name.last += 1;
+                name.dead = Some(Dead { number: name.last, writer: who.label.clone() });
             }
         }
     }

@@ -79,6 +79,8 @@ struct Model {
     handles: std::collections::BTreeMap<Process, Vec<Handle>>,
     freed: BTreeSet<Area>,
     last: u64,
+    /// Who opened the file for writing last.
+    writer: Process,
 }
 
 impl Model {
@@ -92,6 +94,7 @@ impl Model {
             handles: Default::default(),
             freed: BTreeSet::new(),
             last: 0,
+            writer: 0,
         };
         (1..count).for_each(|part| model.enter(part));
         model
@@ -194,6 +197,7 @@ impl Model {
             Some(made) => assert_eq!(made.area, opening.area),
             None => self.made.push(Made { area: opening.area, ..Made::default() }),
         }
+        self.writer = process;
         let made = self.made.last_mut().unwrap();
         made.open.insert(process);
         made.writers.insert(process);
@@ -263,8 +267,20 @@ impl Model {
                 made.dead |= !made.complete && made.writers.contains(&process);
                 made.open.remove(&process);
             }
+            self.miss_next(process);
         }
         self.enter(part);
+    }
+
+    /// The generation that a killed writer would have made next is dead, too.
+    fn miss_next(&mut self, process: Process) {
+        let is_told = self.made.last().is_none_or(|made| made.dead && !made.removed);
+        let is_written = |made: &Made| !made.complete && !made.dead && !made.open.is_empty();
+        if process == self.writer && !is_told && !self.made.iter().any(is_written) {
+            let area = Area::MAX - self.last;
+            self.freed.insert(area);
+            self.made.push(Made { area, dead: true, ..Made::default() });
+        }
     }
 
     fn unlink(&mut self, part: usize) {

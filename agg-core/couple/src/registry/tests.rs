@@ -1,5 +1,6 @@
 //! Which generation each open gets: one story a test.
 
+mod between;
 mod stored;
 
 use super::*;
