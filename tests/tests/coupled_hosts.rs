@@ -132,7 +132,7 @@ fn the_death_of_a_writer_is_told_on_another_host() {
     let words = ["write", "/coupled/dies", "1", "1", "2000000000"];
     let writer = user.command("node2", &[&killed[..], &words].concat()).spawn();
     fails(writer.expect("the program starts"), &[]);
-    fails(reader, &["Some(5)", "died while it wrote generation 1"]);
+    fails(reader, &["Some(5)", "died before generation 1 was complete"]);
 }
 
 #[test]

@@ -148,7 +148,8 @@ fn table(status: &Value, rate: Option<u64>) -> String {
         }
         if let Some(dead) = file["dead"].as_object() {
             let (writer, number) = (word(&dead["writer"]), &dead["generation"]);
-            readers.push(format!("{path}: {writer} died while it wrote generation {number}\n"));
+            readers
+                .push(format!("{path}: {writer} died before generation {number} was complete\n"));
         }
     }
     if rows.len() > 1 {

@@ -29,7 +29,7 @@ impl Agent {
         let path = String::from_utf8_lossy(path);
         if let Some(dead) = self.registry.dead_writer(path.as_bytes(), answer) {
             let (number, writer) = (dead.number, &dead.writer);
-            return format!("{path}: {writer} died while it wrote generation {number}");
+            return format!("{path}: {writer} died before generation {number} was complete");
         }
         match answer {
             Answer::Fail(libc::ESTALE) => {
