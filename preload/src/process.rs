@@ -42,6 +42,7 @@ pub unsafe fn init_thread(
 /// Messages carry the rank in the world, which exists now, and the library hears of its end.
 fn started(abi: &Abi, code: c_int) {
     if code == 0 {
+        aggio_posix::coupled::mpi_runs(true);
         ENDS_WITH_SELF.store(listen_for_end(abi), Ordering::Relaxed);
     }
     let mut rank: c_int = 0;
@@ -76,6 +77,7 @@ fn listen_for_end(abi: &Abi) -> bool {
 
 /// Gives back all that is still held while MPI may be called for the last time.
 fn end() {
+    aggio_posix::coupled::mpi_runs(false);
     requests::end_all();
     close::abandon_all();
     unused::tell_after_mpi();

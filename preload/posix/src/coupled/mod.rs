@@ -38,7 +38,9 @@ pub use data::{delivered, delivered_all, set_size, synchronised};
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};
-pub use process::{after_fork, at_exit, attach, before_fork, died, in_child, write_streams};
+pub use process::{
+    after_fork, at_exit, attach, before_fork, died, in_child, mpi_runs, write_streams,
+};
 pub use stream::{fclose, fopen, reopen};
 pub use table::{Coupled, any, has};
 

@@ -69,6 +69,7 @@ pub fn after_fork() {
 
 /// In a child after `fork`: it has open what its parent has, and may end in another way.
 pub fn in_child() {
+    mpi_runs(false);
     if table::any() && !Inside::is() {
         let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
         let mut told = Vec::new();
@@ -100,6 +101,12 @@ pub fn write_streams() {
         // SAFETY: null means all streams.
         unsafe { libc::fflush(std::ptr::null_mut()) };
     }
+}
+
+/// MPI has started, or ended. A process that ends in between without `MPI_Finalize` has failed:
+/// MPI libraries call `exit` themselves when the launcher was killed.
+pub fn mpi_runs(runs: bool) {
+    TABLE.dies.store(runs, Relaxed);
 }
 
 /// The process gives up: what it has open for writing is not complete.
