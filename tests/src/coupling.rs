@@ -1,12 +1,13 @@
 //! Programs that exchange files in memory: started together, watched, and ended with their agent.
 
 use crate::mark::{MARK, kill_marked};
+use crate::memory::remove_left_since;
 use crate::{Directory, Mpi, library, repository};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Time that a script may take before it counts as one that waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -18,6 +19,7 @@ pub struct Coupling {
     meeting: Directory,
     rules: String,
     variables: Vec<(String, String)>,
+    began: SystemTime,
 }
 
 /// A script that runs.
@@ -50,7 +52,7 @@ impl Coupling {
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.path(), owner).expect("a directory of ours");
         let (place, rules, variables) = (Directory::new(), rules.to_owned(), Vec::new());
-        Some(Self { place, meeting, rules, variables })
+        Some(Self { place, meeting, rules, variables, began: SystemTime::now() })
     }
 
     /// Sets a variable for all scripts.
@@ -129,6 +131,9 @@ impl Coupling {
 impl Drop for Coupling {
     fn drop(&mut self) {
         kill_marked(self.meeting().as_os_str());
+        if std::thread::panicking() {
+            remove_left_since(self.began);
+        }
         // Nobody is connected any more, as soon as the agent has seen that.
         for _ in 0..200 {
             if !crate::names_in(self.meeting()).iter().any(|name| name.ends_with(".sock")) {

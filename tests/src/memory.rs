@@ -10,7 +10,7 @@ const NAMES: [&str; 3] = ["mpich_shar_tmp", "vader_segment.", "ucx_shm_posix_"];
 
 /// Removes the shared memory of MPIs that was made since `started` by this user and that no process
 /// has mapped: of a job that was killed nobody else does.
-pub(crate) fn remove_left_since(started: SystemTime) {
+pub fn remove_left_since(started: SystemTime) {
     let left: Vec<PathBuf> = made_since(started).collect();
     if left.is_empty() {
         return;

@@ -1,13 +1,16 @@
 //! MPI programs that exchange files in memory: the same and different MPIs, different numbers of
 //! ranks and decompositions, the reader started first and second, and writers that die.
 
-use aggio_tests::{Directory, Mpi, compile, installed, library, names_in};
+use aggio_tests::{
+    Directory, MARK, Mpi, compile, installed, kill_marked, library, names_in, remove_left_since,
+};
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A program that has not ended by then waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -16,6 +19,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Meeting {
     place: Directory,
     files: Directory,
+    began: SystemTime,
+    /// One of its jobs is to be killed.
+    kills: Cell<bool>,
 }
 
 /// A job that runs.
@@ -26,7 +32,8 @@ struct Job {
 
 impl Meeting {
     fn new() -> Self {
-        let meeting = Meeting { place: Directory::new(), files: Directory::new() };
+        let (place, files) = (Directory::new(), Directory::new());
+        let meeting = Meeting { place, files, began: SystemTime::now(), kills: Cell::new(false) };
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.place.path(), owner).expect("a directory of ours");
         meeting
@@ -40,7 +47,9 @@ impl Meeting {
         command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
         command.env("AGGIO_AGENT", library.with_file_name("aggio"));
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
+        command.env(MARK, self.place.path());
         if half {
+            self.kills.set(true);
             command.env("HALF", "1");
         }
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -56,6 +65,16 @@ impl Meeting {
         while names_in(self.place.path()) != ["token"] {
             assert!(began.elapsed() < LIMIT, "{:?}", names_in(self.place.path()));
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Launchers give ranks process groups of their own, and killed ranks leave shared memory.
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        kill_marked(self.place.path().as_os_str());
+        if self.kills.get() || std::thread::panicking() {
+            remove_left_since(self.began);
         }
     }
 }

@@ -20,6 +20,17 @@ pub(crate) struct Told {
     pub(crate) failure: Option<Failure>,
 }
 
+/// Starts a job whose processes [`end`] finds, with pipes for what it prints.
+pub(crate) fn start(command: &mut Command, scratch: &Path) -> Result<Child, String> {
+    command
+        .env(aggio_tests::MARK, scratch)
+        .env("TMPDIR", scratch)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().map_err(|why| format!("cannot start mpirun: {why}"))
+}
+
 /// Runs `command`, which does `cases` cases one after another, each within `timeout` seconds.
 pub(crate) fn run(
     mut command: Command,
@@ -28,13 +39,7 @@ pub(crate) fn run(
     scratch: &Path,
     interrupted: &AtomicBool,
 ) -> Result<Told, String> {
-    command
-        .env(aggio_tests::MARK, scratch)
-        .env("TMPDIR", scratch)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|why| format!("cannot start mpirun: {why}"))?;
+    let mut child = start(&mut command, scratch)?;
     let errors = collect(child.stderr.take());
     let lines = listen(&mut child);
     let told = follow(&lines, cases, Duration::from_secs(timeout), interrupted);

@@ -46,10 +46,9 @@ pub enum WriterDeath {
     File,
 }
 
-/// One rule of the list; the first that names a file holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoupleRule {
-    pattern: Pattern,
+/// How files of a rule are exchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
     /// Which generation a reader gets.
     pub pick: Pick,
     /// So many newest generations are kept, whoever has read them; zero keeps each until it is
@@ -68,6 +67,14 @@ pub struct CoupleRule {
     pub full: Full,
 }
 
+/// One rule of the list; the first that names a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoupleRule {
+    pattern: Pattern,
+    /// How its files are exchanged.
+    pub options: Options,
+}
+
 /// Reads a list of rules; `false`, and nothing changes, if an option or its value is unknown.
 pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> bool {
     let parts = pattern::list_parts(text);
@@ -78,16 +85,7 @@ pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> bool {
 impl CoupleRule {
     /// The rule for files that `pattern` names, with all options as they are by default.
     pub fn new(pattern: &str) -> Self {
-        Self {
-            pattern: Pattern::new(pattern),
-            pick: Pick::default(),
-            keep: 0,
-            death: WriterDeath::default(),
-            at_sync: false,
-            persist: Persist::default(),
-            budget: 0,
-            full: Full::default(),
-        }
+        Self { pattern: Pattern::new(pattern), options: Options::default() }
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -95,24 +93,25 @@ impl CoupleRule {
         let mut rule = Self::new(words.next().filter(|pattern| !pattern.is_empty())?);
         for word in words {
             let (key, value) = word.split_once('=')?;
+            let options = &mut rule.options;
             match (key.trim(), value.trim()) {
-                ("gen", "next") => rule.pick = Pick::Next,
-                ("gen", "latest") => rule.pick = Pick::Latest,
-                ("ready", "close") => rule.at_sync = false,
-                ("ready", "sync") => rule.at_sync = true,
+                ("gen", "next") => options.pick = Pick::Next,
+                ("gen", "latest") => options.pick = Pick::Latest,
+                ("ready", "close") => options.at_sync = false,
+                ("ready", "sync") => options.at_sync = true,
                 // The only kind yet, and the default.
                 ("level", "memory") => {}
-                ("persist", "no") => rule.persist = Persist::No,
-                ("persist", "yes") => rule.persist = Persist::Yes,
-                ("persist", "after") => rule.persist = Persist::After,
-                ("budget", size) => rule.budget = bytes(size).filter(|bytes| *bytes > 0)?,
-                ("full", "wait") => rule.full = Full::Wait,
-                ("full", "drop") => rule.full = Full::Drop,
-                ("keep", "read") => rule.keep = 0,
-                ("keep", count) => rule.keep = count.parse().ok().filter(|count| *count > 0)?,
-                ("on_writer_death", "error") => rule.death = WriterDeath::Error,
-                ("on_writer_death", "wait") => rule.death = WriterDeath::Wait,
-                ("on_writer_death", "file") => rule.death = WriterDeath::File,
+                ("persist", "no") => options.persist = Persist::No,
+                ("persist", "yes") => options.persist = Persist::Yes,
+                ("persist", "after") => options.persist = Persist::After,
+                ("budget", size) => options.budget = bytes(size).filter(|bytes| *bytes > 0)?,
+                ("full", "wait") => options.full = Full::Wait,
+                ("full", "drop") => options.full = Full::Drop,
+                ("keep", "read") => options.keep = 0,
+                ("keep", count) => options.keep = count.parse().ok().filter(|count| *count > 0)?,
+                ("on_writer_death", "error") => options.death = WriterDeath::Error,
+                ("on_writer_death", "wait") => options.death = WriterDeath::Wait,
+                ("on_writer_death", "file") => options.death = WriterDeath::File,
                 _ => return None,
             }
         }
@@ -126,7 +125,7 @@ impl CoupleRule {
 
     /// Whether a name that no program has made a generation of may be that of a file on disk.
     pub fn uses_disk(&self) -> bool {
-        self.death == WriterDeath::File
+        self.options.death == WriterDeath::File
     }
 
     /// The rule for a file `path`, relative to the working directory or absolute.
@@ -162,7 +161,8 @@ mod tests {
     #[test]
     fn the_first_rule_that_names_the_file_holds() {
         let rules = rules("/run1/ck.*.nc:gen=latest, ck.*.nc:keep=3,*.h5").expect("good rules");
-        let of = |path| CoupleRule::of(&rules, path).map(|rule| (rule.pick, rule.keep));
+        let of =
+            |path| CoupleRule::of(&rules, path).map(|rule| (rule.options.pick, rule.options.keep));
         assert_eq!(of("/run1/ck.1.nc"), Some((Pick::Latest, 0)));
         assert_eq!(of("/home/ck.1.nc"), Some((Pick::Next, 3)));
         assert_eq!(of("/home/a.h5"), Some((Pick::Next, 0)));
@@ -174,13 +174,17 @@ mod tests {
     fn options_are_read_and_their_defaults_may_be_written() {
         let all = rules("a:gen=next:ready=close:keep=read:persist=no:on_writer_death=error");
         assert_eq!(all, rules("a"));
-        let one =
-            |text| rules(text).map(|rules| (rules[0].persist, rules[0].budget, rules[0].full));
+        let one = |text| {
+            rules(text).map(|rules| {
+                let options = rules[0].options;
+                (options.persist, options.budget, options.full)
+            })
+        };
         assert_eq!(one("a:full=wait"), Some((Persist::No, 0, Full::Wait)));
         assert_eq!(one("a:persist=yes:budget=2G"), Some((Persist::Yes, 2 << 30, Full::Wait)));
         assert_eq!(one("a:persist=after:full=drop"), Some((Persist::After, 0, Full::Drop)));
-        assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].at_sync));
-        let death = |text| rules(text).map(|rules| rules[0].death);
+        assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].options.at_sync));
+        let death = |text| rules(text).map(|rules| rules[0].options.death);
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
         assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));
     }

@@ -58,15 +58,7 @@ impl Client {
 
     fn options(&self, path: &[u8]) -> Option<Options> {
         let rule = CoupleRule::of(&self.rules, &String::from_utf8_lossy(path))?;
-        Some(Options {
-            pick: rule.pick,
-            keep: rule.keep,
-            death: rule.death,
-            at_sync: rule.at_sync,
-            persist: rule.persist,
-            budget: rule.budget,
-            full: rule.full,
-        })
+        Some(rule.options)
     }
 
     /// Connects to the agent of this user if one is running; starts none.

@@ -1,6 +1,6 @@
 //! What the registry knows: names, generations, openings, readers and their positions.
 
-use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
+pub use aggio_config::settings::couple::Options;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A process that has called, by a number of the agent's.
@@ -27,26 +27,6 @@ pub struct Who {
     pub family: Family,
     /// How messages name it.
     pub label: String,
-}
-
-/// What the rule that names a file says of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Which generation a reader gets.
-    pub pick: Pick,
-    /// So many newest generations are kept; zero keeps those that nobody has read.
-    pub keep: u32,
-    /// What readers learn when a writer dies.
-    pub death: WriterDeath,
-    /// Readers get what was synchronised before it is closed.
-    pub at_sync: bool,
-    /// Whether generations are stored on disk.
-    pub persist: Persist,
-    /// Bytes of memory that all generations may have before another one begins; zero for the
-    /// agent's own limit.
-    pub budget: u64,
-    /// What happens if they are used up.
-    pub full: Full,
 }
 
 /// How a file is to be opened.

@@ -2,7 +2,7 @@
 
 use crate::job;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,13 +25,7 @@ pub(super) fn run(
     scratch: &Path,
     interrupted: &AtomicBool,
 ) -> Result<Run, String> {
-    command
-        .env(aggio_tests::MARK, scratch)
-        .env("TMPDIR", scratch)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|why| format!("cannot start mpirun: {why}"))?;
+    let mut child = job::start(&mut command, scratch)?;
     let output = job::collect(child.stdout.take());
     let errors = job::collect(child.stderr.take());
     let until = Instant::now() + Duration::from_secs(timeout);
