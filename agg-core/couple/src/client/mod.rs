@@ -9,7 +9,7 @@ mod types;
 
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
-use aggio_base::{Extent, os};
+use aggio_base::os;
 use aggio_config::settings::Settings;
 use aggio_config::settings::couple::CoupleRule;
 use connection::Connections;
@@ -95,9 +95,7 @@ impl Client {
             mode: how.mode,
         };
         match self.connections.call(&request)? {
-            (Reply::Opened(handle, generation), Some(fd)) => {
-                Ok(Opened { fd, handle, generation, recycled: None, whole: true })
-            }
+            (Reply::Opened(handle, generation), Some(fd)) => Ok(Opened { fd, handle, generation }),
             (other, _) => Err(failure(other, &request)),
         }
     }
@@ -152,15 +150,6 @@ impl Client {
         self.order(&Request::Sync(handle))
     }
 
-    /// Tells all ranges that were written since the open of a recycled file. Files that are not
-    /// recycled need it not.
-    ///
-    /// # Errors
-    /// The agent cannot be reached.
-    pub fn extents(&self, _handle: u64, _written: &[Extent]) -> io::Result<()> {
-        Ok(())
-    }
-
     /// Sets the size of the file of this name, as `truncate`.
     ///
     /// # Errors
@@ -173,16 +162,6 @@ impl Client {
         let cut = os::ftruncate(opened.fd.as_raw_fd(), len);
         drop(opened.fd);
         self.close(opened.handle, 0).and(cut)
-    }
-
-    /// Says that an open file is to be cut to no bytes. If that begins a new generation, returns
-    /// what takes the place of the descriptor; if not, the caller truncates its own: a file that is
-    /// open for writing is of a generation that nobody reads yet.
-    ///
-    /// # Errors
-    /// The agent cannot be reached.
-    pub fn set_size_zero(&self, _handle: u64) -> io::Result<Option<Opened>> {
-        Ok(None)
     }
 
     /// Removes a name, as `unlink`.
@@ -245,14 +224,6 @@ impl Client {
                 other => return Err(failure(other, &request)),
             }
         }
-    }
-
-    /// Gets the bytes of a range to this node; does nothing if all are here.
-    ///
-    /// # Errors
-    /// Another node cannot be reached.
-    pub fn ensure(&self, _handle: u64, _range: Extent) -> io::Result<()> {
-        Ok(())
     }
 
     /// Says that this process ends in order: what it has open for writing is complete.

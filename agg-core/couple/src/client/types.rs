@@ -24,9 +24,6 @@ pub struct Open<'a> {
     pub append: bool,
     /// Permission bits of a new file, after the umask.
     pub mode: u32,
-    /// The caller tells the ranges that it writes ([`extents`](super::Client::extents)), so that
-    /// memory with old bytes may be used.
-    pub tracks: bool,
     /// Waits for what is not there yet, instead of `EAGAIN`.
     pub blocking: bool,
 }
@@ -34,9 +31,9 @@ pub struct Open<'a> {
 impl<'a> Open<'a> {
     /// An open of `path` without any access, which waits.
     pub fn new(path: &'a Path) -> Self {
-        let [read, write, create, exclusive, truncate, append, tracks] = [false; 7];
+        let [read, write, create, exclusive, truncate, append] = [false; 6];
         let (mode, blocking) = (0o666, true);
-        Self { path, read, write, create, exclusive, truncate, append, mode, tracks, blocking }
+        Self { path, read, write, create, exclusive, truncate, append, mode, blocking }
     }
 }
 
@@ -50,10 +47,6 @@ pub struct Opened {
     pub handle: u64,
     /// Which generation of the file it is, from 1.
     pub generation: u64,
-    /// The file has so many bytes of old content: its size is 0 until it is settled.
-    pub recycled: Option<u64>,
-    /// All bytes are on this node.
-    pub whole: bool,
 }
 
 /// What is known of a coupled file by its name.

@@ -107,7 +107,6 @@ fn with_descriptor(name: (c_int, Name, bool), act: impl FnOnce(c_int) -> c_int) 
             truncate: false,
             append: false,
             mode: 0,
-            tracks: false,
             blocking: false,
         });
         let again = |error: io::Error| match error.kind() {

@@ -59,7 +59,6 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         truncate: flags & libc::O_TRUNC != 0,
         append: flags & libc::O_APPEND != 0,
         mode: mode & !if creates { umask() } else { 0 } & 0o7777,
-        tracks: false,
         blocking: flags & libc::O_NONBLOCK == 0,
     })?;
     let (handle, generation) = (opened.handle, opened.generation);
