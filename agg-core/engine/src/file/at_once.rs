@@ -60,7 +60,7 @@ impl File {
         if !permitted || may_wait || !alone || len == 0 || !memory.is_contiguous() {
             return None;
         }
-        self.check_open().ok()?;
+        self.check_open().and_then(|()| self.check_turn()).ok()?;
         let mut state = self.state();
         if !state.shows_plain_bytes() || state.locks(call.direction, self.transport.size()) {
             return None;

@@ -134,6 +134,7 @@ impl File {
     /// Checks everything that does not depend on the position; the position is not yet known.
     fn check_call(&self, call: Call) -> Result<(Request, u64)> {
         self.check_open()?;
+        self.check_turn()?;
         let memory = call.memory?;
         match call.direction {
             Direction::Read if !self.amode.is_readable() => {
@@ -215,8 +216,7 @@ impl File {
         tags: TagBlock,
     ) -> Outcome {
         let request = request.and_then(|request| {
-            self.check_turn()?;
-            // A handle that defers has done so with its flush.
+            // A handle that defers has done so, or is to, with its flush.
             if self.waiting.is_none() {
                 self.heed_others(direction, request.span())?;
             }

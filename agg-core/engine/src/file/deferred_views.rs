@@ -7,9 +7,9 @@
 //! must share, what is new of the file's format) waits for that, or for the next flush that all
 //! ranks call.
 
-use super::File;
 use super::agreement::{Kind, meet_with_news, step};
 use super::info::AgreedHints;
+use super::{Amode, File};
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
@@ -80,7 +80,9 @@ impl File {
 
     fn may_set_views_alone(&self) -> bool {
         let state = self.state();
-        state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic
+        // Where the shared pointer tells the displacement, all ranks have to ask it.
+        let is_sequential = self.amode.has(Amode::SEQUENTIAL);
+        state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic && !is_sequential
     }
 
     /// The error of the view that this rank should have, if writes do not wait and other ranks have

@@ -50,7 +50,8 @@ impl File {
         let extents = request.view.extents(request.position, request.len);
         let pieces: Vec<Extent> = extents.take(PIECES + 1).collect();
         let is_worthwhile = pieces.len() <= PIECES && request.len / pieces.len() as u64 >= LEAST;
-        is_worthwhile && pieces.iter().all(|piece| self.reserves_piece(*piece))
+        let reserved = || pieces.iter().map(|piece| self.reserves_piece(*piece)).sum();
+        is_worthwhile && self.counts_reserved(pieces.len(), reserved())
     }
 
     /// As [`File::reserves`] for one run of bytes that is not written in atomic mode.
@@ -59,11 +60,21 @@ impl File {
         len >= LEAST
             && self.may_reserve(&self.hints())
             && memory.is_zero()
-            && self.reserves_piece(Extent::new(offset, len))
+            && self.counts_reserved(1, self.reserves_piece(Extent::new(offset, len)))
     }
 
-    /// Reserves one piece, and writes what it shares with stored blocks at its ends.
-    fn reserves_piece(&self, piece: Extent) -> bool {
+    /// Counts what was reserved for all `pieces` of a request; `false`, and nothing, if one of them
+    /// has to be written.
+    fn counts_reserved(&self, pieces: usize, bytes: Option<u64>) -> bool {
+        let Some(bytes) = bytes else { return false };
+        Counters::add(&self.counters.reserved, pieces as u64);
+        Counters::add(&self.counters.bytes_reserved, bytes);
+        true
+    }
+
+    /// Reserves one piece, and writes what it shares with stored blocks at its ends; the bytes that
+    /// are reserved, if that was possible.
+    fn reserves_piece(&self, piece: Extent) -> Option<u64> {
         let part = self.driver.reserve_zeros(piece);
         let before = Extent::between(piece.offset, part.offset);
         let behind = Extent::between(part.end(), piece.end());
@@ -76,11 +87,7 @@ impl File {
         let ends = [before, behind];
         // What fails here is written again, with the rest, and told then.
         let is_done = !part.is_empty() && ends.iter().all(is_short) && ends.iter().all(write);
-        if is_done {
-            Counters::add(&self.counters.reserved, 1);
-            Counters::add(&self.counters.bytes_reserved, part.len);
-        }
-        is_done
+        is_done.then_some(part.len)
     }
 
     fn may_reserve(&self, hints: &Hints) -> bool {

@@ -65,8 +65,9 @@ impl File {
     /// The same before a call that returns when it is done on all ranks: it settles what views have
     /// left open.
     pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
+        let flush = self.flush_tags()?;
         let settles = self.takes_unmet().then(|| self.tags.next());
-        Some(Flush { settles, ..self.flush_tags()? })
+        Some(Flush { settles, ..flush })
     }
 
     /// Writes out what waits on all ranks, as one collective write.

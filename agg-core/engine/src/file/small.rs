@@ -2,7 +2,8 @@
 //!
 //! Libraries such as HDF5 read the structure of a file in pieces of a few bytes, one request each.
 //! What was fetched is used as long as the file is as it was then: each read compares its size and
-//! the time of its last change, and a synchronisation forgets everything, as an open does.
+//! the times of its last changes, after a second it is fetched anew, and a synchronisation forgets
+//! everything, as an open does.
 
 use super::data::Request;
 use super::{Amode, File};
@@ -15,6 +16,7 @@ use aggio_types::memory::Memory;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes that are fetched at a time, from multiples of this on.
 const PIECE: u64 = 1 << 20;
@@ -28,6 +30,9 @@ const PIECES: usize = 16;
 /// Pieces with one small read so far that are kept in mind, the latest ones.
 const TOUCHED: usize = 256;
 
+/// For so long pieces are used: stores through mappings of other programs change no time.
+pub(super) const FRESH: Duration = Duration::from_secs(1);
+
 /// What is kept of a file's bytes on this rank.
 #[derive(Debug, Default)]
 pub(super) struct SmallReads(Mutex<Kept>);
@@ -36,6 +41,8 @@ pub(super) struct SmallReads(Mutex<Kept>);
 struct Kept {
     /// The state of the file that all of this belongs to.
     stamp: Option<Stamp>,
+    /// When the first of it was fetched or asked for.
+    since: Option<Instant>,
     touched: VecDeque<u64>,
     pieces: VecDeque<(u64, Arc<Vec<u8>>)>,
 }
@@ -54,8 +61,9 @@ impl SmallReads {
     fn piece(&self, number: u64, driver: &dyn Driver, counters: &Counters) -> Option<Arc<Vec<u8>>> {
         let stamp = driver.stamp()?;
         let mut kept = self.kept();
-        if kept.stamp != Some(stamp) {
-            *kept = Kept { stamp: Some(stamp), ..Kept::default() };
+        if kept.stamp != Some(stamp) || kept.since.is_none_or(|since| since.elapsed() > FRESH) {
+            let since = Some(Instant::now());
+            *kept = Kept { stamp: Some(stamp), since, ..Kept::default() };
         }
         if let Some((_, piece)) = kept.pieces.iter().find(|(known, _)| *known == number) {
             return Some(piece.clone());
@@ -86,7 +94,12 @@ impl File {
     pub(super) fn read_small(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
         let Request { view, position, len, .. } = request;
         let is_one_run = || view.is_contiguous_at(*position, *len);
-        if *len > SMALL || request.atomic || !self.may_remember(&request.hints) || !is_one_run() {
+        if *len > SMALL
+            || request.atomic
+            || !self.amode.has(Amode::RDONLY)
+            || !self.may_remember(&request.hints)
+            || !is_one_run()
+        {
             return None;
         }
         let piece = self.remembered(Extent::new(view.offset_at(*position), *len))?;
@@ -131,7 +144,7 @@ impl File {
             Switch::Enable => true,
             Switch::Disable => false,
         };
-        is_wanted && self.amode.has(Amode::RDONLY) && self.waiting.is_none()
+        is_wanted && self.waiting.is_none()
     }
 }
 

@@ -96,7 +96,13 @@ impl File {
         let waits = self.decide(all);
         let meets_older = !all.holds.intersect(all.writes).is_empty();
         let flushes = !all.holds.is_empty() && (!waits || meets_older || all.has_no_room);
-        let flushed = if flushes { self.flush(flush).await } else { Ok(()) };
+        let span = request.as_ref().map_or(Extent::default(), Request::span);
+        let flushed = match flushes {
+            true => self.flush(flush).await,
+            // What other handles of the file hold is older, too.
+            false if !waits => self.heed_others(Direction::Write, span),
+            false => Ok(()),
+        };
         if !waits || flushed.is_err() {
             return self.collective(Direction::Write, flushed.and(request), tags).await;
         }

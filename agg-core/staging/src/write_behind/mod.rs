@@ -128,6 +128,8 @@ impl Waiting {
         match (self.pending.is_empty(), self.alone.is_empty()) {
             (true, _) => Extent::default(),
             (false, true) => self.pending.hull(),
+            // What they wrote together is stored, and this rank kept more since.
+            (false, false) if self.hull.is_empty() => self.pending.hull(),
             // The bytes of this rank alone are far from the others.
             (false, false) => self.hull,
         }

@@ -6,7 +6,7 @@
 use super::fault_plan::{Kind as FaultKind, Plan, Verdict};
 use super::posix::Posix;
 use super::table::{Drivers, Kind};
-use super::{Driver, Facts, Identity, Offer, OpenHow, Striped, facts, striping};
+use super::{Driver, Facts, Identity, Offer, OpenHow, Stamp, Striped, facts, striping};
 use aggio_base::{Error, Extent, Result};
 use aggio_comm::transport::LockGuard;
 use std::cell::RefCell;
@@ -298,6 +298,10 @@ impl Driver for FaultDriver {
 
     fn direct(&self) -> (bool, bool) {
         self.inner.direct()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.inner.stamp()
     }
 
     fn identity(&self) -> Option<Identity> {

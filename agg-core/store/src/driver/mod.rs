@@ -94,12 +94,14 @@ pub struct OpenHow {
     pub rank: usize,
 }
 
-/// The state of a file: another one has other bytes, the same one has the same.
+/// The state of a file: while it stays the same, requests have changed no byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Bytes of the file.
     pub size: i64,
-    /// When its bytes were changed last, in nanoseconds since 1970.
+    /// When its bytes were changed last, as the file says, in nanoseconds since 1970.
+    pub modified: i128,
+    /// When anything of it was changed last, which no program can set.
     pub changed: i128,
 }
 

@@ -332,10 +332,11 @@ impl Driver for PosixFile {
     fn stamp(&self) -> Option<Stamp> {
         let stat = self.descriptor.get().and_then(os::fstat).ok()?;
         let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        let changed = time(stat.st_mtime, stat.st_mtime_nsec);
+        let modified = time(stat.st_mtime, stat.st_mtime_nsec);
+        let changed = time(stat.st_ctime, stat.st_ctime_nsec);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        let age = i128::try_from(now).ok()? - changed;
-        (age >= COARSE).then_some(Stamp { size: stat.st_size, changed })
+        let age = i128::try_from(now).ok()? - modified.max(changed);
+        (age >= COARSE).then_some(Stamp { size: stat.st_size, modified, changed })
     }
 
     fn direct(&self) -> (bool, bool) {

@@ -151,11 +151,38 @@ fn what_is_wrong_with_a_view_set_alone_is_heard_of_by_all_in_the_next_collective
         for _ in 0..2 {
             assert_eq!(failed(rank.write_all(place, b"x")).rank(), Some(1));
         }
+        if wrong {
+            failed(rank.write(place, b"y"));
+            let at_once = rank.at_once(Direction::Write, 1, &mut b"y".to_vec());
+            assert!(at_once.is_none_or(|outcome| outcome.result.is_err()));
+        }
+        // A call that is begun with a wrong view stays wrong.
+        let mut data = b"z".to_vec();
+        let begun = rank.start(Direction::Write, place, true, &mut data);
         rank.set_view(at(0)).unwrap();
+        assert_eq!(failed(rank.wait(begun)).rank(), Some(1));
         assert_eq!(moved(rank.write_all(place, b"x")), 1);
         rank.wait(rank.file.clone().close()).unwrap();
     });
     assert_eq!(scratch.bytes(), b"xxx");
+}
+
+#[test]
+fn views_that_begin_where_the_shared_pointer_is_are_never_set_alone() {
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    ranks(RANKS, move |transport| {
+        let amode = Amode::WRONLY.with(Amode::CREATE).with(Amode::SEQUENTIAL);
+        let request = OpenRequest::new(&name, amode, hints(&[("aggio_views_alone", "enable")]));
+        let file = wait(&*transport, engine().open(transport.clone(), request));
+        let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
+        for _ in 0..12 {
+            rank.set_view_at(Ok(View::bytes()), Displacement::Current).unwrap();
+            assert_eq!(moved(rank.write_all(Position::Ordered, &[b'0' + rank.number as u8])), 1);
+        }
+        rank.wait(rank.file.clone().close()).unwrap();
+    });
+    assert_eq!(scratch.bytes(), b"012".repeat(12));
 }
 
 #[test]

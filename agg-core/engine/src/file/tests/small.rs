@@ -1,21 +1,19 @@
 //! Small reads of a file that is opened for reading only.
 
 use super::*;
+use crate::file::small::FRESH;
 use aggio_base::report::Totals;
+use aggio_store::driver::fault::arrange;
 use std::fs::{FileTimes, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::time::SystemTime;
 
 const MIB: usize = 1 << 20;
 
-/// A file of bytes that tell their places, which nobody has changed for an hour.
+/// A file of bytes that tell their places, which nobody has changed for two seconds.
 fn old_file(len: usize) -> Scratch {
     let bytes: Vec<u8> = (0..len).map(byte).collect();
     let scratch = Scratch::holding(&bytes);
-    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
-    let times = FileTimes::new().set_modified(an_hour_ago);
-    let file = OpenOptions::new().write(true).open(&scratch.0).expect("the file opens");
-    file.set_times(times).expect("its time can be set");
+    std::thread::sleep(Duration::from_millis(2100));
     scratch
 }
 
@@ -126,4 +124,55 @@ fn after_a_synchronisation_the_file_is_read_again() {
         }
     });
     assert_eq!(totals.reads_out, 6);
+}
+
+#[test]
+fn a_change_whose_time_was_put_back_is_seen() {
+    let scratch = old_file(MIB);
+    let path = scratch.0.clone();
+    reading(&scratch, Amode::RDONLY, "enable", move |rank| {
+        (0..3).for_each(|_| assert_eq!(rank.read(at(7), 1).0, [byte(7)]));
+        let other = OpenOptions::new().write(true).open(&path).expect("the file opens");
+        let before = other.metadata().and_then(|facts| facts.modified()).expect("its time");
+        other.write_all_at(&[99], 7).expect("a write");
+        other.set_times(FileTimes::new().set_modified(before)).expect("its time can be set");
+        assert_eq!(rank.read(at(7), 1).0, [99]);
+    });
+}
+
+#[test]
+fn stores_to_memory_that_change_no_time_are_seen_after_a_second() {
+    let scratch = old_file(MIB);
+    let (_, totals) = reading(&scratch, Amode::RDONLY, "enable", |rank| {
+        for _ in 0..2 {
+            (0..10).for_each(|place| assert_eq!(rank.read(at(place), 1).0, [byte(place)]));
+            std::thread::sleep(FRESH + Duration::from_millis(50));
+        }
+    });
+    assert_eq!(totals.reads_out, 4, "the second time it is fetched again");
+}
+
+#[test]
+fn where_a_mib_cannot_be_fetched_the_read_is_made_as_it_is() {
+    // The second request is the one that fetches; then the third is the read itself.
+    for (plan, error) in
+        [("op=read,nth=2,errno=EIO", false), ("op=read,nth=2,times=2,errno=EIO", true)]
+    {
+        let scratch = old_file(MIB);
+        let _plan = arrange(&scratch.name(), plan).expect("a plan");
+        let faulty = format!("testfs:{}", scratch.name());
+        ranks(1, move |transport| {
+            let hints = hints(&[("aggio_small_reads", "enable")]);
+            let request = OpenRequest::new(&faulty, Amode::RDONLY, hints);
+            let file = wait(&*transport, engine().open(transport.clone(), request));
+            let rank = Rank { number: 0, file: file.expect("the file opens") };
+            assert_eq!(rank.read(at(7), 1).0, [byte(7)]);
+            let (bytes, outcome) = rank.read(at(8), 1);
+            match error {
+                true => assert_eq!(failed(outcome).errno(), libc::EIO),
+                false => assert_eq!((moved(outcome), bytes), (1, vec![byte(8)])),
+            }
+            rank.wait(rank.file.clone().close()).expect("the file closes");
+        });
+    }
 }
