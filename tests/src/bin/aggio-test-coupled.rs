@@ -56,7 +56,6 @@ fn how(path: &Path, write: bool) -> Open<'_> {
         truncate: write,
         append: false,
         mode: 0o644,
-        tracks: false,
         blocking: true,
     }
 }
