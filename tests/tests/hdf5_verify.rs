@@ -180,3 +180,66 @@ for number, path in enumerate(sys.argv[1:]):
     assert_eq!((status, said.as_str()), (Some(2), ""));
     assert!(why.contains("bad.h5: /fixed: HDF5: ") && why.contains("checksum is wrong"), "{why}");
 }
+
+#[test]
+fn fill_values_are_compared_also_where_no_chunk_can_be_decoded() {
+    let Some(aggio) = ready() else { return };
+    let place = Directory::new();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let script = "import sys, h5py
+for fill, path in enumerate(sys.argv[1:]):
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (300,), 'i4', chunks=(100,), compression='lzf',
+                                fillvalue=fill // 2)
+        x[100:200] = 7";
+    python(script, &[&path("one.h5"), &path("two.h5"), &path("three.h5")]);
+    assert_eq!(verify(&aggio, &path("one.h5"), &path("two.h5")).0, Some(0));
+    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("three.h5"));
+    assert_eq!((status, said.as_str()), (Some(1), "/x: where nothing is stored: 0, 1\n"), "{why}");
+}
+
+#[test]
+fn references_to_parts_and_to_nothing_are_never_taken_for_the_same() {
+    let Some(aggio) = ready() else { return };
+    let place = Directory::new();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let script = "import sys, h5py, numpy
+for number, path in enumerate(sys.argv[1:]):
+    with h5py.File(path, 'w') as file:
+        file['a'] = numpy.arange(10)
+        if number < 2:
+            region = file['a'].regionref[number:5]
+            file['part'] = numpy.array([region], h5py.regionref_dtype)
+        else:
+            file['gone'] = [1]
+            file['r'] = numpy.array([file['gone'].ref if number == 3 else None], h5py.ref_dtype)
+            del file['gone']";
+    let all = ["one.h5", "two.h5", "null.h5", "gone.h5"].map(|name| path(name));
+    python(script, &all.each_ref().map(String::as_str));
+    for (one, other, wanted) in [
+        (&all[0], &all[1], "cannot be compared: reference of 12 bytes to a part"),
+        (&all[2], &all[3], "a reference leads to no object"),
+    ] {
+        let (status, said, why) = verify(&aggio, one, other);
+        assert_eq!((status, said.as_str()), (Some(2), ""), "{why}");
+        assert!(why.contains(wanted), "{why}");
+    }
+    assert_eq!(verify(&aggio, &all[2], &all[2]).0, Some(0));
+}
+
+#[test]
+fn texts_that_lie_in_many_heaps_by_turns_are_read() {
+    let Some(aggio) = ready() else { return };
+    let place = Directory::new();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    // Written by strides, so that neighbours lie in heaps far from each other.
+    let script = "import sys, h5py
+for path in sys.argv[1:]:
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (20000,), h5py.string_dtype())
+        for first in range(20):
+            x[first::20] = ['%d %d' % (first, number) for number in range(1000)]";
+    python(script, &[&path("one.h5"), &path("two.h5")]);
+    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("two.h5"));
+    assert_eq!((status, said.as_str()), (Some(0), ""), "{why}");
+}

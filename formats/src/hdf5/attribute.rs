@@ -92,6 +92,10 @@ impl<'a> Details<'a> {
             let mut ids = Vec::new();
             Tree::open(reader, names)?.records(reader, &mut |record| {
                 reader.keep(record.len() as u64)?;
+                // Then the identifier is one of another heap, that of shared messages.
+                if record.len().checked_sub(9).is_some_and(|flags| record[flags] & 2 != 0) {
+                    return Err(reader.unsupported("attributes in a heap of shared messages"));
+                }
                 // The identifier; behind it flags, an order and a hash.
                 ids.push(record.get(..record.len().saturating_sub(9)).unwrap_or(record).to_vec());
                 Ok(())

@@ -3,7 +3,7 @@
 use super::reader::Reader;
 use crate::error::Result;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 const WHAT: &str = "global heap";
@@ -15,9 +15,13 @@ struct Heap {
     objects: HashMap<u32, Range<usize>>,
 }
 
-/// The heaps of a file, of which the one that was used last is kept.
+/// Heaps that are kept at most, and their bytes together but for the last one: elements that follow
+/// each other may lie in several.
+const KEPT: (usize, usize) = (64, 1 << 20);
+
+/// The heaps of a file, of which those that were used last are kept, the last one first.
 #[derive(Default)]
-pub(super) struct Heaps(RefCell<Option<Heap>>);
+pub(super) struct Heaps(RefCell<VecDeque<Heap>>);
 
 impl Heaps {
     /// The list that an element stands for: its number of elements, and their bytes.
@@ -35,13 +39,18 @@ impl Heaps {
 
     /// An object of the heap at an address.
     fn object(&self, reader: &Reader<'_>, address: u64, index: u32) -> Result<Vec<u8>> {
-        let mut last = self.0.borrow_mut();
-        let heap = match last.take() {
-            Some(heap) if heap.address == address => heap,
-            _ => read(reader, address)?,
+        let mut kept = self.0.borrow_mut();
+        let known = kept.iter().position(|heap| heap.address == address);
+        let heap = match known.and_then(|place| kept.remove(place)) {
+            Some(heap) => heap,
+            None => read(reader, address)?,
         };
         let found = heap.objects.get(&index).map(|range| heap.bytes[range.clone()].to_vec());
-        *last = Some(heap);
+        kept.push_front(heap);
+        let bytes = |kept: &VecDeque<Heap>| kept.iter().map(|heap| heap.bytes.len()).sum::<usize>();
+        while kept.len() > 1 && (kept.len() > KEPT.0 || bytes(&kept) > KEPT.1) {
+            kept.pop_back();
+        }
         let missing = || reader.corrupt(format!("no object {index} in the {WHAT} at {address}"));
         let found = found.ok_or_else(missing)?;
         reader.step(found.len() as u64)?;

@@ -20,6 +20,12 @@ pub enum Type {
         /// Bytes of an element.
         size: usize,
     },
+    /// A reference to a part of a dataset, or one of HDF5 1.12: it tells a place in a heap, and not
+    /// what it refers to.
+    Part {
+        /// Bytes of an element.
+        size: usize,
+    },
     /// A list, or a text, that lies in a heap.
     List(Box<Type>),
     /// Members with a name and a place each.
@@ -43,7 +49,10 @@ impl Type {
     #[must_use]
     pub fn size(&self, address: usize) -> usize {
         match self {
-            Type::Plain { size, .. } | Type::Object { size } | Type::Compound { size, .. } => *size,
+            Type::Plain { size, .. }
+            | Type::Object { size }
+            | Type::Part { size }
+            | Type::Compound { size, .. } => *size,
             Type::List(_) => 8 + address,
             Type::Array { shape, of } => {
                 let each = shape.iter().map(|one| *one as usize);
@@ -57,7 +66,7 @@ impl Type {
     pub fn is_plain(&self) -> bool {
         match self {
             Type::Plain { .. } => true,
-            Type::Object { .. } | Type::List(_) => false,
+            Type::Object { .. } | Type::Part { .. } | Type::List(_) => false,
             Type::Compound { members, .. } => members.iter().all(|(.., of)| of.is_plain()),
             Type::Array { of, .. } => of.is_plain(),
         }
@@ -69,6 +78,7 @@ impl std::fmt::Display for Type {
         match self {
             Type::Plain { told, .. } => write!(to, "{told}"),
             Type::Object { .. } => write!(to, "reference to an object"),
+            Type::Part { size } => write!(to, "reference of {size} bytes to a part"),
             Type::List(of) => write!(to, "list of {of}"),
             Type::Compound { members, .. } => {
                 let each: Vec<String> =
@@ -128,7 +138,7 @@ fn one(cursor: &mut Cursor<'_>, depth: u8) -> Option<Type> {
         }
         6 => compound(cursor, version, u16::from_le_bytes([bits[0], bits[1]]), size, depth),
         7 if bits[0] & 15 == 0 => Some(Type::Object { size }),
-        7 => plain(format!("reference of {size} bytes to a part")),
+        7 => Some(Type::Part { size }),
         8 => enumeration(cursor, version, u16::from_le_bytes([bits[0], bits[1]]), depth),
         9 => Some(Type::List(Box::new(one(cursor, depth + 1)?))),
         10 => {

@@ -45,10 +45,22 @@ fn part(text: &str) -> Option<(usize, usize)> {
     (1..=of).contains(&part).then_some((part, of))
 }
 
-/// Whether a file may be a stub: it is short, and begins like HDF5.
-fn may_be(path: &Path, found: &fs::Metadata) -> bool {
-    let starts = || fs::read(path).is_ok_and(|bytes| bytes.starts_with(&SIGNATURE));
-    found.is_file() && (1..=MOST_STUB).contains(&found.len()) && starts()
+/// Whether a file may be a stub: it is short, and begins like HDF5. What may not be read is none.
+fn may_be(path: &Path, found: &fs::Metadata) -> std::io::Result<bool> {
+    if !found.is_file() || !(1..=MOST_STUB).contains(&found.len()) {
+        return Ok(false);
+    }
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes.starts_with(&SIGNATURE)),
+        Err(why) if is_closed(&why) => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+/// Whether nothing can be there for this user, as for a program that opens the file.
+fn is_closed(why: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(why.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 /// The set whose stub `name` is.
@@ -58,8 +70,13 @@ fn may_be(path: &Path, found: &fs::Metadata) -> bool {
 /// If its configuration is missing or malformed, or there are several that may be meant.
 pub(crate) fn find(folder: &Folder, name: &str) -> Result<Option<Members>> {
     let path = folder.path.join(name);
-    let Ok(found) = fs::metadata(&path) else { return Ok(None) };
-    if !may_be(&path, &found) {
+    let failed = |why: std::io::Error| Error::system(folder.shown(name), &why);
+    let found = match fs::metadata(&path) {
+        Ok(found) => found,
+        Err(why) if is_closed(&why) => return Ok(None),
+        Err(why) => return Err(failed(why)),
+    };
+    if !may_be(&path, &found).map_err(failed)? {
         return Ok(None);
     }
     let own = format!("{name}{MARK}{}{CONFIGURATION}", found.ino());
@@ -69,9 +86,10 @@ pub(crate) fn find(folder: &Folder, name: &str) -> Result<Option<Members>> {
     let told = |kind, what: String| Err(Error::new(folder.shown(name), kind, what));
     let entries =
         fs::read_dir(&folder.path).map_err(|why| Error::system(folder.shown(""), &why))?;
-    let all = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let (mut renamed, mut copied, mut parts) = (Vec::new(), Vec::new(), false);
-    for other in all {
+    for entry in entries {
+        let entry = entry.map_err(|why| Error::system(folder.shown(""), &why))?;
+        let Ok(other) = entry.file_name().into_string() else { continue };
         let Some((stub, inode)) = named_after(&other) else { continue };
         match other.ends_with(CONFIGURATION) {
             // The stub was renamed, or it was copied with all its files.

@@ -202,15 +202,12 @@ impl Sides<'_> {
         let unknown =
             [left, right].iter().find_map(|dataset| hdf5_filters::unknown(&dataset.filters));
         if let Some(filter) = unknown {
+            self.fill(of, ours, theirs, self.covers_all(), found)?;
             return self.stored(&filter, found);
         }
         let tile = self.tile();
         let (tiles, all) = self.tiles(&tile);
-        if !all && of.is_plain() && self.left.fill() != self.right.fill() {
-            let told = [&self.left, &self.right].map(|one| left.datatype.show(&one.fill()));
-            let told = told.join(", ");
-            found.differences.push(format!("{}: where nothing is stored: {told}", self.path));
-        }
+        self.fill(of, ours, theirs, all, found)?;
         // Of lists it depends on the file how many bytes an address has.
         let sizes = [left, right].map(|dataset| dataset.datatype.size as usize);
         for part in tiles {
@@ -231,6 +228,36 @@ impl Sides<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Compares what is found where nothing is stored, unless `all` is.
+    fn fill(
+        &self,
+        of: &aggio_formats::hdf5::Type,
+        ours: &mut Meaning<'_>,
+        theirs: &mut Meaning<'_>,
+        all: bool,
+        found: &mut Found,
+    ) -> Result<(), String> {
+        let fills = [&self.left, &self.right].map(Values::fill);
+        let differ = match of.is_plain() {
+            true => fills[0] != fills[1],
+            false => ours.value(of, &fills[0])? != theirs.value(of, &fills[1])?,
+        };
+        if !all && differ {
+            let told = fills.map(|fill| self.left.dataset.datatype.show(&fill)).join(", ");
+            found.differences.push(format!("{}: where nothing is stored: {told}", self.path));
+        }
+        Ok(())
+    }
+
+    /// Whether both have a chunk for each place, so that no fill value is found.
+    fn covers_all(&self) -> bool {
+        let Layout::Chunked(chunked) = &self.left.dataset.layout else { return true };
+        let places = self.left.dataset.space.shape().iter().zip(&chunked.shape);
+        let places = places.fold(1u64, |all, (size, of)| all.saturating_mul(size.div_ceil(*of)));
+        let of = |chunks: &Chunks| chunks.iter().count() as u64;
+        of(self.left.chunks) >= places && of(self.right.chunks) >= places
     }
 
     /// Compares chunks as they are stored.

@@ -51,8 +51,10 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
 fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
     let count = bytes.len().checked_div(element).unwrap_or(0);
     let mut found = bytes.to_vec();
-    for (at, byte) in bytes[..count * element].iter().enumerate() {
-        found[at % count * element + at / count] = *byte;
+    for (rank, plane) in bytes.chunks_exact(count.max(1)).take(element).enumerate() {
+        for (number, byte) in plane.iter().take(count).enumerate() {
+            found[number * element + rank] = *byte;
+        }
     }
     found
 }

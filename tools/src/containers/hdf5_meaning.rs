@@ -51,10 +51,16 @@ impl<'a> Meaning<'a> {
             Type::Object { .. } => {
                 let address = element.iter().take(8).rev();
                 let address = address.fold(0, |all, byte| all << 8 | u64::from(*byte));
-                let path = self.paths.get(&address).map_or("", String::as_str);
+                let is_null = element.iter().all(|byte| *byte == 0);
+                let path = match self.paths.get(&address) {
+                    Some(path) => path.as_str(),
+                    None if is_null || element.iter().all(|byte| *byte == 0xFF) => "",
+                    None => return Err(format!("a reference leads to no object, at {address}")),
+                };
                 value.extend_from_slice(path.as_bytes());
                 value.push(0);
             }
+            Type::Part { .. } => return Err(format!("cannot be compared: {of}")),
             Type::List(inner) => {
                 let (count, bytes) = self.details.list(element).map_err(|why| why.to_string())?;
                 value.extend(count.to_le_bytes());

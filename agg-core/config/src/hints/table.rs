@@ -423,8 +423,8 @@ hints! {
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
     /// From the ninth view of a file on ranks set views without waiting for each other, but for one
     /// of 32. What is wrong with a view is the error of its rank, and of all in the next collective
-    /// access; hints that come with a view wait for one that ranks meet at. `automatic` is `enable`
-    /// for files of HDF5, which sets two views for each chunk, else `disable`.
+    /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
+    /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
     aggio_views_alone: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// Whether small reads of a file that is opened for reading only fetch the MiB around them when
     /// a second one falls into it: `automatic` where requests take long.

@@ -27,13 +27,13 @@ impl File {
     /// Sets this rank's view and both file pointers to 0; collective.
     ///
     /// The view may differ between ranks in displacement and filetype. An error in it travels to
-    /// the other ranks; then all keep their views. `info` may hold new hints. Where writes wait no
-    /// rank waits for another, but for one call of many; what is wrong is the error of a rank alone
-    /// there.
+    /// the other ranks; then all keep their views. `info` may hold new hints. Where writes wait,
+    /// and where `aggio_views_alone` says so, no rank waits for another, but for one call of many;
+    /// what is wrong is the error of a rank alone there.
     ///
     /// # Errors
-    /// The same on every rank: what is wrong with any rank's view; `NotSame` if the data
-    /// representations differ; `Arg` if `displacement` does not go with the access mode.
+    /// The same on every rank where ranks meet: what is wrong with any rank's view; `NotSame` if
+    /// the data representations differ; `Arg` if `displacement` does not go with the access mode.
     pub fn set_view(
         self: &Arc<Self>,
         view: Result<View>,
