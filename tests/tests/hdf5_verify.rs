@@ -214,7 +214,7 @@ for number, path in enumerate(sys.argv[1:]):
             file['gone'] = [1]
             file['r'] = numpy.array([file['gone'].ref if number == 3 else None], h5py.ref_dtype)
             del file['gone']";
-    let all = ["one.h5", "two.h5", "null.h5", "gone.h5"].map(|name| path(name));
+    let all = ["one.h5", "two.h5", "null.h5", "gone.h5"].map(path);
     python(script, &all.each_ref().map(String::as_str));
     for (one, other, wanted) in [
         (&all[0], &all[1], "cannot be compared: reference of 12 bytes to a part"),
