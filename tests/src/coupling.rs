@@ -17,6 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Coupling {
     place: Directory,
     meeting: Directory,
+    /// Where MPIs keep what they need while a job runs, and leave it if that is killed.
+    scratch: Directory,
     rules: String,
     variables: Vec<(String, String)>,
     began: SystemTime,
@@ -51,8 +53,9 @@ impl Coupling {
         let meeting = Directory::new();
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.path(), owner).expect("a directory of ours");
-        let (place, rules, variables) = (Directory::new(), rules.to_owned(), Vec::new());
-        Some(Self { place, meeting, rules, variables, began: SystemTime::now() })
+        let [place, scratch] = [(); 2].map(|()| Directory::new());
+        let (rules, variables) = (rules.to_owned(), Vec::new());
+        Some(Self { place, meeting, scratch, rules, variables, began: SystemTime::now() })
     }
 
     /// Sets a variable for all scripts.
@@ -92,8 +95,7 @@ impl Coupling {
         command.env("AGGIO_AGENT", aggio()).env(MARK, self.meeting());
         command.env("PROGRAMS", repository().join("tests/programs"));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("HDF5_USE_FILE_LOCKING", "TRUE");
-        // Open MPI makes sockets below it, whose names have to be short.
-        command.env("TMPDIR", std::env::temp_dir());
+        command.env("TMPDIR", self.scratch.path());
         for mpi in crate::installed() {
             command.envs(mpi.environment().iter().copied());
         }

@@ -19,6 +19,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Meeting {
     place: Directory,
     files: Directory,
+    /// Where MPIs keep what they need while a job runs.
+    scratch: Directory,
     began: SystemTime,
     /// One of its jobs is to be killed.
     kills: Cell<bool>,
@@ -32,8 +34,9 @@ struct Job {
 
 impl Meeting {
     fn new() -> Self {
-        let (place, files) = (Directory::new(), Directory::new());
-        let meeting = Meeting { place, files, began: SystemTime::now(), kills: Cell::new(false) };
+        let [place, files, scratch] = [(); 3].map(|()| Directory::new());
+        let meeting =
+            Meeting { place, files, scratch, began: SystemTime::now(), kills: Cell::new(false) };
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.place.path(), owner).expect("a directory of ours");
         meeting
@@ -47,7 +50,7 @@ impl Meeting {
         command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
         command.env("AGGIO_AGENT", library.with_file_name("aggio"));
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
-        command.env(MARK, self.place.path());
+        command.env(MARK, self.place.path()).env("TMPDIR", self.scratch.path());
         if half {
             self.kills.set(true);
             command.env("HALF", "1");
