@@ -12,6 +12,9 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+/// Times that a directory is emptied of what loses its name in it meanwhile.
+const ATTEMPTS: usize = 8;
+
 /// Who makes or changes a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
@@ -170,15 +173,18 @@ fn emptied(
     act: impl Fn() -> rustix::io::Result<()>,
 ) -> Result<()> {
     use rustix::io::Errno;
-    let why = match act() {
-        Err(why @ (Errno::NOTEMPTY | Errno::EXIST)) => why,
-        done => return Ok(done?),
-    };
-    match agg_core::blob::lift_removed(&child(directory, name)) {
-        Ok(true) => Ok(act()?),
-        Err(error) if error.errno() != Errno::ACCESS.raw_os_error() => {
-            Err(blob::error(directory, &error))
+    for _ in 0..ATTEMPTS {
+        let why = match act() {
+            Err(why @ (Errno::NOTEMPTY | Errno::EXIST)) => why,
+            done => return Ok(done?),
+        };
+        match agg_core::blob::lift_removed(&child(directory, name)) {
+            Ok(true) => {}
+            Err(error) if error.errno() != Errno::ACCESS.raw_os_error() => {
+                return Err(blob::error(directory, &error));
+            }
+            _ => return Err(refused(why)),
         }
-        _ => Err(refused(why)),
     }
+    Ok(act()?)
 }

@@ -1,5 +1,5 @@
-//! Writing jobs that are killed: two processes at every one of their system calls, and any job
-//! anywhere.
+//! Writing jobs that are killed: two processes at their system calls, and any job anywhere.
+//! `make check-long` kills them at every call, `make check` at some of them.
 
 mod random;
 mod ranks;
@@ -17,10 +17,10 @@ const RECORDS: Records = Records { count: 6, length: 1000 };
 /// Each is stored to memory or written, before and after the file has grown: its calls are many.
 const MAPPED: Records = Records { count: 4, length: 1500 };
 
-/// These jobs make many calls and wait for the disk: all of them only where there is time.
-fn step() -> usize {
-    if factor() > 1 { 1 } else { 7 }
-}
+/// Every so many calls are tried where there is little time.
+const STEP: usize = 3;
+/// The same for jobs that make many calls and wait for the disk.
+const STEP_OF_MAPPED: usize = 7;
 
 /// The job can be run again on what a kill left, and ends with everything.
 fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
@@ -61,14 +61,11 @@ fn kill(writers: &Writers, records: Records, kill: Kill, mend: Mend) -> bool {
     said.starts_with("ended")
 }
 
-fn at_every_call(writers: &Writers, all: bool) {
-    at_calls(writers, RECORDS, all, 1);
-}
-
 fn at_calls(writers: &Writers, records: Records, all: bool, step: usize) {
-    for number in (1..).step_by(step) {
+    let step = if factor() > 1 { 1 } else { step };
+    for (kills, number) in (1..).step_by(step).enumerate() {
         // Every third time the job meets what the kill left, else what was made of it.
-        let mend = [Mend::Nobody, Mend::Repair, Mend::Recover][(number % 3) as usize];
+        let mend = [Mend::Nobody, Mend::Repair, Mend::Recover][kills % 3];
         if kill(writers, records, Kill { number, all }, mend) {
             assert!(number > 100, "the job makes more calls than {number}");
             let aside = verify::ASIDE.get();
@@ -80,64 +77,64 @@ fn at_calls(writers: &Writers, records: Records, all: bool, step: usize) {
 
 #[test]
 fn a_container_keeps_what_was_acknowledged_when_one_of_two_writers_is_killed_at_any_call() {
-    at_every_call(&engine(), false);
+    at_calls(&engine(), RECORDS, false, STEP);
 }
 
 #[test]
 fn a_container_keeps_what_was_acknowledged_when_both_writers_are_killed_at_any_call() {
-    at_every_call(&engine(), true);
+    at_calls(&engine(), RECORDS, true, STEP);
 }
 
 #[test]
 fn so_does_the_container_of_an_ordinary_program() {
     let Some(writers) = ordinary("AGGIO_BLOB", "") else { return };
-    at_every_call(&writers, false);
+    at_calls(&writers, RECORDS, false, STEP);
 }
 
 #[test]
 fn so_does_the_container_of_an_ordinary_program_all_of_which_is_killed() {
     let Some(writers) = ordinary("AGGIO_BLOB", "") else { return };
-    at_every_call(&writers, true);
+    at_calls(&writers, RECORDS, true, STEP);
 }
 
 #[test]
 fn so_does_a_container_whose_bytes_are_stored_to_memory() {
     let Some(writers) = mapping() else { return };
-    at_calls(&writers, MAPPED, false, step());
+    at_calls(&writers, MAPPED, false, STEP_OF_MAPPED);
 }
 
 #[test]
 fn so_does_a_container_whose_bytes_are_stored_to_memory_if_both_are_killed() {
     let Some(writers) = mapping() else { return };
-    at_calls(&writers, MAPPED, true, step());
+    at_calls(&writers, MAPPED, true, STEP_OF_MAPPED);
 }
 
 #[test]
 fn so_does_the_spool_of_a_container_in_mode_close() {
     let Some(writers) = ordinary("AGGIO_BLOB", ":close") else { return };
-    at_every_call(&writers, false);
+    at_calls(&writers, RECORDS, false, STEP);
 }
 
 #[test]
 fn so_does_the_spool_of_a_container_in_mode_causal() {
     let Some(writers) = ordinary("AGGIO_BLOB", ":causal") else { return };
-    at_every_call(&writers, true);
+    at_calls(&writers, RECORDS, true, STEP);
 }
 
 #[test]
 fn so_does_the_spool_of_a_file_in_mode_close() {
     let Some(writers) = ordinary("AGGIO_POSIX", ":close") else { return };
-    at_every_call(&writers, false);
+    at_calls(&writers, RECORDS, false, STEP);
 }
 
 #[test]
 fn so_does_the_spool_of_a_file_in_mode_causal() {
     let Some(writers) = ordinary("AGGIO_POSIX", ":causal") else { return };
-    at_every_call(&writers, true);
+    at_calls(&writers, RECORDS, true, STEP);
 }
 
 #[test]
 fn so_does_a_file_in_mode_posix() {
     let Some(writers) = ordinary("AGGIO_POSIX", ":posix") else { return };
-    at_every_call(&writers, false);
+    at_calls(&writers, RECORDS, false, STEP);
 }

@@ -58,17 +58,10 @@ pub(crate) fn is_random_of_removed(name: &OsStr) -> bool {
 /// at the same time. The part `order` goes last: as long as it is there, who looks for remains can
 /// ask it who needs them.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
-    let dir = Dir::open(path)?;
-    empty(&dir)?;
-    let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
-    match std::fs::remove_dir(path) {
-        // Somebody else has removed it, and may have given its name to another one.
-        Err(_) if !is_same(path, &own) => Ok(()),
-        removed => removed.map_err(|error| failed("rmdir", &error, path)),
-    }
+    remove_open(&Dir::open(path)?)
 }
 
-/// The same of one that is open, under whatever name it has now, without a path to it.
+/// The same of one that is open, under whatever name it has now.
 pub(crate) fn remove_open(dir: &Dir) -> Result<()> {
     empty(dir)?;
     dir.remove_self()
@@ -92,7 +85,7 @@ pub(crate) fn discard(hidden: &Path) -> Result<bool> {
 /// meanwhile: whoever was making it may have finished it. Whether it is gone.
 pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
     match hide(dir, path) {
-        Ok(hidden) => remove_tree(&hidden).map(|()| true),
+        Ok(()) => remove_open(dir).map(|()| true),
         Err(error) if matches!(error.errno(), libc::ENOENT | libc::EBUSY) => Ok(false),
         Err(error) => Err(error),
     }
@@ -113,8 +106,8 @@ pub fn end_inherited(path: &Path, close: impl FnOnce()) -> Result<()> {
 }
 
 /// Moves containers that have lost their names, and that somebody has open, from a directory that
-/// is to be removed to the one above; whether there was nothing else in it. What only has such a
-/// name is a user's.
+/// is to be removed to the one above; whether nothing else is in it. What only has such a name is a
+/// user's. What its last user removes meanwhile is not there.
 ///
 /// # Errors
 ///
@@ -125,18 +118,27 @@ pub fn lift_removed(directory: &Path) -> Result<bool> {
     let mut removed = Vec::new();
     for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
-        if !is_nameless(&path) {
+        if is_nameless(&path) {
+            removed.push(path);
+        } else if !is_gone(&path) {
             return Ok(false);
         }
-        removed.push(path);
     }
     for path in &removed {
         // What cannot be cleared, and what came into it meanwhile, goes on above.
-        if !matches!(clear(path), Ok(Cleared::Removed)) {
-            rename_new(path, &removed_beside(directory)?)?;
+        if matches!(clear(path), Ok(Cleared::Removed)) {
+            continue;
+        }
+        match rename_new(path, &removed_beside(directory)?) {
+            Err(_) if is_gone(path) => {}
+            moved => moved?,
         }
     }
-    Ok(!removed.is_empty())
+    Ok(true)
+}
+
+fn is_gone(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
 /// A name beside `path` for what has lost its own; nobody has it or can guess it.
@@ -156,16 +158,19 @@ pub fn remove(path: &Path) -> Result<()> {
     if !is_container(path) {
         return Err(damaged("it is not a container").with_path(&path.display().to_string()));
     }
-    discard(&hide(&dir, path)?).map(drop)
+    hide(&dir, path)?;
+    hold::unless_needed(&dir, || remove_open(&dir)).map(drop)
 }
 
-/// Takes its name away from `dir`; the hidden one that it has from then on.
-fn hide(dir: &Dir, path: &Path) -> Result<PathBuf> {
+/// Takes its name away from `dir`, which has a hidden one from then on.
+fn hide(dir: &Dir, path: &Path) -> Result<()> {
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
     let hidden = removed_beside(path)?;
     rename_new(path, &hidden)?;
-    if is_same(&hidden, &own) {
-        return Ok(hidden);
+    // Who removes the directory may have moved it already.
+    let is_moved = || is_gone(&hidden) && dir.path_now().file_name().is_none_or(is_removed);
+    if is_same(&hidden, &own) || is_moved() || !dir.has_name() {
+        return Ok(());
     }
     // Something else had got the name meanwhile.
     rename_new(&hidden, path)?;
@@ -216,7 +221,7 @@ mod tests {
         let mine = directory.join(".aggio-gone-mine");
         let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
         std::fs::create_dir_all(&mine).unwrap();
-        assert!(!lift_removed(&directory).unwrap(), "an empty one");
+        assert!(!lift_removed(&directory).unwrap(), "an empty one of the user's");
         for name in ["thesis", "index.html"] {
             std::fs::write(mine.join(name), "mine").unwrap();
             assert!(!lift_removed(&directory).unwrap());
@@ -236,6 +241,28 @@ mod tests {
         assert_eq!(container.removed().unwrap().parent(), Some(place.path()));
         container.release(hold).unwrap();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_can_be_removed_while_the_last_user_closes_what_was_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("d");
+        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        for round in 0..300 {
+            std::fs::create_dir(&directory).unwrap();
+            let path = directory.join("c");
+            let container = crate::blob::Container::create(&path, &how).unwrap();
+            let hold = container.hold().unwrap().unwrap();
+            remove(&path).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| container.release(hold).unwrap());
+                while let Err(why) = std::fs::remove_dir(&directory) {
+                    assert_eq!(why.kind(), io::ErrorKind::DirectoryNotEmpty);
+                    assert!(lift_removed(&directory).unwrap(), "round {round}");
+                }
+            });
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "round {round}");
+        }
     }
 
     #[test]

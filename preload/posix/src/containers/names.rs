@@ -17,6 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// Times that a directory is emptied of what loses its name in it meanwhile.
+const ATTEMPTS: usize = 8;
+
 /// What a name means.
 pub(super) enum Meant {
     Container(PathBuf),
@@ -241,21 +244,27 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
 /// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel
 /// says.
 pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
-    let done = kernel();
     let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
-    if done == 0 || !is_filled() || !state::has_containers() || Inside::is() || state::is_guest() {
-        return done;
+    for _ in 0..ATTEMPTS {
+        let done = kernel();
+        let is_served = || state::has_containers() && !Inside::is() && !state::is_guest();
+        if done == 0 || !is_filled() || !is_served() {
+            return done;
+        }
+        let before = errno::Keep::new();
+        let inside = Inside::enter();
+        let lifted = named(at, path, false).map_or(Ok(false), |path| blob::lift_removed(&path));
+        drop(inside);
+        drop(before);
+        match lifted {
+            Ok(true) => {}
+            Err(error) if error.errno() != libc::EACCES => {
+                return errno::fail(number(&error)) as c_int;
+            }
+            _ => return done,
+        }
     }
-    let before = errno::Keep::new();
-    let inside = Inside::enter();
-    let lifted = named(at, path, false).map_or(Ok(false), |path| blob::lift_removed(&path));
-    drop(inside);
-    drop(before);
-    match lifted {
-        Ok(true) => kernel(),
-        Err(error) if error.errno() != libc::EACCES => errno::fail(number(&error)) as c_int,
-        _ => done,
-    }
+    kernel()
 }
 
 /// `remove`.
