@@ -41,7 +41,7 @@ fn after(ended: Option<String>) -> Reply {
     match ended {
         Some(text) if text.is_empty() => Reply::Done,
         Some(text) => Reply::Failed(libc::EIO, text),
-        None => super::serve::lost(),
+        None => super::serve::unknown(),
     }
 }
 
@@ -76,15 +76,8 @@ impl Agent {
                 self.close_away(link, process, handle, moved);
                 Way::There
             }
-            Request::Check(handle) if handle >= AWAY => {
-                let known = peers.copies.handles.contains_key(&handle);
-                let ended = self.lost.get(&handle).cloned();
-                let reply = if known { Reply::Done } else { after(ended) };
-                self.reply(link, &reply, None);
-                Way::There
-            }
-            Request::Sync(handle) if handle >= AWAY => {
-                self.reply(link, &Reply::Done, None);
+            Request::Check(handle) | Request::Sync(handle) if handle >= AWAY => {
+                self.check_away(link, process, handle);
                 Way::There
             }
             Request::Adopt(device, inode, write) => match peers.copies.find(device, inode) {
@@ -159,6 +152,19 @@ impl Agent {
         let message = Message::Adopt { process, ticket, area: key.1, write };
         if let Err(error) = peers.say(peer, &message, Body::None) {
             self.fail_ticket(ticket, &error);
+        }
+    }
+
+    /// Only the owner knows whether another writer has died. Bytes that are not complete are for
+    /// no other node, so that there is nothing to synchronise.
+    fn check_away(&mut self, link: u64, process: Process, handle: u64) {
+        let known = self.peers.as_ref().and_then(|peers| peers.copies.handles.get(&handle));
+        match known.copied() {
+            Some((theirs, key, _)) => self.ask(key.0, link, process, Request::Check(theirs)),
+            None => {
+                let reply = after(self.lost.get(&handle).cloned());
+                self.reply(link, &reply, None);
+            }
         }
     }
 
@@ -385,7 +391,9 @@ impl Agent {
             let Some(kept) = kept else { continue };
             match Request::decode(&kept.request) {
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
-                Ok(Request::Close(..)) if !unsaved => self.reply(kept.link, &Reply::Done, None),
+                Ok(Request::Close(..) | Request::Check(_)) if !unsaved => {
+                    self.reply(kept.link, &Reply::Done, None)
+                }
                 _ => self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None),
             }
         }

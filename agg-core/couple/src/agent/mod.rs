@@ -12,6 +12,9 @@ mod serve;
 mod status;
 mod waits;
 
+#[cfg(test)]
+mod tests;
+
 use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
 use crate::peers::Peers;

@@ -90,14 +90,8 @@ impl Agent {
             Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
             Request::Close(handle, moved) => self.close(process, handle, moved),
             Request::Check(handle) if self.registry.opens.contains_key(&handle) => Reply::Done,
-            Request::Check(_) => lost(),
-            Request::Sync(handle) => {
-                let area = self.registry.opens.get(&handle).map(|open| open.area);
-                if area.is_some_and(|area| self.is_shown_at_sync(area)) {
-                    self.registry.publish(process, handle);
-                }
-                Reply::Done
-            }
+            Request::Check(handle) => self.lost(handle),
+            Request::Sync(handle) => self.sync(process, handle),
             Request::Empty(path) => told(self.registry.empty(process, &path)),
             Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
             Request::Rename(from, to, options) => {
@@ -126,12 +120,30 @@ impl Agent {
     }
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle).copied() else { return lost() };
+        let Some(open) = self.registry.opens.get(&handle).copied() else {
+            let reply = self.lost(handle);
+            self.registry.close(process, handle, 0, false);
+            return reply;
+        };
         let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
         let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
         let path = path.filter(|_| open.write);
         self.registry.close(process, handle, moved, moved >= size);
         path.and_then(|path| self.trouble(&path)).unwrap_or(Reply::Done)
+    }
+
+    fn sync(&mut self, process: Process, handle: u64) -> Reply {
+        let Some(open) = self.registry.opens.get(&handle) else { return self.lost(handle) };
+        if self.is_shown_at_sync(open.area) {
+            self.registry.publish(process, handle);
+        }
+        Reply::Done
+    }
+
+    /// What is said of an open that is none any more.
+    fn lost(&self, handle: u64) -> Reply {
+        let loss = self.registry.loss(handle).map(str::to_owned);
+        loss.map_or_else(unknown, |text| Reply::Failed(libc::EIO, text))
     }
 
     fn is_shown_at_sync(&self, area: u64) -> bool {
@@ -169,8 +181,8 @@ impl Agent {
     }
 }
 
-/// What is said of an open file that this agent does not know.
-pub(super) fn lost() -> Reply {
+/// What is said of an open file that this agent does not know: one of an earlier agent.
+pub(super) fn unknown() -> Reply {
     let text = "the agent that knew an open file has ended, and with it what was written";
     Reply::Failed(libc::ESTALE, text.into())
 }

@@ -16,7 +16,7 @@ use std::io;
 pub(crate) use reply::Reply;
 pub(crate) use socket::Packets;
 #[cfg(test)]
-use socket::pair;
+pub(crate) use socket::pair;
 
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;

@@ -10,6 +10,7 @@ impl Registry {
     /// A process has closed what `handle` stood for, after reading `moved` bytes, which were the
     /// whole file if `whole`.
     pub fn close(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
+        self.lost.retain(|lost, (whose, _)| *lost != handle || *whose != process);
         if self.opens.get(&handle).is_none_or(|open| open.process != process) {
             return;
         }
@@ -98,6 +99,7 @@ impl Registry {
     /// A process has ended. What it wrote is complete if it ended `orderly`; if not, what it had
     /// open for writing since the last commit will never be.
     pub fn end(&mut self, process: Process, orderly: bool) {
+        self.lost.retain(|_, (whose, _)| *whose != process);
         self.waits.retain(|_, (waiting, _)| *waiting != process);
         if !orderly {
             self.bury(process);
@@ -159,15 +161,32 @@ impl Registry {
             let generation = &self.generations[&area];
             let (number, path) = (generation.number, generation.path.clone());
             let unlinked = generation.unlinked;
+            let writer = writer.clone().unwrap_or_default();
             self.opens.retain(|_, open| open.area != area || open.process != process);
+            self.lose_writers(area, &writer);
             self.discard(area);
             let name = self.names.entry(path).or_default();
             name.last = name.last.max(number);
             if !unlinked {
-                name.dead = Some(Dead { number, writer: writer.clone().unwrap_or_default() });
+                name.dead = Some(Dead { number, writer });
             }
         }
         self.bury_next(process);
+    }
+
+    /// Whoever else has a dead generation open for writing learns that when it closes it.
+    pub(super) fn lose_writers(&mut self, area: Area, writer: &str) {
+        let Some(generation) = self.generations.get(&area) else { return };
+        let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
+        let text = format!("{path}: {writer} died before generation {number} was complete");
+        let losers = self.opens.iter().filter(|(_, open)| open.area == area && open.write);
+        self.lost.extend(losers.map(|(handle, open)| (*handle, (open.process, text.clone()))));
+        self.opens.retain(|_, open| open.area != area || !open.write);
+    }
+
+    /// What is to be said of an open for writing whose generation died with another writer.
+    pub fn loss(&self, handle: Handle) -> Option<&str> {
+        self.lost.get(&handle).map(|(_, text)| &**text)
     }
 
     /// Between two generations, the one that a program that died would have made next is dead:

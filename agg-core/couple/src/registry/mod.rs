@@ -31,6 +31,8 @@ pub struct Registry {
     nodes: BTreeMap<Process, u64>,
     /// The nodes on which generations are written.
     sites: BTreeMap<Area, u64>,
+    /// Opens for writing of generations that died with another writer, and what is said of them.
+    lost: BTreeMap<Handle, (Process, String)>,
     effects: Vec<Effect>,
     /// Bytes of memory that are used, and may be.
     used: u64,

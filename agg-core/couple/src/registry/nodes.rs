@@ -36,7 +36,7 @@ impl Registry {
         let Some(generation) = self.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
         let (writer, unlinked) = (generation.maker.clone(), generation.unlinked);
-        self.opens.retain(|_, open| open.area != area || !open.write);
+        self.lose_writers(area, &writer);
         self.discard(area);
         let name = self.names.entry(path).or_default();
         name.last = name.last.max(number);
@@ -115,5 +115,14 @@ mod tests {
         let answer = registry.open(3, &ask(false));
         assert_eq!(answer, Answer::Fail(libc::EIO));
         assert_eq!(registry.dead_writer(FILE, &answer).unwrap().writer, "process 1");
+    }
+
+    #[test]
+    fn writers_whose_bytes_never_come_are_told() {
+        let mut registry = registry();
+        let first = opened(registry.open(1, &ask(true)));
+        registry.fail(first.area);
+        let text = registry.loss(first.handle).unwrap();
+        assert!(text.contains("process 1 died"), "{text}");
     }
 }
