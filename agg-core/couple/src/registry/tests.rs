@@ -1,10 +1,11 @@
 //! Which generation each open gets: one story a test.
 
 mod between;
+mod deaths;
 mod stored;
 
 use super::*;
-use aggio_config::settings::couple::{Pick, WriterDeath};
+use aggio_config::settings::couple::Pick;
 
 const FILE: &str = "/d/f";
 
@@ -354,79 +355,6 @@ fn programs_that_follow_each_other_read_on() {
     scene.end(12, false);
     scene.join(13, 13, 1, 77);
     assert_eq!(scene.take(13), 3, "it was not read by the one that was killed");
-}
-
-#[test]
-fn readers_of_what_a_dead_process_was_writing_learn_it_once() {
-    let mut scene = Scene::with(&[1, 2, 3]);
-    scene.make(1);
-    let (_, joined) = (scene.write(1), scene.write(3));
-    assert_eq!(scene.take(2), 1);
-    scene.wait(2);
-    scene.end(1, false);
-    assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
-    let dead = scene.registry.dead_writer(FILE.as_bytes(), &Answer::Fail(libc::EIO)).unwrap();
-    assert_eq!((dead.number, &*dead.writer), (2, "p1"));
-    scene.close(3, joined, 0);
-    scene.wait(2);
-    scene.join(4, 4, 1, 4);
-    assert_eq!(scene.make(4), 3);
-    assert_eq!(opened(scene.ready().unwrap()).generation, 3);
-}
-
-#[test]
-fn other_writers_of_what_died_are_told_until_they_close_it() {
-    let mut scene = Scene::with(&[1, 2]);
-    let (first, own) = (scene.write(1), scene.write(2));
-    assert_eq!(scene.registry.loss(own.handle), None);
-    scene.end(1, false);
-    let text = "/d/f: p1 died before generation 1 was complete";
-    assert_eq!(scene.registry.loss(own.handle), Some(text));
-    assert_eq!(scene.registry.loss(first.handle), None, "of one that is no more");
-    scene.close(1, own, 0);
-    assert_eq!(scene.registry.loss(own.handle), Some(text), "it is another's");
-    scene.close(2, own, 0);
-    assert_eq!(scene.registry.loss(own.handle), None);
-    scene.write(2);
-    scene.join(3, 3, 1, 3);
-    let joined = scene.write(3);
-    scene.end(2, false);
-    assert!(scene.registry.loss(joined.handle).is_some());
-    scene.end(3, true);
-    assert!(scene.registry.lost.is_empty());
-}
-
-#[test]
-fn writers_of_what_was_removed_or_not_changed_have_lost_nothing() {
-    let mut scene = Scene::with(&[1, 2]);
-    let (one, other) = (scene.write(1), scene.write(2));
-    scene.registry.unlink(1, FILE.as_bytes(), Options::default()).unwrap();
-    // The kernel tells that all descriptors are closed before the programs do.
-    scene.registry.commit(one.area, true);
-    assert_eq!(scene.freed.len() + scene.registry.effects().len(), 2);
-    assert_eq!(scene.registry.loss(other.handle), None);
-    assert!(scene.registry.opens.contains_key(&other.handle));
-}
-
-#[test]
-fn a_rule_says_what_a_death_means() {
-    for (death, wanted) in [(WriterDeath::Wait, None), (WriterDeath::File, Some(Answer::OnDisk))] {
-        let mut scene = Scene::with(&[1, 2]);
-        scene.options.death = death;
-        scene.wait(2);
-        scene.write(1);
-        scene.end(1, false);
-        assert_eq!(scene.ready(), wanted);
-    }
-}
-
-#[test]
-fn an_orderly_end_completes_what_is_open() {
-    let mut scene = Scene::with(&[1, 2]);
-    scene.wait(2);
-    scene.write(1);
-    scene.end(1, true);
-    assert_eq!(opened(scene.ready().unwrap()).generation, 1);
 }
 
 #[test]
