@@ -163,3 +163,25 @@ fn when_the_agent_of_an_owner_is_killed_readers_are_told_and_the_file_works_agai
     succeeds(writer);
     succeeds(reader);
 }
+
+#[test]
+fn a_file_that_is_cut_while_another_host_than_its_owner_writes_it_has_no_bytes_of_before() {
+    let Some(user) = User::new(2) else { return };
+    let reader = user.start("node1", &["read", "/coupled/cut", "1", "4", "1000"]);
+    // The host of the first open owns the name.
+    std::thread::sleep(Duration::from_millis(500));
+    succeeds(user.start("node2", &["rewrite", "/coupled/cut", "1", "4", "1000"]));
+    succeeds(reader);
+}
+
+#[test]
+fn an_open_on_another_host_that_a_signal_ends_is_taken_back() {
+    let Some(user) = User::new(2) else { return };
+    let holder = user.start("node1", &["read", "/coupled/late", "1", "3", BYTES]);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut reader = user.start("node2", &["impatient", "/coupled/late", "1", "3", BYTES]);
+    first_line(&mut reader);
+    succeeds(user.start("node1", &["write", "/coupled/late", "1", "3", BYTES]));
+    succeeds(reader);
+    succeeds(holder);
+}

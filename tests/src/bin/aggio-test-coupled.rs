@@ -4,11 +4,15 @@
 //! aggio-test-coupled write PATH FIRST LAST BYTES [PAUSE]
 //! aggio-test-coupled read PATH FIRST LAST BYTES [PAUSE]
 //! aggio-test-coupled hold PATH FIRST LAST BYTES PAUSE
+//! aggio-test-coupled rewrite PATH FIRST LAST BYTES
+//! aggio-test-coupled impatient PATH FIRST LAST BYTES
 //! aggio-test-coupled agent --foreground --ready --dir DIR
 //! ```
 //!
 //! `write` writes generations of known bytes, `read` compares them; both wait PAUSE milliseconds
-//! after each. `hold` waits while it has the file open. `agent` is what programs start.
+//! after each. `hold` waits while it has the file open, `rewrite` cuts what it has written to no
+//! bytes by its name first, `impatient` reads after a signal has ended its first open. `agent` is
+//! what programs start.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
 
@@ -82,6 +86,45 @@ fn write(
     client.close(opened.handle, 0)
 }
 
+/// Writes what is too long, removes that by the name of the file, and writes what is right.
+fn rewrite(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
+    let even = generation.is_multiple_of(2);
+    let first = client.open(&how(path, true))?;
+    File::from(first.fd).write_all_at(&vec![b'x'; 2 * bytes as usize], 0)?;
+    let second = client.open(&Open { truncate: even, ..how(path, true) })?;
+    if !even {
+        client.truncate(path, 0)?;
+    }
+    let file = File::from(second.fd);
+    // The answer of a request comes behind what the owner of the file said before.
+    client.check(second.handle)?;
+    let mut whole = vec![0; length(bytes, generation) as usize];
+    fill(&mut whole, generation, 0);
+    file.write_all_at(&whole, 0)?;
+    drop(file);
+    client.close(first.handle, 0)?;
+    client.close(second.handle, 0)
+}
+
+/// Gives up an open that waits when a signal comes.
+fn give_up(client: &Client, path: &Path) -> io::Result<()> {
+    extern "C" fn ignore(_: libc::c_int) {}
+    // SAFETY: all-zero bytes are a valid action; the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as *const () as usize;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+        libc::alarm(1);
+    }
+    match client.open(&how(path, false)) {
+        Err(error) if error.raw_os_error() == Some(libc::EINTR) => {
+            println!("given up");
+            Ok(())
+        }
+        other => Err(io::Error::other(format!("the open was not interrupted: {other:?}"))),
+    }
+}
+
 fn read(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
     let opened = client.open(&how(path, false))?;
     let (file, len) = (File::from(opened.fd), length(bytes, generation));
@@ -120,7 +163,11 @@ fn run(words: &[&str]) -> io::Result<()> {
                 let start = Instant::now();
                 let (path, bytes) = (Path::new(path), number(bytes)?);
                 let hold = (*what == "hold").then(|| Duration::from_millis(pause));
+                if *what == "impatient" && generation == 1 {
+                    give_up(&client, path)?;
+                }
                 match *what {
+                    "rewrite" => rewrite(&client, path, generation, bytes)?,
                     "write" | "hold" => write(&client, path, generation, bytes, hold)?,
                     _ => read(&client, path, generation, bytes)?,
                 }

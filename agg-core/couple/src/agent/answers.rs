@@ -53,7 +53,9 @@ impl Agent {
         match made {
             Ok(fd) => {
                 let reply = Reply::Opened(opening.handle, opening.generation);
-                self.reply(waiting.link, &reply, Some(fd.as_raw_fd()));
+                if !self.reply(waiting.link, &reply, Some(fd.as_raw_fd())) {
+                    self.registry.withdraw(waiting.process, opening.handle);
+                }
             }
             Err(error) => {
                 self.registry.withdraw(waiting.process, opening.handle);

@@ -1,13 +1,12 @@
 //! Requests about names that another node owns, and copies of their generations.
 
 use super::Agent;
-use crate::peers::{AWAY, Away, ENOUGH, Key, Message, Owner, Stranger, Ticket, shown};
+use crate::peers::{AWAY, Away, Key, Message, Owner, Stranger, Ticket, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Peer};
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -74,6 +73,10 @@ impl Agent {
         match request {
             Request::Close(handle, moved) if handle >= AWAY => {
                 self.close_away(link, process, handle, moved);
+                Way::There
+            }
+            Request::Withdraw(handle) if handle >= AWAY => {
+                self.withdraw_away(link, process, handle);
                 Way::There
             }
             Request::Check(handle) | Request::Sync(handle) if handle >= AWAY => {
@@ -181,78 +184,30 @@ impl Agent {
         self.ask(key.0, link, process, Request::Close(theirs, moved));
     }
 
-    /// Sends a copy to its owner if nobody on this node can write to it any more.
-    pub(super) fn look_away(&mut self, key: Key) {
+    fn withdraw_away(&mut self, link: u64, process: Process, handle: u64) {
         let Some(peers) = &mut self.peers else { return };
-        let is_dirty =
-            |key| peers.copies.get(key).is_some_and(|copy| copy.dirty && copy.is_whole());
-        if !is_dirty(key) || !peers.copies.is_quiet(key) {
+        let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
+            let reply = after(self.lost.remove(&handle));
+            self.reply(link, &reply, None);
             return;
-        }
-        // How a writer ended must be known before what it wrote counts.
-        self.lose_the_dead();
-        let Some(peers) = &mut self.peers else { return };
-        let writers = peers.copies.handles.values().filter(|(_, of, _)| *of == key);
-        let writers: Vec<Process> = writers.map(|(.., process)| *process).collect();
-        if writers
-            .into_iter()
-            .any(|process| self.people.get(&process).is_some_and(super::people::Person::dies))
-        {
-            // Its end will be told, and is to be told to the owner first.
-            return;
-        }
-        let Some(peers) = &mut self.peers else { return };
-        if !peers.copies.get(key).is_some_and(|copy| copy.dirty) {
-            return;
-        }
-        let sent = peers.copies.send(key).and_then(|(size, time)| {
-            peers.say(key.0, &Message::Begin(key.1, size, time), Body::None)
-        });
-        match sent {
-            Ok(()) => self.send_copies(),
-            Err(error) => self.cannot_send(key, &error),
-        }
+        };
+        peers.copies.close(key);
+        // The owner hears of it before what was not written comes.
+        self.ask(key.0, link, process, Request::Withdraw(theirs));
+        self.look_away(key);
     }
 
-    fn cannot_send(&mut self, key: Key, error: &io::Error) {
+    /// An open that an owner was asked for, and has not answered, is not wanted any more.
+    pub(super) fn cancel_away(&mut self, link: u64) {
         let Some(peers) = &mut self.peers else { return };
-        let path = peers.copies.get(key).map(|copy| shown(&copy.path)).unwrap_or_default();
-        log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
-        peers.close(key.0);
-        self.lose_peer(key.0, error);
-    }
-
-    /// Sends more of the copies that are on their way; of one owner's one after the other, so that
-    /// generations become complete in their order.
-    pub(super) fn send_copies(&mut self) {
-        let Some(peers) = &mut self.peers else { return };
-        let mut busy = BTreeSet::new();
-        for key in peers.copies.sending() {
-            if busy.contains(&key.0) {
-                continue;
-            }
-            while let Some(peers) = self.peers.as_mut().filter(|peers| peers.queued(key.0) < ENOUGH)
-            {
-                let said = match peers.copies.next_to_send(key) {
-                    Ok(Some((offset, time, bytes))) => {
-                        let message = Message::Store(key.1, offset, time);
-                        peers.say(key.0, &message, Body::Bytes(bytes)).map(|()| true)
-                    }
-                    Ok(None) => {
-                        peers.say(key.0, &Message::Stored(key.1), Body::None).map(|()| false)
-                    }
-                    Err(error) => Err(error),
-                };
-                match said {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => return self.cannot_send(key, &error),
-                }
-            }
-            let copies = self.peers.as_ref().map(|peers| &peers.copies);
-            if copies.and_then(|all| all.get(key)).is_some_and(|copy| copy.sending.is_some()) {
-                busy.insert(key.0);
-            }
+        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
+        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
+        let waiting: Vec<(u64, Peer, Process)> =
+            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
+        for (ticket, peer, process) in waiting {
+            let request = Request::Cancel.encode();
+            // A connection that has ended is told soon, with all its tickets.
+            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
         }
     }
 
@@ -262,6 +217,11 @@ impl Agent {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
             Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
             Message::Data(area, _) => self.filled((peer, area), len),
+            Message::Empty(area) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.copies.empty((peer, area))?;
+                }
+            }
             Message::Free(area) => {
                 if let Some(peers) = &mut self.peers {
                     peers.copies.is_gone((peer, area));
@@ -278,15 +238,22 @@ impl Agent {
             return;
         };
         let (link, process, adopted) = (kept.link, kept.process, kept.opened);
+        let writes = kept.access.1;
         if !matches!(reply, Reply::Waits(_)) {
             peers.tickets.remove(&ticket);
         }
         match (reply, adopted) {
             (Reply::Opened(theirs, generation), Some(away)) => {
-                let handle = peers.copies.keep((peer, away.area), *theirs, process);
-                self.reply(link, &Reply::Opened(handle, *generation), None);
+                let key = (peer, away.area);
+                let handle = peers.copies.keep(key, *theirs, process);
+                if let Some(copy) = peers.copies.get_mut(key).filter(|_| writes) {
+                    copy.is_written_by(process);
+                }
+                if !self.reply(link, &Reply::Opened(handle, *generation), None) {
+                    self.withdraw_away(0, process, handle);
+                }
             }
-            (reply, _) => self.reply(link, reply, None),
+            (reply, _) => drop(self.reply(link, reply, None)),
         }
     }
 
@@ -296,12 +263,15 @@ impl Agent {
             return;
         };
         kept.opened = Some(away);
-        let (path, writes, key) = (kept.path.clone(), kept.access.1, (peer, away.area));
+        let (path, process) = (kept.path.clone(), kept.process);
+        let (writes, key) = (kept.access.1, (peer, away.area));
         if let Err(error) = peers.copies.make(key, &path, away.size, away.mode) {
             return self.fail_ticket(ticket, &error);
         }
         if let Some(copy) = peers.copies.get_mut(key) {
-            copy.dirty |= writes;
+            if writes {
+                copy.is_written_by(process);
+            }
             copy.waiting.push(ticket);
         }
         self.fetch(key);
@@ -312,8 +282,11 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let Some(copy) = peers.copies.get_mut(key) else { return };
         if copy.is_whole() {
-            let waiting = std::mem::take(&mut copy.waiting);
-            waiting.into_iter().for_each(|ticket| self.hand_copy_over(ticket));
+            let there = peers.copies.is_there(key);
+            match there {
+                Ok(waiting) => waiting.into_iter().for_each(|one| self.hand_copy_over(one)),
+                Err(error) => self.cannot_send(key, &error),
+            }
             return;
         }
         let wanted: Vec<_> = std::iter::from_fn(|| copy.next()).collect();
@@ -343,10 +316,16 @@ impl Agent {
         match made {
             Ok(fd) => {
                 let reply = Reply::Opened(handle, away.generation);
-                self.reply(kept.link, &reply, Some(fd.as_raw_fd()));
+                let sent = self.reply(kept.link, &reply, Some(fd.as_raw_fd()));
+                drop(fd);
+                if sent {
+                    return;
+                }
             }
-            Err(error) => self.reply(kept.link, &failed(&error), None),
+            Err(error) => drop(self.reply(kept.link, &failed(&error), None)),
         }
+        // Nobody has it: the answer of its end is for nobody.
+        self.withdraw_away(0, kept.process, handle);
     }
 
     fn fail_ticket(&mut self, ticket: u64, error: &io::Error) {
@@ -392,9 +371,9 @@ impl Agent {
             match Request::decode(&kept.request) {
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
                 Ok(Request::Close(..) | Request::Check(_)) if !unsaved => {
-                    self.reply(kept.link, &Reply::Done, None)
+                    self.reply(kept.link, &Reply::Done, None);
                 }
-                _ => self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None),
+                _ => drop(self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None)),
             }
         }
     }
@@ -404,21 +383,14 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let told: Vec<Peer> =
             peers.joined.iter().filter(|(_, one)| *one == process).map(|(peer, _)| *peer).collect();
-        let handles = peers.copies.handles.iter().filter(|(_, (_, _, of))| *of == process);
-        let handles: Vec<(u64, Key)> =
-            handles.map(|(handle, (_, key, _))| (*handle, *key)).collect();
+        let copies = peers.copies.used_by(process);
         for peer in told {
             peers.joined.remove(&(peer, process));
             // One that is gone needs not be told.
             let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
         }
-        for (handle, key) in handles {
-            if let Some(peers) = &mut self.peers {
-                peers.copies.handles.remove(&handle);
-                peers.copies.close(key);
-            }
-            self.look_away(key);
-        }
+        peers.copies.leave(process);
+        copies.into_iter().for_each(|key| self.look_away(key));
     }
 
     /// Whether this node owns a name, for a request of another node.

@@ -21,9 +21,10 @@ impl Agent {
     /// The link does not work any more.
     pub(super) fn hear_peers(&mut self) -> io::Result<()> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        for key in peers.copies.closed() {
-            self.look_away(key);
-        }
+        let again = std::mem::take(&mut peers.closing);
+        let closed = peers.copies.closed();
+        again.into_iter().for_each(|(key, looks)| self.look_away_again(key, looks));
+        closed.into_iter().for_each(|key| self.look_away_again(key, 0));
         let Some(peers) = &mut self.peers else { return Ok(()) };
         for event in peers.progress()? {
             match event {
@@ -133,6 +134,14 @@ impl Agent {
         ticket: u64,
         request: Request,
     ) -> io::Result<()> {
+        if request == Request::Cancel {
+            let answers = self.peers.iter().flat_map(|peers| &peers.answers);
+            let mut found = answers.filter(|(_, asked)| **asked == (peer, ticket));
+            let link = found.next().map(|(link, _)| *link);
+            drop(found);
+            link.into_iter().for_each(|link| self.cancel(link));
+            return Ok(());
+        }
         let guest = self.guest(peer, number)?;
         if !self.owns(&request) {
             let text = String::from("the node that was asked does not own the file any more");
@@ -141,7 +150,9 @@ impl Agent {
             return Ok(());
         }
         let closed = match &request {
-            Request::Close(handle, _) => self.registry.opens.get(handle).map(|open| open.area),
+            Request::Close(handle, _) | Request::Withdraw(handle) => {
+                self.registry.opens.get(handle).map(|open| open.area)
+            }
             _ => None,
         };
         self.last += 1;
@@ -156,17 +167,22 @@ impl Agent {
         Ok(())
     }
 
-    fn tell(&mut self, peer: Peer, message: &Message) {
-        if let Some(peers) = &mut self.peers {
-            // One that is gone needs not be told.
-            let _ = peers.say(peer, message, Body::None);
-        }
+    /// Tells another agent; false if that is gone.
+    fn tell(&mut self, peer: Peer, message: &Message) -> bool {
+        let peers = self.peers.as_mut();
+        peers.is_some_and(|peers| peers.say(peer, message, Body::None).is_ok())
     }
 
-    /// Sends an answer to another node, if that has asked; false if it was a program of this one.
-    pub(super) fn reply_away(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
-        let Some(peers) = &mut self.peers else { return false };
-        let Some((peer, ticket)) = peers.answers.get(&link).copied() else { return false };
+    /// Sends an answer to another node, if that has asked, and says whether it is on its way;
+    /// `None` if it was a program of this node.
+    pub(super) fn reply_away(
+        &mut self,
+        link: u64,
+        reply: &Reply,
+        fd: Option<RawFd>,
+    ) -> Option<bool> {
+        let peers = self.peers.as_mut()?;
+        let (peer, ticket) = peers.answers.get(&link).copied()?;
         if !matches!(reply, Reply::Waits(_)) {
             peers.answers.remove(&link);
         }
@@ -177,14 +193,27 @@ impl Agent {
                     Err(error) => {
                         let number = error.raw_os_error().unwrap_or(libc::EIO);
                         let reply = Reply::Failed(number, error.to_string());
-                        Message::Answer(ticket, reply.encode())
+                        self.tell(peer, &Message::Answer(ticket, reply.encode()));
+                        return Some(false);
                     }
                 }
             }
             (reply, _) => Message::Answer(ticket, reply.encode()),
         };
-        self.tell(peer, &message);
-        true
+        Some(self.tell(peer, &message))
+    }
+
+    /// Cuts the memory of a generation to no bytes, on the node where it is written.
+    pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
+        let peers = self.peers.as_ref();
+        let writer = peers.and_then(|peers| peers.hosted.get(&area)?.writer());
+        match writer {
+            Some(peer) => {
+                self.tell(peer, &Message::Empty(area));
+                Ok(())
+            }
+            None => self.areas.empty(area),
+        }
     }
 
     /// What another node needs to know of an open, which may write.

@@ -5,9 +5,11 @@ mod answers;
 mod away;
 mod disk;
 mod guests;
+mod links;
 mod people;
 mod reach;
 mod run;
+mod sending;
 mod serve;
 mod status;
 mod waits;
@@ -18,22 +20,20 @@ mod tests;
 use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
 use crate::peers::Peers;
-use crate::place::{self, Place};
-use crate::protocol::{Packets, Reply, Request};
+use crate::place::Place;
 use crate::registry::{Effect, Process, Registry, State};
 use aggio_base::log;
 use aggio_base::log::Level;
+use links::Link;
+pub(crate) use links::address;
 use people::Person;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 use waits::Waiting;
-
-/// Connections of all programs together at most.
-const CONNECTIONS: usize = 8192;
 
 /// How often a file is looked at after a description that could write was closed, once a
 /// millisecond.
@@ -45,21 +45,12 @@ const LINGERS: Duration = Duration::from_millis(500);
 /// How long it stays if a program may still have to learn that a writer died.
 const MOURNS: Duration = Duration::from_secs(10);
 
-/// A connection, and whose it is.
-#[derive(Debug)]
-struct Link {
-    packets: Packets,
-    process: Option<Process>,
-    /// The open that it waits for.
-    waits: bool,
-}
-
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
     place: Place,
     _lock: OwnedFd,
-    listener: OwnedFd,
+    door: links::Door,
     reach: Reach,
     registry: Registry,
     areas: Areas,
@@ -99,13 +90,13 @@ impl Agent {
         let place = Place::open(path)?;
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
-        let listener = listen(&place.file("sock"))?;
+        let door = links::Door::new(&place.file("sock"))?;
         let reach = Reach::new(&place)?;
         let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh())?) };
         Ok(Some(Self {
             place,
             _lock: lock,
-            listener,
+            door,
             reach,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
@@ -155,7 +146,7 @@ impl Agent {
     fn turn(&mut self) -> io::Result<()> {
         let mut polled: Vec<libc::pollfd> = Vec::new();
         let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        polled.push(watch(self.listener.as_raw_fd()));
+        polled.push(watch(self.door.events()));
         polled.push(watch(self.areas.events()));
         let links: Vec<u64> = self.links.keys().copied().collect();
         polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
@@ -208,82 +199,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes all connections that wait.
-    fn accept(&mut self) {
-        loop {
-            let flags = libc::SOCK_CLOEXEC;
-            let (listener, none) = (self.listener.as_raw_fd(), std::ptr::null_mut());
-            // SAFETY: no address is asked for.
-            let fd = unsafe { libc::accept4(listener, none, std::ptr::null_mut(), flags) };
-            if fd == -1 {
-                return;
-            }
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            let packets = Packets::new(unsafe { OwnedFd::from_raw_fd(fd) });
-            match packets.peer() {
-                Ok((_, user)) if user == place::user() => {}
-                Ok((process, user)) => {
-                    log!(Level::Warn, "agent: process {process} of user {user} was refused");
-                    continue;
-                }
-                Err(_) => continue,
-            }
-            if self.links.len() >= CONNECTIONS {
-                log!(Level::Warn, "agent: more than {CONNECTIONS} connections; one was refused");
-                continue;
-            }
-            self.last += 1;
-            self.links.insert(self.last, Link { packets, process: None, waits: false });
-        }
-    }
-
-    /// Reads what a connection says.
-    fn hear(&mut self, link: u64) {
-        while let Some(found) = self.links.get(&link) {
-            match found.packets.receive(false) {
-                Ok(Some((message, _))) => match Request::decode(&message) {
-                    Ok(request) => self.serve(link, request),
-                    Err(error) => self.refuse(link, &error),
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    self.refuse(link, &error);
-                }
-                Ok(None) | Err(_) => self.hang_up(link),
-            }
-        }
-    }
-
-    /// Ends a connection that does not speak the protocol.
-    fn refuse(&mut self, link: u64, error: &io::Error) {
-        let who = self.links.get(&link).and_then(|link| link.packets.peer().ok());
-        log!(
-            Level::Warn,
-            "agent: a connection of process {} ends: {error}",
-            who.unwrap_or_default().0
-        );
-        self.reply(link, &Reply::Failed(libc::EPROTO, error.to_string()), None);
-        self.hang_up(link);
-    }
-
-    /// Sends an answer. A program that does not take it loses its connection.
-    fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) {
-        if self.reply_away(link, reply, fd) {
-            return;
-        }
-        let Some(found) = self.links.get_mut(&link) else { return };
-        if !matches!(reply, Reply::Waits(_)) {
-            found.waits = false;
-        }
-        if found.packets.send(&reply.encode(), fd, false).is_err() {
-            self.hang_up(link);
-        }
-    }
-
     /// Does what the registry wants done, until nothing changes any more.
     fn settle(&mut self) {
         loop {
-            self.carry_out(0);
+            if let Some(number) = self.carry_out(0) {
+                let error = io::Error::from_raw_os_error(number);
+                log!(Level::Error, "agent: memory of a generation: {error}");
+            }
             self.measure();
             let Some((wait, answer)) = self.registry.ready() else { break };
             let Some(waiting) = self.waits.remove(&wait) else { continue };
@@ -302,7 +224,7 @@ impl Agent {
             for effect in effects {
                 let result = match effect {
                     Effect::Make(area, copy_of) => self.areas.make(area, mode, copy_of),
-                    Effect::Empty(area) => self.areas.empty(area),
+                    Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => {
                         self.look(area);
                         Ok(())
@@ -354,12 +276,8 @@ impl Agent {
                 Quiet::No => false,
                 Quiet::Unknown => !is_open(),
             };
-        // What a process closes while it dies is not complete: its end is yet to come.
-        let dies = self.registry.opens.values().any(|open| {
-            let person = || self.people.get(&open.process);
-            open.area == area && open.write && person().is_some_and(people::Person::dies)
-        });
-        if quiet && !dies {
+        // What a process wrote that dies before this is complete is dead: its end is yet to come.
+        if quiet && !self.any_dies(&generation.writers) {
             let changed = self.areas.is_changed(area, generation.copy_of);
             self.registry.commit(area, changed);
             self.written += self.areas.stat(area, 0).map_or(0, |stat| stat.size);
@@ -397,38 +315,4 @@ impl Agent {
 fn fresh() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| (now.as_micros() as u64) << 8)
-}
-
-/// A socket that takes connections under this name.
-fn listen(name: &str) -> io::Result<OwnedFd> {
-    let address = address(name)?;
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let checked = |result: i32| match result {
-        -1 => Err(io::Error::last_os_error()),
-        result => Ok(result),
-    };
-    // SAFETY: no memory is involved.
-    let fd = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the kernel reads the local address.
-    checked(unsafe { libc::bind(fd, (&raw const address).cast(), len) })?;
-    // SAFETY: no memory is involved.
-    checked(unsafe { libc::listen(fd, 4096) })?;
-    Ok(socket)
-}
-
-/// The address of a local socket.
-pub(crate) fn address(name: &str) -> io::Result<libc::sockaddr_un> {
-    // SAFETY: all-zero bytes are a valid address.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    if name.len() >= address.sun_path.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
-    }
-    Ok(address)
 }

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::registry::{Process, Who};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -17,6 +17,16 @@ pub(super) struct Person {
 }
 
 impl Person {
+    /// The process `pid`, and its session.
+    ///
+    /// # Errors
+    /// It cannot be seen from here.
+    pub(super) fn of(pid: i32) -> io::Result<(Self, i32)> {
+        let life = life_of(pid)?;
+        let Facts { session, start, .. } = facts(pid)?;
+        Ok((Self { pid, start, life, orderly: false }, session))
+    }
+
     /// Readable when the process has ended.
     pub(super) fn life(&self) -> RawFd {
         self.life.as_raw_fd()
@@ -98,8 +108,8 @@ impl Agent {
     pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
         let Some(found) = self.links.get(&link) else { return Ok(()) };
         let (pid, _) = found.packets.peer()?;
-        let life = life_of(pid)?;
-        let Facts { session, start, .. } = facts(pid)?;
+        let (person, session) = Person::of(pid)?;
+        let start = person.start;
         let known = self.people.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
         let process = match known {
             Some((process, _)) => *process,
@@ -107,7 +117,7 @@ impl Agent {
                 self.last += 1;
                 let who = self.who(pid, start, session, hello);
                 self.registry.join(self.last, who);
-                self.people.insert(self.last, Person { pid, start, life, orderly: false });
+                self.people.insert(self.last, person);
                 self.last
             }
         };
@@ -149,6 +159,7 @@ impl Agent {
             self.waits.remove(&wait);
             self.registry.forget_wait(wait);
         }
+        self.cancel_away(link);
         let Some(process) = ended.process else { return };
         let is_last = !self.links.values().any(|link| link.process == Some(process));
         let Some(person) = self.people.get_mut(&process).filter(|_| is_last) else { return };
@@ -172,6 +183,11 @@ impl Agent {
         self.leave(process, person.orderly);
         self.registry.end(process, person.orderly);
         self.settle();
+    }
+
+    /// Whether one of these processes is ending without having said so.
+    pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
+        processes.iter().filter_map(|process| self.people.get(process)).any(Person::dies)
     }
 
     /// Finds out which processes have ended by now.

@@ -18,6 +18,7 @@ use std::os::fd::FromRawFd;
 /// As [`Agent::new`] and [`Agent::run`].
 pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     unblock_signals();
+    super::links::allow_descriptors();
     // SAFETY: the program that started this process opened the descriptor for it.
     let ready = told.then(|| unsafe { File::from_raw_fd(READY) });
     configure_log(dir, told);

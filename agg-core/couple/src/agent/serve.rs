@@ -32,11 +32,10 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                let text = self.status().to_string().into_bytes();
-                let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
-                let part = text[start..].iter().copied().take(PART).collect();
-                self.reply(link, &Reply::Text(part, text.len() as u64), None);
+                let reply = self.part_of_status(link, from);
+                self.reply(link, &reply, None);
             }
+            Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
                 let count = self.registry.drop_all(&path);
                 self.settle();
@@ -78,7 +77,8 @@ impl Agent {
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, path };
                 if let Some(reply) = ask.write.then(|| self.trouble(&ask.path)).flatten() {
-                    return self.reply(link, &reply, None);
+                    self.reply(link, &reply, None);
+                    return;
                 }
                 self.measure();
                 match self.registry.open(process, &ask) {
@@ -92,6 +92,10 @@ impl Agent {
             Request::Check(handle) if self.registry.opens.contains_key(&handle) => Reply::Done,
             Request::Check(handle) => self.lost(handle),
             Request::Sync(handle) => self.sync(process, handle),
+            Request::Withdraw(handle) => {
+                self.registry.withdraw(process, handle);
+                Reply::Done
+            }
             Request::Empty(path) => told(self.registry.empty(process, &path)),
             Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
             Request::Rename(from, to, options) => {
@@ -107,8 +111,29 @@ impl Agent {
             }
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
         };
+        let reply = match (self.carry_out(0), reply) {
+            (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
+            (_, reply) => reply,
+        };
         self.settle();
         self.reply(link, &reply, None);
+    }
+
+    /// What the agent knows, from a byte on. All parts that a connection asks for one after the
+    /// other are of the text that there was when it asked for the first.
+    fn part_of_status(&mut self, link: u64, from: u64) -> Reply {
+        let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
+        let Some(found) = self.links.get_mut(&link) else { return unknown() };
+        if let Some(fresh) = fresh {
+            found.text = fresh;
+        }
+        let start = usize::try_from(from).unwrap_or(usize::MAX).min(found.text.len());
+        let part: Vec<u8> = found.text[start..].iter().copied().take(PART).collect();
+        let total = found.text.len();
+        if start + part.len() == total {
+            found.text = Vec::new();
+        }
+        Reply::Text(part, total as u64)
     }
 
     fn adopt(&mut self, process: Process, device: u64, inode: u64, write: bool) -> Reply {

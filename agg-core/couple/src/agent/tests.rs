@@ -1,7 +1,7 @@
 //! Requests of programs and the answers to them, without other processes.
 
 use super::*;
-use crate::protocol::pair;
+use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Who};
 
 const FILE: &[u8] = b"/d/f";
@@ -23,7 +23,7 @@ impl Scene {
             let label = format!("p{process}");
             agent.registry.join(process, Who { job: process, ranks: 1, family: process, label });
             let (packets, end) = pair().unwrap();
-            agent.links.insert(process, Link { packets, process: Some(process), waits: false });
+            agent.links.insert(process, Link { process: Some(process), ..Link::new(packets) });
             ends.insert(process, end);
         }
         agent.last = 1000;
@@ -38,14 +38,24 @@ impl Scene {
     }
 
     fn open(&mut self, process: Process, write: bool) -> (u64, OwnedFd) {
-        let path = FILE.to_vec();
-        let ask = Ask { path, write, create: write, truncate: write, ..Ask::default() };
-        let request =
-            Request::Open { ask, read: !write, append: false, blocking: false, mode: 0o600 };
-        match self.call(process, request) {
+        match self.call(process, open(write, false)) {
             (Reply::Opened(handle, _), Some(fd)) => (handle, fd),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// A request for the file.
+fn open(write: bool, blocking: bool) -> Request {
+    let path = FILE.to_vec();
+    let ask = Ask { path, write, create: write, truncate: write, ..Ask::default() };
+    Request::Open { ask, read: !write, append: false, blocking, mode: 0o600 }
+}
+
+impl Agent {
+    /// The memory of the generation that was begun last.
+    fn last_area(&self) -> u64 {
+        *self.registry.generations.keys().next_back().unwrap()
     }
 }
 
@@ -82,4 +92,142 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
             assert_eq!(number(&reply), libc::ESTALE, "{request:?}");
         }
     }
+}
+
+/// A process, ended with the test.
+struct Sleeper(std::process::Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        Self(std::process::Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    fn person(&self) -> Person {
+        Person::of(self.0.id().cast_signed()).unwrap().0
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    let mut first = Sleeper::start();
+    scene.agent.people.insert(1, first.person());
+    let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
+    drop(one);
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    first.0.kill().unwrap();
+    while !scene.agent.people[&1].dies() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(other);
+    assert_eq!(scene.call(2, Request::Close(other_handle, 0)).0, Reply::Done);
+    let (reply, _) = scene.call(3, open(false, false));
+    assert_eq!(number(&reply), libc::EAGAIN, "it is not complete");
+    scene.agent.lose(1);
+    let (reply, _) = scene.call(3, open(false, false));
+    assert_eq!(number(&reply), libc::EIO, "its writer died");
+}
+
+#[test]
+fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    assert_eq!(scene.call(2, Request::Withdraw(handle)).0, Reply::Done, "it is another's");
+    assert_eq!(scene.agent.registry.generations.len(), 1);
+    assert_eq!(scene.call(1, Request::Withdraw(handle)).0, Reply::Done);
+    assert!(scene.agent.registry.generations.is_empty());
+    let (written, file) = scene.open(1, true);
+    drop(file);
+    let copy = scene.agent.areas.open(scene.agent.last_area(), false, true, false).unwrap();
+    assert_eq!(scene.call(1, Request::Close(written, 0)).0, Reply::Done);
+    let (again, file) = scene.open(1, true);
+    drop((file, copy));
+    assert_eq!(scene.call(1, Request::Withdraw(again)).0, Reply::Done);
+    assert_eq!(scene.open(3, false).0, again + 1, "what was written before is there");
+}
+
+#[test]
+fn a_wait_that_is_taken_back_is_answered_once() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.agent.serve(2, open(false, true));
+    let (reply, _) = scene.call(2, Request::Cancel);
+    assert_eq!(number(&reply), libc::EINTR);
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    scene.open(2, false);
+    scene.agent.serve(2, Request::Cancel);
+    assert!(scene.ends[&2].receive(false).is_err(), "what was answered is not answered again");
+    assert!(scene.agent.links.contains_key(&2));
+}
+
+#[test]
+fn an_open_whose_program_is_gone_is_taken_back() {
+    let mut scene = Scene::with(&[1, 2]);
+    drop(scene.ends.remove(&1));
+    scene.agent.serve(1, open(true, false));
+    assert!(scene.agent.registry.opens.is_empty());
+    assert!(scene.agent.registry.generations.is_empty());
+}
+
+#[test]
+fn parts_of_a_status_are_of_one_text() {
+    let mut scene = Scene::with(&[]);
+    let (packets, end) = pair().unwrap();
+    scene.agent.links.insert(1, Link::new(packets));
+    scene.ends.insert(1, end);
+    let label = |process: u64| format!("{process} {}", "x".repeat(300));
+    let join = |scene: &mut Scene, process: u64| {
+        let who = Who { job: process, ranks: 1, family: process, label: label(process) };
+        scene.agent.registry.join(process, who);
+    };
+    (100..200).for_each(|process| join(&mut scene, process));
+    let wanted = scene.agent.status().to_string();
+    let mut text = Vec::new();
+    while text.len() < wanted.len() {
+        let (reply, _) = scene.call(1, Request::Status(text.len() as u64));
+        let Reply::Text(part, total) = reply else { panic!("{reply:?}") };
+        assert_eq!(total, wanted.len() as u64);
+        text.extend(part);
+        let process = 50 - text.len() as u64 % 40;
+        join(&mut scene, process);
+    }
+    let seconds = |text: &str| text.split_once("\"processes\"").unwrap().1.to_owned();
+    assert_eq!(seconds(&String::from_utf8(text).unwrap()), seconds(&wanted));
+}
+
+#[test]
+fn a_program_that_stands_still_is_reminded_once_and_has_room_for_its_answer() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.agent.serve(2, open(false, true));
+    for _ in 0..10_000 {
+        scene.agent.reply(2, &Reply::Waits("x".repeat(300)), None);
+    }
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    let mut replies = Vec::new();
+    while let Ok(Some((message, _))) = scene.ends[&2].receive(false) {
+        replies.push(Reply::decode(&message).unwrap());
+    }
+    assert!(matches!(&replies[..], [Reply::Waits(_), Reply::Opened(..)]), "{replies:?}");
+}
+
+#[test]
+fn what_cannot_be_done_with_memory_is_told_to_who_wanted_it() {
+    let mut scene = Scene::with(&[1]);
+    let (_, file) = scene.open(1, true);
+    let area = scene.agent.last_area();
+    scene.agent.areas.free(area);
+    let (reply, _) = scene.call(1, Request::Empty(FILE.to_vec()));
+    assert_eq!(number(&reply), libc::ESTALE);
+    drop(file);
 }

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::serve::Access;
+use crate::peers::Peers;
 use crate::protocol::Reply;
 use crate::registry::{Ask, Path, Process};
 use aggio_base::log;
@@ -47,8 +48,10 @@ impl Agent {
         let reminder = self.waits.values().map(Waiting::next).min();
         let again = self.failed.iter().map(|failed| failed.again).min();
         let end = self.idle_since.map(|since| since + self.linger());
-        let look = (!self.closing.is_empty()).then(Instant::now);
-        let next = reminder.into_iter().chain(again).chain(end).chain(look).min();
+        let is_closing = |peers: &Peers| !peers.closing.is_empty();
+        let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
+        let look = looks.then(Instant::now);
+        let next = [reminder, again, end, look, self.door.rests].into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
         next.into_iter().chain(peers).min()

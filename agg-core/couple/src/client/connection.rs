@@ -9,7 +9,7 @@ use aggio_base::log::Level;
 use aggio_base::os;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::{Duration, Instant};
 
 /// Connections that are kept for later requests at most.
@@ -21,13 +21,24 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Numbers of descriptors from here on are out of the way of the program's own.
 const HIGH: i32 = 600;
 
+/// What no process and descriptor are.
+const BUSY: u64 = u64::MAX;
+
 /// A connection that nobody uses at the moment: no lock, because a fork may happen at any time.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Process in the upper half, descriptor plus one in the lower; 0 if there is none.
+    /// Process in the upper half, descriptor plus one in the lower; 0 if there is none, [`BUSY`]
+    /// while a thread changes it.
     held: AtomicU64,
     /// The socket's inode: programs close descriptors that are not theirs.
     inode: AtomicU64,
+}
+
+impl Slot {
+    /// Whether this thread has made `new` of `old`.
+    fn is_changed(&self, old: u64, new: u64) -> bool {
+        self.held.compare_exchange(old, new, Acquire, Relaxed).is_ok()
+    }
 }
 
 /// All connections of a process.
@@ -57,12 +68,13 @@ impl Connections {
     /// A connection that is kept, if there is one of this process.
     fn take(&self) -> Option<Packets> {
         for slot in &self.slots {
-            let held = slot.held.swap(0, AcqRel);
-            if held == 0 {
+            let held = slot.held.load(Relaxed);
+            if held == 0 || held == BUSY || !slot.is_changed(held, BUSY) {
                 continue;
             }
             let fd = (held as u32).wrapping_sub(1).cast_signed();
-            let inode = slot.inode.load(Acquire);
+            let inode = slot.inode.load(Relaxed);
+            slot.held.store(0, Release);
             if !os::fstat(fd).is_ok_and(|facts| facts.st_ino == inode) {
                 continue;
             }
@@ -78,15 +90,11 @@ impl Connections {
     fn put_back(&self, packets: Packets) {
         let Ok(facts) = os::fstat(packets.fd()) else { return };
         for slot in &self.slots {
-            if slot.held.load(Relaxed) == 0 {
+            if slot.is_changed(0, BUSY) {
                 let fd = packets.into_fd().into_raw_fd();
                 slot.inode.store(facts.st_ino, Relaxed);
                 let new = process() << 32 | u64::from(fd.cast_unsigned() + 1);
-                if slot.held.compare_exchange(0, new, AcqRel, Relaxed).is_err() {
-                    // Another thread took the slot meanwhile, and its inode may be ours by now:
-                    // then it is found not to be what it was, and connects anew.
-                    drop(super::owned(fd));
-                }
+                slot.held.store(new, Release);
                 return;
             }
         }
@@ -100,7 +108,7 @@ impl Connections {
     /// Descriptors of connections that nobody uses at the moment.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let held = self.slots.iter().map(|slot| slot.held.load(Relaxed));
-        let own = held.filter(|held| *held != 0 && held >> 32 == process());
+        let own = held.filter(|held| *held != BUSY && held >> 32 == process());
         own.map(|held| (held as u32).wrapping_sub(1).cast_signed()).collect()
     }
 
@@ -122,22 +130,16 @@ impl Connections {
             None => self.connect()?,
         };
         packets.send(&message, None, true).map_err(gone)?;
-        let is_open = matches!(request, Request::Open { .. });
+        let mut may_be_cancelled = matches!(request, Request::Open { .. });
         loop {
             let received = match packets.receive_once(true) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    if !is_open {
-                        continue;
+                    // An open that waits is answered at once then, here or on another node; one
+                    // that was answered meanwhile has succeeded.
+                    if std::mem::take(&mut may_be_cancelled) {
+                        packets.send(&Request::Cancel.encode(), None, true).map_err(gone)?;
                     }
-                    match packets.receive(false) {
-                        Err(none) if none.kind() == io::ErrorKind::WouldBlock => {
-                            // The end of its connection takes the open back. Without any, this
-                            // process would seem to have become another program.
-                            self.reach()?;
-                            return Err(error);
-                        }
-                        answered => answered.map_err(gone)?,
-                    }
+                    continue;
                 }
                 received => received.map_err(gone)?,
             };
@@ -260,13 +262,57 @@ fn greet(packets: &Packets) -> io::Result<bool> {
     }
 }
 
-/// Asks an agent something that needs no program; `None` if there is no agent.
+/// A connection for questions that need no program.
+pub(super) struct Visit(Packets);
+
+impl Visit {
+    /// `None` if there is no agent.
+    pub(super) fn to(dir: &str) -> io::Result<Option<Self>> {
+        Ok(connect_to(&Place::open(dir)?)?.map(Self))
+    }
+
+    /// `None` if the agent ends.
+    pub(super) fn ask(&self, request: &Request) -> io::Result<Option<Reply>> {
+        self.0.send(&request.encode(), None, true)?;
+        match self.0.receive(true)? {
+            Some((message, _)) => Reply::decode(&message).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Asks an agent one thing that needs no program; `None` if there is no agent.
 pub(super) fn ask_once(dir: &str, request: &Request) -> io::Result<Option<Reply>> {
-    let place = Place::open(dir)?;
-    let Some(packets) = connect_to(&place)? else { return Ok(None) };
-    packets.send(&request.encode(), None, true)?;
-    match packets.receive(true)? {
-        Some((message, _)) => Reply::decode(&message).map(Some),
-        None => Ok(None),
+    Visit::to(dir)?.map_or(Ok(None), |visit| visit.ask(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::pair;
+
+    #[test]
+    fn connections_that_threads_take_and_put_back_are_kept_or_closed() {
+        let connections = Connections::new("", "");
+        let work = || {
+            let mut ends = Vec::new();
+            for _ in 0..2000 {
+                let packets = connections.take().unwrap_or_else(|| {
+                    let (one, other) = pair().unwrap();
+                    ends.push(other);
+                    one
+                });
+                connections.put_back(packets);
+            }
+            ends
+        };
+        let ends: Vec<Packets> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..12).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(connections.descriptors().len() <= KEPT);
+        while connections.take().is_some() {}
+        let open = ends.iter().filter(|end| end.receive(false).is_err()).count();
+        assert_eq!(open, 0, "connections of {} are neither kept nor closed", ends.len());
     }
 }

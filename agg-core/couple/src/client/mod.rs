@@ -127,17 +127,25 @@ impl Client {
     /// `moved` bytes were delivered to the program; `u64::MAX` if that is not known.
     ///
     /// # Errors
-    /// `ESTALE` if the agent that knew it has ended, and with it what was written; the agent cannot
-    /// be reached.
+    /// As [`check`](Self::check).
     pub fn close(&self, handle: u64, moved: u64) -> io::Result<()> {
         self.order(&Request::Close(handle, moved))
+    }
+
+    /// Takes an open back that the caller cannot use, after its descriptor is closed. A generation
+    /// that it began is given up, unless somebody else has opened that.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    pub fn withdraw(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::Withdraw(handle))
     }
 
     /// Makes sure that the agent knows an open file.
     ///
     /// # Errors
-    /// `ESTALE` if the agent that knew it has ended, and with it what was written; the agent cannot
-    /// be reached.
+    /// `EIO` if another process died that had it open for writing, and `ESTALE` if the agent that
+    /// knew it has ended, and with either what was written; the agent cannot be reached.
     pub fn check(&self, handle: u64) -> io::Result<()> {
         self.order(&Request::Check(handle))
     }
@@ -145,7 +153,7 @@ impl Client {
     /// Says that all bytes written so far may be read, for `ready=sync`.
     ///
     /// # Errors
-    /// The agent cannot be reached.
+    /// As [`check`](Self::check).
     pub fn sync(&self, handle: u64) -> io::Result<()> {
         self.order(&Request::Sync(handle))
     }
@@ -246,9 +254,11 @@ impl Client {
 /// The directory is not the user's alone; the agent does not answer as one.
 pub fn status(dir: &str) -> io::Result<Option<String>> {
     let mut text = Vec::new();
+    // By one connection: all parts are of the same text.
+    let Some(visit) = connection::Visit::to(dir)? else { return Ok(None) };
     loop {
         let request = Request::Status(text.len() as u64);
-        match connection::ask_once(dir, &request)? {
+        match visit.ask(&request)? {
             None => return Ok(None),
             Some(Reply::Text(part, total)) => {
                 let is_last = part.is_empty() || text.len() as u64 + part.len() as u64 >= total;

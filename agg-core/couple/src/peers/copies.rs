@@ -6,7 +6,7 @@ use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
 use aggio_link::{Peer, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
@@ -42,9 +42,13 @@ pub(crate) struct Copy {
     pub(crate) opens: u32,
     /// It was opened for writing since it was last sent.
     pub(crate) dirty: bool,
+    /// Processes that had it open for writing since then.
+    pub(crate) writers: BTreeSet<Process>,
     pub(crate) sending: Option<Sending>,
     /// How often it was sent.
     pub(crate) times: u64,
+    /// It is to be cut to no bytes when all have come.
+    cut: bool,
     /// Opens that wait for its bytes.
     pub(crate) waiting: Vec<u64>,
     /// The owner has given it up.
@@ -71,6 +75,12 @@ impl Copy {
     fn is_unused(&self) -> bool {
         let is_sent = !self.dirty && self.sending.is_none();
         self.opens == 0 && self.waiting.is_empty() && is_sent
+    }
+
+    /// A process has it open for writing.
+    pub(crate) fn is_written_by(&mut self, process: Process) {
+        self.dirty = true;
+        self.writers.insert(process);
     }
 
     /// What is to be asked for now.
@@ -152,6 +162,13 @@ impl Copies {
         all.map(|(key, _)| *key).collect()
     }
 
+    /// The copies that a process has written, or has open.
+    pub(crate) fn used_by(&self, process: Process) -> BTreeSet<Key> {
+        let written = self.all.iter().filter(|(_, copy)| copy.writers.contains(&process));
+        let open = self.handles.values().filter(|(.., whose)| *whose == process);
+        written.map(|(key, _)| *key).chain(open.map(|(_, key, _)| *key)).collect()
+    }
+
     /// The copies of what `peer` owns.
     pub(crate) fn of(&self, peer: Peer) -> Vec<Key> {
         self.all.keys().filter(|key| key.0 == peer).copied().collect()
@@ -194,8 +211,10 @@ impl Copies {
             come: 0,
             opens: 0,
             dirty: false,
+            writers: BTreeSet::new(),
             sending: None,
             times: 0,
+            cut: false,
             waiting: Vec::new(),
             gone: false,
         };
@@ -223,6 +242,29 @@ impl Copies {
         }
     }
 
+    /// Cuts a copy to no bytes, if need be as soon as all have come: until then they are mapped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn empty(&mut self, key: Key) -> io::Result<()> {
+        let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
+        copy.cut = !copy.is_whole();
+        if copy.cut { Ok(()) } else { self.areas.empty(copy.local) }
+    }
+
+    /// All bytes of a copy have come: the opens that wait for them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn is_there(&mut self, key: Key) -> io::Result<Vec<u64>> {
+        let Some(copy) = self.all.get_mut(&key) else { return Ok(Vec::new()) };
+        let waiting = std::mem::take(&mut copy.waiting);
+        if std::mem::take(&mut copy.cut) {
+            self.areas.empty(copy.local)?;
+        }
+        Ok(waiting)
+    }
+
     /// Begins to send what was written; how many bytes the file has, and which time it is.
     ///
     /// # Errors
@@ -239,6 +281,7 @@ impl Copies {
         })?;
         rest.reverse();
         (copy.dirty, copy.sending) = (false, Some(Sending { rest, file }));
+        copy.writers.clear();
         copy.times += 1;
         Ok((size, copy.times))
     }
@@ -265,6 +308,16 @@ impl Copies {
         copy.opens = copy.opens.saturating_sub(1);
         if copy.gone && copy.opens == 0 {
             self.give_up(key);
+        }
+    }
+
+    /// A process has ended, and with it its opens.
+    pub(crate) fn leave(&mut self, process: Process) {
+        let own = self.handles.iter().filter(|(_, (.., whose))| *whose == process);
+        let own: Vec<(u64, Key)> = own.map(|(handle, (_, key, _))| (*handle, *key)).collect();
+        for (handle, key) in own {
+            self.handles.remove(&handle);
+            self.close(key);
         }
     }
 

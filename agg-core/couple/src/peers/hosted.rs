@@ -50,7 +50,7 @@ impl Hosted {
     /// It is not `peer` that writes; no memory.
     pub(crate) fn begin(&mut self, peer: Peer, size: u64, time: u64) -> io::Result<()> {
         let fd = self.file(peer)?;
-        self.time = time;
+        (self.time, self.source) = (time, None);
         os::ftruncate(fd, 0)?;
         os::ftruncate(fd, size)?;
         self.target = Some(Rc::new(Memory(map(fd, size, true)?, size)));
@@ -103,7 +103,7 @@ impl Hosted {
 
     /// Nobody of another node writes any more.
     pub(crate) fn release(&mut self) {
-        (self.writer, self.target) = (None, None);
+        (self.writer, self.target, self.source) = (None, None, None);
     }
 
     /// The bytes that a reader wants, of a file of which `fd` is a description.
@@ -118,5 +118,34 @@ impl Hosted {
         let source = self.source.as_ref();
         let found = source.and_then(|source| span(source.0.as_ref(), source.1, offset, len));
         found.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::Areas;
+
+    fn sent(hosted: &mut Hosted, areas: &Areas, len: u64) -> io::Result<u64> {
+        let fd = areas.open(1, true, false, false)?;
+        hosted.bytes(&fd, 0, len).map(|span| span.extent().len)
+    }
+
+    #[test]
+    fn readers_get_the_size_that_the_file_has_after_it_was_written() {
+        let mut areas = Areas::new().unwrap();
+        areas.make(1, 0o600, None).unwrap();
+        let (mut hosted, writer) = (Hosted::default(), Peer(1));
+        hosted.lend(writer, areas.open(1, true, true, false).unwrap());
+        assert!(sent(&mut hosted, &areas, 1).is_err(), "it is empty");
+        for (time, size) in [(1, 5000), (2, 9000)] {
+            hosted.begin(writer, size, time).unwrap();
+            assert_eq!(sent(&mut hosted, &areas, size).unwrap(), size);
+            hosted.end(writer);
+        }
+        let grows = areas.open(1, true, true, false).unwrap();
+        os::ftruncate(grows.as_raw_fd(), 12_000).unwrap();
+        hosted.release();
+        assert_eq!(sent(&mut hosted, &areas, 12_000).unwrap(), 12_000);
     }
 }

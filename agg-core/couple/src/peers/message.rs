@@ -56,6 +56,8 @@ pub(crate) enum Message {
     Data(u64, u64),
     /// Nobody needs this memory any more.
     Free(u64),
+    /// The file of this memory, which the receiver's node writes, was cut to no bytes.
+    Empty(u64),
 }
 
 impl Message {
@@ -102,6 +104,9 @@ impl Message {
             Message::Free(area) => {
                 out.byte(11).number(*area);
             }
+            Message::Empty(area) => {
+                out.byte(12).number(*area);
+            }
         }
         out.0
     }
@@ -136,6 +141,7 @@ impl Message {
             9 => Message::Opened(from.number()?, away(&mut from)?),
             10 => Message::Data(from.number()?, from.number()?),
             11 => Message::Free(from.number()?),
+            12 => Message::Empty(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -188,6 +194,7 @@ mod tests {
             Message::Opened(1, away),
             Message::Data(1, 2),
             Message::Free(1),
+            Message::Empty(1),
         ]
     }
 
@@ -208,7 +215,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..12_usize,
+            which in 0..13_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

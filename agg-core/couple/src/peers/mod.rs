@@ -20,7 +20,7 @@ use crate::place::Place;
 use crate::registry::{Area, Path, Process};
 use aggio_link::tcp::{Tcp, own_address};
 use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -31,6 +31,9 @@ pub(crate) const PIECE: u64 = 1 << 20;
 
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
+
+/// Bytes that wait for a peer before all others are held back: the link takes no more.
+const FULL: usize = 32 << 20;
 
 /// An open, or another request, that the owner of the name has not answered yet.
 #[derive(Clone, Debug)]
@@ -64,6 +67,10 @@ pub(crate) struct Peers {
     pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
     /// Memory of generations that other nodes write or read.
     pub(crate) hosted: BTreeMap<Area, Hosted>,
+    /// Messages for which the link has no room yet, in their order.
+    later: BTreeMap<Peer, VecDeque<Frame>>,
+    /// Copies that are looked at again soon, and how often they were.
+    pub(crate) closing: BTreeMap<Key, u32>,
     more: bool,
 }
 
@@ -114,6 +121,8 @@ impl Peers {
             guests: BTreeMap::new(),
             answers: BTreeMap::new(),
             hosted: BTreeMap::new(),
+            later: BTreeMap::new(),
+            closing: BTreeMap::new(),
             more: false,
         })
     }
@@ -195,6 +204,7 @@ impl Peers {
     /// A connection has ended: the names that the other side owned are to be looked up anew.
     /// Whether that agent has ended, so that they are free.
     pub(crate) fn forget(&mut self, peer: Peer) -> bool {
+        self.later.remove(&peer);
         let instance = self.known.remove(&peer);
         let instance = instance.filter(|instance| self.directory.is_dead(instance));
         let names: Vec<Path> = self
@@ -214,20 +224,45 @@ impl Peers {
         instance.is_some()
     }
 
-    /// Sends a message. A peer that cannot take it is closed, which the next progress tells.
+    /// Sends a message, as soon as there is room for it.
     ///
     /// # Errors
-    /// There is no such peer any more, or too much waits for it.
+    /// There is no such peer any more; the message is too long.
     pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
         self.more = true;
-        self.link.send(peer, Frame { head: message.encode(), body })
+        let frame = Frame { head: message.encode(), body };
+        if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
+            self.later.entry(peer).or_default().push_back(frame);
+            return Ok(());
+        }
+        self.link.send(peer, frame)
+    }
+
+    /// Sends what there is room for by now.
+    fn say_later(&mut self) {
+        let (link, more) = (&mut self.link, &mut self.more);
+        self.later.retain(|peer, frames| {
+            while link.queued(*peer) < FULL {
+                let Some(frame) = frames.pop_front() else { return false };
+                *more = true;
+                if link.send(*peer, frame).is_err() {
+                    // The connection has ended, which is told.
+                    return false;
+                }
+            }
+            true
+        });
     }
 
     pub(crate) fn queued(&self, peer: Peer) -> usize {
-        self.link.queued(peer)
+        match self.later.contains_key(&peer) {
+            true => usize::MAX,
+            false => self.link.queued(peer),
+        }
     }
 
     pub(crate) fn close(&mut self, peer: Peer) {
+        self.later.remove(&peer);
         self.link.close(peer);
     }
 
@@ -239,6 +274,7 @@ impl Peers {
         let mut events = Vec::new();
         let mut rooms = Rooms { hosted: &self.hosted, copies: &self.copies };
         self.more = self.link.progress(&mut rooms, &mut events)?;
+        self.say_later();
         Ok(events)
     }
 

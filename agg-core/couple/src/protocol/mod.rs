@@ -77,6 +77,11 @@ pub(crate) enum Request {
     Check(u64),
     /// Ends the agent if no program is connected.
     Quit,
+    /// [`super::Client::withdraw`]
+    Withdraw(u64),
+    /// The open that this connection waits for is not wanted any more. It is answered, unless that
+    /// has happened; this message itself is not.
+    Cancel,
 }
 
 impl Request {
@@ -129,6 +134,12 @@ impl Request {
             Request::Check(handle) => {
                 out.byte(14).number(*handle);
             }
+            Request::Withdraw(handle) => {
+                out.byte(15).number(*handle);
+            }
+            Request::Cancel => {
+                out.byte(16);
+            }
         }
         out.0
     }
@@ -164,6 +175,8 @@ impl Request {
             12 => Request::Drop(from.bytes()?),
             13 => Request::Quit,
             14 => Request::Check(from.number()?),
+            15 => Request::Withdraw(from.number()?),
+            16 => Request::Cancel,
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -92,6 +92,14 @@ impl Packets {
         }
     }
 
+    /// Whether the other end has received all that was sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: the kernel writes one number into the local value.
+        let told = unsafe { libc::ioctl(self.fd(), libc::TIOCOUTQ, &raw mut waiting) };
+        told == 0 && waiting == 0
+    }
+
     /// The next packet and what descriptor came with it; `None` if the other end is closed.
     ///
     /// # Errors

@@ -56,6 +56,8 @@ fn request() -> impl Strategy<Value = Request> {
         path().prop_map(Request::Drop),
         Just(Request::Quit),
         any::<u64>().prop_map(Request::Check),
+        any::<u64>().prop_map(Request::Withdraw),
+        Just(Request::Cancel),
     ]
 }
 

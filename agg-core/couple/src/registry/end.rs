@@ -1,6 +1,7 @@
 //! What ends: an open, the writing of a generation, a process.
 
 use super::{Answer, Area, Dead, Effect, Generation, Handle, Path, Process, Registry, State};
+use std::collections::BTreeSet;
 
 /// Fewer bytes than this are a look at the beginning of a file, not a use of it. netCDF looks at
 /// 1,024.
@@ -25,7 +26,7 @@ impl Registry {
         self.give_up(&path);
     }
 
-    fn stop_reading(&mut self, process: Process, path: &Path, seen: bool) {
+    pub(super) fn stop_reading(&mut self, process: Process, path: &Path, seen: bool) {
         let job = self.job(process);
         let Some(name) = self.names.get_mut(path) else { return };
         let Some(reader) = name.readers.get_mut(&job) else { return };
@@ -48,11 +49,14 @@ impl Registry {
         let Some(open) = self.opens.get(&handle).copied() else { return };
         self.close(process, handle, 0, false);
         let others = self.opens.values().any(|other| other.area == open.area);
-        let is_new = self.generations.get(&open.area).is_some_and(|generation| {
-            generation.state == State::Writing && generation.writers.len() <= 1
-        });
-        if open.write && is_new && !others {
+        let Some(generation) = self.generations.get(&open.area) else { return };
+        let is_new = generation.state == State::Writing && generation.alone == Some(handle);
+        if open.process == process && is_new && !others {
+            let (path, emptied) = (generation.path.clone(), generation.emptied);
             self.discard(open.area);
+            if let Some(name) = self.names.get_mut(&path) {
+                name.emptied |= emptied;
+            }
         }
     }
 
@@ -104,16 +108,13 @@ impl Registry {
         if !orderly {
             self.bury(process);
         }
-        let opens: Vec<(Handle, Area)> = self
-            .opens
-            .iter()
-            .filter(|(_, open)| open.process == process)
-            .map(|(handle, open)| (*handle, open.area))
-            .collect();
-        for (handle, area) in opens {
-            self.opens.remove(&handle);
-            self.effects.push(Effect::Look(area));
-        }
+        let opens = self.opens.values().filter(|open| open.process == process);
+        let opens: BTreeSet<Area> = opens.map(|open| open.area).collect();
+        // What it had closed may have been kept from being complete until now.
+        let written = self.written_by(process);
+        let areas: BTreeSet<Area> = opens.into_iter().chain(written).collect();
+        self.opens.retain(|_, open| open.process != process);
+        self.effects.extend(areas.into_iter().map(Effect::Look));
         self.nodes.remove(&process);
         let Some(who) = self.processes.remove(&process) else { return };
         let paths: Vec<Path> = self.names.keys().cloned().collect();
@@ -151,13 +152,7 @@ impl Registry {
     /// What a process that died was writing is dead with it.
     fn bury(&mut self, process: Process) {
         let writer = self.processes.get(&process).map(|who| who.label.clone());
-        let lost: Vec<Area> = self
-            .generations
-            .iter()
-            .filter(|(_, one)| one.state == State::Writing && one.writers.contains(&process))
-            .map(|(area, _)| *area)
-            .collect();
-        for area in lost {
+        for area in self.written_by(process) {
             let generation = &self.generations[&area];
             let (number, path) = (generation.number, generation.path.clone());
             let unlinked = generation.unlinked;
@@ -172,6 +167,13 @@ impl Registry {
             }
         }
         self.bury_next(process);
+    }
+
+    /// What is being written and a process had open for that.
+    fn written_by(&self, process: Process) -> Vec<Area> {
+        let is_it =
+            |one: &Generation| one.state == State::Writing && one.writers.contains(&process);
+        self.generations.iter().filter(|(_, one)| is_it(one)).map(|(area, _)| *area).collect()
     }
 
     /// Whoever else has a dead generation open for writing learns that when it closes it.

@@ -1,7 +1,7 @@
 //! Names without opening them: what is there, removing, renaming, cutting.
 
 use super::open::Choice;
-use super::{Area, Ask, Effect, Options, Path, Process, Registry, State, Stored};
+use super::{Area, Ask, Effect, Generation, Options, Path, Process, Registry, State, Stored};
 use std::collections::BTreeSet;
 
 impl Registry {
@@ -48,10 +48,25 @@ impl Registry {
         }
         match self.choose(process, &ask) {
             Choice::Own(area) => self.hide(area),
+            // What it has read last, which is no word on those that came meanwhile.
+            _ if self.is_removed_first(process, path) => {}
             Choice::Next(area) => self.skip(process, path, area),
             _ => return Err(libc::ENOENT),
         }
         Ok(())
+    }
+
+    /// Whether a reader that has read a generation, and closed it, removes it now.
+    fn is_removed_first(&mut self, process: Process, path: &[u8]) -> bool {
+        let position = self.position(process, path);
+        let Some(family) = self.processes.get(&process).map(|who| who.family) else { return false };
+        let Some(name) = self.names.get_mut(path) else { return false };
+        let removed = name.removed.entry(family).or_default();
+        let is_first = position.open == 0 && position.seen && position.at > *removed;
+        if is_first {
+            *removed = position.at;
+        }
+        is_first
     }
 
     /// The name means this generation no more for its writer.
@@ -84,6 +99,9 @@ impl Registry {
             let reader = name.readers.entry(job).or_default();
             reader.ranks = ranks;
             reader.processes.insert(process, position);
+            if let Some(family) = self.processes.get(&process).map(|who| who.family) {
+                name.removed.insert(family, number);
+            }
         }
         self.give_up(path);
     }
@@ -95,7 +113,12 @@ impl Registry {
     pub fn empty(&mut self, process: Process, path: &[u8]) -> Result<(), i32> {
         let job = self.job(process);
         let newest = self.newest(path).filter(|(_, newest)| !newest.unlinked);
-        let newest = newest.map(|(area, newest)| (area, newest.state));
+        // What is on its way to this node is as good as complete.
+        let state = |area, one: &Generation| match self.is_on_its_way(area) {
+            true => State::Complete,
+            false => one.state,
+        };
+        let newest = newest.map(|(area, newest)| (area, state(area, newest)));
         let Some(name) = self.names.get_mut(path) else { return Err(libc::ENOENT) };
         match newest {
             Some((area, State::Writing)) => self.effects.push(Effect::Empty(area)),
@@ -118,11 +141,11 @@ impl Registry {
         options: Options,
     ) -> Result<(), i32> {
         let job = self.job(process);
-        let found = self.newest(from).filter(|(_, newest)| !newest.unlinked);
-        let (area, _) = found.ok_or(libc::ENOENT)?;
+        let area = self.meant(process, from).ok_or(libc::ENOENT)?;
         if from == to {
             return Ok(());
         }
+        self.end_reading(area, &from.to_vec());
         let replaced = self.newest(to).filter(|(_, old)| old.state == State::Writing);
         if let Some(replaced) = replaced.map(|(area, _)| area) {
             self.hide(replaced);
@@ -140,13 +163,43 @@ impl Registry {
             (generation.path, generation.number) = (to.to_vec(), number);
             generation.read = false;
             // Whoever gives it its name has made it.
-            generation.jobs = BTreeSet::from([job]);
+            if generation.state == State::Complete {
+                generation.jobs.clear();
+            }
+            generation.jobs.insert(job);
             if generation.state == State::Complete {
                 self.want_stored(area);
             }
         }
         self.give_up(to);
         Ok(())
+    }
+
+    /// What a process means by a name: what it has written, or else what it would read.
+    fn meant(&self, process: Process, path: &[u8]) -> Option<Area> {
+        let options = self.names.get(path)?.options;
+        match self.choose(process, &Ask { path: path.to_vec(), options, ..Ask::default() }) {
+            Choice::Own(area) | Choice::Next(area) => Some(area),
+            // Closed by whoever wrote it, and complete as soon as that is seen.
+            Choice::Wait => {
+                let (area, newest) = self.newest(path).filter(|(_, newest)| !newest.unlinked)?;
+                let is_open = self.opens.values().any(|open| open.area == area && open.write);
+                (newest.state == State::Writing && !is_open).then_some(area)
+            }
+            Choice::Dead(_) | Choice::Lost(_) => None,
+        }
+    }
+
+    /// Whoever reads a generation that gets another name has read it under this one.
+    fn end_reading(&mut self, area: Area, path: &Path) {
+        let readers = self.opens.values_mut().filter(|open| open.area == area && open.reads_on);
+        let readers: Vec<Process> = readers
+            .map(|open| {
+                open.reads_on = false;
+                open.process
+            })
+            .collect();
+        readers.into_iter().for_each(|process| self.stop_reading(process, path, true));
     }
 
     /// Gives up all complete generations of a name that nobody has open, read or not; how many.

@@ -86,7 +86,8 @@ impl Registry {
         let area = self.number();
         let name = self.names.entry(ask.path.clone()).or_default();
         name.last += 1;
-        (name.emptied, name.dead) = (false, None);
+        let emptied = std::mem::take(&mut name.emptied);
+        name.dead = None;
         name.generations.insert(name.last, area);
         let maker = self.processes.get(&process).map(|who| who.label.clone());
         let generation = Generation {
@@ -100,6 +101,8 @@ impl Registry {
             read: false,
             unlinked: false,
             stored: Stored::Never,
+            alone: None,
+            emptied,
             copy_of,
         };
         self.generations.insert(area, generation);
@@ -126,6 +129,7 @@ impl Registry {
         if let Some(generation) = self.generations.get_mut(&area) {
             number = generation.number;
             if ask.write {
+                generation.alone = generation.writers.is_empty().then_some(handle);
                 generation.jobs.insert(job);
                 generation.writers.insert(process);
             }

@@ -2,6 +2,7 @@
 
 mod between;
 mod deaths;
+mod names;
 mod stored;
 
 use super::*;

@@ -137,6 +137,10 @@ pub struct Generation {
     pub unlinked: bool,
     /// Whether it is on disk.
     pub stored: Stored,
+    /// The open that began it, while that is the only one for writing that there has been.
+    pub alone: Option<Handle>,
+    /// The file had been cut to no bytes by name before.
+    pub emptied: bool,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
 }
@@ -196,6 +200,8 @@ pub struct Name {
     pub readers: BTreeMap<Job, Reader>,
     /// What processes that have ended were done with.
     pub ended: BTreeMap<Family, u64>,
+    /// Which generation processes removed last that only read.
+    pub removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub lost: u64,
     /// The newest generation, if its writer died.

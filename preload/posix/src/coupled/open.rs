@@ -48,6 +48,10 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     if writes {
         state::note_writer();
     }
+    if writes && !table::has_room() {
+        // What is not followed would be complete although the process dies.
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    }
     let creates = flags & libc::O_CREAT != 0;
     let client = agent::client()?;
     let opened = client.open(&Open {
@@ -64,10 +68,17 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let (handle, generation) = (opened.handle, opened.generation);
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
     let (fd, known) = take(opened, flags, writes);
-    if !known {
-        // The number is too high, or there are too many: what the agent hears of it ends here.
-        let _ = client.close(handle, u64::MAX);
+    if known {
+        return Ok(fd);
     }
+    if writes {
+        // SAFETY: the descriptor is nobody else's.
+        unsafe { next::close(fd) };
+        client.withdraw(handle)?;
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    }
+    // The number is too high, or there are too many: what the agent hears of it ends here.
+    let _ = client.close(handle, u64::MAX);
     Ok(fd)
 }
 

@@ -45,7 +45,10 @@ fn adopt(fd: c_int) {
     match (client.adopt(fd), table::get(fd)) {
         (Ok(handle), Some(open)) => open.set_handle(handle),
         (Ok(handle), None) => {
-            table::add(fd, handle, writes);
+            if !table::add(fd, handle, writes) {
+                // The kernel tells of its end, this library cannot.
+                let _ = client.close(handle, u64::MAX);
+            }
         }
         (Err(error), _) => log!(Level::Debug, "descriptor {fd} is not followed: {error}"),
     }

@@ -132,6 +132,11 @@ pub(super) fn all() -> impl Iterator<Item = c_int> {
     (0..TABLE.end.load(Relaxed) as c_int).filter(|fd| get(*fd).is_some())
 }
 
+/// Whether one more open can be followed.
+pub(super) fn has_room() -> bool {
+    TABLE.opens.iter().any(|open| open.references.load(Relaxed) == 0)
+}
+
 /// Says that `fd`, which is in no table, is a new open; whether there is room for it.
 pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     if usize::try_from(fd).is_ok_and(|fd| fd >= LIMIT) {

@@ -75,3 +75,14 @@ fn an_orderly_end_completes_what_is_open() {
     scene.end(1, true);
     assert_eq!(opened(scene.ready().unwrap()).generation, 1);
 }
+
+#[test]
+fn what_a_process_closed_before_it_ends_is_looked_at_when_it_has_ended() {
+    let mut scene = Scene::with(&[1, 2]);
+    let opening = scene.write(1);
+    scene.registry.close(1, opening.handle, 0, false);
+    // The agent sees that the process is ending, and waits for how.
+    scene.registry.effects();
+    scene.end(1, true);
+    assert_eq!(scene.take(2), 1);
+}
