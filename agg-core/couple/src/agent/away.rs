@@ -21,7 +21,7 @@ pub(super) enum Way {
 /// The name that a request is about, and whether it makes its node the owner.
 fn name(request: &Request) -> Option<(&[u8], bool)> {
     match request {
-        Request::Open { ask, .. } => Some((&ask.path, true)),
+        Request::Open { ask, .. } => Some((&ask.path, !ask.view)),
         Request::Empty(path)
         | Request::Unlink(path, _)
         | Request::Rename(path, _, _)

@@ -102,7 +102,7 @@ impl Agent {
                 told(self.registry.rename(process, &from, &to, options))
             }
             Request::Stat(path, options) => self.stat(process, &path, options),
-            Request::List(dir, after) => self.list(process, &dir, &after),
+            Request::List(dir, after, view) => self.list(process, &dir, &after, view),
             Request::Goodbye => {
                 if let Some(person) = self.people.get_mut(&process) {
                     person.orderly = true;
@@ -192,9 +192,13 @@ impl Agent {
         Reply::Stat(found)
     }
 
-    fn list(&self, process: Process, dir: &[u8], after: &[u8]) -> Reply {
+    fn list(&self, process: Process, dir: &[u8], after: &[u8], view: bool) -> Reply {
         let (mut names, mut bytes, mut more) = (Vec::new(), 0, false);
-        for name in self.registry.list(process, dir).into_iter().filter(|name| &**name > after) {
+        let found = match view {
+            true => self.registry.list_viewed(process, dir),
+            false => self.registry.list(process, dir),
+        };
+        for name in found.into_iter().filter(|name| &**name > after) {
             bytes += name.len() + 8;
             if bytes > NAMES && !names.is_empty() {
                 more = true;

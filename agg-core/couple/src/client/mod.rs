@@ -86,9 +86,9 @@ impl Client {
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
         let path = how.path.as_os_str().as_bytes().to_vec();
         let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;
-        let Open { write, create, exclusive, truncate, .. } = *how;
+        let Open { write, create, exclusive, truncate, view, .. } = *how;
         let request = Request::Open {
-            ask: Ask { path, write, create, exclusive, truncate, options },
+            ask: Ask { path, write, create, exclusive, truncate, view, options },
             read: how.read,
             append: how.append,
             blocking: how.blocking,
@@ -213,15 +213,16 @@ impl Client {
         }
     }
 
-    /// Names of the coupled files in the directory `dir` that this program would find there.
+    /// Names of the coupled files in the directory `dir` that this program would find there as a
+    /// reader or, if it is one that `views`, of all that [may be viewed](Open::view).
     ///
     /// # Errors
     /// The agent cannot be reached.
-    pub fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+    pub fn list(&self, dir: &Path, views: bool) -> io::Result<Vec<OsString>> {
         let mut found: Vec<OsString> = Vec::new();
         loop {
             let after = found.last().map_or(&[] as &[u8], |name| name.as_bytes()).to_vec();
-            let request = Request::List(dir.as_os_str().as_bytes().to_vec(), after);
+            let request = Request::List(dir.as_os_str().as_bytes().to_vec(), after, views);
             match self.connections.call(&request)?.0 {
                 Reply::Names(names, more) => {
                     found.extend(names.into_iter().map(OsString::from_vec));

@@ -22,6 +22,9 @@ pub struct Open<'a> {
     pub truncate: bool,
     /// Each write goes to the end of the file.
     pub append: bool,
+    /// Looks at the newest generation that may be read, without being its reader: `ENOENT` if there
+    /// is none.
+    pub view: bool,
     /// Permission bits of a new file, after the umask.
     pub mode: u32,
     /// Waits for what is not there yet, instead of `EAGAIN`.
@@ -31,9 +34,9 @@ pub struct Open<'a> {
 impl<'a> Open<'a> {
     /// An open of `path` without any access, which waits.
     pub fn new(path: &'a Path) -> Self {
-        let [read, write, create, exclusive, truncate, append] = [false; 6];
+        let [read, write, create, exclusive, truncate, append, view] = [false; 7];
         let (mode, blocking) = (0o666, true);
-        Self { path, read, write, create, exclusive, truncate, append, mode, blocking }
+        Self { path, read, write, create, exclusive, truncate, append, view, mode, blocking }
     }
 }
 

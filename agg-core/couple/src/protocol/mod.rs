@@ -65,8 +65,8 @@ pub(crate) enum Request {
     Rename(Vec<u8>, Vec<u8>, Options),
     /// [`super::Client::stat`]
     Stat(Vec<u8>, Options),
-    /// [`super::Client::list`], from this name on.
-    List(Vec<u8>, Vec<u8>),
+    /// [`super::Client::list`], from this name on; whether all names that may be viewed are meant.
+    List(Vec<u8>, Vec<u8>, bool),
     /// [`super::Client::goodbye`]
     Goodbye,
     /// What the agent knows, as JSON, from this byte on.
@@ -96,7 +96,7 @@ impl Request {
             Request::Open { ask, read, append, blocking, mode } => {
                 let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
                 out.byte(1).bytes(&ask.path).byte(flags(&how));
-                out.byte(flags(&[*read, *append, *blocking])).number(u64::from(*mode));
+                out.byte(flags(&[*read, *append, *blocking, ask.view])).number(u64::from(*mode));
                 write_options(&mut out, ask.options);
             }
             Request::Adopt(device, inode, write) => {
@@ -116,8 +116,8 @@ impl Request {
                 write_options(out.byte(7).bytes(from).bytes(to), *options);
             }
             Request::Stat(path, options) => write_options(out.byte(8).bytes(path), *options),
-            Request::List(dir, after) => {
-                out.byte(9).bytes(dir).bytes(after);
+            Request::List(dir, after, view) => {
+                out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]));
             }
             Request::Goodbye => {
                 out.byte(10);
@@ -169,7 +169,10 @@ impl Request {
             6 => Request::Unlink(from.bytes()?, read_options(&mut from)?),
             7 => Request::Rename(from.bytes()?, from.bytes()?, read_options(&mut from)?),
             8 => Request::Stat(from.bytes()?, read_options(&mut from)?),
-            9 => Request::List(from.bytes()?, from.bytes()?),
+            9 => {
+                let (dir, after, [view]) = (from.bytes()?, from.bytes()?, from.flags()?);
+                Request::List(dir, after, view)
+            }
             10 => Request::Goodbye,
             11 => Request::Status(from.number()?),
             12 => Request::Drop(from.bytes()?),
@@ -187,10 +190,10 @@ impl Request {
 fn open(from: &mut Reader<'_>) -> io::Result<Request> {
     let path = from.bytes()?;
     let [write, create, exclusive, truncate] = from.flags()?;
-    let [read, append, blocking] = from.flags()?;
+    let [read, append, blocking, view] = from.flags()?;
     let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
     let options = read_options(from)?;
-    let ask = Ask { path, write, create, exclusive, truncate, options };
+    let ask = Ask { path, write, create, exclusive, truncate, view, options };
     Ok(Request::Open { ask, read, append, blocking, mode })
 }
 

@@ -27,9 +27,9 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    (path(), any::<[bool; 4]>(), options()).prop_map(|(path, how, options)| {
-        let [write, create, exclusive, truncate] = how;
-        Ask { path, write, create, exclusive, truncate, options }
+    (path(), any::<[bool; 5]>(), options()).prop_map(|(path, how, options)| {
+        let [write, create, exclusive, truncate, view] = how;
+        Ask { path, write, create, exclusive, truncate, view, options }
     })
 }
 
@@ -50,7 +50,8 @@ fn request() -> impl Strategy<Value = Request> {
         (path(), options()).prop_map(|(path, options)| Request::Unlink(path, options)),
         (path(), path(), options()).prop_map(|(from, to, of)| Request::Rename(from, to, of)),
         (path(), options()).prop_map(|(path, options)| Request::Stat(path, options)),
-        (path(), path()).prop_map(|(dir, after)| Request::List(dir, after)),
+        (path(), path(), any::<bool>())
+            .prop_map(|(dir, after, view)| Request::List(dir, after, view)),
         Just(Request::Goodbye),
         any::<u64>().prop_map(Request::Status),
         path().prop_map(Request::Drop),

@@ -9,6 +9,7 @@ mod nodes;
 mod open;
 mod store;
 mod types;
+mod view;
 
 #[cfg(test)]
 mod random_tests;

@@ -1,7 +1,7 @@
 //! Names without opening them: what is there, removing, renaming, cutting.
 
 use super::open::Choice;
-use super::{Area, Ask, Effect, Generation, Options, Path, Process, Registry, State, Stored};
+use super::{Area, Ask, Effect, Generation, Name, Options, Path, Process, Registry, State, Stored};
 use std::collections::BTreeSet;
 
 impl Registry {
@@ -22,6 +22,16 @@ impl Registry {
 
     /// Names below the directory `dir`, without it, that a process finds there.
     pub fn list(&self, process: Process, dir: &[u8]) -> Vec<Path> {
+        let is_there = |path: &[u8], name: &Name| self.look(process, path, name.options).is_some();
+        self.names_in(dir, is_there)
+    }
+
+    /// The names below the directory `dir`, without it, for which `is_there`.
+    pub(super) fn names_in(
+        &self,
+        dir: &[u8],
+        is_there: impl Fn(&[u8], &Name) -> bool,
+    ) -> Vec<Path> {
         let dir = dir.strip_suffix(b"/").unwrap_or(dir);
         let inside = |path: &[u8]| {
             let rest = path.strip_prefix(dir)?.strip_prefix(b"/")?;
@@ -29,7 +39,7 @@ impl Registry {
         };
         let found = self.names.iter().filter_map(|(path, name)| {
             let rest = inside(path)?;
-            self.look(process, path, name.options).map(|_| rest)
+            is_there(path, name).then_some(rest)
         });
         found.collect()
     }

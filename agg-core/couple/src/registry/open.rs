@@ -27,6 +27,9 @@ impl Registry {
         if ask.write {
             return self.open_to_write(process, ask);
         }
+        if ask.view {
+            return self.view(process, ask);
+        }
         match self.choose(process, ask) {
             Choice::Own(area) => Answer::Opened(self.opened(process, area, ask, false)),
             Choice::Next(area) => Answer::Opened(self.read_on(process, area, ask)),
@@ -113,7 +116,13 @@ impl Registry {
     }
 
     /// Notes an open of `area`.
-    fn opened(&mut self, process: Process, area: Area, ask: &Ask, reads_on: bool) -> Opening {
+    pub(super) fn opened(
+        &mut self,
+        process: Process,
+        area: Area,
+        ask: &Ask,
+        reads_on: bool,
+    ) -> Opening {
         let (handle, job) = (self.number(), self.job(process));
         self.opens.insert(handle, Open { process, area, write: ask.write, reads_on });
         if ask.write {

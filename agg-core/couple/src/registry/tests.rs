@@ -4,6 +4,7 @@ mod between;
 mod deaths;
 mod names;
 mod stored;
+mod view;
 
 use super::*;
 use aggio_config::settings::couple::Pick;

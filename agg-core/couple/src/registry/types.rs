@@ -43,6 +43,8 @@ pub struct Ask {
     pub exclusive: bool,
     /// Begins without bytes.
     pub truncate: bool,
+    /// Looks at the newest generation, and is no reader of the file.
+    pub view: bool,
     /// What the rule says.
     pub options: Options,
 }

@@ -56,7 +56,7 @@ fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
 /// Coupled files in `dir` that the kernel does not list, in order.
 fn only_coupled(dir: &Path) -> Vec<OsString> {
     let Some(client) = agent::running() else { return Vec::new() };
-    let mut all = client.list(dir).unwrap_or_default();
+    let mut all = client.list(dir, false).unwrap_or_default();
     all.retain(|name| {
         let path = dir.join(name);
         names::rule(&path).is_some() && !is_on_disk(&path)
