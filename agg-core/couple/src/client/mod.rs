@@ -2,6 +2,7 @@
 
 mod connection;
 mod identity;
+mod name;
 mod rename;
 mod spawn;
 mod start;
@@ -17,9 +18,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use name::coupled_name;
 pub(crate) use spawn::READY;
 pub use start::start_agent;
 pub use types::{Open, Opened, Stat, is_on_disk, on_disk};
@@ -51,9 +53,9 @@ impl Client {
         Ok(client)
     }
 
-    /// Whether a rule names the file `path`, relative to the working directory or absolute.
-    pub fn serves(&self, path: &str) -> bool {
-        CoupleRule::of(&self.rules, path).is_some()
+    /// The name of the coupled file that the absolute name `full` means, as [`coupled_name`].
+    pub fn name_of(&self, full: PathBuf, follow: bool) -> Option<PathBuf> {
+        coupled_name(&self.rules, full, follow)
     }
 
     fn options(&self, path: &[u8]) -> Option<Options> {

@@ -5,7 +5,6 @@ use super::table::{Drivers, Kind};
 use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
-use aggio_base::pattern;
 use aggio_base::report::Counters;
 use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
@@ -15,7 +14,7 @@ use aggio_couple::{Client, Open};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An open file of a generation.
@@ -43,6 +42,12 @@ impl Coupled {
         Self { client, posix }
     }
 
+    /// The name of the coupled file that `path` means to this process. What is made anew is no
+    /// link.
+    fn named(&self, path: &str, follow: bool) -> Option<PathBuf> {
+        self.client.name_of(PathBuf::from(working_directory()).join(path), follow)
+    }
+
     fn file(&self, inner: Box<dyn Driver>, handle: u64, writes: bool) -> Box<dyn Driver> {
         let client = self.client.clone();
         let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -56,16 +61,16 @@ impl Kind for Coupled {
     }
 
     fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
-        Ok(self.client.serves(&how.path))
+        Ok(self.named(&how.path, !how.exclusive).is_some())
     }
 
     fn adopts(&self, path: &str) -> bool {
-        self.client.serves(path)
+        self.named(path, true).is_some()
     }
 
     /// A coupled file is everywhere on its node.
     fn stands_in(&self, how: &OpenHow) -> bool {
-        self.client.serves(&how.path)
+        self.named(&how.path, !how.exclusive).is_some()
     }
 
     fn sees(&self, _: &OpenHow) -> bool {
@@ -74,7 +79,8 @@ impl Kind for Coupled {
 
     /// Opens a generation of the file; rank 0 waits for it if it must.
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        let path = pattern::absolute(&how.path, working_directory);
+        let missing = || refusal(&io::Error::from_raw_os_error(libc::ENOENT), how);
+        let path = self.named(&how.path, !how.exclusive).ok_or_else(missing)?;
         let open = Open {
             read: how.read,
             write: how.write,
@@ -83,7 +89,7 @@ impl Kind for Coupled {
             mode: how.permissions.unwrap_or(0o666) & !umask(),
             // Others open what rank 0 has open: it is here now or not at all.
             blocking: how.rank == 0,
-            ..Open::new(Path::new(&path))
+            ..Open::new(&path)
         };
         let opened = match self.client.open(&open) {
             Ok(opened) => opened,
@@ -106,8 +112,9 @@ impl Kind for Coupled {
     }
 
     fn delete(&self, _: &Drivers, path: &str, _: usize) -> Result<()> {
-        let name = pattern::absolute(path, working_directory);
-        let result = self.client.unlink(Path::new(&name));
+        let missing = || io::Error::from_raw_os_error(libc::ENOENT);
+        let name = self.named(path, false).ok_or_else(missing);
+        let result = name.and_then(|name| self.client.unlink(&name));
         result.map_err(|error| Error::os("unlink", &error).with_path(path))
     }
 }

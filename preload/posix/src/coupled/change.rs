@@ -98,17 +98,7 @@ fn renamed(source: &Path, target: &Path, coupled: bool, flags: c_uint) -> io::Re
 /// Lets `act` change what the kernel knows of a coupled file.
 fn with_descriptor(name: (c_int, Name, bool), act: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
     on(name, |client, name| {
-        let opened = client.open(&Open {
-            path: name,
-            read: true,
-            write: false,
-            create: false,
-            exclusive: false,
-            truncate: false,
-            append: false,
-            mode: 0,
-            blocking: false,
-        });
+        let opened = client.open(&Open { read: true, blocking: false, ..Open::new(name) });
         let again = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::from_raw_os_error(libc::ENOENT),
             _ => error,

@@ -55,7 +55,6 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let creates = flags & libc::O_CREAT != 0;
     let client = agent::client()?;
     let opened = client.open(&Open {
-        path: name,
         read: access != libc::O_WRONLY,
         write: writes,
         create: creates,
@@ -64,6 +63,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         append: flags & libc::O_APPEND != 0,
         mode: mode & !if creates { umask() } else { 0 } & 0o7777,
         blocking: flags & libc::O_NONBLOCK == 0,
+        ..Open::new(name)
     })?;
     let (handle, generation) = (opened.handle, opened.generation);
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
