@@ -137,9 +137,14 @@ fn subarrays_of_one_job_are_subarrays_of_another() {
     ];
     for (number, (writer, reader)) in pairs().iter().enumerate() {
         let (writers, out, readers, into) = shapes[number % shapes.len()];
-        let write = ["write", out, "out.dat", "4", "61", "43"];
-        let read = ["read", into, "out.dat", "4", "61", "43"];
         let meeting = Meeting::new();
+        // One of both names the file by a link to its directory.
+        let link = meeting.scratch.path().join("link");
+        std::os::unix::fs::symlink(meeting.files.path(), &link).expect("a link");
+        let linked = link.join("out.dat").display().to_string();
+        let names = if number % 4 < 2 { ["out.dat", &linked] } else { [&linked, "out.dat"] };
+        let write = ["write", out, names[0], "4", "61", "43"];
+        let read = ["read", into, names[1], "4", "61", "43"];
         let (written, printed) = if number % 2 == 0 {
             let reader = meeting.start(reader, readers, &read, false);
             std::thread::sleep(Duration::from_millis(200));

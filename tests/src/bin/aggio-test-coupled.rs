@@ -60,6 +60,7 @@ fn how(path: &Path, write: bool) -> Open<'_> {
         truncate: write,
         append: false,
         mode: 0o644,
+        view: false,
         blocking: true,
     }
 }
