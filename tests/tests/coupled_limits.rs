@@ -1,4 +1,4 @@
-//! Programs that exchange files in memory where descriptors are few.
+//! Programs that exchange files in memory where descriptors are few, or the agent cannot be asked.
 
 use aggio_tests::coupling::Coupling;
 
@@ -41,4 +41,26 @@ for fd in all: os.close(fd)";
     std::fs::write(coupling.path().join("many.py"), python).expect("a script");
     assert_eq!(coupling.run("/usr/bin/python3 many.py"), "4096 EMFILE\ntext\n");
     assert_eq!(coupling.run("cat ck.1"), "text");
+}
+
+#[test]
+fn a_directory_is_not_listed_without_coupled_files_if_the_agent_cannot_be_asked() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    coupling.run("echo text > ck.1");
+    // Others may enter the directory where the agent is now, so that nobody trusts it.
+    for list in ["ls", "/usr/bin/python3 -c 'import os; os.listdir(\".\")'"] {
+        let script = format!("chmod 755 $AGGIO_COUPLE_DIR; {list} 2>&1; echo $?");
+        let printed = coupling.run(&format!("{script}; chmod 700 $AGGIO_COUPLE_DIR"));
+        assert!(printed.contains("error") && !printed.ends_with("\n0\n"), "{printed}");
+    }
+    assert_eq!(coupling.run("ls"), "ck.1\n");
+}
+
+#[test]
+fn a_stored_file_is_seen_when_its_agent_has_ended() {
+    let Some(coupling) = Coupling::of("ck.*:persist=yes") else { return };
+    coupling.run("echo text > ck.1; cat ck.1");
+    coupling.run("until $AGGIO_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
+    assert_eq!(coupling.on_disk(), ["ck.1"]);
+    coupling.run("test -e ck.1 && test $(stat -c %s ck.1) = 5");
 }

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// Wait for the first program
     #[arg(long, hide = true, requires = "ready")]
     stay: bool,
-    /// End the agent, if no program is connected
+    /// End the agent, if no program is connected and all that is to be on disk is there
     #[arg(long, conflicts_with_all = ["foreground", "ready"])]
     quit: bool,
 }

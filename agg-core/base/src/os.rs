@@ -89,6 +89,14 @@ fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     }
 }
 
+/// Permissions that new files of this thread do not get, which calls tell only to those who change
+/// them; those of others if the system does not tell.
+pub fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o077)
+}
+
 /// How a descriptor may be used: `O_RDONLY`, `O_WRONLY` or `O_RDWR`.
 pub fn access_mode(fd: RawFd) -> io::Result<i32> {
     // SAFETY: no memory is involved.

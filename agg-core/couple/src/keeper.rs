@@ -19,11 +19,20 @@ enum Job {
     Remove(Vec<u8>),
 }
 
+/// What has become of it.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// Bytes of this memory were stored, or not.
+    Stored(Area, io::Result<()>),
+    /// This name was removed, or not.
+    Removed(Vec<u8>, io::Result<()>),
+}
+
 /// The thread, and what it has done.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     jobs: Sender<Job>,
-    done: Receiver<(Area, io::Result<()>)>,
+    done: Receiver<Done>,
     wake: OwnedFd,
     /// Jobs that have not been done.
     pub(crate) pending: usize,
@@ -51,24 +60,30 @@ impl Keeper {
     }
 
     /// Stores the bytes of `file` under `path`.
-    pub(crate) fn store(&mut self, area: Area, file: OwnedFd, path: Vec<u8>) {
-        self.send(Job::Store(area, file, path));
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub(crate) fn store(&mut self, area: Area, file: OwnedFd, path: Vec<u8>) -> io::Result<()> {
+        self.send(Job::Store(area, file, path))
     }
 
     /// Removes `path`, if it is there.
-    pub(crate) fn remove(&mut self, path: Vec<u8>) {
-        self.send(Job::Remove(path));
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub(crate) fn remove(&mut self, path: Vec<u8>) -> io::Result<()> {
+        self.send(Job::Remove(path))
     }
 
-    fn send(&mut self, job: Job) {
-        // The thread ends only with the agent.
-        if self.jobs.send(job).is_ok() {
-            self.pending += 1;
-        }
+    fn send(&mut self, job: Job) -> io::Result<()> {
+        let ended = |_| io::Error::other("the thread that stores generations has ended");
+        self.jobs.send(job).map_err(ended)?;
+        self.pending += 1;
+        Ok(())
     }
 
-    /// What was stored, or not, since the last call; removals have the area 0.
-    pub(crate) fn results(&mut self) -> Vec<(Area, io::Result<()>)> {
+    /// What was done since the last call.
+    pub(crate) fn results(&mut self) -> Vec<Done> {
         let mut count = [0u8; 8];
         // SAFETY: the kernel writes eight bytes into the local array.
         unsafe { libc::read(self.events(), count.as_mut_ptr().cast(), count.len()) };
@@ -78,17 +93,20 @@ impl Keeper {
     }
 }
 
-fn serve(work: &Receiver<Job>, tell: &Sender<(Area, io::Result<()>)>, bell: &File) {
+fn serve(work: &Receiver<Job>, tell: &Sender<Done>, bell: &File) {
     for job in work {
         let result = match job {
-            Job::Store(area, file, path) => (area, store(&file, &path)),
-            Job::Remove(path) => (0, remove(&path)),
+            Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
+            Job::Remove(path) => {
+                let result = remove(&path);
+                Done::Removed(path, result)
+            }
         };
         if tell.send(result).is_err() {
             return;
         }
         let mut bell = bell;
-        // The counter cannot overflow: who hears the bell empties it.
+        // A counter that is full wakes the agent as well.
         let _ = io::Write::write_all(&mut bell, &1u64.to_ne_bytes());
     }
 }
@@ -116,9 +134,20 @@ fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
         os::fsync(target.as_raw_fd())?;
         std::fs::rename(&temporary, OsStr::from_bytes(path))
     });
+    let result = result.and_then(|()| make_name_durable(path));
     result.inspect_err(|_| {
         let _ = std::fs::remove_file(&temporary);
     })
+}
+
+/// Makes what was renamed to `path` survive a crash of the system.
+fn make_name_durable(path: &[u8]) -> io::Result<()> {
+    let directory = Path::new(OsStr::from_bytes(path)).parent().unwrap_or(Path::new("/"));
+    match File::open(directory)?.sync_all() {
+        // The file system keeps no directories.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        result => result,
+    }
 }
 
 /// A name in the same directory that nobody can guess.
@@ -138,7 +167,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, PermissionsExt};
     use std::time::{Duration, Instant};
 
-    fn wait(keeper: &mut Keeper, count: usize) -> Vec<(Area, io::Result<()>)> {
+    fn wait(keeper: &mut Keeper, count: usize) -> Vec<Done> {
         let (mut found, began) = (Vec::new(), Instant::now());
         while found.len() < count {
             assert!(began.elapsed() < Duration::from_secs(20));
@@ -162,27 +191,32 @@ mod tests {
         let name = || path.as_os_str().as_bytes().to_vec();
         let mut keeper = Keeper::new().unwrap();
         for (area, text) in [(1, "one"), (2, "two")] {
-            keeper.store(area, bytes(text), name());
+            keeper.store(area, bytes(text), name()).unwrap();
         }
         let results = wait(&mut keeper, 2);
-        assert!(results.iter().all(|(_, result)| result.is_ok()), "{results:?}");
+        assert!(matches!(&results[..], [Done::Stored(1, Ok(())), Done::Stored(2, Ok(()))]));
         let found = std::fs::read(&path).unwrap();
         assert_eq!((found.len(), &found[5000..]), (5003, &b"two"[..]));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
-        keeper.remove(name());
-        keeper.remove(name());
-        assert!(wait(&mut keeper, 2).iter().all(|(_, result)| result.is_ok()));
+        keeper.remove(name()).unwrap();
+        keeper.remove(name()).unwrap();
+        let results = wait(&mut keeper, 2);
+        assert!(results.iter().all(|one| matches!(one, Done::Removed(_, Ok(())))), "{results:?}");
         assert_eq!((std::fs::read_dir(scratch.path()).unwrap().count(), keeper.pending), (0, 0));
     }
 
     #[test]
     fn an_error_is_told_and_leaves_nothing() {
         let mut keeper = Keeper::new().unwrap();
-        keeper.store(7, bytes("x"), b"/no/such/directory/f".to_vec());
+        keeper.store(7, bytes("x"), b"/no/such/directory/f".to_vec()).unwrap();
         let results = wait(&mut keeper, 1);
-        assert!(
-            matches!(&results[..], [(7, Err(error))] if error.kind() == io::ErrorKind::NotFound)
-        );
+        let [Done::Stored(7, Err(error))] = &results[..] else { panic!("{results:?}") };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = scratch.path().as_os_str().as_bytes().to_vec();
+        keeper.remove(directory.clone()).unwrap();
+        let results = wait(&mut keeper, 1);
+        assert!(matches!(&results[..], [Done::Removed(path, Err(_))] if *path == directory));
     }
 }

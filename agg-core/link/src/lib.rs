@@ -6,8 +6,9 @@
 //! that they know the [`Token`], of which nothing travels. Later frames are bounded in length and
 //! carry checksums; what does not fit ends that connection and nothing else.
 //!
-//! Bytes travel by a [`Wire`]: [plain TCP](tcp) or [UCX](ucx). Frames and authentication are the
-//! same for both, and so is the suite of tests ([`conformance`]).
+//! Bytes travel by a [`Wire`]: [plain TCP](tcp), which is what agents use, or [UCX](ucx), which
+//! only the suite of tests ([`conformance`]) and the example `speed` use yet. Frames,
+//! authentication and the suite are the same for both.
 //!
 //! The network is trusted not to change or read what flows between two authenticated agents, as
 //! MPI libraries trust it.

@@ -51,18 +51,8 @@ fn pieces(len: u64) -> impl Iterator<Item = (u64, usize)> {
 }
 
 fn how(path: &Path, write: bool) -> Open<'_> {
-    Open {
-        path,
-        read: !write,
-        write,
-        create: write,
-        exclusive: false,
-        truncate: write,
-        append: false,
-        mode: 0o644,
-        view: false,
-        blocking: true,
-    }
+    let how = Open::new(path);
+    Open { read: !write, write, create: write, truncate: write, mode: 0o644, ..how }
 }
 
 fn write(

@@ -123,9 +123,10 @@ impl CoupleRule {
         &self.pattern
     }
 
-    /// Whether a name that no program has made a generation of may be that of a file on disk.
+    /// Whether a name that no program has made a generation of may be that of a file on disk: one
+    /// that readers get if the writer dies, or one that an agent which has ended has stored.
     pub fn uses_disk(&self) -> bool {
-        self.options.death == WriterDeath::File
+        self.options.death == WriterDeath::File || self.options.persist != Persist::No
     }
 
     /// The rule for a file `path`, relative to the working directory or absolute.
@@ -185,6 +186,11 @@ mod tests {
         assert_eq!(one("a:persist=after:full=drop"), Some((Persist::After, 0, Full::Drop)));
         assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].options.at_sync));
         let death = |text| rules(text).map(|rules| rules[0].options.death);
+        let on_disk = |text| rules(text).map(|rules| rules[0].uses_disk());
+        assert_eq!(on_disk("a"), Some(false));
+        for text in ["a:on_writer_death=file", "a:persist=yes", "a:persist=after"] {
+            assert_eq!(on_disk(text), Some(true), "{text}");
+        }
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
         assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));
     }

@@ -1,7 +1,7 @@
 //! Generations that are stored on disk: orders to the thread that does it, and its errors.
 
 use super::Agent;
-use crate::keeper::Keeper;
+use crate::keeper::{Done, Keeper};
 use crate::protocol::Reply;
 use crate::registry::Area;
 use aggio_base::log;
@@ -30,10 +30,7 @@ impl Agent {
     /// Stores a generation in the background.
     pub(super) fn store(&mut self, area: Area, path: Vec<u8>) {
         let file = self.areas.open(area, true, false, false);
-        let ordered = file.and_then(|file| {
-            self.keeper()?.store(area, file, path);
-            Ok(())
-        });
+        let ordered = file.and_then(|file| self.keeper()?.store(area, file, path));
         if let Err(error) = ordered {
             self.note_stored(area, Err(error));
         }
@@ -41,17 +38,51 @@ impl Agent {
 
     /// Removes a stored file in the background.
     pub(super) fn remove_stored(&mut self, path: Vec<u8>) {
-        match self.keeper() {
-            Ok(keeper) => keeper.remove(path),
-            Err(error) => log!(Level::Error, "agent: a file cannot be removed: {error}"),
+        let ordered = self.keeper().and_then(|keeper| keeper.remove(path.clone()));
+        self.note_removed(path, ordered);
+    }
+
+    fn note_removed(&mut self, path: Vec<u8>, result: io::Result<()>) {
+        let Err(error) = result else { return };
+        let name = String::from_utf8_lossy(&path);
+        let text = format!("{name}: what was stored cannot be removed: {error}");
+        log!(Level::Error, "agent: {text}");
+        self.troubles.insert(path, (error.raw_os_error().unwrap_or(libc::EIO), text));
+    }
+
+    /// Ends the agent, unless somebody needs it: the answer.
+    pub(super) fn end_if_idle(&mut self) -> Reply {
+        let busy = |text: &str| Reply::Failed(libc::EBUSY, text.to_owned());
+        let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
+        if is_needed || !self.people.is_empty() {
+            return busy("programs are connected");
         }
+        let left = self.registry.store_all(true);
+        self.settle();
+        if left > 0 {
+            let text = "generations that are to be on disk are not yet: they are being stored";
+            return busy(&format!("{left} {text}"));
+        }
+        if self.is_storing() {
+            return busy("files are being removed");
+        }
+        self.quit = true;
+        Reply::Done
+    }
+
+    /// Whether something is on its way to the disk.
+    pub(super) fn is_storing(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0)
     }
 
     /// Hears what was stored.
     pub(super) fn hear_keeper(&mut self) {
         let results = self.keeper.as_mut().map(Keeper::results).unwrap_or_default();
-        for (area, result) in results {
-            self.note_stored(area, result);
+        for done in results {
+            match done {
+                Done::Stored(area, result) => self.note_stored(area, result),
+                Done::Removed(path, result) => self.note_removed(path, result),
+            }
         }
     }
 

@@ -286,11 +286,15 @@ impl Agent {
 
     /// Whether nothing is left to do, and has not been for a while.
     fn is_done(&mut self) -> bool {
-        if self.quit && self.people.is_empty() {
+        let is_lost = self.reach.is_lost() && self.people.is_empty();
+        if is_lost && self.registry.store_all(false) > 0 {
+            self.settle();
+        }
+        let is_busy = self.is_storing();
+        if self.quit && self.people.is_empty() && !is_busy {
             return true;
         }
-        let is_busy = self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0);
-        if self.reach.is_lost() && self.people.is_empty() && !is_busy {
+        if is_lost && !is_busy {
             let left = self.registry.generations.len();
             let text = "its socket was removed, so that no program can reach it";
             log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");

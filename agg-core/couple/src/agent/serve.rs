@@ -42,12 +42,7 @@ impl Agent {
                 self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
             }
             Request::Quit => {
-                let idle = self.peers.as_ref().is_none_or(|peers| peers.are_idle());
-                self.quit = self.people.is_empty() && idle;
-                let reply = match self.quit {
-                    true => Reply::Done,
-                    false => Reply::Failed(libc::EBUSY, "programs are connected".into()),
-                };
+                let reply = self.end_if_idle();
                 self.reply(link, &reply, None);
             }
             request => {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Who};
+use crate::registry::{Ask, Options, Who};
+use aggio_config::settings::couple::Persist;
+use std::os::unix::fs::FileExt;
 
 const FILE: &[u8] = b"/d/f";
 
@@ -92,6 +94,69 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
             assert_eq!(number(&reply), libc::ESTALE, "{request:?}");
         }
     }
+}
+
+impl Scene {
+    /// A complete generation that is to be stored when it has been read; its name.
+    fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
+        let path = self.agent.place.path().with_file_name("stored");
+        let options = Options { persist: Persist::After, ..Options::default() };
+        let name = path.as_os_str().as_encoded_bytes().to_vec();
+        let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
+        let request =
+            Request::Open { ask, read: false, append: false, blocking: false, mode: 0o600 };
+        let (Reply::Opened(handle, _), Some(fd)) = self.call(process, request) else { panic!() };
+        std::fs::File::from(fd).write_all_at(b"kept", 0).unwrap();
+        assert_eq!(self.call(process, Request::Close(handle, 0)).0, Reply::Done);
+        path
+    }
+
+    /// Serves nothing but what the disk has to say until there is no more of that.
+    fn store(&mut self) {
+        while self.agent.is_storing() {
+            std::thread::sleep(Duration::from_millis(1));
+            self.agent.hear_keeper();
+            self.agent.settle();
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
+    let mut scene = Scene::with(&[1]);
+    let path = scene.make_stored_later(1);
+    let (reply, _) = scene.call(1, Request::Quit);
+    assert_eq!(number(&reply), libc::EBUSY);
+    assert!(!scene.agent.is_done());
+    scene.store();
+    assert_eq!(scene.call(1, Request::Quit).0, Reply::Done);
+    assert!(scene.agent.is_done());
+    assert_eq!(std::fs::read(path).unwrap(), b"kept");
+}
+
+#[test]
+fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
+    let mut scene = Scene::with(&[1]);
+    let path = scene.make_stored_later(1);
+    scene.agent.place.remove("sock");
+    scene.agent.reach.hear();
+    assert!(!scene.agent.is_done(), "it is being stored");
+    scene.store();
+    assert!(scene.agent.is_done());
+    assert_eq!(std::fs::read(path).unwrap(), b"kept");
+}
+
+#[test]
+fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
+    let mut scene = Scene::with(&[1]);
+    let path = scene.make_stored_later(1);
+    std::fs::create_dir_all(path.join("not empty")).unwrap();
+    let name = path.as_os_str().as_encoded_bytes().to_vec();
+    let request = Request::Unlink(name.clone(), Options::default());
+    assert_eq!(scene.call(1, request).0, Reply::Done);
+    scene.store();
+    let Some(Reply::Failed(_, text)) = scene.agent.trouble(&name) else { panic!() };
+    assert!(text.contains("stored: what was stored cannot be removed"), "{text}");
 }
 
 /// A process, ended with the test.

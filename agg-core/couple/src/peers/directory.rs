@@ -190,12 +190,18 @@ impl Directory {
     /// One agent at a time looks and removes; new owners need no lock.
     fn lock(&self) -> io::Result<File> {
         let mut how = OpenOptions::new();
-        let lock =
-            how.read(true).custom_flags(libc::O_NOFOLLOW).open(self.path.join(Token::FILE))?;
-        // SAFETY: no memory is involved; the lock ends with the descriptor.
-        match unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } {
-            0 => Ok(lock),
-            _ => Err(io::Error::last_os_error()),
+        // On NFS only a file that is open for writing can be locked against all others.
+        let how = how.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+        let lock = how.open(self.path.join(Token::FILE))?;
+        loop {
+            // SAFETY: no memory is involved; the lock ends with the descriptor.
+            if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } == 0 {
+                return Ok(lock);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
         }
     }
 
@@ -323,6 +329,14 @@ mod tests {
         assert_eq!(three.owner(b"/g").unwrap(), None, "its owner is dead");
         dead.withdraw();
         assert_eq!(three.owner(b"/f").unwrap(), Some(Owner::There(two.own.clone())));
+    }
+
+    #[test]
+    fn the_lock_is_one_that_network_file_systems_have() {
+        let (_scratch, place) = place();
+        let lock = on(&place, "a").lock().unwrap();
+        let mode = aggio_base::os::access_mode(lock.as_raw_fd()).unwrap();
+        assert_eq!(mode, libc::O_RDWR);
     }
 
     #[test]

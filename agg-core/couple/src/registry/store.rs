@@ -34,6 +34,20 @@ impl Registry {
         self.give_up(&path);
     }
 
+    /// Stores what waits for its readers before it is, and tries again what could not be stored if
+    /// `again`; how many generations are not on disk although they are to be.
+    pub fn store_all(&mut self, again: bool) -> usize {
+        let is_wanted = |one: &super::Generation| match one.stored {
+            Stored::Wanted => true,
+            Stored::Failed => again,
+            _ => false,
+        };
+        let wanted = self.generations.iter().filter(|(_, one)| is_wanted(one));
+        let wanted: Vec<Area> = wanted.map(|(area, _)| *area).collect();
+        wanted.into_iter().for_each(|area| self.store(area));
+        self.generations.values().filter(|one| one.stored == Stored::Busy).count()
+    }
+
     /// Tries again to store what could not be stored.
     pub fn store_again(&mut self, area: Area) {
         let has_failed = |one: &super::Generation| one.stored == Stored::Failed;

@@ -5,6 +5,7 @@ use super::table::{Drivers, Kind};
 use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
+use aggio_base::os;
 use aggio_base::report::Counters;
 use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
@@ -86,7 +87,7 @@ impl Kind for Coupled {
             write: how.write,
             create: how.create || how.exclusive,
             exclusive: how.exclusive,
-            mode: how.permissions.unwrap_or(0o666) & !umask(),
+            mode: how.permissions.unwrap_or(0o666) & !os::umask(),
             // Others open what rank 0 has open: it is here now or not at all.
             blocking: how.rank == 0,
             ..Open::new(&path)
@@ -96,8 +97,14 @@ impl Kind for Coupled {
             Err(error) if is_on_disk(&error) => return self.posix.open(drivers, how),
             Err(error) => return Err(refusal(&error, how)),
         };
-        let inner = self.posix.of_descriptor(how, opened.fd)?;
-        Ok(self.file(inner, opened.handle, how.write))
+        match self.posix.of_descriptor(how, opened.fd) {
+            Ok(inner) => Ok(self.file(inner, opened.handle, how.write)),
+            Err(error) => {
+                // The first error is told.
+                let _ = self.client.withdraw(opened.handle);
+                Err(error)
+            }
+        }
     }
 
     fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
@@ -126,13 +133,6 @@ fn refusal(error: &io::Error, how: &OpenHow) -> Error {
         return Error::new(ErrorClass::UnsupportedOperation, text).with_path(&how.path);
     }
     Error::os("open", error).with_path(&how.path)
-}
-
-/// Permissions that new files of this process do not get.
-fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o077)
 }
 
 impl CoupledFile {

@@ -29,9 +29,14 @@ pub fn shared(settings: &Settings) -> Client {
 }
 
 /// The agent, if one is running.
-pub(super) fn running() -> Option<&'static Client> {
-    let found = Client::find(&config::get().settings);
-    found.ok()?.and_then(|_| client().ok())
+///
+/// # Errors
+/// As [`client`]; it cannot be found out.
+pub(super) fn running() -> io::Result<Option<&'static Client>> {
+    match Client::find(&config::get().settings)? {
+        Some(_) => client().map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Descriptors of this process that are the connection's.

@@ -2,13 +2,14 @@
 
 use super::facts::is_on_disk;
 use super::table::TABLE;
-use super::{agent, names};
+use super::{agent, names, number};
 use crate::errno;
 use crate::lock::Lock;
 use crate::state::{self, Inside};
 use libc::{c_char, c_int, c_void, dirent64};
 use std::cell::UnsafeCell;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -54,33 +55,33 @@ fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
 }
 
 /// Coupled files in `dir` that the kernel does not list, in order.
-fn only_coupled(dir: &Path) -> Vec<OsString> {
-    let Some(client) = agent::running() else { return Vec::new() };
-    let mut all = client.list(dir, false).unwrap_or_default();
+fn only_coupled(dir: &Path) -> io::Result<Vec<OsString>> {
+    let Some(client) = agent::running()? else { return Ok(Vec::new()) };
+    let mut all = client.list(dir, false)?;
     all.retain(|name| {
         let path = dir.join(name);
         names::rule(&path).is_some() && !is_on_disk(&path)
     });
     all.sort_unstable();
-    all
+    Ok(all)
 }
 
-/// An entry as `readdir` returns it; `None` if the name is too long for one.
-fn entry(dir: &Path, name: &OsString) -> Option<dirent64> {
+/// An entry as `readdir` returns it; `None` if the file is gone, or its name too long for one.
+fn entry(dir: &Path, name: &OsString) -> io::Result<Option<dirent64>> {
     // SAFETY: all bits zero are an entry.
     let mut entry: dirent64 = unsafe { std::mem::zeroed() };
     let bytes = name.as_bytes();
     if bytes.len() >= entry.d_name.len() {
-        return None;
+        return Ok(None);
     }
-    let found = agent::client().ok()?.stat(&dir.join(name)).ok()??;
+    let Some(found) = agent::client()?.stat(&dir.join(name))? else { return Ok(None) };
     entry.d_ino = found.inode;
     entry.d_reclen = size_of::<dirent64>() as u16;
     entry.d_type = libc::DT_REG;
     for (to, from) in entry.d_name.iter_mut().zip(bytes) {
         *to = from.cast_signed() as c_char;
     }
-    Some(entry)
+    Ok(Some(entry))
 }
 
 /// `readdir`: what `kernel` returns, then one entry for each coupled file.
@@ -97,30 +98,40 @@ pub fn readdir(directory: *mut c_void, kernel: impl FnOnce() -> *mut dirent64) -
         return entry;
     }
     errno::set(before);
-    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
-    further(directory).unwrap_or(std::ptr::null_mut())
+    let found = {
+        let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+        further(directory).map_err(|error| number(&error))
+    };
+    let found = found.unwrap_or_else(|error| {
+        errno::set(error);
+        None
+    });
+    found.unwrap_or(std::ptr::null_mut())
 }
 
-fn further(directory: *mut c_void) -> Option<*mut dirent64> {
-    let dir = directory_of(directory)?;
+/// The next of the coupled files; `None` if there are no more.
+fn further(directory: *mut c_void) -> io::Result<Option<*mut dirent64>> {
+    let Some(dir) = directory_of(directory) else { return Ok(None) };
     let known = |all: &mut Vec<Listing>| all.iter().any(|one| one.stream == directory as usize);
-    if !with(known)? {
-        let mut names = only_coupled(&dir);
+    if with(known) == Some(false) {
+        let mut names = only_coupled(&dir)?;
         names.reverse();
         // SAFETY: all bits zero are an entry.
         let entry = Box::new(unsafe { std::mem::zeroed() });
-        with(|all| all.push(Listing { stream: directory as usize, names, entry }))?;
+        with(|all| all.push(Listing { stream: directory as usize, names, entry }));
     }
-    with(|all| {
-        let listing = all.iter_mut().find(|one| one.stream == directory as usize)?;
+    let next = with(|all| {
+        let found = all.iter_mut().find(|one| one.stream == directory as usize);
+        let Some(listing) = found else { return Ok(None) };
         while let Some(name) = listing.names.pop() {
-            if let Some(made) = entry(&dir, &name) {
+            if let Some(made) = entry(&dir, &name)? {
                 *listing.entry = made;
-                return Some(std::ptr::from_mut(&mut *listing.entry));
+                return Ok(Some(std::ptr::from_mut(&mut *listing.entry)));
             }
         }
-        None
-    })?
+        Ok(None)
+    });
+    next.unwrap_or(Ok(None))
 }
 
 /// Where the directory of a stream is.
@@ -143,6 +154,26 @@ pub fn closedir(directory: *mut c_void, kernel: impl FnOnce() -> c_int) -> c_int
     kernel()
 }
 
+/// Entries of all coupled files in `dir` that the kernel does not list.
+fn entries(dir: &Path) -> io::Result<Vec<dirent64>> {
+    let made = only_coupled(dir)?.into_iter().filter_map(|name| entry(dir, &name).transpose());
+    made.collect()
+}
+
+/// Frees a list of `scandir`, which fails.
+///
+/// # Safety
+/// The list and its entries are the C library's memory.
+unsafe fn give_up(to: *mut *mut *mut dirent64, count: c_int, error: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (0..count as usize).for_each(|at| libc::free((*to).add(at).read().cast()));
+        libc::free((*to).cast());
+        *to = std::ptr::null_mut();
+    }
+    errno::fail(error) as c_int
+}
+
 /// `scandir`, of which `kernel` has made the list `to` with `count` entries: with the coupled
 /// files, in the order of `compare`. Returns how many entries there are.
 ///
@@ -157,13 +188,17 @@ pub unsafe fn scandir(
     if count < 0 || !state::has_coupled() || Inside::is() {
         return count;
     }
-    let _errno = errno::Keep::new();
-    let made = {
-        let _inside = Inside::enter();
+    let found = {
+        let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
         let dir = crate::containers::joined(libc::AT_FDCWD, path);
         let dir = dir.and_then(|dir| dir.canonicalize().ok()).unwrap_or_default();
-        let names = only_coupled(&dir);
-        names.iter().filter_map(|name| entry(&dir, name)).collect::<Vec<_>>()
+        entries(&dir).map_err(|error| number(&error))
+    };
+    // SAFETY: the caller's promise.
+    let fail = |error| unsafe { give_up(to, count, error) };
+    let made = match found {
+        Ok(made) => made,
+        Err(error) => return fail(error),
     };
     // SAFETY: the caller's promise: the list and its entries are the C library's memory.
     unsafe {
@@ -176,17 +211,18 @@ pub unsafe fn scandir(
         }
         let list = libc::realloc((*to).cast(), all * size_of::<*mut dirent64>());
         if list.is_null() {
-            return count;
+            return fail(libc::ENOMEM);
         }
         *to = list.cast();
         let mut end = count as usize;
         for one in made {
             let room = libc::malloc(size_of::<dirent64>()).cast::<dirent64>();
-            if !room.is_null() {
-                room.write(*one);
-                (*to).add(end).write(room);
-                end += 1;
+            if room.is_null() {
+                return give_up(to, end as c_int, libc::ENOMEM);
             }
+            room.write(*one);
+            (*to).add(end).write(room);
+            end += 1;
         }
         if let Some(compare) = compare {
             let compare = std::mem::transmute::<

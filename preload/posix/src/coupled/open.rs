@@ -9,6 +9,7 @@ use crate::next;
 use crate::state::{self, Inside};
 use agg_core::log;
 use agg_core::log::Level;
+use agg_core::os;
 use aggio_couple::{Open, Opened, is_on_disk};
 use libc::{c_char, c_int, mode_t};
 use std::ffi::CStr;
@@ -61,7 +62,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         exclusive: creates && flags & libc::O_EXCL != 0,
         truncate: flags & libc::O_TRUNC != 0,
         append: flags & libc::O_APPEND != 0,
-        mode: mode & !if creates { umask() } else { 0 } & 0o7777,
+        mode: mode & !if creates { os::umask() } else { 0 } & 0o7777,
         blocking: flags & libc::O_NONBLOCK == 0,
         ..Open::new(name)
     })?;
@@ -105,13 +106,6 @@ fn forget_closed(fd: c_int) {
     if table::has(fd) && !state::is_guest() {
         let _ = forget(fd);
     }
-}
-
-/// The umask, which the C library tells only to those who change it.
-fn umask() -> mode_t {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|text| mode_t::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
 }
 
 /// Takes `fd` out of the table; the agent hears of it if it was the last of its open.
