@@ -64,7 +64,7 @@ impl View {
             return Err(rustix::io::Errno::ROFS.into());
         }
         let known = self.tree.get(id)?;
-        if known.kind == Kind::Set {
+        if matches!(known.kind, Kind::Set | Kind::Coupled) {
             return Err(rustix::io::Errno::ROFS.into());
         }
         if change.size.is_some() {

@@ -1,6 +1,7 @@
 //! Listing directories.
 
 use crate::attributes;
+use crate::coupled;
 use crate::sets;
 use crate::view::View;
 use agg_core::blob::is_hidden;
@@ -77,7 +78,19 @@ impl View {
             let Some(kind) = found else { continue };
             entries.push(Entry { number: entry.ino().max(2), kind, name: name.to_owned() });
         }
+        self.add_coupled(&known.fd, &mut entries)?;
         Ok(entries)
+    }
+
+    /// Adds the coupled files that are not on disk.
+    fn add_coupled(&self, directory: &OwnedFd, entries: &mut Vec<Entry>) -> Result<()> {
+        let Some(viewer) = &self.options.coupled else { return Ok(()) };
+        let found = coupled::list(viewer, directory)?;
+        let new = found.into_iter().filter(|name| entries.iter().all(|one| one.name != *name));
+        let new: Vec<OsString> = new.collect();
+        let entry = |name| Entry { number: u64::MAX, kind: FileType::RegularFile, name };
+        entries.extend(new.into_iter().map(entry));
+        Ok(())
     }
 
     fn kind_of_entry(

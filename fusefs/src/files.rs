@@ -9,6 +9,7 @@ use crate::view::View;
 use agg_core::Extent;
 use agg_core::driver::caches;
 use agg_core::log::Level;
+use aggio_couple::Viewed;
 use fuser::{BackingId, FileHandle, FopenFlags};
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
 use std::fs::File;
@@ -57,6 +58,9 @@ impl View {
         }
         if known.kind == Kind::Set {
             return self.open_set(id, &known, flags);
+        }
+        if known.kind == Kind::Coupled {
+            return self.open_generation(id, flags);
         }
         self.open_plain(id, reopen(&known.fd, flags)?, register)
     }
@@ -167,7 +171,7 @@ impl View {
     pub(crate) fn end(&self, open: &Open) {
         match open {
             Open::Plain { id, writes, .. } => self.passthrough.end(*id, *writes),
-            Open::Directory(_) | Open::Set { .. } => {}
+            Open::Directory(_) | Open::Set { .. } | Open::Generation { .. } => {}
             Open::Blob { blob, id, writes } => {
                 let (unused, result) = blob.end(*writes);
                 if let Err(why) = result {
@@ -193,6 +197,7 @@ impl View {
             Open::Blob { blob, .. } => blob.read(buffer, offset),
             Open::Plain { file, .. } => read_fully(file, buffer, offset),
             Open::Set { set } => self.sets.read(set, buffer, offset),
+            Open::Generation { viewed } => read_fully(&viewed.file, buffer, offset),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
@@ -210,7 +215,7 @@ impl View {
             Open::Blob { blob, .. } => blob.write(|log| log.write_at(data, offset)).map(|_| ()),
             Open::Plain { file, .. } if append => append_fully(file, data),
             Open::Plain { file, .. } => file.write_all_at(data, offset),
-            Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
+            Open::Set { .. } | Open::Generation { .. } => Err(rustix::io::Errno::ROFS.into()),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
@@ -218,7 +223,8 @@ impl View {
     pub(crate) fn sync(&self, handle: FileHandle, data_only: bool) -> Result<()> {
         match &*self.handles.get(handle)? {
             Open::Blob { blob, writes: true, .. } => blob.write(|log| log.sync()),
-            Open::Blob { .. } | Open::Set { .. } | Open::Directory(_) => Ok(()),
+            Open::Blob { .. } | Open::Set { .. } | Open::Generation { .. } => Ok(()),
+            Open::Directory(_) => Ok(()),
             Open::Plain { file, .. } if data_only => file.sync_data(),
             Open::Plain { file, .. } => file.sync_all(),
         }
@@ -242,7 +248,7 @@ impl View {
         match &*self.handles.get(handle)? {
             Open::Plain { file, .. } => Ok(rustix::fs::fallocate(file, mode, offset, length)?),
             Open::Blob { blob, .. } => allocate_in(blob, mode, Extent::new(offset, length)),
-            Open::Set { .. } => Err(rustix::io::Errno::ROFS.into()),
+            Open::Set { .. } | Open::Generation { .. } => Err(rustix::io::Errno::ROFS.into()),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
@@ -259,7 +265,7 @@ impl View {
                 let size = file.metadata()?.len();
                 seek_in_data(start, size, data)?
             }
-            Open::Plain { file, .. } => {
+            Open::Plain { file, .. } | Open::Generation { viewed: Viewed { file, .. } } => {
                 let to = if data { SeekFrom::Data(start) } else { SeekFrom::Hole(start) };
                 rustix::fs::seek(file, to)?
             }

@@ -3,6 +3,7 @@
 use crate::blob::Blob;
 use crate::directory::Listing;
 use crate::sets::OpenSet;
+use aggio_couple::Viewed;
 use fuser::FileHandle;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -19,6 +20,8 @@ pub(crate) enum Open {
     Blob { blob: Arc<Blob>, id: u64, writes: bool },
     /// A set of netCDF files.
     Set { set: Arc<OpenSet> },
+    /// A generation of a file that programs exchange in memory.
+    Generation { viewed: Viewed },
     /// A directory.
     Directory(Listing),
 }

@@ -8,6 +8,7 @@
 //!             tree.rs: the files that the kernel knows
 //!             blob.rs: an open container -> agg_core::blob
 //!             sets.rs: sets of netCDF files -> aggio_formats
+//!             coupled.rs: generations in memory -> aggio_couple
 //! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
 //! ```
 //!
@@ -21,6 +22,7 @@ mod ahead;
 mod attributes;
 mod blob;
 mod change;
+mod coupled;
 mod directory;
 mod files;
 mod filesystem;

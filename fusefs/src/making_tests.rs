@@ -16,6 +16,7 @@ const ANOTHER: Caller = Caller { uid: 65534, gid: 65534 };
 fn view(new_files: NewFiles) -> (TempDir, View) {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
+        coupled: None,
         backend: folder.path().into(),
         point: PathBuf::new(),
         write: true,

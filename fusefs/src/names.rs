@@ -159,9 +159,13 @@ impl View {
     }
 }
 
-/// The name of a set is not the name of one file.
+/// The name of a set is not the name of one file, and that of a coupled file is the agent's.
 fn refuse_set(seen: &Seen) -> Result<()> {
-    if seen.kind == Kind::Set { Err(refused(rustix::io::Errno::PERM)) } else { Ok(()) }
+    if matches!(seen.kind, Kind::Set | Kind::Coupled) {
+        Err(refused(rustix::io::Errno::PERM))
+    } else {
+        Ok(())
+    }
 }
 
 /// Lets `act` do what needs the directory `name` to be empty: containers in it that have only lost

@@ -48,7 +48,7 @@ impl View {
                 None => Ok(()),
             },
             Open::Blob { blob, .. } => drop_in_container(blob, caller),
-            Open::Set { .. } | Open::Directory(_) => Ok(()),
+            Open::Set { .. } | Open::Generation { .. } | Open::Directory(_) => Ok(()),
         }
     }
 

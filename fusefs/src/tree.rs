@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     Container,
     /// The first of several files that stand for one.
     Set,
+    /// A generation of a file that programs exchange in memory.
+    Coupled,
 }
 
 impl Identity {
@@ -315,7 +317,8 @@ impl Tree {
         }
         let Nodes { by_id, held, .. } = nodes;
         let target = self.most_held / 4 * 3;
-        for node in by_id.values_mut().filter(|node| !node.pinned) {
+        let may_close = |node: &Node| !node.pinned && node.identity.kind != Kind::Coupled;
+        for node in by_id.values_mut().filter(|node| may_close(node)) {
             if *held <= target {
                 return;
             }

@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::blob::{self, Blob};
+use crate::coupled;
 use crate::handles::{Handles, Open};
 use crate::names::Place;
 use crate::passthrough::Passthrough;
@@ -9,6 +10,7 @@ use crate::sets;
 use crate::sets::{OpenSet, OpenSets};
 use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
 use agg_core::blob::{Attributes, Verify, is_container, is_hidden};
+use aggio_couple::Viewer;
 use aggio_formats::Holes;
 use fuser::{FileAttr, FileHandle};
 use parking_lot::Mutex;
@@ -86,6 +88,8 @@ pub struct Options {
     pub subfiles: bool,
     /// What stands in sets where nobody wrote anything.
     pub holes: Holes,
+    /// Who looks at files that programs exchange in memory, to show those as well.
+    pub coupled: Option<Viewer>,
 }
 
 /// A backing directory, shown.
@@ -114,6 +118,11 @@ impl View {
     pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
         if is_hidden(name) {
             return Err(rustix::io::Errno::NOENT.into());
+        }
+        if let Some(viewer) = &self.options.coupled
+            && let Some(seen) = coupled::see(viewer, directory, name)?
+        {
+            return Ok(seen);
         }
         let fd = match open_name(directory, name) {
             Err(why) if why.kind() == ErrorKind::NotFound => {
@@ -150,6 +159,10 @@ impl View {
             let id = self.tree.remember(parent, name, seen, Self::wanted_by_set(&seen.stat));
             return Ok(Shown::set(&set, id));
         }
+        if seen.kind == Kind::Coupled {
+            let id = self.tree.remember(parent, name, seen, coupled::wanted(&seen.stat));
+            return Ok(Shown::generation(&seen.stat, id));
+        }
         let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
         let found = match open {
             Some(blob) => blob.attributes()?,
@@ -168,7 +181,7 @@ impl View {
         let directory = self.tree.get(parent)?;
         let seen = self.see(&directory.fd, name)?;
         let wanted = match seen.kind {
-            Kind::Plain => return Err(why),
+            Kind::Plain | Kind::Coupled => return Err(why),
             Kind::Set => Self::wanted_by_set(&seen.stat),
             Kind::Container => mix(seen.stat.st_ino ^ mix(seen.stat.st_dev)) >> 2 | 1 << 62,
         };
@@ -209,6 +222,7 @@ impl View {
         match known.kind {
             Kind::Plain => return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
             Kind::Set => return Ok(Shown::set(&*self.set(id, &known)?, id)),
+            Kind::Coupled => return Ok(Shown::generation(&self.generation(id)?.1, id)),
             Kind::Container => {}
         }
         match self.open_blob(id) {
@@ -223,6 +237,9 @@ impl View {
         match open.as_deref() {
             Some(Open::Blob { blob, .. }) => Shown::open_container(blob, id),
             Some(Open::Set { set, .. }) => Ok(Shown::set(set, id)),
+            Some(Open::Generation { viewed }) => {
+                Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id))
+            }
             Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),
             _ => self.attributes(id),
         }

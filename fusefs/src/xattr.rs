@@ -34,6 +34,10 @@ impl View {
         if id == ROOT {
             return self.value_of_root(name);
         }
+        if known.kind == Kind::Coupled {
+            let missing = Err(Errno::NODATA.into());
+            return if name == "kind" { Ok(b"memory".to_vec()) } else { missing };
+        }
         if known.kind == Kind::Set {
             return match name {
                 "kind" => Ok(b"set".to_vec()),
@@ -64,7 +68,8 @@ impl View {
         if let Some(ours) = name.to_str().and_then(|name| name.strip_prefix(OURS)) {
             return self.own_value(id, &known, ours);
         }
-        if known.is_container() && name.as_bytes().starts_with(b"system.") {
+        let of_directory = known.is_container() && name.as_bytes().starts_with(b"system.");
+        if of_directory || known.kind == Kind::Coupled {
             // Access lists of the directory are not those of the file.
             return Err(Errno::NODATA.into());
         }
@@ -77,6 +82,9 @@ impl View {
     /// All names but those of aggio, each with a zero byte behind it.
     pub(crate) fn names(&self, id: u64) -> Result<Vec<u8>> {
         let known = self.tree.get(id)?;
+        if known.kind == Kind::Coupled {
+            return Ok(Vec::new());
+        }
         let mut names = vec![0; MOST];
         let size = match rustix::fs::listxattr(held::path(&known.fd), names.as_mut_slice()) {
             Ok(size) => size,
@@ -98,7 +106,7 @@ impl View {
         if name.as_bytes().starts_with(OURS.as_bytes()) {
             return Err(Errno::PERM.into());
         }
-        if known.kind == Kind::Set {
+        if matches!(known.kind, Kind::Set | Kind::Coupled) {
             return Err(rustix::io::Errno::ROFS.into());
         }
         if known.is_container() && name.as_bytes().starts_with(b"system.") {

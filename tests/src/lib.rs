@@ -21,6 +21,7 @@ mod job;
 mod library;
 mod mark;
 mod memory;
+pub mod mounted;
 mod mpi;
 mod newer_hdf5;
 pub mod parsers;

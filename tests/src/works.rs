@@ -1,13 +1,13 @@
 //! Scripts of everyday programs (`programs/works`), run in one of the modes in which aggio may
 //! serve them.
 
+use crate::mounted::Mounted;
 use crate::{Directory, compile_plain, library, repository};
 use agg_core::blob::{Container, is_container};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// How the programs' files are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +133,9 @@ pub fn run(work: &str, mode: Mode) -> Option<Left> {
         std::fs::create_dir(path).expect("a directory");
     }
     let mount = match mode {
-        Mode::View => Some(Mount::new(&backing, &data)?),
+        Mode::View => {
+            Some(Mounted::new(&["--rw", "--new-files", "container"], &backing, &data, &[])?)
+        }
         _ => None,
     };
     let script = repository().join("tests/programs/works").join(format!("{work}.sh"));
@@ -247,42 +249,3 @@ fn check(place: &Path, files: &mut BTreeMap<String, (u32, Vec<u8>)>, mode: Mode)
 /// How names end of files that never become containers: shared memory of SQLite, and what
 /// `streams.c` makes by `freopen`.
 const NEVER_CONTAINERS: [&str; 2] = ["-shm", "reopened"];
-
-/// A mount that ends with the input of its process.
-struct Mount(Child);
-
-impl Mount {
-    fn new(backing: &Path, point: &Path) -> Option<Self> {
-        let aggio = crate::tool()?;
-        let mut child = Command::new(aggio)
-            .args(["mount", "--rw", "--new-files", "container", "--until-end-of-input"])
-            .args([backing, point])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("target/release/aggio starts");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("it tells when it is ready");
-        if line == "mounted\n" {
-            return Some(Self(child));
-        }
-        child.wait().expect("it ends");
-        crate::skip("FUSE cannot be mounted here (/dev/fuse, fuse3; tests/setup.sh check)");
-        None
-    }
-
-    /// Unmounts; whatever was written is in the backing directory.
-    fn end(mut self) {
-        drop(self.0.stdin.take());
-        assert!(self.0.wait().expect("it ends").success(), "the mount failed");
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        // Nothing can be done about a failure, and the test has failed already.
-        let _ = self.0.wait();
-    }
-}

@@ -43,7 +43,7 @@ enum Command {
     Env(switches::Arguments),
     /// What collective calls of many ranks would cost on a machine that is described
     Simulate(simulate::Arguments),
-    /// Show a directory with its containers and sets of netCDF files as ordinary files
+    /// Show a directory with its containers, sets of netCDF files and coupled files as files
     Mount(mount::Arguments),
     /// End a mount, also one whose process is gone
     Umount(umount::Arguments),

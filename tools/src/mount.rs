@@ -1,10 +1,12 @@
-//! `aggio mount`: shows a directory with its containers and sets of netCDF files as ordinary files.
+//! `aggio mount`: shows a directory with its containers, sets of netCDF files, and coupled files as
+//! ordinary files.
 
 use crate::Answer;
 use crate::containers::Hole;
 use agg_core::blob::Verify;
 use agg_core::diagnostics::Diagnostics;
 use agg_core::settings::Settings;
+use aggio_couple::Viewer;
 use aggio_fusefs::{Mount, NewFiles, Options, ends, mounts};
 use clap::builder::PossibleValuesParser;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -183,7 +185,9 @@ impl Arguments {
             Kind::Plain => NewFiles::Plain,
             Kind::Container => NewFiles::Container,
         };
+        let settings = Settings::of_process(&mut Diagnostics::default());
         Ok(Options {
+            coupled: Viewer::new(&settings),
             backend,
             point,
             write: self.rw,

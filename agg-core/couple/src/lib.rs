@@ -11,5 +11,5 @@ mod peers;
 mod place;
 mod protocol;
 
-pub use client::{Client, Open, Opened, Stat, coupled_name, is_on_disk};
+pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};
 pub use place::Place;

@@ -166,7 +166,15 @@ impl Agent {
         // Without connection and not ending: it is another program now. How that ends tells nobody.
         if facts(person.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
             person.orderly = true;
+            // One that has only looked is as good as gone; it may come again.
+            if self.registry.has_no_part(process) && !self.uses_copies(process) {
+                self.lose(process);
+            }
         }
+    }
+
+    fn uses_copies(&self, process: Process) -> bool {
+        self.peers.as_ref().is_some_and(|peers| !peers.copies.used_by(process).is_empty())
     }
 
     /// A process has ended.

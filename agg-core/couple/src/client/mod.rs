@@ -7,6 +7,7 @@ mod rename;
 mod spawn;
 mod start;
 mod types;
+mod view;
 
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
@@ -17,7 +18,7 @@ use connection::Connections;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub use name::coupled_name;
 pub(crate) use spawn::READY;
 pub use start::start_agent;
 pub use types::{Open, Opened, Stat, is_on_disk, on_disk};
+use view::list;
+pub use view::{Viewed, Viewer};
 
 /// Connections to the agent; copies are the same connections.
 ///
@@ -215,26 +218,12 @@ impl Client {
         }
     }
 
-    /// Names of the coupled files in the directory `dir` that this program would find there as a
-    /// reader or, if it is one that `views`, of all that [may be viewed](Open::view).
+    /// Names of the coupled files in the directory `dir` that this program would find there.
     ///
     /// # Errors
     /// The agent cannot be reached.
-    pub fn list(&self, dir: &Path, views: bool) -> io::Result<Vec<OsString>> {
-        let mut found: Vec<OsString> = Vec::new();
-        loop {
-            let after = found.last().map_or(&[] as &[u8], |name| name.as_bytes()).to_vec();
-            let request = Request::List(dir.as_os_str().as_bytes().to_vec(), after, views);
-            match self.connections.call(&request)?.0 {
-                Reply::Names(names, more) => {
-                    found.extend(names.into_iter().map(OsString::from_vec));
-                    if !more {
-                        return Ok(found);
-                    }
-                }
-                other => return Err(failure(other, &request)),
-            }
-        }
+    pub fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        list(dir, false, |request| self.connections.call(request).map(|(reply, _)| reply))
     }
 
     /// Says that this process ends in order: what it has open for writing is complete.

@@ -19,6 +19,14 @@ impl Registry {
         self.names_in(dir, |path, _| self.newest_readable(process, path).is_some())
     }
 
+    /// Whether a process has nothing open, and has neither read nor written what is there.
+    pub(crate) fn has_no_part(&self, process: Process) -> bool {
+        let opens = self.opens.values().any(|open| open.process == process);
+        let writes = self.generations.values().any(|one| one.writers.contains(&process));
+        let mut readers = self.names.values().flat_map(|name| name.readers.values());
+        !opens && !writes && !readers.any(|reader| reader.processes.contains_key(&process))
+    }
+
     fn newest_readable(&self, process: Process, path: &[u8]) -> Option<Area> {
         let areas = self.names.get(path)?.generations.values();
         areas.copied().rev().find(|area| {

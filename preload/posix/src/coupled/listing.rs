@@ -57,7 +57,7 @@ fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
 /// Coupled files in `dir` that the kernel does not list, in order.
 fn only_coupled(dir: &Path) -> io::Result<Vec<OsString>> {
     let Some(client) = agent::running()? else { return Ok(Vec::new()) };
-    let mut all = client.list(dir, false)?;
+    let mut all = client.list(dir)?;
     all.retain(|name| {
         let path = dir.join(name);
         names::rule(&path).is_some() && !is_on_disk(&path)

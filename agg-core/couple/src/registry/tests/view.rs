@@ -31,7 +31,10 @@ fn a_view_takes_nothing_from_readers() {
         scene.close(3, viewed, 1 << 20);
     }
     assert!(scene.freed.is_empty());
+    let parts = [1, 2, 3].map(|process| !scene.registry.has_no_part(process));
+    assert_eq!(parts, [true, false, false]);
     assert_eq!([scene.take(2), scene.take(2), scene.take(2)], [1, 2, 3]);
+    assert!(scene.registry.has_no_part(3) && !scene.registry.has_no_part(2));
 }
 
 #[test]
