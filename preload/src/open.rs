@@ -123,6 +123,9 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
         if hints.aggio_views_alone == Switch::Automatic {
             hints.note("aggio_views_alone", "enable");
         }
+        if hints.aggio_chunks == Switch::Automatic {
+            hints.note("aggio_chunks", "enable");
+        }
     }
     Ok(hints)
 }

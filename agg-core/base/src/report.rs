@@ -116,6 +116,14 @@ counters! {
     bytes_reserved;
     /// File views that were set without waiting for other ranks.
     views_alone;
+    /// Collective calls of a rank for several chunks at once, as HDF5 makes them for linked chunks.
+    calls_linked;
+    /// Collective calls of a rank for one chunk, as HDF5 makes them chunk by chunk.
+    calls_of_a_chunk;
+    /// Chunks that a rank moved by itself in calls of which other chunks went through aggregators.
+    chunks_alone;
+    /// Chunks of a rank that went through aggregators in calls whose chunks were known.
+    chunks_exchanged;
     /// Messages sent to other ranks.
     messages;
     /// Bytes sent to other ranks.

@@ -87,6 +87,14 @@ impl Memory {
         Some(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
     }
 
+    /// `len` data bytes from `position` on, if they are there and one run of bytes.
+    #[inline]
+    pub fn run_at(&self, position: u64, len: u64) -> Option<Memory> {
+        let (start, run) = self.cursor(position).run()?;
+        let fits = position.checked_add(len)? <= self.len() && len <= run as u64;
+        fits.then(|| Self { base: start, datatype: Datatype::bytes(len), count: 1 })
+    }
+
     fn single_run(&self) -> Option<(*mut u8, usize)> {
         if self.is_empty() {
             return Some((std::ptr::NonNull::dangling().as_ptr(), 0));

@@ -429,5 +429,6 @@ impl Iterator for FileRows {
     }
 }
 
+mod parts;
 #[cfg(test)]
 mod tests;

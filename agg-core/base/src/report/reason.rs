@@ -69,6 +69,12 @@ worded! {
         Cheap "pieces large for what a request costs";
         /// The rank did not wait to hear what the others bring.
         Habit "every rank as in its last call";
+        /// What others touch is exchanged, and no more.
+        Chunks "chunks of one rank by that rank";
+        /// The hint asks for all chunks in one exchange.
+        ChunkNumber "hint aggio_chunk_opt_num";
+        /// The hint says which chunks are exchanged.
+        ChunkRatio "hint aggio_chunk_opt_ratio";
         /// A slow file system shall deliver each byte once.
         Shared "ranks read the same bytes";
     }

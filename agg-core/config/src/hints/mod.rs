@@ -5,6 +5,7 @@
 
 mod chosen;
 mod declare;
+mod family;
 mod foreign;
 mod kind;
 mod resolve;
@@ -13,10 +14,11 @@ mod table;
 mod verify;
 
 pub use chosen::{Chosen, Records};
+pub use family::Family;
 pub use foreign::Foreign;
 pub use kind::{Kind, Switch};
 pub(crate) use kind::{bytes as size, yes_or_no};
 pub use resolve::{InForce, Origin};
 pub use sources::{Entry, Rule, Sources};
-pub use table::{Declaration, Effect, Family, Hints, Traits};
+pub use table::{Declaration, Effect, Hints, Traits};
 pub use verify::Verify;

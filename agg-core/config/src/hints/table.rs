@@ -1,6 +1,7 @@
 //! The table of hints: the only declaration of each.
 
 use super::Chosen;
+use super::Family;
 use super::Verify;
 use super::declare::{field_type, hints, key};
 use super::kind::{Field, Kind, Switch};
@@ -25,25 +26,6 @@ pub struct Declaration {
     pub(super) set: fn(&mut Hints, &str) -> bool,
     /// Appends the value as text.
     pub(super) show: fn(&Hints, &mut String),
-}
-
-/// Who introduced a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    /// Reserved by the MPI standard (MPI-4.1, 14.2.8).
-    Standard,
-    /// ROMIO, all file systems.
-    Romio,
-    /// ROMIO's drivers of single file systems.
-    RomioDriver,
-    /// Open MPI's OMPIO.
-    Ompio,
-    /// Cray MPICH.
-    Cray,
-    /// PnetCDF and its I/O layer GIO.
-    Pnetcdf,
-    /// aggio.
-    Aggio,
 }
 
 /// Whether a hint changes anything.
@@ -81,32 +63,6 @@ impl Traits {
 
     const fn if_set(self) -> Self {
         Self { if_set: true, ..self }
-    }
-}
-
-impl Family {
-    /// Every family, in the order of the documentation.
-    pub const ALL: &'static [Family] = &[
-        Family::Standard,
-        Family::Romio,
-        Family::RomioDriver,
-        Family::Ompio,
-        Family::Cray,
-        Family::Pnetcdf,
-        Family::Aggio,
-    ];
-
-    /// The name for the documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Family::Standard => "MPI standard",
-            Family::Romio => "ROMIO",
-            Family::RomioDriver => "ROMIO's file system drivers",
-            Family::Ompio => "OMPIO",
-            Family::Cray => "Cray MPICH",
-            Family::Pnetcdf => "PnetCDF and GIO",
-            Family::Aggio => "aggio",
-        }
     }
 }
 
@@ -148,6 +104,7 @@ const BUFFER_MAX: u64 = 64 << 30;
 const SPILL_MAX: u64 = 1 << 40;
 const SIZE_MAX: u64 = u64::MAX;
 const COUNT_MAX: u32 = u32::MAX;
+const CHUNKS_MAX: i64 = u32::MAX as i64;
 const NUMBER_MIN: i64 = i64::MIN;
 const NUMBER_MAX: i64 = i64::MAX;
 
@@ -426,6 +383,17 @@ hints! {
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
     /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
     aggio_views_alone: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// Whether collective calls look at the chunks that views are put together from: a chunk of one
+    /// rank is moved by that rank, those of several pass through aggregators, each through one.
+    /// `automatic` is `enable` for files of HDF5, else `disable`.
+    aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    /// As HDF5's property `chunk_opt_num`: if ranks touch so many chunks of a call each, or more, on
+    /// average, all go through aggregators, else chunk by chunk. -1: what costs less.
+    aggio_chunk_opt_num: Offset(-1, CHUNKS_MAX) = -1i64; Aggio Acts [same];
+    /// As HDF5's property `chunk_opt_ratio`, for calls chunk by chunk: a chunk goes through
+    /// aggregators if more than so many percent of the ranks touch it, and more than one; with 0
+    /// each does. -1: what costs less, or 60 if `aggio_chunk_opt_num` is set.
+    aggio_chunk_opt_ratio: Offset(-1, 100) = -1i64; Aggio Acts [same];
     /// Whether small reads of a file that is opened for reading only fetch the MiB around them when
     /// a second one falls into it: `automatic` where requests take long.
     aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;

@@ -1,6 +1,7 @@
 //! Moving the data of a collective call in the way that all ranks have decided.
 
 use super::call::Call;
+use super::chunks::Found;
 use super::plan_cache::{self, Outline, Present, Repeat};
 use super::{Direction, Request, Scene, node, read, step, write};
 use aggio_base::error::Result;
@@ -10,6 +11,7 @@ use aggio_comm::meeting::Meeting;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::place::{on_caller, settle};
 use aggio_comm::transport::{self, Transport};
+use aggio_plan::format::Map;
 use aggio_plan::plan::{Decision, Method, Note, Summary, Way};
 use aggio_store::driver::Outcome;
 use aggio_store::independent::Strategy;
@@ -22,6 +24,7 @@ pub(super) struct Decided<'a> {
     pub(super) decision: Decision,
     pub(super) outline: Option<Outline>,
     pub(super) repeat: Option<Repeat>,
+    pub(super) chunks: Option<&'a Found>,
 }
 
 /// Moves the data in the way that was decided.
@@ -30,8 +33,10 @@ pub(super) async fn carry_out(
     request: Request<'_>,
     tags: &TagBlock,
     direction: Direction,
-    Decided { meeting, party, mine, decision, outline, repeat }: Decided<'_>,
+    Decided { meeting, party, mine, decision, outline, repeat, chunks }: Decided<'_>,
 ) -> Result<Outcome> {
+    let scene = Scene { map: chunks.map(|found| &found.chunks as &dyn Map).or(scene.map), ..scene };
+    let decision = chunks.map_or(decision, |found| found.decision);
     let alone = decision.method == Method::Independent;
     let Counters { collective_alone, two_phase, .. } = scene.counters;
     Counters::add(if alone { collective_alone } else { two_phase }, 1);
@@ -40,6 +45,9 @@ pub(super) async fn carry_out(
             scene.counters.decided.count(way, decision.reason);
         }
     };
+    if let Some(found) = chunks {
+        found.count(scene.counters);
+    }
     if alone {
         count(Way::Independent);
         if !meeting.needs_messages() {
@@ -49,8 +57,9 @@ pub(super) async fn carry_out(
     }
     let (members, nodes) = (party.members, party.nodes);
     let present = Present { number: plan_cache::number(tags), outline, mine, members, nodes };
-    if let Some(passage) =
-        node::NodeAggregation::plan(scene, request, party, meeting, repeat.as_ref())
+    let part = chunks.and_then(Found::part);
+    let past = repeat.as_ref().filter(|_| part.is_none());
+    if let Some(passage) = node::NodeAggregation::plan(scene, request, party, meeting, (past, part))
     {
         count_plan(scene, passage.repeats());
         count(if meeting.needs_messages() { Way::Nodes } else { Way::Memory });

@@ -9,6 +9,7 @@
 
 mod call;
 mod carry_out;
+mod chunks;
 mod coverage;
 mod flight;
 mod headers;
@@ -56,6 +57,8 @@ mod step {
     pub(super) const AGREE: u32 = 3;
     pub(super) const STORED: u32 = 4;
     pub(super) const LOCKED: u32 = 5;
+    /// The same: calls in atomic mode know no chunks.
+    pub(super) const CHUNKS: u32 = 5;
     pub(super) const EVERYBODY: u32 = 6;
 }
 
@@ -145,6 +148,7 @@ async fn run(
         None => request,
     });
     let outline = request.as_ref().ok().and_then(Outline::of);
+    request.iter().for_each(|request| chunks::count_call(&scene, request));
     let kept = scene.plan_cache.recall(outline);
     let mine = Summary {
         figures: figures(scene, direction),

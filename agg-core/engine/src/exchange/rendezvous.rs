@@ -2,7 +2,9 @@
 //! their bytes before and for those that did not.
 
 use super::plan_cache::Outline;
-use super::{Decided, Direction, Heard, Request, Scene, carry_out, node, speculative, step};
+use super::{
+    Decided, Direction, Heard, Request, Scene, carry_out, chunks, node, speculative, step,
+};
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
@@ -87,7 +89,14 @@ impl Rendezvous<'_> {
         // What some of the ranks have left is no pattern worth remembering.
         let whole = members.iter().all(|rank| rank.ahead == Ahead::No);
         let (mine, outline) = (self.mine, self.outline.filter(|_| whole));
-        let decided = Decided { meeting: &meeting, party, mine, decision, outline, repeat };
+        let (scene, all) = (self.scene, (&total, decision));
+        let found = match whole && chunks::are_told(&scene, &total, decision) {
+            // Boxed, for it is large, and few calls know chunks.
+            true => Box::pin(chunks::find(scene, self.tags, &request, self.direction, all)).await?,
+            false => None,
+        };
+        let chunks = found.as_deref();
+        let decided = Decided { meeting: &meeting, party, mine, decision, outline, repeat, chunks };
         // Boxed, for it is large: a call of ranks that went ahead does not carry its room about.
         Box::pin(carry_out(self.scene, request, self.tags, self.direction, decided)).await
     }

@@ -9,7 +9,7 @@
 //! On one node only: between nodes a meeting takes messages, and there requests of one rank may
 //! take the file's locks away from another.
 
-use super::{Direction, Request, Scene, straight};
+use super::{Direction, Request, Scene, chunks, straight};
 use aggio_base::Extent;
 use aggio_base::error::Result;
 use aggio_comm::task::place::anywhere;
@@ -99,6 +99,7 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         && of_the_kind
         && mine.bytes > 0
         && !mine.unordered
+        && !chunks::are_forced(scene.hints)
         && scene.atomic.is_none()
         && (own_log || buffering != Switch::Enable && !scene.hints.romio_no_indep_rw)
         && are_together(scene.transport)

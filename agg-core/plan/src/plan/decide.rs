@@ -12,6 +12,8 @@ const WRITE_PIECE: u64 = 64 << 10;
 /// The same for pieces that no other rank's pieces lie between, with [`BRIEF`] requests: nothing
 /// can be joined but the ends of neighbours.
 const SEPARATE_PIECE: u64 = 4 << 10;
+/// Requests of at least so many bytes are worth their fixed time anywhere.
+const LONG: u64 = 1 << 20;
 /// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
 const PROMPT: u64 = 5_000;
 /// Requests with a fixed time up to this one, in nanoseconds, take less than ranks wait for each
@@ -126,6 +128,12 @@ fn worthwhile_piece(figures: Costs, writes: bool) -> u64 {
     let least = if writes { WRITE_PIECE } else { READ_PIECE };
     let product = u128::from(least) * u128::from(figures.latency().max(PROMPT));
     u64::try_from(product / u128::from(PROMPT)).unwrap_or(u64::MAX)
+}
+
+/// Bytes in a row that only one rank has data in, from which on an exchange joins nothing worth its
+/// cost: no request of an aggregator is much longer than these.
+pub fn alone_from(figures: Costs, writes: bool) -> u64 {
+    worthwhile_piece(figures, writes).min(LONG)
 }
 
 #[cfg(test)]

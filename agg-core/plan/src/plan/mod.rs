@@ -5,6 +5,7 @@
 
 pub mod aggregators;
 mod borders;
+pub mod chunks;
 pub mod cost;
 mod decide;
 mod domains;
@@ -16,7 +17,7 @@ mod window;
 
 pub use aggio_base::report::{Note, Reason, Way};
 pub use borders::Guide;
-pub use decide::{Decision, Method, Wishes, decide};
+pub use decide::{Decision, Method, Wishes, alone_from, decide};
 pub use domains::Domains;
 pub use participants::Participants;
 pub use sequence::Sequence;

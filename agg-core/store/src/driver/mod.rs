@@ -15,6 +15,7 @@ mod lazy;
 pub mod locks;
 mod mapped;
 mod posix;
+mod reserving;
 pub mod sigbus;
 mod striping;
 pub mod tmpfile;

@@ -3,6 +3,7 @@
 use super::descriptor::Descriptor;
 use super::direct::Direct;
 use super::latency::{Meter, Meters};
+use super::reserving::Reserving;
 use super::table::{Drivers, Kind};
 use super::{
     Driver, Facts, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os, striping,
@@ -20,9 +21,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Two changes of a file may have one time if they are no further apart, in nanoseconds.
 const COARSE: i128 = 2_000_000_000;
 
-/// File systems tell holes in units of this many bytes, or of fewer.
-const BLOCK: u64 = 4096;
-
 /// An open file.
 #[derive(Debug)]
 struct PosixFile {
@@ -36,6 +34,7 @@ struct PosixFile {
     /// Whether this computer may keep pages that are older than the file.
     may_be_stale: bool,
     striped: Striped,
+    reserving: Reserving,
 }
 
 /// For what pages of the file may be mapped: not where transfers are to go past them.
@@ -204,6 +203,7 @@ impl PosixFile {
             may_be_stale: magic.is_some_and(facts::may_be_stale),
             magic,
             striped: Striped::default(),
+            reserving: Reserving::default(),
         };
         file.renew();
         file
@@ -356,20 +356,8 @@ impl Driver for PosixFile {
     }
 
     fn reserve_zeros(&self, extent: Extent) -> Extent {
-        let reserve = |fd, part: Extent| {
-            let stored = os::next_data(fd, part.offset)?;
-            let is_hole = !part.is_empty() && stored.is_none_or(|at| at >= part.end());
-            // It leaves alone what is stored by now. If it fails, a write will tell why.
-            if is_hole { os::fallocate(fd, part, false).map(|()| true) } else { Ok(false) }
-        };
-        let has_reserved = |part: &Extent| {
-            self.descriptor.get().and_then(|fd| reserve(fd, *part)).unwrap_or(false)
-        };
-        // At its ends there may be blocks that it shares with stored bytes.
-        let first = extent.offset.next_multiple_of(BLOCK);
-        let whole = Extent::between(first, extent.end() - extent.end() % BLOCK);
         let nothing = Extent::new(extent.offset, 0);
-        [extent, whole].into_iter().find(has_reserved).unwrap_or(nothing)
+        self.descriptor.get().map_or(nothing, |fd| self.reserving.zeros(fd, extent))
     }
 
     fn identity(&self) -> Option<Identity> {

@@ -50,7 +50,7 @@ impl Datatype {
     }
 
     fn row(node: Arc<Node>) -> Self {
-        Self { start: 0, lb: 0, ub: node.facts.end, explicit: false, node }
+        Self { start: 0, lb: 0, ub: node.facts.end, explicit: false, fields: None, node }
     }
 
     /// `count` copies in a row.
@@ -107,7 +107,8 @@ impl Datatype {
             bounds = child.hull(bounds, *len, (*at).into());
         }
         let (start, node) = Node::sequence(list)?;
-        Self::assemble(start.into(), bounds, node)
+        let structure = Self::assemble(start.into(), bounds, node)?;
+        Ok(Self { fields: ascending(fields), ..structure })
     }
 
     /// The same data with another lower bound and extent.
@@ -136,6 +137,7 @@ impl Datatype {
             lb: place(bounds.lb, "the lower bound")?,
             ub: place(bounds.ub, "the upper bound")?,
             explicit: bounds.explicit,
+            fields: None,
             node,
         };
         datatype.checked()
@@ -159,7 +161,7 @@ impl Datatype {
         node: Arc<Node>,
     ) -> Result<Self> {
         let start = if node.is_empty() { 0 } else { start };
-        Self { start, lb, ub, explicit, node }.checked()
+        Self { start, lb, ub, explicit, fields: None, node }.checked()
     }
 
     pub(super) fn node(&self) -> &Arc<Node> {
@@ -169,6 +171,14 @@ impl Datatype {
     pub(super) fn parts(&self) -> (i64, i64, i64, bool) {
         (self.start, self.lb, self.ub, self.explicit)
     }
+}
+
+/// Where the fields with data lie, if there are several, each behind the one before it.
+fn ascending(fields: &[(u64, i64, Datatype)]) -> Option<Arc<[i64]>> {
+    let with_data = fields.iter().filter(|(len, _, child)| *len > 0 && child.size() > 0);
+    let places: Vec<i64> = with_data.map(|(_, at, _)| *at).collect();
+    let ascends = places.len() > 1 && places.windows(2).all(|pair| pair[0] < pair[1]);
+    ascends.then(|| places.into())
 }
 
 /// The error for arguments that MPI calls erroneous.

@@ -46,6 +46,8 @@ pub struct Datatype {
     ub: i64,
     /// The bounds were set by hand and win against those of other fields (MPI-4.1, 5.1.7).
     explicit: bool,
+    /// Where the fields of a structure begin, if it was made of several, in ascending order.
+    fields: Option<Arc<[i64]>>,
     node: Arc<Node>,
 }
 
@@ -102,6 +104,14 @@ impl Datatype {
     #[inline]
     pub fn first_displacement(&self) -> i64 {
         self.start
+    }
+
+    /// The displacements at which the fields of a structure were placed, in ascending order, if it
+    /// has several and none lies before another. A field's first data byte may lie further on. Does
+    /// not travel to other ranks.
+    #[inline]
+    pub fn fields(&self) -> Option<&[i64]> {
+        self.fields.as_deref()
     }
 
     /// Whether any number of copies is one run of bytes (that starts at
@@ -161,7 +171,8 @@ impl Datatype {
     #[inline]
     pub fn tree_bytes(&self) -> usize {
         let (mut seen, mut stack) = (HashSet::new(), vec![&self.node]);
-        let mut total = size_of::<Datatype>();
+        let fields = self.fields.as_deref().map_or(0, size_of_val);
+        let mut total = size_of::<Datatype>() + fields;
         while let Some(node) = stack.pop() {
             if seen.insert(Arc::as_ptr(node)) {
                 total += node.own_bytes();

@@ -55,6 +55,27 @@ proptest! {
     }
 
     #[test]
+    fn a_run_of_memory_has_the_bytes_that_gathering_finds(
+        recipe in recipes(), position in 0u64..40, len in 0u64..20,
+    ) {
+        let mut buffer = Buffer::new(&recipe);
+        let memory = buffer.memory();
+        let places = &buffer.places;
+        let end = position.saturating_add(len).min(places.len() as u64) as usize;
+        let wanted = &places[(position as usize).min(end)..end];
+        let is_run = wanted.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        let there = position < places.len() as u64 && position + len <= places.len() as u64;
+        if let Some(run) = memory.run_at(position, len) {
+            prop_assert!(there && is_run);
+            let mut bytes = vec![0; len as usize];
+            memory.gather(position, &mut bytes);
+            prop_assert_eq!(run.as_slice(), Some(&bytes[..]));
+        } else {
+            prop_assert!(!there || !is_run);
+        }
+    }
+
+    #[test]
     fn gathered_bytes_are_those_of_the_typemap(recipe in recipes(), step in 1usize..30) {
         let mut buffer = Buffer::new(&recipe);
         let memory = buffer.memory();

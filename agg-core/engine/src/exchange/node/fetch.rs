@@ -29,10 +29,8 @@ pub(super) async fn mark(passage: &NodeAggregation<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows().filter(|window| !passage.is_home(*window)) {
         ring.open(window, || ()).await?;
-        let part = passage.part(passage.windows.extent(window));
-        if part.len > 0 {
-            passage.mark(window, part);
-        }
+        let parts = passage.parts(passage.windows.extent(window));
+        parts.for_each(|part| passage.mark(window, part));
         if ring.want(window, passage.local(window)) {
             ring.offer(window);
         }

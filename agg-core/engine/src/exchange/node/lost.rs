@@ -24,15 +24,16 @@ impl NodeAggregation<'_> {
         let mut bytes = self.request.len();
         for window in self.own_windows() {
             let extent = self.windows.extent(window);
-            let part = self.part(extent);
             let upto = |node: usize| {
                 let upto = lost.get(node).map_or(0, |lost| lost.stored_below(window));
                 upto.clamp(extent.offset, extent.end())
             };
             let upto = upto(own).min(upto(self.home(window)));
-            let first = part.position;
-            let stored = self.request.view.data_before(upto).clamp(first, first + part.len as u64);
-            bytes -= part.len as u64 - (stored - first);
+            let stored = self.request.view.data_before(upto);
+            for part in self.parts(extent) {
+                let end = part.position + part.len as u64;
+                bytes -= end - stored.clamp(part.position, end);
+            }
         }
         bytes
     }

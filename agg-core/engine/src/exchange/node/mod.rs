@@ -8,6 +8,7 @@
 //! order. Every file domain has an aggregator, and the window of its node is the one that is stored
 //! or read; to and from the windows of other nodes data travels in one message each.
 
+mod alone;
 mod fetch;
 mod lost;
 mod mail;
@@ -27,6 +28,7 @@ use aggio_base::Extent;
 use aggio_comm::meeting::Meeting;
 use aggio_comm::node::{Node, Ring};
 use aggio_config::hints::Origin;
+use aggio_plan::plan::chunks::Exchanged;
 use aggio_plan::plan::node_aggregation::{self, Premises};
 use aggio_plan::plan::{Participants, Sequence, Summary, Total};
 use aggio_types::copy::Data;
@@ -54,6 +56,8 @@ pub(super) struct NodeAggregation<'a> {
     kept: bool,
     /// The past call by whose plan this one is carried out: messages are nothing but data.
     repeat: Option<&'a Repeat>,
+    /// What of the file goes through windows, if that is not all of the call.
+    exchanged: Option<&'a Exchanged>,
     /// What other nodes have described, in the order in which this rank deals with it.
     learned: Mutex<Descriptions>,
 }
@@ -76,7 +80,7 @@ impl<'a> NodeAggregation<'a> {
         request: Request<'a>,
         party: Party<'a>,
         meeting: &'a Meeting<'a>,
-        repeat: Option<&'a Repeat>,
+        (repeat, exchanged): (Option<&'a Repeat>, Option<&'a Exchanged>),
     ) -> Option<Self> {
         // In atomic mode the order of overlapping writes must be that of some sequence of calls.
         let operation = meeting.operation().filter(|_| scene.atomic.is_none())?;
@@ -88,6 +92,11 @@ impl<'a> NodeAggregation<'a> {
             }),
         };
         let room = |grain| operation.window(grain);
+        let mut party = party;
+        if let Some(exchanged) = exchanged {
+            let grain = exchanged.grain(party.total.hull).min(u32::from(u8::MAX)) as u8;
+            party.total.grain = party.total.grain.min(grain);
+        }
         let windows = Sequence::of(&party.total, aggregators.len(), premises(&scene), room);
         if windows.is_sparse(party.total.bytes) {
             return None;
@@ -101,6 +110,7 @@ impl<'a> NodeAggregation<'a> {
         let knows = |repeat: &&Repeat| repeat.descriptions(&windows, &aggregators, grain).is_some();
         Some(Self {
             repeat: repeat.filter(knows),
+            exchanged,
             learned: Mutex::default(),
             scene,
             request,
@@ -123,7 +133,7 @@ impl<'a> NodeAggregation<'a> {
 
     /// What is new in the call and worth remembering.
     pub(super) fn into_lesson(self) -> Option<Lesson> {
-        if self.repeats() {
+        if self.repeats() || self.exchanged.is_some() {
             return None;
         }
         let learned = self.learned.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +154,13 @@ impl<'a> NodeAggregation<'a> {
 
     /// How many ranks of this node may have data in `window`.
     fn local(&self, window: u32) -> u32 {
-        self.participants.at(self.windows.extent(window)) as u32
+        let extent = self.windows.extent(window);
+        if self.passes(extent) { self.participants.at(extent) as u32 } else { 0 }
+    }
+
+    /// Whether a byte of `extent` may be in a window.
+    fn passes(&self, extent: Extent) -> bool {
+        self.exchanged.is_none_or(|exchanged| exchanged.touches(extent))
     }
 
     /// Whether another node may have data in `window`.
@@ -152,7 +168,7 @@ impl<'a> NodeAggregation<'a> {
         let extent = self.windows.extent(window);
         let own = self.party.nodes.get(self.node().map().node());
         let here = own.is_some_and(|own| !own.intersect(extent).is_empty());
-        self.participating_nodes.at(extent) > usize::from(here)
+        self.participating_nodes.at(extent) > usize::from(here) && self.passes(extent)
     }
 
     /// The other nodes that may have data in `window`.
@@ -187,7 +203,8 @@ impl<'a> NodeAggregation<'a> {
     fn carried(&self) -> impl Iterator<Item = u32> + use<'_, 'a> {
         let (own, rank) = (self.node().map().node(), self.scene.transport.rank());
         let windows = self.windows.touched_by(self.party.nodes[own]);
-        windows.filter(move |window| !self.is_home(*window) && self.courier(own, *window) == rank)
+        let passing = windows.filter(|window| self.passes(self.windows.extent(*window)));
+        passing.filter(move |window| !self.is_home(*window) && self.courier(own, *window) == rank)
     }
 
     /// The windows about which this rank, as an aggregator, deals with other nodes, in order.
@@ -219,30 +236,40 @@ impl<'a> NodeAggregation<'a> {
         Part { window: extent, position: first, len: (last - first) as usize }
     }
 
+    /// This rank's data in `window` that goes through windows, in order.
+    fn parts(&self, window: Extent) -> impl Iterator<Item = Part> {
+        let all = self.exchanged.is_none().then_some(window);
+        let some = self.exchanged.into_iter().flat_map(move |exchanged| exchanged.parts(window));
+        let parts = all.into_iter().chain(some).map(|extent| self.part(extent));
+        parts.filter(|part| part.len > 0).map(move |part| Part { window, ..part })
+    }
+
     /// This rank's data, for copying.
     fn data(&self) -> Data<'a> {
         let Request { view, position, memory } = self.request;
         Data { view, position, memory }
     }
 
-    /// `part` in some pieces, of which each member begins with another: members that copy to or
-    /// from one window at the same time stay out of each other's cache lines.
-    fn in_turn(&self, part: Part) -> impl Iterator<Item = Part> {
-        let window = part.window;
+    /// What goes through `window`, in some pieces, of which each member begins with another:
+    /// members that copy to or from one window at the same time stay out of each other's cache
+    /// lines.
+    fn in_turn(&self, window: Extent) -> impl Iterator<Item = Part> {
         let step = window.len.div_ceil(TURNS).max(1);
         let first = self.ring.index() as u64;
-        (first..first + TURNS).filter_map(move |turn| {
+        (first..first + TURNS).flat_map(move |turn| {
             let start = window.offset + turn % TURNS * step;
-            let piece = self.part(Extent::between(start, start + step).intersect(window));
-            (piece.len > 0).then_some(Part { window, ..piece })
+            let parts = self.parts(Extent::between(start, start + step).intersect(window));
+            parts.map(move |part| Part { window, ..part })
         })
     }
 
     /// The windows that this rank takes part in, in order.
     fn own_windows(&self) -> impl Iterator<Item = u32> + use<'a> {
-        let own = self.party.members[self.ring.index()];
-        let span = if own.bytes > 0 { own.span } else { Extent::default() };
-        self.windows.touched_by(span)
+        let some = self.exchanged.map(|exchanged| (exchanged, self.windows.clone()));
+        let passes = move |window: &u32| {
+            some.as_ref().is_none_or(|(some, windows)| some.touches(windows.extent(*window)))
+        };
+        self.windows.touched_by(self.own_span()).filter(passes)
     }
 
     /// Whether this rank stores and reads `window`: every rank of the aggregator's node that has

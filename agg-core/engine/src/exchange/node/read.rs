@@ -1,6 +1,6 @@
 //! Reading: who comes first to a window reads it, each rank takes its pieces.
 
-use super::super::step;
+use super::super::{Direction, step};
 use super::NodeAggregation;
 use super::fetch;
 use aggio_base::Extent;
@@ -19,10 +19,13 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
         // Boxed, for it is large, and every call on one node would carry its room about.
         true => Box::pin(pass_among_nodes(passage, &mut reader)).await,
     };
-    let result = passage.meeting.agree(step::AGREE, passed.and(reader.result)).await;
+    let alone = passage.move_alone(Direction::Read, passed.is_ok());
+    let result = passed.and(reader.result).and(alone.result);
+    let result = passage.meeting.agree(step::AGREE, result).await;
     // Data counts up to the first byte that is missing; a view's data is in file order.
     let (first, len) = (passage.request.position, passage.request.len());
-    let upto = passage.request.view.data_before(passage.ring.end().min(reader.missing));
+    let upto =
+        passage.request.view.data_before(passage.ring.end().min(reader.missing).min(alone.upto));
     Outcome { bytes: upto.saturating_sub(first).min(len), result }
 }
 
@@ -60,8 +63,7 @@ impl NodeAggregation<'_> {
     fn take(&self, window: u32, valid: u64) {
         let extent = self.windows.extent(window);
         let there = Extent::between(extent.offset, valid.clamp(extent.offset, extent.end()));
-        let part = self.part(there);
-        if part.len > 0 {
+        for part in self.parts(there) {
             let bytes = self.ring.bytes(window, extent.len as usize);
             // SAFETY: the window is loaded, and nobody writes to it before this rank arrives.
             unsafe { copy::get(self.data(), part, bytes) };
@@ -76,6 +78,14 @@ impl NodeAggregation<'_> {
 
     /// The bytes of the window from the first to the last that a rank may want.
     pub(super) fn wanted(&self, window: u32) -> Extent {
+        let wanted = self.wanted_by_all(window);
+        let Some(exchanged) = self.exchanged else { return wanted };
+        let hull = |a: Extent, b: Extent| Extent::between(a.offset, b.end());
+        exchanged.parts(wanted).reduce(hull).unwrap_or(Extent::new(wanted.offset, 0))
+    }
+
+    /// As if all data went through windows.
+    fn wanted_by_all(&self, window: u32) -> Extent {
         let extent = self.windows.extent(window);
         if self.node().has_others() {
             let nodes = 0..self.party.nodes.len();

@@ -1,7 +1,7 @@
 //! Writing: each rank puts its pieces into the windows; who has nothing to put stores full ones.
 
 use super::super::coverage::Coverage;
-use super::super::step;
+use super::super::{Direction, step};
 use super::NodeAggregation;
 use super::{lost, send};
 use aggio_base::allocate::no_memory;
@@ -20,11 +20,14 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
         // Boxed, for it is large, and every call on one node would carry its room about.
         true => Box::pin(pass_among_nodes(passage, &mut keeper)).await,
     };
-    let result = passed.and(keeper.result);
+    let alone = passage.move_alone(Direction::Write, passed.is_ok());
+    let result = passed.and(keeper.result).and(alone.result);
     let result = passage.meeting.agree(step::AGREE, result).await;
     let bytes = match &result {
         Ok(()) => passage.request.len(),
-        Err(_) => lost::everywhere(passage).await.map_or(0, |lost| passage.stored_bytes(&lost)),
+        Err(_) => lost::everywhere(passage)
+            .await
+            .map_or(0, |lost| passage.stored_bytes(&lost) - alone.left),
     };
     Outcome { bytes, result }
 }
@@ -59,17 +62,18 @@ async fn pass(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<
 impl NodeAggregation<'_> {
     /// Puts this rank's pieces into the window.
     fn fill(&self, window: u32) {
-        let part = self.part(self.windows.extent(window));
-        if part.len == 0 {
+        let extent = self.windows.extent(window);
+        let mut parts = self.parts(extent).peekable();
+        if parts.peek().is_none() {
             return;
         }
-        let bytes = self.ring.bytes(window, part.window.len as usize);
-        for piece in self.in_turn(part) {
+        let bytes = self.ring.bytes(window, extent.len as usize);
+        for piece in self.in_turn(extent) {
             // SAFETY: the window is open, so it is this call's; other ranks write other bytes of
             // it, and where they write the same ones, the call is erroneous and either will do.
             unsafe { copy::put(self.data(), piece, bytes) };
         }
-        self.mark(window, part);
+        parts.for_each(|part| self.mark(window, part));
     }
 
     /// Whether of two ranks that store windows one would wait for the other, in the kernel and

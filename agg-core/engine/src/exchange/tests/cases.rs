@@ -1,5 +1,6 @@
 //! Random collective calls, and what must come of them.
 
+use super::chunks::some_chunks;
 use aggio_base::Extent;
 use aggio_comm::transport::ThreadTransport;
 use aggio_config::hints::{Hints, Switch};
@@ -234,7 +235,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let system = prop_oneof![Just("lustre"), Just("overlay")];
         let node = (any::<bool>(), hosts, any::<bool>(), system);
         let switches = (any_switch(), any_switch(), node, (far, any::<bool>()));
-        let file = (file, vec(prop_oneof![Just(0u64), 1..20u64], ranks));
+        let file = (file, vec(prop_oneof![Just(0u64), 1..20u64], ranks), some_chunks());
         (parts, aggregators, 1..=ranks, sizes, switches, file).prop_map(
             |(
                 parts,
@@ -242,7 +243,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 n,
                 (window, block_size, least, records),
                 (cb_read, cb_write, (memory, hosts, named, system), (base, apart)),
-                (before, habits),
+                (before, habits, chunks),
             )| {
                 let mut ranked: Vec<(u32, usize)> =
                     order.into_iter().enumerate().map(|(rank, key)| (key, rank)).collect();
@@ -265,6 +266,11 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     file_system: system.into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();
+                let mut parts: Vec<Part> = parts;
+                if let Some(chunks) = chunks {
+                    chunks.wish(&mut hints);
+                    parts = chunks.parts(parts);
+                }
                 let parts = parts.into_iter().map(|part| part.moved(base)).collect();
                 let case =
                     Case { parts, aggregators, facts, hints, before, memory, base, hosts, habits };

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cases;
+mod chunks;
 mod death;
 mod disk;
 mod faults;

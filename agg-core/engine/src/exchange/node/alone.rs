@@ -1,0 +1,99 @@
+//! The data of a rank that goes through no window: it moves it itself.
+
+use super::super::{Direction, Request, carry_out};
+use super::NodeAggregation;
+use aggio_base::Extent;
+use aggio_base::allocate::zeros;
+use aggio_base::error::Result;
+use aggio_store::driver::Outcome;
+use aggio_types::datatype::Datatype;
+use aggio_types::memory::Memory;
+
+/// Bytes that are moved at a time where the program's buffer has gaps.
+const BLOCK: u64 = 4 << 20;
+
+/// What became of this data.
+pub(super) struct Alone {
+    /// The first byte of the file that is not moved; `u64::MAX` if all are.
+    pub(super) upto: u64,
+    /// Bytes that are not moved.
+    pub(super) left: u64,
+    pub(super) result: Result<()>,
+}
+
+impl NodeAggregation<'_> {
+    /// Moves this rank's data outside the windows, if the windows `passed`.
+    pub(super) fn move_alone(&self, direction: Direction, passed: bool) -> Alone {
+        let mut alone = Alone { upto: u64::MAX, left: 0, result: Ok(()) };
+        let Some(exchanged) = self.exchanged else { return alone };
+        let mut goes_on = passed;
+        for extent in exchanged.rest(self.own_span()) {
+            let part = self.part(extent);
+            let len = part.len as u64;
+            let outcome = match goes_on {
+                true => self.move_part(direction, part.position, len),
+                false => Outcome { bytes: 0, result: Ok(()) },
+            };
+            if outcome.bytes < len {
+                goes_on = false;
+                let first = part.position + outcome.bytes;
+                alone.upto = alone.upto.min(self.request.view.offset_at(first));
+                alone.left += len - outcome.bytes;
+            }
+            alone.result = alone.result.and(outcome.result);
+        }
+        alone
+    }
+
+    /// The file bytes from the first to the last of this rank's data.
+    pub(super) fn own_span(&self) -> Extent {
+        let own = self.party.members[self.ring.index()];
+        if own.bytes > 0 { own.span } else { Extent::default() }
+    }
+
+    /// Moves `len` data bytes from `position` of the view on.
+    fn move_part(&self, direction: Direction, position: u64, len: u64) -> Outcome {
+        let mut moved = 0;
+        while moved < len {
+            let rest = (position + moved, len - moved);
+            let (asked, outcome) = match self.run_at(rest) {
+                Some(memory) => (rest.1, self.straight(direction, rest.0, &memory)),
+                None => self.move_block(direction, (rest.0, rest.1.min(BLOCK))),
+            };
+            moved += outcome.bytes;
+            if outcome.bytes < asked || outcome.result.is_err() {
+                return Outcome { bytes: moved, ..outcome };
+            }
+        }
+        Outcome { bytes: moved, result: Ok(()) }
+    }
+
+    /// The memory of a range of the view's data, if it is one run.
+    fn run_at(&self, (position, len): (u64, u64)) -> Option<Memory> {
+        self.request.memory.run_at(position - self.request.position, len)
+    }
+
+    /// Moves a range of the view's data whose memory has gaps, by a copy.
+    fn move_block(&self, direction: Direction, (position, len): (u64, u64)) -> (u64, Outcome) {
+        let mut bytes = match zeros(len as usize) {
+            Ok(bytes) => bytes,
+            Err(error) => return (len, Outcome { bytes: 0, result: Err(error) }),
+        };
+        let place = position - self.request.position;
+        if direction == Direction::Write {
+            self.request.memory.gather(place, &mut bytes);
+        }
+        // SAFETY: `bytes` outlives the memory, and nobody uses it meanwhile.
+        let memory = unsafe { Memory::new(bytes.as_mut_ptr(), Datatype::bytes(len), 1) };
+        let outcome = self.straight(direction, position, &memory);
+        if direction == Direction::Read {
+            self.request.memory.scatter(place, &bytes[..outcome.bytes as usize]);
+        }
+        (len, outcome)
+    }
+
+    fn straight(&self, direction: Direction, position: u64, memory: &Memory) -> Outcome {
+        let request = Request { position, memory, ..self.request };
+        carry_out::straight(self.scene, request, direction)
+    }
+}
