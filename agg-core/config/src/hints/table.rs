@@ -387,8 +387,8 @@ hints! {
     /// rank is moved by that rank, those of several pass through aggregators, each through one.
     /// `automatic` is `enable` for files of HDF5, else `disable`.
     aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// As HDF5's property `chunk_opt_num`: if ranks touch so many chunks of a call each, or more, on
-    /// average, all go through aggregators, else chunk by chunk. -1: what costs less.
+    /// As HDF5's property `chunk_opt_num`: if ranks touch so many chunks of a call each, or more,
+    /// on average, all go through aggregators, else chunk by chunk. -1: what costs less.
     aggio_chunk_opt_num: Offset(-1, CHUNKS_MAX) = -1i64; Aggio Acts [same];
     /// As HDF5's property `chunk_opt_ratio`, for calls chunk by chunk: a chunk goes through
     /// aggregators if more than so many percent of the ranks touch it, and more than one; with 0

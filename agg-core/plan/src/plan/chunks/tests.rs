@@ -90,8 +90,8 @@ proptest! {
         let wanted: Vec<(u64, usize)> =
             model.iter().map(|(start, ranks)| (*start, ranks.len())).collect();
         prop_assert_eq!(found, wanted);
-        let owned = chunks.0.iter().all(|chunk| model[&chunk.start].contains(&(chunk.rank as usize)));
-        prop_assert!(owned);
+        let has = |chunk: &Chunk| model[&chunk.start].contains(&(chunk.rank as usize));
+        prop_assert!(chunks.0.iter().all(has));
         let touched: usize = all.iter().map(BTreeSet::len).sum();
         prop_assert_eq!(chunks.mean(all.len()), (touched / all.len()) as u64);
     }
