@@ -9,8 +9,9 @@ use aggio_store::driver::Outcome;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 
-/// Bytes that are moved at a time where the program's buffer has gaps.
-const BLOCK: u64 = 4 << 20;
+/// Bytes that are moved at a time where the program's buffer has gaps: so few that they stay in the
+/// processor's cache, or so many that a request is worth its time where it takes long.
+const BLOCKS: [u64; 2] = [256 << 10, 4 << 20];
 
 /// What became of this data.
 pub(super) struct Alone {
@@ -53,12 +54,13 @@ impl NodeAggregation<'_> {
 
     /// Moves `len` data bytes from `position` of the view on.
     fn move_part(&self, direction: Direction, position: u64, len: u64) -> Outcome {
+        let block = BLOCKS[usize::from(self.party.total.figures.is_slow())];
         let mut moved = 0;
         while moved < len {
             let rest = (position + moved, len - moved);
             let (asked, outcome) = match self.run_at(rest) {
                 Some(memory) => (rest.1, self.straight(direction, rest.0, &memory)),
-                None => self.move_block(direction, (rest.0, rest.1.min(BLOCK))),
+                None => self.move_block(direction, (rest.0, rest.1.min(block))),
             };
             moved += outcome.bytes;
             if outcome.bytes < asked || outcome.result.is_err() {
