@@ -5,6 +5,9 @@ use fuser::{FileAttr, FileType, INodeNo};
 use rustix::fs::Stat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// How long the kernel may believe names and attributes: others change the backing directory, too.
+pub(crate) const TTL: Duration = Duration::from_secs(1);
+
 /// What programs take as the size of a good request.
 const BLOCK: u32 = 1 << 20;
 
@@ -19,6 +22,11 @@ pub(crate) fn kind(mode: u32) -> FileType {
         rustix::fs::FileType::BlockDevice => FileType::BlockDevice,
         _ => FileType::RegularFile,
     }
+}
+
+/// Whether this is a directory.
+pub(crate) fn is_directory(stat: &Stat) -> bool {
+    kind(stat.st_mode) == FileType::Directory
 }
 
 /// A time of `stat`, also one before 1970.

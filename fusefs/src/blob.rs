@@ -1,8 +1,8 @@
 //! A container that is open here: one reader for all who read it, one log for all who write it.
 
-use crate::files::seek_in_data;
+use crate::attributes::TTL;
 use crate::held;
-use crate::view::TTL;
+use crate::seek;
 use agg_core::Extent;
 use agg_core::blob::{Attributes, Container, Hold, MANIFEST, Permissions, Reader, Verify, Writer};
 use agg_core::log::Level;
@@ -247,7 +247,7 @@ impl Blob {
             return Err(rustix::io::Errno::NXIO.into());
         }
         if self.uses.lock().writers > 0 {
-            return seek_in_data(start, size, data);
+            return seek::in_data(start, size, data);
         }
         let (mut place, mut window) = (start, 1 << 20);
         while place < size {

@@ -4,7 +4,7 @@ use crate::blob;
 use crate::files::reopen;
 use crate::handles::Open;
 use crate::held;
-use crate::names::Caller;
+use crate::request::Caller;
 use crate::tree::{Kind, Known};
 use crate::view::{Shown, View};
 use fuser::{FileHandle, TimeOrNow};

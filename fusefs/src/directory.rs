@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::coupled;
+use crate::listing::{Entry, Listing};
 use crate::sets;
 use crate::view::View;
 use agg_core::blob::is_hidden;
@@ -15,20 +16,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// An entry of a directory.
-#[derive(Clone)]
-struct Entry {
-    number: u64,
-    kind: FileType,
-    name: OsString,
-}
-
-/// The entries as they were when the program began to read.
-pub(crate) struct Listing {
-    id: u64,
-    entries: Mutex<Option<Arc<Vec<Entry>>>>,
-}
 
 fn kind(of: rustix::fs::FileType) -> FileType {
     attributes::kind(of.as_raw_mode())
@@ -161,14 +148,5 @@ impl View {
             }
         }
         Ok(())
-    }
-}
-
-impl crate::handles::Open {
-    fn listing(&self) -> Result<&Listing> {
-        match self {
-            crate::handles::Open::Directory(listing) => Ok(listing),
-            _ => Err(rustix::io::Errno::NOTDIR.into()),
-        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::blob::Blob;
 use crate::handles::Open;
 use crate::held;
+use crate::seek;
 use crate::set_ids::SET_IDS;
 use crate::tree::{Kind, Known, Stamp};
 use crate::view::View;
@@ -263,7 +264,7 @@ impl View {
         let place = match &*self.handles.get(handle)? {
             Open::Plain { file, id, .. } if self.passthrough.may_lag(*id) => {
                 let size = file.metadata()?.len();
-                seek_in_data(start, size, data)?
+                seek::in_data(start, size, data)?
             }
             Open::Plain { file, .. } | Open::Generation { viewed: Viewed { file, .. } } => {
                 let to = if data { SeekFrom::Data(start) } else { SeekFrom::Hole(start) };
@@ -303,15 +304,6 @@ fn allocate_in(blob: &Blob, mode: FallocateFlags, range: Extent) -> Result<()> {
         }
         if keeps { Ok(()) } else { log.grow(range.offset.saturating_add(range.len)) }
     })
-}
-
-/// A file of which every byte counts as data, because the kernel may have bytes of a mapping that
-/// it has not passed on; its end counts as a hole.
-pub(crate) fn seek_in_data(start: u64, size: u64, data: bool) -> Result<u64> {
-    if start >= size {
-        return Err(rustix::io::Errno::NXIO.into());
-    }
-    Ok(if data { start } else { size })
 }
 
 fn read_fully(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -4,7 +4,7 @@
 use crate::change::Change;
 use crate::handles::Open;
 use crate::making::NewNode;
-use crate::names::{Caller, Place};
+use crate::request::{Caller, Place};
 use crate::tree::ROOT;
 use crate::view::View;
 use fuser::*;

@@ -1,7 +1,7 @@
 //! Open files and directories.
 
 use crate::blob::Blob;
-use crate::directory::Listing;
+use crate::listing::Listing;
 use crate::sets::OpenSet;
 use aggio_couple::Viewed;
 use fuser::FileHandle;
@@ -24,6 +24,16 @@ pub(crate) enum Open {
     Generation { viewed: Viewed },
     /// A directory.
     Directory(Listing),
+}
+
+impl Open {
+    /// The entries of a directory; of anything else there are none.
+    pub(crate) fn listing(&self) -> Result<&Listing> {
+        match self {
+            Open::Directory(listing) => Ok(listing),
+            _ => Err(rustix::io::Errno::NOTDIR.into()),
+        }
+    }
 }
 
 /// All open files.

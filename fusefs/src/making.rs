@@ -1,12 +1,14 @@
 //! Making files. A new file is known by its descriptor before anybody else can reach it: what gets
 //! an owner and permission bits is never what has its name by then.
 
+use crate::attributes::is_directory;
 use crate::blob::{self, Blob};
 use crate::files::Opened;
 use crate::held;
-use crate::names::{Caller, Place, child, refused};
+use crate::names::{child, refused};
+use crate::request::{Caller, Place};
 use crate::tree::{Kind, Seen, open_name};
-use crate::view::{NewFiles, Shown, View, is_directory};
+use crate::view::{NewFiles, Shown, View};
 use agg_core::blob::{Container, Create, STAGED, is_container};
 use agg_core::log::{self, Level};
 use agg_core::output::{Aside, fresh_name, rename_new};

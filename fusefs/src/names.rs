@@ -1,9 +1,11 @@
 //! Names of files: removing and renaming.
 
+use crate::attributes::is_directory;
 use crate::blob;
 use crate::held;
+use crate::request::Place;
 use crate::tree::{Kind, Seen, check_name};
-use crate::view::{Shown, View, is_directory};
+use crate::view::{Shown, View};
 use agg_core::blob::is_hidden;
 use fuser::RenameFlags;
 use rustix::fs::{AtFlags, RenameFlags as Flags};
@@ -14,20 +16,6 @@ use std::sync::Arc;
 
 /// Times that a directory is emptied of what loses its name in it meanwhile.
 const ATTEMPTS: usize = 8;
-
-/// Who makes or changes a file.
-#[derive(Clone, Copy)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-}
-
-/// A directory and a name in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) parent: u64,
-    pub(crate) name: &'a OsStr,
-}
 
 pub(crate) fn refused(errno: rustix::io::Errno) -> Error {
     errno.into()

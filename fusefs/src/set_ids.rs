@@ -6,7 +6,7 @@
 use crate::blob;
 use crate::handles::Open;
 use crate::held;
-use crate::names::Caller;
+use crate::request::Caller;
 use crate::tree::Known;
 use crate::view::View;
 use fuser::FileHandle;

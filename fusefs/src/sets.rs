@@ -1,9 +1,9 @@
 //! Sets of netCDF files: each is shown as the one file that it stands for.
 
 use crate::ahead::{Ahead, Progress};
+use crate::attributes::TTL;
 use crate::held;
 use crate::tree::{Kind, Seen, open_name};
-use crate::view::TTL;
 use agg_core::log::Level;
 use aggio_formats::files::Folder;
 use aggio_formats::{Cache, Holes, Logical, Options, Set, Sets};

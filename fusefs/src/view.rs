@@ -1,11 +1,11 @@
 //! The view: what is found under a name, and its attributes.
 
-use crate::attributes;
+use crate::attributes::{self, TTL, is_directory};
 use crate::blob::{self, Blob};
 use crate::coupled;
 use crate::handles::{Handles, Open};
-use crate::names::Place;
 use crate::passthrough::Passthrough;
+use crate::request::Place;
 use crate::sets;
 use crate::sets::{OpenSet, OpenSets};
 use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
@@ -22,9 +22,6 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long the kernel may believe names and attributes: others change the backing directory, too.
-pub(crate) const TTL: Duration = Duration::from_secs(1);
 
 /// A file as it is told to the kernel.
 pub(crate) struct Shown {
@@ -265,11 +262,6 @@ impl View {
 
 fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
-}
-
-/// Whether this is a directory.
-pub(crate) fn is_directory(stat: &Stat) -> bool {
-    kind(stat) == FileType::Directory
 }
 
 /// Whether a directory is a container. The first look is cheap and decides for most.

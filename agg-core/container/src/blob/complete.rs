@@ -47,12 +47,6 @@ fn lacking(dir: &Dir, log: &SealedLog, there: Option<u64>) -> Error {
     damaged(format!("{words}, which the manifest names; `aggio fsck` tells more")).with_path(&path)
 }
 
-/// Whether the frames up to a sealed log's length are those that it had when it was sealed.
-pub(crate) fn is_as_sealed(sealed: &SealedLog, frames: u64, crc: u32) -> bool {
-    // A log without frames has no bytes: such a line tells what another part knew of a lost one.
-    sealed.frames == 0 || (frames, crc) == (sealed.frames, sealed.crc)
-}
-
 /// What indexes, whatever manifest named them, tell of logs that are not among these, or end
 /// before: all that is known where there is no manifest any more.
 pub(crate) fn lost_by_indexes(dir: &Dir, logs: &[Examined]) -> Result<Vec<SealedLog>> {

@@ -1,19 +1,20 @@
 //! An opened container, and how one is made.
 
-use super::dir::{Dir, MANIFEST};
-use super::hold::{Hold, hold};
-use super::manifest::{FORMAT, Manifest, dir_mode, part_mode};
+use super::dir::Dir;
+use super::hold::{self, Hold};
+use super::manifest::{Manifest, dir_mode, is_container, part_mode};
 use super::read::Reader;
+use super::shared::Shared;
 use super::write::Writer;
 use super::{failed, names};
-use crate::output::{fresh_beside, parent_of, rename_new};
+use crate::output::{fresh_beside, rename_new};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// How often a directory is made that others remove before there is anything in it.
@@ -34,50 +35,6 @@ pub struct Create {
 #[derive(Debug)]
 pub struct Container {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// What a container shares with its readers and writers.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) dir: Dir,
-    /// Whether this process made it: then it may write whatever the mode says, as after `open`.
-    made_here: bool,
-    /// Whether the manifest and the directory's own name are durable.
-    born: AtomicBool,
-    /// What says that it is needed while it has no name of the user's.
-    made_with: OnceLock<Option<Hold>>,
-}
-
-impl Shared {
-    /// Makes the container itself durable, once.
-    pub(crate) fn sync_birth(&self) -> Result<()> {
-        if self.born.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.dir.sync()?;
-        let parent = parent_of(self.dir.path());
-        Dir::open_following(&parent)?.sync()?;
-        self.born.store(true, Ordering::Release);
-        Ok(())
-    }
-}
-
-/// Whether `path` is a container: a directory, not a symlink to one, with a regular file of the
-/// manifest's name that begins as a manifest does.
-pub fn is_container(path: &Path) -> bool {
-    let is_dir = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
-    is_dir && Dir::open(path).is_ok_and(|dir| begins(&dir).unwrap_or(false))
-}
-
-/// Whether there is a manifest that begins as one does.
-fn begins(dir: &Dir) -> Result<bool> {
-    dir.anew(MANIFEST, || {
-        let mut bytes = [0; FORMAT.len() + 1];
-        let file = dir.part(MANIFEST, false)?;
-        let read = file.read_exact_at(&mut bytes, 0);
-        read.map_err(|error| failed("read", &error, &dir.path_of(MANIFEST)))?;
-        Ok(bytes.strip_suffix(b"\n").is_some_and(|line| line == FORMAT.as_bytes()))
-    })
 }
 
 impl Container {
@@ -186,6 +143,43 @@ impl Container {
     }
 }
 
+impl Container {
+    /// Says that the parts of the container are needed; `None` where there is nothing to lock.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if it is being removed.
+    pub fn hold(&self) -> Result<Option<Hold>> {
+        hold::hold(&self.shared.dir)
+    }
+
+    /// Where the container is since somebody removed its name, if its name is one that removed
+    /// containers have.
+    pub fn removed(&self) -> Option<PathBuf> {
+        let path = self.path_now()?;
+        names::is_removed(path.file_name()?).then_some(path)
+    }
+
+    /// Where the container is, whoever has renamed it.
+    pub fn path_now(&self) -> Option<PathBuf> {
+        hold::path_now(self.shared.dir.file())
+    }
+
+    /// Ends a hold on it. Whoever is the last removes what has lost its name.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn release(&self, hold: Hold) -> Result<()> {
+        drop(hold);
+        let dir = &self.shared.dir;
+        if self.removed().is_none() || !dir.has_name() {
+            return Ok(());
+        }
+        hold::unless_needed(dir, || names::remove_open(dir)).map(drop)
+    }
+}
+
 /// Makes the directory under another name, fills it, and gives it its name in one step.
 fn make(path: &Path, how: &Create) -> Result<Container> {
     let temporary = fresh_beside(path)?;
@@ -229,7 +223,7 @@ fn made_here(dir: Dir) -> Container {
 /// Makes the parts; the first is what says that somebody is at work.
 fn fill(dir: &Dir, how: &Create) -> Result<Option<Hold>> {
     let order = dir.new_part(super::dir::ORDER, 0o600)?;
-    let made = hold(dir)?;
+    let made = hold::hold(dir)?;
     let mode = granted(dir, how.mode)?;
     Manifest::new(mode, how.data_crc)?.store(dir)?;
     let fail = |error: io::Error| failed("fchmod", &error, dir.path());

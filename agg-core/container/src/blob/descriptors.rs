@@ -1,10 +1,10 @@
 //! Descriptors of logs that are being read: opened when needed, and no more of them than a part of
 //! what the process may have.
 
-use super::damaged;
 use super::dir::{Dir, log_name};
 use super::frame::{self, HEADER};
-use aggio_base::Result;
+use super::{damaged, failed};
+use aggio_base::{Error, Result};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -96,4 +96,15 @@ fn owned(file: &File, dir: &Dir, id: u64) -> Result<()> {
     let path = dir.path_of(&log_name(id)).display().to_string();
     let words = format!("the log of this name has the frames of {}", log_name(own));
     Err(damaged(words).with_path(&path))
+}
+
+/// The error for a log that has fewer bytes than it should.
+pub(crate) fn too_short(dir: &Dir, id: u64, place: u64) -> Error {
+    let words = format!("the log ends before byte {place}, where the index says data is");
+    damaged(words).with_path(&dir.path_of(&log_name(id)).display().to_string())
+}
+
+/// The error of a read from a log.
+pub(crate) fn read_failed(dir: &Dir, id: u64, error: &std::io::Error) -> Error {
+    failed("preadv", error, &dir.path_of(&log_name(id)))
 }

@@ -1,11 +1,11 @@
 //! Looking at every frame of a log, also behind damaged ones.
 
-use super::check::{Findings, Severity};
 use super::dir::{Dir, log_name};
+use super::findings::{Findings, Severity};
 use super::frame::{Frame, NO_DATA_CRC};
 use super::manifest::SealedLog;
 use super::scan::{Scan, Step};
-use super::{complete, holes, search, summary, torn};
+use super::{holes, search, summary, torn};
 use aggio_base::{Extent, Result};
 use std::fs::File;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub(crate) fn examine(
                 (frames, log.end) = (frames + 1, scan.place());
                 crc = aggio_base::checksum::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                 if let Some(told) = sealed.filter(|told| told.length == log.end) {
-                    log.whole = complete::is_as_sealed(&told, frames, crc);
+                    log.whole = told.is_as_sealed(frames, crc);
                 }
                 if data {
                     check_data(&file, &path, &name, &frame, findings)?;

@@ -1,10 +1,9 @@
 //! Reads many parts of logs with few requests: sorted by place, and one request for parts that lie
 //! close together, frame headers between them included.
 
-use super::descriptors::Descriptors;
+use super::descriptors::{Descriptors, read_failed, too_short};
 use super::dir::Dir;
 use super::frame::{HEADER, RUN, SHORT};
-use super::read::{read_failed, too_short};
 use aggio_base::Result;
 use std::fs::File;
 use std::io;

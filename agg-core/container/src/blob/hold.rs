@@ -1,9 +1,7 @@
 //! Who needs the parts of a container, whatever becomes of its name: as with an ordinary file the
 //! name goes at once, and the file with the last who has it open.
 
-use super::container::Container;
 use super::dir::{Dir, ORDER};
-use super::names;
 use super::sequencer::Sequencer;
 use aggio_base::log::Level;
 use aggio_base::{Error, Result, log};
@@ -28,43 +26,6 @@ pub(crate) enum Need {
     Unknown(Error),
 }
 
-impl Container {
-    /// Says that the parts of the container are needed; `None` where there is nothing to lock.
-    ///
-    /// # Errors
-    ///
-    /// `ENOENT` if it is being removed.
-    pub fn hold(&self) -> Result<Option<Hold>> {
-        hold(&self.shared.dir)
-    }
-
-    /// Where the container is since somebody removed its name, if its name is one that removed
-    /// containers have.
-    pub fn removed(&self) -> Option<PathBuf> {
-        let path = self.path_now()?;
-        names::is_removed(path.file_name()?).then_some(path)
-    }
-
-    /// Where the container is, whoever has renamed it.
-    pub fn path_now(&self) -> Option<PathBuf> {
-        path_now(self.shared.dir.file())
-    }
-
-    /// Ends a hold on it. Whoever is the last removes what has lost its name.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be removed.
-    pub fn release(&self, hold: Hold) -> Result<()> {
-        drop(hold);
-        let dir = &self.shared.dir;
-        if self.removed().is_none() || !dir.has_name() {
-            return Ok(());
-        }
-        unless_needed(dir, || names::remove_open(dir)).map(drop)
-    }
-}
-
 impl Hold {
     /// Whether the next program in this process inherits it, which then is to
     /// [end](super::end_inherited) it.
@@ -86,7 +47,7 @@ impl Hold {
     }
 }
 
-/// As [`Container::hold`].
+/// As [`Container::hold`](super::Container::hold).
 pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
     let file = match dir.part(ORDER, false) {
         Err(error) if error.errno() == libc::ENOENT => {
@@ -143,14 +104,13 @@ fn gone(dir: &Dir) -> Error {
 }
 
 /// Where an open directory is now.
-fn path_now(file: &File) -> Option<PathBuf> {
+pub(crate) fn path_now(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::blob::{Create, remove};
+    use crate::blob::{Container, Create, remove};
 
     fn container(path: &std::path::Path) -> Container {
         let how = Create { mode: 0o644, exclusive: true, data_crc: true };

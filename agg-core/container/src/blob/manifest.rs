@@ -7,6 +7,7 @@ use aggio_base::Result;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
 use std::str::FromStr;
 
 /// The first line.
@@ -24,6 +25,15 @@ pub(crate) struct SealedLog {
     pub(crate) frames: u64,
     /// Checksum of the runs that it became in the index.
     pub(crate) crc: u32,
+}
+
+impl SealedLog {
+    /// Whether the frames up to its length are those that it had when it was sealed.
+    pub(crate) fn is_as_sealed(&self, frames: u64, crc: u32) -> bool {
+        // A log without frames has no bytes: such a line tells what another part knew of a lost
+        // one.
+        self.frames == 0 || (frames, crc) == (self.frames, self.crc)
+    }
 }
 
 /// The merged index.
@@ -264,6 +274,24 @@ fn index_line(value: &str) -> Option<IndexLine> {
     let [name, "length", length, "crc", crc] = words[..] else { return None };
     number::<u64>(name.strip_prefix("index.")?)?;
     Some(IndexLine { name: name.to_owned(), length: number(length)?, crc: hex32(crc)? })
+}
+
+/// Whether `path` is a container: a directory, not a symlink to one, with a regular file of the
+/// manifest's name that begins as a manifest does.
+pub fn is_container(path: &Path) -> bool {
+    let is_dir = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
+    is_dir && Dir::open(path).is_ok_and(|dir| begins(&dir).unwrap_or(false))
+}
+
+/// Whether there is a manifest that begins as one does.
+fn begins(dir: &Dir) -> Result<bool> {
+    dir.anew(MANIFEST, || {
+        let mut bytes = [0; FORMAT.len() + 1];
+        let file = dir.part(MANIFEST, false)?;
+        let read = file.read_exact_at(&mut bytes, 0);
+        read.map_err(|error| failed("read", &error, &dir.path_of(MANIFEST)))?;
+        Ok(bytes.strip_suffix(b"\n").is_some_and(|line| line == FORMAT.as_bytes()))
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 mod journal;
 mod windows;
 
-use super::check::{Check, check};
+use super::check::check;
 use super::container::Container;
+use super::findings::Check;
 use super::read::Reader;
 use super::verify::Verify;
 use super::{damaged, failed, holes};

@@ -2,8 +2,8 @@
 
 use super::dir::{Dir, ORDER, random};
 use super::hold;
-use super::remains::{Cleared, clear, is_nameless};
-use super::{damaged, failed, is_container};
+use super::manifest::is_container;
+use super::{damaged, failed};
 use crate::output::{self, exchange, is_aside, parent_of, rename_new};
 use aggio_base::Result;
 use std::ffi::OsStr;
@@ -105,44 +105,13 @@ pub fn end_inherited(path: &Path, close: impl FnOnce()) -> Result<()> {
     }
 }
 
-/// Moves containers that have lost their names, and that somebody has open, from a directory that
-/// is to be removed to the one above; whether nothing else is in it. What only has such a name is a
-/// user's. What its last user removes meanwhile is not there.
-///
-/// # Errors
-///
-/// If it cannot be read, or one cannot be moved.
-pub fn lift_removed(directory: &Path) -> Result<bool> {
-    let dir = Dir::open(directory)?;
-    let fail = |error| failed("readdir", &error, directory);
-    let mut removed = Vec::new();
-    for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if is_nameless(&path) {
-            removed.push(path);
-        } else if !is_gone(&path) {
-            return Ok(false);
-        }
-    }
-    for path in &removed {
-        // What cannot be cleared, and what came into it meanwhile, goes on above.
-        if matches!(clear(path), Ok(Cleared::Removed)) {
-            continue;
-        }
-        match rename_new(path, &removed_beside(directory)?) {
-            Err(_) if is_gone(path) => {}
-            moved => moved?,
-        }
-    }
-    Ok(true)
-}
-
-fn is_gone(path: &Path) -> bool {
+/// Whether nothing has this name.
+pub(crate) fn is_gone(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
 /// A name beside `path` for what has lost its own; nobody has it or can guess it.
-fn removed_beside(path: &Path) -> Result<PathBuf> {
+pub(crate) fn removed_beside(path: &Path) -> Result<PathBuf> {
     let name = format!(".aggio-gone-{:016x}{:016x}", random()?, random()?);
     Ok(parent_of(path).join(name))
 }
@@ -213,57 +182,6 @@ fn is_same(path: &Path, facts: &std::fs::Metadata) -> bool {
 mod tests {
     use super::*;
     use crate::output::fresh_beside;
-
-    #[test]
-    fn directories_of_users_are_not_lifted_and_nothing_in_them_is_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let (directory, path) = (place.path().join("d"), place.path().join("d/c"));
-        let mine = directory.join(".aggio-gone-mine");
-        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
-        std::fs::create_dir_all(&mine).unwrap();
-        assert!(!lift_removed(&directory).unwrap(), "an empty one of the user's");
-        for name in ["thesis", "index.html"] {
-            std::fs::write(mine.join(name), "mine").unwrap();
-            assert!(!lift_removed(&directory).unwrap());
-            assert_eq!(std::fs::read(mine.join(name)).unwrap(), b"mine");
-            std::fs::remove_file(mine.join(name)).unwrap();
-        }
-        // Beside it a container that somebody has open, and one that nobody has.
-        let container = crate::blob::Container::create(&path, &how).unwrap();
-        let hold = container.hold().unwrap().unwrap();
-        remove(&path).unwrap();
-        let unneeded = directory.join(".aggio-gone-0123456789abcdef");
-        drop(crate::blob::Container::create(&unneeded, &how).unwrap());
-        assert!(!lift_removed(&directory).unwrap() && container.removed().unwrap().exists());
-        std::fs::remove_dir(&mine).unwrap();
-        assert!(lift_removed(&directory).unwrap());
-        std::fs::remove_dir(&directory).unwrap();
-        assert_eq!(container.removed().unwrap().parent(), Some(place.path()));
-        container.release(hold).unwrap();
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_directory_can_be_removed_while_the_last_user_closes_what_was_in_it() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = place.path().join("d");
-        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
-        for round in 0..300 {
-            std::fs::create_dir(&directory).unwrap();
-            let path = directory.join("c");
-            let container = crate::blob::Container::create(&path, &how).unwrap();
-            let hold = container.hold().unwrap().unwrap();
-            remove(&path).unwrap();
-            std::thread::scope(|scope| {
-                scope.spawn(|| container.release(hold).unwrap());
-                while let Err(why) = std::fs::remove_dir(&directory) {
-                    assert_eq!(why.kind(), io::ErrorKind::DirectoryNotEmpty);
-                    assert!(lift_removed(&directory).unwrap(), "round {round}");
-                }
-            });
-            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "round {round}");
-        }
-    }
 
     #[test]
     fn names_that_last_a_moment_are_hidden_and_names_of_files_are_not() {

@@ -1,13 +1,12 @@
 //! Reading the logical file.
 
-use super::container::Shared;
 use super::descriptors::Descriptors;
-use super::dir::log_name;
+use super::placed::Placed;
 use super::sequencer::{Sequencer, Word};
+use super::shared::Shared;
 use super::verify::{Verifier, Verify};
 use super::view::View;
-use super::write::Placed;
-use super::{damaged, failed, gather, transfer};
+use super::{gather, transfer};
 use aggio_base::{Extent, Result};
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -230,19 +229,4 @@ impl Reader {
     fn view(&self) -> RwLockReadGuard<'_, View> {
         self.view.read().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The error for a log that has fewer bytes than it should.
-pub(crate) fn too_short(dir: &super::dir::Dir, id: u64, place: u64) -> aggio_base::Error {
-    let words = format!("the log ends before byte {place}, where the index says data is");
-    damaged(words).with_path(&dir.path_of(&log_name(id)).display().to_string())
-}
-
-/// The error of a read from a log.
-pub(crate) fn read_failed(
-    dir: &super::dir::Dir,
-    id: u64,
-    error: &std::io::Error,
-) -> aggio_base::Error {
-    failed("preadv", error, &dir.path_of(&log_name(id)))
 }

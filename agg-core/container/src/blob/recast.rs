@@ -4,10 +4,10 @@
 //! The files are made inside of the container, which stays what it is until all of them are
 //! complete; then they get their names beside it, and it is removed.
 
-use super::check::Findings;
 use super::container::Container;
 use super::dir::Dir;
 use super::examine::examine;
+use super::findings::Findings;
 use super::manifest::{Manifest, part_mode};
 use super::read::Reader;
 use super::sequencer::Sequencer;

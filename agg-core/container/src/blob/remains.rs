@@ -6,9 +6,10 @@ use super::hold::{self, Need};
 use super::manifest::Manifest;
 use super::names;
 use super::{failed, is_container};
+use crate::output::{Cleared, rename_new};
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The name of a file alone in a hidden directory, in which nobody else can exchange it, until it
 /// gets the name that it is to have.
@@ -60,23 +61,6 @@ pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
         return names::is_unfinished(name);
     }
     (names::is_hidden(name) || names::is_removed(name)) && !names::is_kept_copy(name)
-}
-
-/// What [`clear`] did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cleared {
-    /// It is gone.
-    Removed,
-    /// What had another name for a moment has its own again: these.
-    PutBack(Vec<PathBuf>),
-    /// Nothing: somebody needs it.
-    Needed,
-}
-
-impl Cleared {
-    fn removed(is: bool) -> Self {
-        if is { Self::Removed } else { Self::Needed }
-    }
 }
 
 /// Removes `path`, of which [`is_remain`] is true, unless somebody needs it. What a user made, and
@@ -147,6 +131,38 @@ fn has_only_parts(dir: &Dir) -> Result<bool> {
 fn is_index(name: &str) -> bool {
     let digits = name.strip_prefix("index.").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Moves containers that have lost their names, and that somebody has open, from a directory that
+/// is to be removed to the one above; whether nothing else is in it. What only has such a name is a
+/// user's. What its last user removes meanwhile is not there.
+///
+/// # Errors
+///
+/// If it cannot be read, or one cannot be moved.
+pub fn lift_removed(directory: &Path) -> Result<bool> {
+    let dir = Dir::open(directory)?;
+    let fail = |error| failed("readdir", &error, directory);
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(dir.inside()).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if is_nameless(&path) {
+            removed.push(path);
+        } else if !names::is_gone(&path) {
+            return Ok(false);
+        }
+    }
+    for path in &removed {
+        // What cannot be cleared, and what came into it meanwhile, goes on above.
+        if matches!(clear(path), Ok(Cleared::Removed)) {
+            continue;
+        }
+        match rename_new(path, &names::removed_beside(directory)?) {
+            Err(_) if names::is_gone(path) => {}
+            moved => moved?,
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -261,5 +277,56 @@ mod tests {
         std::fs::remove_file(path.join("mine")).unwrap();
         std::fs::write(path.join(STAGED).join("mine"), b"").unwrap();
         assert!(clear(&path).is_err() && path.join(STAGED).join("mine").exists());
+    }
+
+    #[test]
+    fn directories_of_users_are_not_lifted_and_nothing_in_them_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (directory, path) = (place.path().join("d"), place.path().join("d/c"));
+        let mine = directory.join(".aggio-gone-mine");
+        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        std::fs::create_dir_all(&mine).unwrap();
+        assert!(!lift_removed(&directory).unwrap(), "an empty one of the user's");
+        for name in ["thesis", "index.html"] {
+            std::fs::write(mine.join(name), "mine").unwrap();
+            assert!(!lift_removed(&directory).unwrap());
+            assert_eq!(std::fs::read(mine.join(name)).unwrap(), b"mine");
+            std::fs::remove_file(mine.join(name)).unwrap();
+        }
+        // Beside it a container that somebody has open, and one that nobody has.
+        let container = crate::blob::Container::create(&path, &how).unwrap();
+        let hold = container.hold().unwrap().unwrap();
+        crate::blob::remove(&path).unwrap();
+        let unneeded = directory.join(".aggio-gone-0123456789abcdef");
+        drop(crate::blob::Container::create(&unneeded, &how).unwrap());
+        assert!(!lift_removed(&directory).unwrap() && container.removed().unwrap().exists());
+        std::fs::remove_dir(&mine).unwrap();
+        assert!(lift_removed(&directory).unwrap());
+        std::fs::remove_dir(&directory).unwrap();
+        assert_eq!(container.removed().unwrap().parent(), Some(place.path()));
+        container.release(hold).unwrap();
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_can_be_removed_while_the_last_user_closes_what_was_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("d");
+        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        for round in 0..300 {
+            std::fs::create_dir(&directory).unwrap();
+            let path = directory.join("c");
+            let container = crate::blob::Container::create(&path, &how).unwrap();
+            let hold = container.hold().unwrap().unwrap();
+            crate::blob::remove(&path).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| container.release(hold).unwrap());
+                while let Err(why) = std::fs::remove_dir(&directory) {
+                    assert_eq!(why.kind(), std::io::ErrorKind::DirectoryNotEmpty);
+                    assert!(lift_removed(&directory).unwrap(), "round {round}");
+                }
+            });
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "round {round}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Repairs: everything but the logs is made anew from the logs. Whatever is changed or removed is
 //! kept in a file beside it.
 
-use super::check::Check;
 use super::dir::{Dir, MANIFEST, ORDER, log_name, random};
 use super::examine::Examined;
+use super::findings::Check;
 use super::frame::{Frame, Kind, NO_DATA_CRC, Strip};
 use super::holes::{self, Bytes};
 use super::log::{Log, Words};

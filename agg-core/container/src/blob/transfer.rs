@@ -1,9 +1,8 @@
 //! Copies bytes of a log into a file: in the kernel where it can, which costs one copy instead of
 //! two.
 
-use super::descriptors::Descriptors;
+use super::descriptors::{Descriptors, read_failed, too_short};
 use super::dir::Dir;
-use super::read::{read_failed, too_short};
 use aggio_base::{Error, Result};
 use std::fs::File;
 use std::os::fd::AsRawFd;

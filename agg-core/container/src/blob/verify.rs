@@ -3,12 +3,11 @@
 //! whole where that is asked for.
 
 use super::damaged;
-use super::descriptors::Descriptors;
+use super::descriptors::{Descriptors, read_failed};
 use super::dir::{Dir, log_name};
 use super::frame::{FILE_END, HEADER, Head, SHORT};
 use super::gather::Wanted;
 use super::holes;
-use super::read::read_failed;
 use super::resolve::NO_FRAME;
 use aggio_base::{Error, Result};
 pub use aggio_config::hints::Verify;

@@ -8,11 +8,11 @@ use super::index::Index;
 use super::index_write::Content;
 use super::live::{Events, Live};
 use super::manifest::Manifest;
+use super::placed::Placed;
 use super::resolve::{Found, NO_FRAME, Piece, resolve};
 use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
-use super::write::Placed;
 use super::{complete, damaged, failed, log, search, torn};
 use aggio_base::{Extent, Result};
 use std::collections::HashMap;
@@ -177,7 +177,7 @@ impl View {
                     crc = aggio_base::checksum::crc32c_append(crc, &frame.head_crc.to_le_bytes());
                     if let Some(told) =
                         told.filter(|_| frame.place < sealed && scan.place() >= sealed)
-                        && (scan.place() > sealed || !complete::is_as_sealed(&told, frames, crc))
+                        && (scan.place() > sealed || !told.is_as_sealed(frames, crc))
                     {
                         let words = "it has other frames than when it was sealed";
                         return Err(damaged(words).with_path(&path.display().to_string()));

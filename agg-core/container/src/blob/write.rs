@@ -5,15 +5,14 @@ mod mapped;
 mod size;
 
 use self::mapped::Changed;
-pub use self::mapped::Placed;
 use self::size::Changes;
-use super::container::Shared;
 use super::frame::{FILE_END, Kind, Strip};
 use super::log::{Log, Words};
 use super::manifest::Manifest;
 use super::read::Reader;
 use super::seal;
 use super::sequencer::{Sequencer, Taken, Word};
+use super::shared::Shared;
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -2,8 +2,7 @@
 //! names that they have or get. Nobody ever removes the only name of a file there: what a killed
 //! process leaves is put back.
 
-use super::{failed, fresh_name, is_same, parent_of, rename_new, try_lock};
-use crate::blob::Cleared;
+use super::{Cleared, failed, fresh_name, is_same, parent_of, rename_new, try_lock};
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};

@@ -6,6 +6,7 @@
 //! process is asked to end.
 
 mod aside;
+mod cleared;
 mod fresh;
 mod rename;
 mod rights;
@@ -14,6 +15,7 @@ mod unfinished;
 mod vacancy;
 
 pub use aside::{Aside, is_aside, put_back};
+pub use cleared::Cleared;
 pub use fresh::{fresh_beside, fresh_name};
 pub(crate) use rename::exchange;
 pub use rename::rename_new;

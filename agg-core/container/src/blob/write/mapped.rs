@@ -7,6 +7,7 @@ use crate::blob::dir::log_name;
 use crate::blob::failed;
 use crate::blob::frame::{Kind, Strip};
 use crate::blob::log::{Log, Words};
+use crate::blob::placed::Placed;
 use crate::blob::read::{Reader, Segment};
 use crate::blob::sequencer::Word;
 use aggio_base::{Error, ErrorClass, Extent, Result};
@@ -20,25 +21,7 @@ use std::sync::{Arc, PoisonError};
 /// Bytes that are copied or made zeros at a time.
 const CHUNK: u64 = 1 << 20;
 
-/// Bytes of the file that lie together in a log, beginning at a page of both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Which bytes of the file; the last page may be only partly in it.
-    pub logical: Extent,
-    /// The id of the log.
-    pub log: u64,
-    /// The place of the first byte there.
-    pub place: u64,
-}
-
 impl Placed {
-    /// The bytes of it that are in `range`, if there are any.
-    pub fn part(&self, range: Extent) -> Option<Self> {
-        let logical = self.logical.intersect(range);
-        let place = self.place + logical.offset.saturating_sub(self.logical.offset);
-        (!logical.is_empty()).then_some(Self { logical, place, ..*self })
-    }
-
     /// Whether the bytes of `segment`, which are among these, are changed in place.
     fn has(&self, segment: &Segment) -> bool {
         let place = self.place + (segment.logical.offset - self.logical.offset);

@@ -1,6 +1,7 @@
 //! Writes, growths and counts of the size at the same time, step by step.
 
 use super::*;
+use crate::blob::placed::Placed;
 use crate::blob::{Container, Create};
 use std::os::unix::fs::FileExt;
 

@@ -1,0 +1,34 @@
+//! What an opened container shares with its readers and writers.
+
+use super::dir::Dir;
+use super::hold::Hold;
+use crate::output::parent_of;
+use aggio_base::Result;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a container shares with its readers and writers.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) dir: Dir,
+    /// Whether this process made it: then it may write whatever the mode says, as after `open`.
+    pub(crate) made_here: bool,
+    /// Whether the manifest and the directory's own name are durable.
+    pub(crate) born: AtomicBool,
+    /// What says that it is needed while it has no name of the user's.
+    pub(crate) made_with: OnceLock<Option<Hold>>,
+}
+
+impl Shared {
+    /// Makes the container itself durable, once.
+    pub(crate) fn sync_birth(&self) -> Result<()> {
+        if self.born.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.dir.sync()?;
+        let parent = parent_of(self.dir.path());
+        Dir::open_following(&parent)?.sync()?;
+        self.born.store(true, Ordering::Release);
+        Ok(())
+    }
+}

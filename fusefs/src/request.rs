@@ -1,0 +1,17 @@
+//! What requests of the kernel name: who asks, and a name in a directory.
+
+use std::ffi::OsStr;
+
+/// Who makes or changes a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A directory and a name in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) parent: u64,
+    pub(crate) name: &'a OsStr,
+}
