@@ -1,9 +1,10 @@
 //! `MPI_File_close`, and what is left open at the end.
 
 use crate::abi::Abi;
-use crate::entry::{Access, FileHandle, access};
+use crate::arguments::FileHandle;
+use crate::entry::{Access, access};
+use crate::forward;
 use crate::handles::{self, OpenFile};
-use crate::symbols::forward;
 use crate::{errors, mpi, progress, requests, split};
 use agg_core::log::{self, Level};
 use agg_core::{Error, ErrorClass};
@@ -69,24 +70,6 @@ fn keep(file: &OpenFile) {
 pub fn tell_no_sets() {
     for line in no_sets().drain(..) {
         log::once_on_any_rank(Level::Warn, &line);
-    }
-}
-
-/// Before the job is ended by force: what waits reaches the files, or somebody hears that it does
-/// not.
-pub fn rescue_all() {
-    for file in handles::all() {
-        if let Err(error) = file.engine.rescue() {
-            log::write(Level::Error, format_args!("{error}"));
-        }
-    }
-}
-
-/// At the end of a process that has not ended MPI: tells what was done with the files that are
-/// open.
-pub fn report_all() {
-    for file in handles::all() {
-        file.engine.report_alone();
     }
 }
 

@@ -2,8 +2,8 @@
 //! which only they can make; Open MPI's make the handler behind the C interface as well. Therefore
 //! this library stands before the one C++ function that makes them.
 
-use crate::entry::FileHandle;
-use crate::errhandler::{self, Language};
+use crate::arguments::FileHandle;
+use crate::attached::{self, Language};
 use crate::{active, resolve};
 use libc::{c_char, c_int};
 use std::mem::transmute;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn _ZN3MPI4File17Create_errhandlerEPFvRS0_PizE(
     if let (Some(_), Some(abi)) = (invoke(), active::abi()) {
         // SAFETY: see above for what the object holds.
         let handle = unsafe { abi.load(object.add(1).cast(), 0) };
-        errhandler::learn(handle, function, Language::Cxx);
+        attached::learn(handle, function, Language::Cxx);
     }
     object
 }

@@ -1,9 +1,10 @@
 //! Reads and writes: the caller's arguments become one engine call, its outcome a status.
 
 use crate::abi::Abi;
+use crate::arguments::Opaque;
 use crate::datarep::{self, Conversion, UserRepresentation};
 use crate::datatypes::{self, Lens};
-use crate::entry::{Opaque, Target};
+use crate::entry::Target;
 use crate::{mpi, progress, room, status};
 use agg_core::datatype::Datatype;
 use agg_core::driver::Outcome;

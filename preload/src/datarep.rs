@@ -1,8 +1,9 @@
 //! Data representations: their names, extents in the file, and user-defined ones.
 
 use crate::abi::{Abi, Kind};
+use crate::arguments::Opaque;
 use crate::datatypes::{self, Lens};
-use crate::entry::{Opaque, Target};
+use crate::entry::Target;
 use crate::{errors, resolve};
 use agg_core::datatype::Datatype;
 use agg_core::view::Representation;

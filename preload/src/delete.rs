@@ -1,8 +1,8 @@
 //! `MPI_File_delete`.
 
 use crate::abi::Abi;
-use crate::entry::Handle;
-use crate::symbols::forward;
+use crate::arguments::Handle;
+use crate::forward;
 use crate::{config, errors, open};
 use libc::{c_char, c_int};
 

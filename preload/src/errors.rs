@@ -4,10 +4,9 @@
 //! file, the bytes and the errno. There are a few codes for each class; the oldest text of a class
 //! gives way to a new one.
 
-use crate::abi::{self, Abi, Constants};
+use crate::abi::{Abi, Constants};
 use crate::handles::OpenFile;
-use crate::{active, errhandler, mpi};
-use agg_core::log::{self, Level};
+use crate::{active, attached, invoke, mpi};
 use agg_core::{Error, ErrorClass};
 use libc::{c_char, c_int};
 use std::ffi::CString;
@@ -50,7 +49,7 @@ pub fn on_file(file: &OpenFile, error: Error) -> Raised {
     let code = code_of(abi, &error);
     let handler = file.errhandler.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let text = error.to_string();
-    let left = errhandler::invoke(abi, &handler, file.handle, file.comm, code, &text);
+    let left = invoke::handler(abi, &handler, file.handle, file.comm, code, &text);
     Raised { code, left }
 }
 
@@ -58,9 +57,9 @@ pub fn on_file(file: &OpenFile, error: Error) -> Raised {
 pub fn on_no_file(error: &Error) -> Raised {
     let Some(abi) = active::abi() else { return Raised { code: 1, left: 1 } };
     let code = code_of(abi, error);
-    let handler = errhandler::default_handler();
+    let handler = attached::default_handler();
     let (null, nobody) = (abi.handles.file_null, abi.handles.comm_null);
-    let left = errhandler::invoke(abi, &handler, null, nobody, code, &error.to_string());
+    let left = invoke::handler(abi, &handler, null, nobody, code, &error.to_string());
     Raised { code, left }
 }
 
@@ -84,13 +83,6 @@ pub fn invalid_handle(function: &str) -> Raised {
 pub fn count_too_large(function: &str) -> c_int {
     let text = "this MPI library has int counts only and the count does not fit";
     raise(&Error::new(ErrorClass::Count, text).with_operation(function))
-}
-
-/// Says that the MPI library lacks a function; the code for the caller.
-#[cold]
-pub fn missing_function(name: &str) -> c_int {
-    log::once(Level::Error, &format!("the MPI library of this process has no function P{name}"));
-    abi::get().map_or(1, |abi| abi.constants.err_intern)
 }
 
 /// An MPI error code for `error`: of its class, with its message as the code's text.

@@ -1,11 +1,11 @@
 //! Integers that stand for files in Fortran, and Fortran's ways to create error handlers.
 
 use crate::abi::{Abi, Kind};
-use crate::entry::FileHandle;
-use crate::errhandler::{self, Language};
+use crate::arguments::FileHandle;
+use crate::attached::{self, Language};
+use crate::missing::missing_function;
 use crate::resolve::{self, Symbol};
-use crate::symbols::forward;
-use crate::{active, errors, handles, mpi};
+use crate::{active, forward, handles, mpi};
 use libc::c_int;
 
 /// Fortran's integers for our files start here; smaller ones are the real library's.
@@ -107,7 +107,7 @@ unsafe fn create_errhandler(
     ierror: *mut c_int,
 ) {
     let Some(address) = symbol.address() else {
-        let code = errors::missing_function(&symbol.name().to_string_lossy());
+        let code = missing_function(&symbol.name().to_string_lossy());
         if !ierror.is_null() {
             // SAFETY: the caller's variable.
             unsafe { *ierror = code };
@@ -120,7 +120,7 @@ unsafe fn create_errhandler(
             std::mem::transmute(address);
         real(function, errhandler, ierror);
         if active::abi().is_some() && (ierror.is_null() || *ierror == 0) {
-            errhandler::learn(errhandler_of(*errhandler), function, Language::Fortran);
+            attached::learn(errhandler_of(*errhandler), function, Language::Fortran);
         }
     }
 }

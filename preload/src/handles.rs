@@ -5,8 +5,8 @@
 //! turn: one that belongs to a closed file is met again only after millions of opens, so the use
 //! of a closed handle is noticed.
 
-use crate::errhandler::Attached;
-use crate::view::Types;
+use crate::attached::Attached;
+use crate::view_types::Types;
 use agg_core::file::File;
 use agg_core::{Error, ErrorClass, Result};
 use std::collections::BTreeMap;

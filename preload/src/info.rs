@@ -1,7 +1,7 @@
 //! `MPI_Info` objects: from them and into them.
 
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::mpi;
 use agg_core::{Error, ErrorClass, Result};
 use libc::{c_char, c_int};

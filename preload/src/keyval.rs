@@ -1,7 +1,7 @@
 //! Values of this library that MPI keeps with its own objects (attributes, MPI-4.1, 7.7) and drops
 //! with them.
 
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::mpi;
 use agg_core::Result;
 use libc::c_int;

@@ -1,7 +1,8 @@
 //! `libaggio.so`: serves the MPI-IO calls of an unmodified program with the engine of `agg-core`.
 //!
 //! ```text
-//! symbols    the table of interposed functions: one row each, MPI_x and PMPI_x
+//! interposed the table of interposed functions: one row each
+//! symbols    what is exported: MPI_x and PMPI_x    forward  the real functions
 //! entry      ours or the real library's? arguments in, result out
 //! active     is this library switched on in this process?
 //! resolve    where the real functions are         abi      what the MPI's constants look like
@@ -24,6 +25,8 @@
 mod abi;
 mod active;
 mod amode;
+mod arguments;
+mod attached;
 mod close;
 mod config;
 mod cxx;
@@ -35,19 +38,25 @@ mod entry;
 mod errhandler;
 mod errors;
 mod fortran;
+mod forward;
 mod handles;
 mod hdf5;
 mod info;
+mod interposed;
+mod invoke;
 mod keyval;
 mod manage;
+mod missing;
 mod mpi;
 mod open;
+mod pending;
 mod pnetcdf;
 mod pointer;
 mod posix;
 mod process;
 mod progress;
 mod requests;
+mod rescue;
 mod reserve;
 mod resolve;
 mod room;
@@ -58,6 +67,7 @@ mod symbols;
 mod transport;
 mod unused;
 mod view;
+mod view_types;
 
 /// Says that this MPI cannot be served; its own MPI-IO is used.
 pub(crate) fn report_unknown_mpi(version: &str) {

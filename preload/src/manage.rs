@@ -1,6 +1,7 @@
 //! Size, mode, group, hints and consistency of an open file.
 
-use crate::entry::{Offset, Opaque, Target};
+use crate::arguments::{Offset, Opaque};
+use crate::entry::Target;
 use crate::pointer::give;
 use crate::{amode, config, info, mpi, progress};
 use agg_core::diagnostics::Diagnostics;

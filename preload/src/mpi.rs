@@ -5,7 +5,8 @@
 
 #![allow(non_snake_case, dead_code, reason = "the names are MPI's")]
 
-use crate::entry::{Missing, Opaque};
+use crate::arguments::Opaque;
+use crate::missing::Missing;
 use crate::resolve::Symbol;
 use agg_core::{Error, ErrorClass, Result};
 use libc::{c_char, c_int};

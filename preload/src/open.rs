@@ -1,11 +1,11 @@
 //! `MPI_File_open`.
 
 use crate::abi::Abi;
-use crate::entry::{FileHandle, Handle};
+use crate::arguments::{FileHandle, Handle};
+use crate::forward;
 use crate::handles::{self, OpenFile};
-use crate::symbols::forward;
-use crate::view::Types;
-use crate::{amode, config, errhandler, errors, hdf5, info, mpi, progress, transport};
+use crate::view_types::Types;
+use crate::{amode, attached, config, errors, hdf5, info, mpi, progress, transport};
 use agg_core::diagnostics::Diagnostics;
 use agg_core::file::{File, OpenRequest};
 use agg_core::hints::{Hints, Switch};
@@ -162,7 +162,7 @@ fn register(abi: &Abi, comm: usize, path: String, engine: Arc<File>) -> Result<A
         comm,
         group,
         engine,
-        errhandler: Mutex::new(errhandler::default_handler()),
+        errhandler: Mutex::new(attached::default_handler()),
         types: Mutex::new(Types::bytes(abi)),
     })
 }

@@ -1,6 +1,7 @@
 //! File pointers: seeking and asking.
 
-use crate::entry::{Offset, Target};
+use crate::arguments::Offset;
+use crate::entry::Target;
 use crate::progress;
 use agg_core::file::Whence;
 use agg_core::{Error, ErrorClass, Result};

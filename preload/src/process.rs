@@ -1,10 +1,10 @@
 //! Start and end of MPI in the process.
 
 use crate::abi::Abi;
-use crate::entry::{Handle, Opaque};
+use crate::arguments::{Handle, Opaque};
+use crate::forward;
 use crate::keyval::{Key, Object};
-use crate::symbols::forward;
-use crate::{close, config, errhandler, mpi, pnetcdf, requests, transport, unused};
+use crate::{attached, close, config, mpi, pnetcdf, requests, rescue, transport, unused};
 use agg_core::log;
 use libc::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ fn end() {
     unused::tell_after_mpi();
     close::tell_no_sets();
     config::get().engine.workers().dismiss();
-    errhandler::forget_default();
+    attached::forget_default();
     transport::forget();
 }
 
@@ -139,8 +139,8 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
 /// As MPI demands.
 pub unsafe fn abort(_: &Abi, comm: usize, code: c_int) -> c_int {
     aggio_posix::coupled::died();
-    close::rescue_all();
-    close::report_all();
+    rescue::all();
+    rescue::report();
     close::tell_no_sets();
     // SAFETY: the caller's arguments, passed on.
     unsafe { forward::MPI_Abort(Handle::from(comm), code) }

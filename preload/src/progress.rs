@@ -3,7 +3,8 @@
 //! Whoever waits here also lets all pending nonblocking operations proceed: another rank may need
 //! our part of one of them before it can do what we wait for.
 
-use crate::{requests, transport};
+use crate::pending;
+use crate::transport::lonely;
 use agg_core::task::{self, Sleep};
 use agg_core::workers;
 use std::future::Future;
@@ -45,13 +46,13 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
 /// What a waiting thread does after `waits` polls in vain.
 pub fn idle(waits: u32) {
     let sleep = task::take_sleep();
-    requests::progress();
+    pending::progress();
     if waits >= PATIENT {
         // Another rank may wait for MPI on this one, whatever this one waits for.
-        transport::poke();
+        lonely::poke();
     }
     match sleep {
-        Some(sleep) if waits >= PATIENT && !requests::needs_turns() => nap(sleep, waits - PATIENT),
+        Some(sleep) if waits >= PATIENT && !pending::needs_turns() => nap(sleep, waits - PATIENT),
         _ => rest(waits),
     }
 }
@@ -79,7 +80,7 @@ pub fn rest(waits: u32) {
 /// As [`rest`], for a thread that also waits for what workers tell; `told` is the number of
 /// [events](workers::events) before it looked.
 pub fn rest_until_told(told: u32, waits: u32) {
-    if waits < YIELDS || requests::needs_turns() {
+    if waits < YIELDS || pending::needs_turns() {
         rest(waits);
     } else {
         workers::rest(told, SHORTEST_REST * (waits - YIELDS + 1).min(LONGEST_REST));

@@ -12,10 +12,12 @@ pub mod hooks;
 pub mod inquiry;
 
 use crate::abi::Abi;
+use crate::arguments::Opaque;
 use crate::data::{self, After, Buffer, Direction, Position};
-use crate::entry::{Opaque, Target};
+use crate::entry::Target;
 use crate::handles::OpenFile;
-use crate::{mpi, progress, room, split, status};
+use crate::pending::{Pending, less_work, more_work};
+use crate::{mpi, progress, room, status};
 use agg_core::driver::Outcome;
 use agg_core::log::{self, Level};
 use agg_core::workers::{self, Running};
@@ -27,12 +29,37 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Operations that are pending or hold an error, and split operations; 0 almost always, and then a
-/// hook passes its call straight on.
-static WORK: AtomicUsize = AtomicUsize::new(0);
-
 /// Operations that have not ended.
-static PENDING: Mutex<Vec<Arc<Operation>>> = Mutex::new(Vec::new());
+static PENDING: Operations = Operations(Mutex::new(Vec::new()));
+
+/// The list of nonblocking operations.
+struct Operations(Mutex<Vec<Arc<Operation>>>);
+
+impl Operations {
+    fn locked(&self) -> MutexGuard<'_, Vec<Arc<Operation>>> {
+        locked(&self.0)
+    }
+}
+
+impl Pending for Operations {
+    fn progress(&self) {
+        // The list must not stay locked meanwhile.
+        let pending = self.locked().clone();
+        for operation in pending {
+            if operation.poll() && unlist(&operation) {
+                operation.complete();
+            }
+        }
+    }
+
+    fn needs_turns(&self) -> bool {
+        self.locked().iter().any(|one| one.running.is_here())
+    }
+
+    fn may_need_turns(&self) -> bool {
+        !self.locked().iter().all(|one| one.running.is_settled())
+    }
+}
 
 /// Operations by request handle: those that are pending and those that hold an error.
 static BY_REQUEST: LazyLock<Mutex<HashMap<usize, Arc<Operation>>>> = LazyLock::new(Mutex::default);
@@ -51,7 +78,7 @@ pub struct Operation {
     bytes: AtomicU64,
     error: Mutex<Option<Error>>,
     ended: AtomicBool,
-    /// No longer part of [`WORK`].
+    /// No longer counted as work.
     retired: AtomicBool,
     holder: Mutex<Holder>,
 }
@@ -72,22 +99,6 @@ enum Holder {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether any hook has anything to do.
-#[inline]
-pub fn any_work() -> bool {
-    WORK.load(Ordering::Relaxed) != 0
-}
-
-/// Makes hooks look for work.
-pub fn more_work() {
-    WORK.fetch_add(1, Ordering::AcqRel);
-}
-
-/// Takes back one [`more_work`].
-pub fn less_work() {
-    WORK.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Starts one nonblocking data operation and fills `request`.
@@ -180,7 +191,7 @@ impl Operation {
             abi.load(request, 0)
         };
         self.request.store(handle, Ordering::Release);
-        more_work();
+        more_work(&PENDING);
         if self.ended.load(Ordering::Acquire) {
             if locked(&self.error).is_some() {
                 locked(&BY_REQUEST).insert(handle, self.clone());
@@ -188,7 +199,7 @@ impl Operation {
             self.complete();
         } else {
             locked(&BY_REQUEST).insert(handle, self.clone());
-            locked(&PENDING).push(self);
+            PENDING.locked().push(self);
         }
         Ok(())
     }
@@ -270,37 +281,12 @@ fn forget(handle: usize, operation: &Operation) {
     }
 }
 
-/// Lets every pending operation proceed as far as it can without waiting.
-pub fn progress() {
-    if !any_work() {
-        return;
-    }
-    split::progress();
-    let pending = locked(&PENDING).clone();
-    for operation in pending {
-        if operation.poll() && unlist(&operation) {
-            operation.complete();
-        }
-    }
-}
-
 /// Takes an ended operation off the list; whether it was still there, so that only one completes
 /// it.
 fn unlist(operation: &Arc<Operation>) -> bool {
-    let mut pending = locked(&PENDING);
+    let mut pending = PENDING.locked();
     let index = pending.iter().position(|one| Arc::ptr_eq(one, operation));
     index.map(|index| pending.swap_remove(index)).is_some()
-}
-
-/// Whether anything proceeds only when a thread of the program comes by.
-pub fn needs_turns() -> bool {
-    any_work() && (locked(&PENDING).iter().any(|one| one.running.is_here()) || split::needs_turns())
-}
-
-/// Whether anything does so, or may do so later.
-pub fn may_need_turns() -> bool {
-    let settled = |one: &Arc<Operation>| one.running.is_settled();
-    !locked(&PENDING).iter().all(settled) || split::progress()
 }
 
 /// Ends what is pending when the program ends MPI, and stops what other ranks leave alone: the
@@ -308,7 +294,7 @@ pub fn may_need_turns() -> bool {
 pub fn end_all() {
     let since = Instant::now();
     // The list must not stay locked meanwhile.
-    let pending = locked(&PENDING).clone();
+    let pending = PENDING.locked().clone();
     for operation in pending {
         let mut told = workers::events();
         while !operation.poll()
@@ -328,7 +314,7 @@ pub fn end_all() {
 
 /// Waits until no operation on `file` is pending.
 pub fn drain(file: &OpenFile) {
-    let pending = || locked(&PENDING).iter().any(|one| one.file.handle == file.handle);
+    let pending = || PENDING.locked().iter().any(|one| one.file.handle == file.handle);
     progress::wait(std::future::poll_fn(
         |_| {
             if pending() { Poll::Pending } else { Poll::Ready(()) }

@@ -1,7 +1,7 @@
 //! Room for what the real library stores: handles and statuses, whose sizes differ between ABIs.
 
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use agg_core::Result;
 
 /// Calls `fill` with room for one handle and returns the handle that it stored.

@@ -1,15 +1,20 @@
 //! Split collective reads and writes.
 
+use crate::arguments::Opaque;
 use crate::data::{self, After, Buffer, Direction, Position, SplitPointer};
-use crate::entry::{Opaque, Target};
+use crate::entry::Target;
 use crate::handles::OpenFile;
-use crate::{progress, requests, status};
+use crate::pending::{Pending, less_work, more_work};
+use crate::{progress, status};
 use agg_core::Result;
 use agg_core::file::SplitKind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The split operations that have begun and not ended, in all files.
-static ACTIVE: Mutex<Vec<Active>> = Mutex::new(Vec::new());
+static ACTIVE: Splits = Splits(Mutex::new(Vec::new()));
+
+/// The list of split operations.
+struct Splits(Mutex<Vec<Active>>);
 
 struct Active {
     file: Arc<OpenFile>,
@@ -33,8 +38,8 @@ pub unsafe fn begin(
     let prepared = unsafe { data::prepare(target, direction, position, true, buffer) };
     target.file.engine.begin_split(prepared.call)?;
     let active = Active { file: target.file.clone(), after: prepared.after };
-    ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).push(active);
-    requests::more_work();
+    ACTIVE.locked().push(active);
+    more_work(&ACTIVE);
     Ok(())
 }
 
@@ -65,9 +70,9 @@ pub unsafe fn end(
 }
 
 fn take(file: &Arc<OpenFile>) -> Option<Active> {
-    let mut active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut active = ACTIVE.locked();
     let index = active.iter().position(|one| Arc::ptr_eq(&one.file, file))?;
-    requests::less_work();
+    less_work();
     Some(active.swap_remove(index))
 }
 
@@ -76,19 +81,28 @@ pub fn forget(file: &Arc<OpenFile>) {
     drop(take(file));
 }
 
-fn files() -> Vec<Arc<OpenFile>> {
-    let active = ACTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    active.iter().map(|one| one.file.clone()).collect()
+impl Splits {
+    fn locked(&self) -> MutexGuard<'_, Vec<Active>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> Vec<Arc<OpenFile>> {
+        self.locked().iter().map(|one| one.file.clone()).collect()
+    }
 }
 
-/// Whether any split operation proceeds only when a thread of the program comes by.
-pub fn needs_turns() -> bool {
-    files().iter().any(|file| file.engine.needs_progress())
-}
+impl Pending for Splits {
+    fn progress(&self) {
+        self.may_need_turns();
+    }
 
-/// Lets the active split operations proceed as far as they can without waiting. Whether any may
-/// need this again.
-pub fn progress() -> bool {
-    // Each must be polled, so nothing may stop at the first that has work left.
-    files().iter().filter(|file| file.engine.progress()).count() > 0
+    fn needs_turns(&self) -> bool {
+        self.files().iter().any(|file| file.engine.needs_progress())
+    }
+
+    /// Lets them proceed, and tells whether any may need this again.
+    fn may_need_turns(&self) -> bool {
+        // Each must be polled, so nothing may stop at the first that has work left.
+        self.files().iter().filter(|file| file.engine.progress()).count() > 0
+    }
 }

@@ -1,7 +1,7 @@
 //! Filling `MPI_Status` objects, whose layout only the real library knows.
 
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::mpi;
 
 /// Tells the caller that `bytes` bytes were moved.

@@ -1,10 +1,14 @@
-//! The shape of the sources: arrows between crates, state of processes, lengths and first lines
-//! of files, lines of at most 100 columns, dependencies that are used.
+//! The shape of the sources: arrows between crates, circles of files, state of processes, lengths
+//! and first lines of files, lines of at most 100 columns, dependencies that are used.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/columns.rs"]
 mod columns;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/modules.rs"]
+mod modules;
 
 use serde_json::Value;
 use std::fs;
@@ -49,7 +53,7 @@ const LINES: usize = 450;
 
 /// Tables may be longer; none of them may grow.
 const LONG: &[(&str, usize)] =
-    &[("preload/src/posix/symbols.rs", 795), ("preload/src/symbols.rs", 628)];
+    &[("preload/src/posix/symbols.rs", 795), ("preload/src/interposed.rs", 475)];
 
 /// State of a process outside the host, by file and name. The list may only become shorter.
 const STATE: &[(&str, &str)] = &[

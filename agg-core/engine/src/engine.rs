@@ -1,9 +1,7 @@
 //! What a host tells the engine, and what the open files of an engine share.
 
-use crate::file::{Deferring, File, OpenRequest};
+use crate::file::Deferring;
 use aggio_base::error::{Error, ErrorClass, Result};
-use aggio_comm::task::BoxFuture;
-use aggio_comm::transport::Transport;
 use aggio_comm::workers::Workers;
 use aggio_container::blob::Recaster;
 use aggio_plan::format::Formats;
@@ -71,15 +69,6 @@ impl Engine {
             let words = "no other layout than containers is known here";
             Error::new(ErrorClass::UnsupportedOperation, words).with_errno(libc::ENOTSUP)
         })
-    }
-
-    /// Opens a file; see [`File::open`].
-    pub fn open(
-        self: &Arc<Self>,
-        transport: Arc<dyn Transport>,
-        request: OpenRequest,
-    ) -> BoxFuture<'static, Result<Arc<File>>> {
-        File::open(self, transport, request)
     }
 
     /// Deletes the file called `path` (which may have a driver prefix).

@@ -1,7 +1,7 @@
 //! How a datatype was made: its envelope and contents in one form for all functions that tell them.
 
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::mpi;
 use agg_core::allocate;
 use agg_core::{Error, ErrorClass, Result};

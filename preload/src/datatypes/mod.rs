@@ -13,7 +13,8 @@ mod contents;
 mod named;
 
 use crate::abi::Abi;
-use crate::{mpi, room, transport};
+use crate::transport::lonely;
+use crate::{mpi, room};
 use agg_core::datatype::{Basic, BasicKind, Datatype};
 use agg_core::{Error, ErrorClass, Result};
 use build::Builder;
@@ -141,7 +142,7 @@ pub fn check_committed(abi: &Abi, handle: usize) -> Result<()> {
     if is_predefined(abi, handle) {
         return Ok(());
     }
-    let (nobody, comm) = (abi.constants.proc_null, transport::lonely()?);
+    let (nobody, comm) = (abi.constants.proc_null, lonely::communicator()?);
     let mut nothing = 0u64;
     // SAFETY: what is sent to nobody is not read. (Some libraries do not look at the type of no
     // element at all.)

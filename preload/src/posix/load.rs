@@ -1,7 +1,7 @@
 //! What happens when the library is loaded, around `fork`, and when the library is unloaded.
 
 use super::{environment, symbols};
-use crate::{close, config, pnetcdf};
+use crate::{config, pnetcdf, rescue};
 use agg_core::settings::sets::SetRule;
 use aggio_posix::{containers, coupled, process, state};
 use std::ffi::CStr;
@@ -49,7 +49,7 @@ extern "C" fn unloaded() {
         coupled::write_streams();
         process::at_exit();
     }
-    close::report_all();
+    rescue::report();
 }
 
 fn is_set(name: &CStr) -> bool {

@@ -1,11 +1,12 @@
 //! MPI calls that block, while file operations are pending: the operations must proceed meanwhile,
 //! because another rank may need our part of them before it can do what this call waits for.
 
-use super::{any_work, progress};
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
+use crate::pending::{any_work, may_need_turns, progress};
 use crate::progress::{advances, rest_until_told};
-use crate::{mpi, room, transport};
+use crate::transport::lonely;
+use crate::{mpi, room};
 use agg_core::{meeting, workers};
 use libc::c_int;
 use std::time::{Duration, Instant};
@@ -114,10 +115,10 @@ pub fn before_collective(_: &Abi) {
     loop {
         let told = workers::events();
         progress();
-        if !super::may_need_turns() {
+        if !may_need_turns() {
             return;
         }
-        transport::poke();
+        lonely::poke();
         let now = Instant::now();
         vain += (now - looked).min(GLANCE);
         looked = now;

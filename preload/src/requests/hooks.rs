@@ -3,10 +3,11 @@
 //! handler of their file, as the call's code, and in the statuses of a call with several requests.
 
 use super::blocking::by_asking;
-use super::{Operation, any_work, find, progress};
+use super::{Operation, find};
 use crate::abi::Abi;
-use crate::entry::Opaque;
-use crate::symbols::forward;
+use crate::arguments::Opaque;
+use crate::forward;
+use crate::pending::{any_work, progress};
 use crate::{errors, mpi};
 use agg_core::Error;
 use libc::c_int;

@@ -1,9 +1,9 @@
 //! The calls that ask whether requests are complete and leave them as they are.
 
-use super::progress;
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::mpi;
+use crate::pending::progress;
 use libc::c_int;
 
 /// `MPI_Request_get_status`.

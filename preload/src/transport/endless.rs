@@ -3,7 +3,7 @@
 //! Other questions do not in every library: MPICH answers a probe for a message of a process to
 //! itself at once, without a look at the network.
 
-use super::is_finalized;
+use super::private::is_finalized;
 use crate::abi::Abi;
 use crate::mpi;
 use crate::room::{self, Status};

@@ -1,8 +1,8 @@
 //! One message under way: an MPI request and the bytes it works on.
 
-use super::Private;
+use super::private::Private;
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::room::Status;
 use crate::{mpi, progress, room};
 use agg_core::{Error, ErrorClass, Result, task};

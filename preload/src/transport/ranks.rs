@@ -1,8 +1,9 @@
 //! Ranks that exchange messages through MPI: what the files opened on one communicator share.
 
 use super::places::{Meeting, Places};
+use super::private::Private;
 use super::window::{Window, WindowPointer};
-use super::{Private, cache, message};
+use super::{cache, message};
 use crate::abi::Abi;
 use crate::requests::blocking;
 use crate::{mpi, progress};

@@ -1,9 +1,9 @@
 //! The shared file pointers of ranks on several nodes: words of rank 0 that all reach by MPI's
 //! one-sided operations, some for every lane.
 
-use super::{Private, is_finalized};
+use super::private::{Private, is_finalized};
 use crate::abi::Abi;
-use crate::entry::Opaque;
+use crate::arguments::Opaque;
 use crate::{mpi, room};
 use agg_core::transport::{POINTERS, SharedPointer};
 use agg_core::{Result, lanes};

@@ -19,6 +19,7 @@ mod convert;
 mod data;
 mod deferred;
 mod deferred_views;
+mod deferring;
 mod fill;
 mod flight;
 mod flush;
@@ -52,7 +53,7 @@ pub use open::OpenRequest;
 pub use pointers::Whence;
 pub use views::Displacement;
 
-pub(crate) use write_behind::Deferring;
+pub(crate) use deferring::Deferring;
 
 use crate::Engine;
 use crate::exchange::{Habits, PlanCache};
@@ -107,7 +108,7 @@ pub struct File {
     holders: Option<Holders>,
     me: OnceLock<Weak<File>>,
     /// Made when it is first needed.
-    name: OnceLock<write_behind::Name>,
+    name: OnceLock<deferring::Name>,
     /// What answers them.
     answering: Mutex<Option<Running<()>>>,
     report: Report,

@@ -46,6 +46,17 @@ impl OpenRequest {
     }
 }
 
+impl Engine {
+    /// Opens a file; see [`File::open`].
+    pub fn open(
+        self: &Arc<Self>,
+        transport: Arc<dyn Transport>,
+        request: OpenRequest,
+    ) -> BoxFuture<'static, Result<Arc<File>>> {
+        File::open(self, transport, request)
+    }
+}
+
 impl File {
     /// Opens a file; collective over the ranks of `transport`, on which all ranks open files in
     /// the same order.

@@ -9,6 +9,7 @@
 //! writes out by itself, unless it has to see them.
 
 use super::data::Request;
+use super::deferring::Name;
 use super::{Direction, File};
 use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -18,52 +19,12 @@ use aggio_config::hints::Switch;
 use aggio_plan::plan::cost::Costs;
 use aggio_staging::pending::{Choice, Pending, Spill};
 use aggio_staging::write_behind::{Room, Waiting};
-use aggio_store::driver::{Driver, Drivers, Outcome};
+use aggio_store::driver::{Driver, Outcome};
 use aggio_store::independent::Strategy;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
-use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// Open files of an engine that may defer, with their absolute names: the same file may be open
-/// several times.
-#[derive(Default)]
-pub(crate) struct Deferring {
-    files: Mutex<Vec<(Name, Weak<File>)>>,
-    /// How many there are, about.
-    count: AtomicUsize,
-}
-
-/// What tells files apart: device and number where they can be found out, or the name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
-    File(u64, u64),
-    Path(String),
-}
-
-impl Name {
-    fn of(drivers: &Drivers, path: &str) -> Self {
-        let path = drivers.absolute(path);
-        let found = std::fs::metadata(drivers.path_of(&path));
-        found.map_or(Self::Path(path), |found| Self::File(found.dev(), found.ino()))
-    }
-}
-
-impl Deferring {
-    /// Lets `change` change the list of files.
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<(Name, Weak<File>)>) -> T) -> T {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(&mut files);
-        self.count.store(files.len(), Ordering::Release);
-        changed
-    }
-
-    /// How many files may defer, about.
-    fn count(&self) -> usize {
-        self.count.load(Ordering::Acquire)
-    }
-}
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Engine {
     /// Whether any file of this engine defers.

@@ -11,6 +11,7 @@ mod couple;
 mod descriptor;
 mod direct;
 mod facts;
+mod kinds;
 mod lazy;
 pub mod locks;
 mod mapped;

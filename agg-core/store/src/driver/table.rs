@@ -1,14 +1,9 @@
 //! The table of drivers, and which one a file name selects.
 
 use super::blob::Containers;
-use super::couple::Coupled;
-use super::fault::Test;
 use super::latency::Meters;
-use super::posix::Posix;
 use super::{Driver, Offer, OpenHow};
 use aggio_base::{Error, Result};
-use aggio_config::settings::blobs::BlobRule;
-use aggio_couple::Client;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -97,51 +92,22 @@ pub trait Kind: Debug + Send + Sync {
 /// [claim](Kind::claims) such a name, the last one first.
 #[derive(Clone, Debug)]
 pub struct Drivers {
-    kinds: Vec<Arc<dyn Kind>>,
-    containers: Arc<Containers>,
-    meters: Arc<Meters>,
+    pub(super) kinds: Vec<Arc<dyn Kind>>,
+    pub(super) containers: Arc<Containers>,
+    pub(super) meters: Arc<Meters>,
     /// Ordinary names belong to the test driver.
-    test: bool,
+    pub(super) test: bool,
 }
 
 /// The place of the test driver in the table.
 const TEST: usize = 1;
 
-impl Default for Drivers {
-    /// The drivers of this crate, where no new file becomes a container.
-    fn default() -> Self {
-        Self::new(&[], true)
-    }
-}
-
 impl Drivers {
-    /// The drivers of this crate. New files that a rule of `rules` names become containers;
-    /// requests are timed, to learn what they cost, if `measures`.
-    ///
-    /// With `AGGIO_TEST_DRIVER=1` ordinary names belong to the test driver.
-    pub fn new(rules: &[BlobRule], measures: bool) -> Self {
-        let test = std::env::var_os("AGGIO_TEST_DRIVER").is_some_and(|value| value == "1");
-        let meters = Arc::new(Meters::new(measures));
-        let posix = Posix::new(meters.clone());
-        let containers = Arc::new(Containers::new(rules));
-        let kinds: Vec<Arc<dyn Kind>> =
-            vec![Arc::new(posix.clone()), Arc::new(Test::new(posix)), containers.clone()];
-        Self { kinds, containers, meters, test }
-    }
-
     /// Adds a kind of storage. What it claims of ordinary names, no other one gets.
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
         self.kinds.push(kind);
         self
-    }
-
-    /// Adds files that programs exchange in memory; what the rules of `client` name, no other kind
-    /// gets.
-    #[must_use]
-    pub fn with_coupling(self, client: Client) -> Self {
-        let posix = Posix::new(self.meters.clone());
-        self.with(Arc::new(Coupled::new(client, posix)))
     }
 
     /// All drivers.
