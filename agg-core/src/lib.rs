@@ -1,8 +1,8 @@
 //! What hosts use of the crates below: names only, no code. `ARCHITECTURE.md` shows the layers.
 
 pub use aggio_base::{
-    Error, ErrorClass, Extent, Result, allocate, caches, diagnostics, error, extent, file_systems,
-    log, os, pattern, report, spelling,
+    Error, ErrorClass, Extent, Result, allocate, caches, diagnostics, error, error_classes, extent,
+    file_systems, log, os, pattern, report, spelling,
 };
 
 pub use aggio_types::{datatype, memory, view};

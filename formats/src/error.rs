@@ -56,6 +56,16 @@ impl Error {
         Self::new(file, kind, what)
     }
 
+    /// The number by which a caller of the system's functions hears of it: `EIO` if the system gave
+    /// none.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        match self.errno() {
+            0 => crate::EIO,
+            errno => errno,
+        }
+    }
+
     /// The system's number for it; zero if it has none.
     #[must_use]
     pub fn errno(&self) -> i32 {

@@ -1,10 +1,9 @@
 //! The one file that a set stands for, for the engine.
 
+use crate::Logical;
 use crate::error::Error as FormatError;
-use crate::{EIO, Logical};
 use agg_core::blob::{ReadOnlyFile, Take};
-use agg_core::error::class_of_errno;
-use agg_core::{Error, Extent, Result};
+use agg_core::{Error, ErrorClass, Extent, Result};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -12,8 +11,7 @@ use std::path::Path;
 /// What an error of a set is to the engine: without a number of the system's it is `EIO`.
 #[must_use]
 pub fn told(why: &FormatError) -> Error {
-    let errno = if why.errno() == 0 { EIO } else { why.errno() };
-    Error::new(class_of_errno(errno), why.to_string()).with_errno(errno)
+    Error::new(ErrorClass::of_errno(why.number()), why.to_string()).with_errno(why.number())
 }
 
 /// An open set, and where it is.

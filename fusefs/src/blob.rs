@@ -50,7 +50,7 @@ struct Uses {
 /// refusal.
 pub(crate) fn error(fd: &OwnedFd, why: &agg_core::Error) -> Error {
     let errno = why.number();
-    if errno == rustix::io::Errno::IO.raw_os_error() {
+    if why.errno() == 0 || errno == rustix::io::Errno::IO.raw_os_error() {
         agg_core::log::once(Level::Error, &format!("{}: {why}", held::name(fd)));
     }
     Error::from_raw_os_error(errno)

@@ -68,8 +68,8 @@ impl<'a> Staging<'a> {
         let staged = OsStr::new(STAGED);
         act(&self.own, staged)?;
         let file = open_name(&self.own, staged)?;
-        let errno = |why: agg_core::Error| std::io::Error::from_raw_os_error(why.errno());
-        rename_new(&child(&self.own, staged), &child(self.directory, name)).map_err(errno)?;
+        rename_new(&child(&self.own, staged), &child(self.directory, name))
+            .map_err(|why| why.to_io())?;
         Ok(file)
     }
 }

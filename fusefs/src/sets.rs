@@ -39,10 +39,7 @@ pub(crate) struct OpenSet {
 
 /// The error of the system in an error of a set, which is told where it is more than a refusal.
 fn error(why: &aggio_formats::Error) -> Error {
-    let errno = match why.errno() {
-        0 => rustix::io::Errno::IO.raw_os_error(),
-        errno => errno,
-    };
+    let errno = why.number();
     if errno == rustix::io::Errno::IO.raw_os_error() {
         agg_core::log::once(Level::Error, &why.to_string());
     }

@@ -7,7 +7,7 @@
 use crate::abi::{Abi, Constants};
 use crate::handles::OpenFile;
 use crate::{active, attached, invoke, mpi};
-use agg_core::{Error, ErrorClass};
+use agg_core::{Error, ErrorClass, error_classes};
 use libc::{c_char, c_int};
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
@@ -150,39 +150,16 @@ fn shortened(text: String, limit: c_int) -> String {
     format!("{}...{}", &text[..head], &text[tail.unwrap_or(text.len())..])
 }
 
-/// The value of an error class in the ABI.
-pub fn class_value(c: &Constants, class: ErrorClass) -> c_int {
-    match class {
-        ErrorClass::Access => c.err_access,
-        ErrorClass::Amode => c.err_amode,
-        ErrorClass::Arg => c.err_arg,
-        ErrorClass::BadFile => c.err_bad_file,
-        ErrorClass::Buffer => c.err_buffer,
-        ErrorClass::Comm => c.err_comm,
-        ErrorClass::Conversion => c.err_conversion,
-        ErrorClass::Count => c.err_count,
-        ErrorClass::DupDatarep => c.err_dup_datarep,
-        ErrorClass::File => c.err_file,
-        ErrorClass::FileExists => c.err_file_exists,
-        ErrorClass::FileInUse => c.err_file_in_use,
-        ErrorClass::Info => c.err_info,
-        ErrorClass::InfoKey => c.err_info_key,
-        ErrorClass::InfoValue => c.err_info_value,
-        ErrorClass::Intern => c.err_intern,
-        ErrorClass::Io => c.err_io,
-        ErrorClass::NoMem => c.err_no_mem,
-        ErrorClass::NoSpace => c.err_no_space,
-        ErrorClass::NoSuchFile => c.err_no_such_file,
-        ErrorClass::NotSame => c.err_not_same,
-        ErrorClass::Other => c.err_other,
-        ErrorClass::Quota => c.err_quota,
-        ErrorClass::ReadOnly => c.err_read_only,
-        ErrorClass::Request => c.err_request,
-        ErrorClass::Type => c.err_type,
-        ErrorClass::UnsupportedDatarep => c.err_unsupported_datarep,
-        ErrorClass::UnsupportedOperation => c.err_unsupported_operation,
-    }
+macro_rules! class_values {
+    ($($class:ident $constant:ident $name:literal $meaning:literal $errno:ident [$($of:ident)*];)*)
+    => {
+        /// The value of an error class in the ABI.
+        pub fn class_value(c: &Constants, class: ErrorClass) -> c_int {
+            match class { $(ErrorClass::$class => c.$constant),* }
+        }
+    };
 }
+error_classes!(class_values);
 
 #[cfg(test)]
 mod tests {

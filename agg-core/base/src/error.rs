@@ -3,78 +3,7 @@
 use crate::Extent;
 use std::fmt;
 
-macro_rules! error_classes {
-    ($($variant:ident $name:literal $meaning:literal;)*) => {
-        /// The error classes of the MPI standard that file operations return (MPI-4.1, 14.7 and
-        /// 9.4).
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum ErrorClass { $(#[doc = $meaning] $variant),* }
-
-        impl ErrorClass {
-            /// Every class, in declaration order; the position is the wire form.
-            pub const ALL: &'static [ErrorClass] = &[$(ErrorClass::$variant),*];
-
-            /// The name in the standard without its `MPI_` prefix, for example `ERR_NO_SPACE`.
-            pub fn name(self) -> &'static str {
-                match self { $(ErrorClass::$variant => $name),* }
-            }
-
-            /// What the class means, in a few words.
-            pub fn meaning(self) -> &'static str {
-                match self { $(ErrorClass::$variant => $meaning),* }
-            }
-        }
-    };
-}
-
-error_classes! {
-    Access "ERR_ACCESS" "permission denied";
-    Amode "ERR_AMODE" "invalid or contradictory access mode";
-    Arg "ERR_ARG" "invalid argument";
-    BadFile "ERR_BAD_FILE" "invalid file name";
-    Buffer "ERR_BUFFER" "invalid buffer";
-    Comm "ERR_COMM" "invalid communicator";
-    Conversion "ERR_CONVERSION" "a data conversion function failed";
-    Count "ERR_COUNT" "invalid count";
-    DupDatarep "ERR_DUP_DATAREP" "the data representation is registered already";
-    File "ERR_FILE" "invalid file handle";
-    FileExists "ERR_FILE_EXISTS" "the file exists";
-    FileInUse "ERR_FILE_IN_USE" "the file is in use";
-    Info "ERR_INFO" "invalid info object";
-    InfoKey "ERR_INFO_KEY" "info key too long";
-    InfoValue "ERR_INFO_VALUE" "info value too long";
-    Intern "ERR_INTERN" "internal error of aggio";
-    Io "ERR_IO" "input/output error";
-    NoMem "ERR_NO_MEM" "out of memory";
-    NoSpace "ERR_NO_SPACE" "no space left";
-    NoSuchFile "ERR_NO_SUCH_FILE" "the file does not exist";
-    NotSame "ERR_NOT_SAME" "a collective argument differs between ranks";
-    Other "ERR_OTHER" "other error";
-    Quota "ERR_QUOTA" "quota exceeded";
-    ReadOnly "ERR_READ_ONLY" "read-only file or file system";
-    Request "ERR_REQUEST" "invalid request";
-    Type "ERR_TYPE" "invalid datatype";
-    UnsupportedDatarep "ERR_UNSUPPORTED_DATAREP" "unsupported data representation";
-    UnsupportedOperation "ERR_UNSUPPORTED_OPERATION" "unsupported operation";
-}
-
-/// The class that an `errno` value of any file operation belongs to.
-pub fn class_of_errno(errno: i32) -> ErrorClass {
-    match errno {
-        libc::EACCES | libc::EPERM => ErrorClass::Access,
-        libc::ENAMETOOLONG | libc::EISDIR | libc::ENOTDIR | libc::ELOOP => ErrorClass::BadFile,
-        libc::ENOENT => ErrorClass::NoSuchFile,
-        libc::EEXIST => ErrorClass::FileExists,
-        libc::EROFS => ErrorClass::ReadOnly,
-        libc::ENOSPC | libc::EFBIG => ErrorClass::NoSpace,
-        libc::EDQUOT => ErrorClass::Quota,
-        libc::EBUSY | libc::ETXTBSY => ErrorClass::FileInUse,
-        libc::EOPNOTSUPP | libc::ENOSYS => ErrorClass::UnsupportedOperation,
-        libc::ENOMEM => ErrorClass::NoMem,
-        _ => ErrorClass::Io,
-    }
-}
+pub use crate::error_class::ErrorClass;
 
 /// `std::result::Result` with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -114,7 +43,7 @@ impl Error {
     /// The error that the operating system reported for `operation` (a system call's name).
     pub fn os(operation: &str, cause: &std::io::Error) -> Self {
         let errno = cause.raw_os_error().unwrap_or(libc::EIO);
-        let mut error = Self::new(class_of_errno(errno), format!("{operation}: {cause}"));
+        let mut error = Self::new(ErrorClass::of_errno(errno), format!("{operation}: {cause}"));
         error.0.errno = errno;
         error
     }
@@ -168,13 +97,18 @@ impl Error {
         self.0.errno
     }
 
-    /// The number by which a caller of the system's functions hears of it: `EIO` where the
-    /// operating system gave none.
+    /// The number by which a caller of the system's functions hears of it: that of its class where
+    /// the operating system gave none.
     pub fn number(&self) -> i32 {
         match self.0.errno {
-            0 => libc::EIO,
+            0 => self.0.class.errno(),
             errno => errno,
         }
+    }
+
+    /// As functions of the standard library report it: the number, without the words.
+    pub fn to_io(&self) -> std::io::Error {
+        std::io::Error::from_raw_os_error(self.number())
     }
 
     /// The rank on which it happened, if known.

@@ -5,6 +5,7 @@ pub mod caches;
 pub mod checksum;
 pub mod diagnostics;
 pub mod error;
+mod error_class;
 pub mod extent;
 pub mod file_systems;
 pub mod keyed;

@@ -67,7 +67,7 @@ impl Set {
             return Err(Error::from_raw_os_error(EROFS));
         }
         let made = Aside::make(&to.path.join(name));
-        let aside = made.map_err(|why| Error::from_raw_os_error(why.errno()))?;
+        let aside = made.map_err(|why| why.to_io())?;
         let steps: Vec<Step> =
             (0..self.count).map(|number| self.step(&aside, to, name, number)).collect();
         for (number, step) in steps.iter().enumerate() {

@@ -246,22 +246,17 @@ fn with<R, T>(
     act(slot.read().unwrap_or_else(PoisonError::into_inner).as_ref().ok_or_else(lost)?)
 }
 
-/// For one attempt: the number by which the system tells of the error.
-fn attempt(error: &Error) -> io::Error {
-    io::Error::from_raw_os_error(error.number())
-}
-
 impl Driver for BlobFile {
     fn name(&self) -> &'static str {
         "blob"
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.read(|reader| reader.read_at(buffer, offset)).map_err(|error| attempt(&error))
+        self.read(|reader| reader.read_at(buffer, offset)).map_err(|error| error.to_io())
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.write(|writer| writer.write_at(buffer, offset)).map_err(|error| attempt(&error))
+        self.write(|writer| writer.write_at(buffer, offset)).map_err(|error| error.to_io())
     }
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
@@ -270,7 +265,7 @@ impl Driver for BlobFile {
             pieces.push((at, &**buffer));
             at += buffer.len() as u64;
         }
-        self.write(|writer| writer.write_pieces(&pieces)).map_err(|error| attempt(&error))?;
+        self.write(|writer| writer.write_pieces(&pieces)).map_err(|error| error.to_io())?;
         usize::try_from(at - offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
     }
 

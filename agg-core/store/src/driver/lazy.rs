@@ -103,7 +103,7 @@ impl std::fmt::Debug for LazyDriver {
 impl LazyDriver {
     /// One attempt on the file.
     fn attempt<T>(&self, act: impl FnOnce(&dyn Driver) -> io::Result<T>) -> io::Result<T> {
-        act(self.get().map_err(|error| attempt(&error))?)
+        act(self.get().map_err(|error| error.to_io())?)
     }
 
     /// A whole transfer.
@@ -112,14 +112,6 @@ impl LazyDriver {
             Ok(driver) => act(driver),
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
-    }
-}
-
-/// For one attempt: the caller's way of reporting keeps the class of most errors.
-fn attempt(error: &Error) -> io::Error {
-    match error.errno() {
-        0 => io::Error::from_raw_os_error(libc::ENOENT),
-        errno => io::Error::from_raw_os_error(errno),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn map(
         return Err(libc::ENOMEM);
     }
     // Addresses of the whole length, behind whose pages there is no file yet.
-    let nothing = nothing().map_err(|error| error.errno())?;
+    let nothing = nothing().map_err(|error| error.number())?;
     // SAFETY: the caller's address and flags; the file has no bytes.
     let made = unsafe { next::mmap64(address, pages, protection, flags, nothing.as_raw_fd(), 0) };
     if made == libc::MAP_FAILED {
