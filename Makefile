@@ -1,10 +1,11 @@
-# make demo real data through PnetCDF and parallel HDF5, natively and with aggio make check every
-# test a change must pass (also .ci/run) make check-long the same random tests, a hundred times as
-# many make conformance the test suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py,
-# natively and with aggio; pjdfstest make bench aggio beside the native implementations and the
-# limit: docs/benchmarks/ make simulate the plans of aggio and ROMIO for 100 to 100,000 ranks:
-# docs/benchmarks/simulation.md make install libaggio.so, the aggio tool, manual pages and
-# completions below PREFIX; DEBUG_INFO=1 with debug information
+# make demo         real data through PnetCDF and parallel HDF5, natively and with aggio
+# make check        every test that a change must pass (also .ci/run)
+# make check-long   the same random tests, a hundred times as many
+# make conformance  the suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py; pjdfstest
+# make bench        aggio beside the native implementations and the limit: docs/benchmarks/
+# make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/
+# make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX;
+#                   DEBUG_INFO=1 installs debug information, too
 
 PREFIX ?= /usr/local
 CARGO  ?= cargo

@@ -2,9 +2,11 @@
 """Reads netCDF classic files and the sets of E3SM-IO and PnetCDF. Shares nothing with aggio: the
 tests compare both.
 
-  netcdf_reader.py values FILE every variable of a netCDF file, as JSON netcdf_reader.py subfiles
-  MASTER every variable of a master and its subfiles (PnetCDF), as JSON netcdf_reader.py canonical
-  SET FILE the file that the blobs SET.0000, SET.0001, ... stand for (E3SM-IO)
+  netcdf_reader.py values FILE         every variable of a netCDF file, as JSON
+  netcdf_reader.py subfiles MASTER     every variable of a master and its subfiles (PnetCDF), as
+                                       JSON
+  netcdf_reader.py canonical SET FILE  the file that the blobs SET.0000, SET.0001, ... stand for
+                                       (E3SM-IO)
 """
 import glob
 import json

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the Debian packages that `make PURPOSE` needs: setup.sh
-# check|check-long|demo|conformance|bench. Running it again costs a fraction of a second. Without
-# root or sudo it prints the one command to run.
+# Installs the Debian packages that `make PURPOSE` needs:
+#     setup.sh check|check-long|demo|conformance|bench
+# Running it again costs a fraction of a second. Without root or sudo it prints the one command to
+# run.
 set -eu
 
 purpose=${1:-check}

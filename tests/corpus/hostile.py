@@ -2,8 +2,8 @@
 """Makes the netCDF files and sets of this corpus that are wrong in one respect each, as published
 hostile files are.
 
-  hostile.py FOLDER writes FOLDER/netcdf/hostile-CLASS.VERSION, FOLDER/blobs/hostile-CLASS and
-  FOLDER/blobs/seed-places
+  hostile.py FOLDER    writes FOLDER/netcdf/hostile-CLASS.VERSION, FOLDER/blobs/hostile-CLASS and
+                       FOLDER/blobs/seed-places
 
 Classes are those of the files that PnetCDF's ncvalidator refuses, of inputs that made netCDF's own
 readers abort or ask for gigabytes, and of everything else in a header that is a number. A set is

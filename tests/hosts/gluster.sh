@@ -1,8 +1,9 @@
 #!/bin/sh
 # A GlusterFS of one brick in memory on the first simulated host, and a client on each.
-#     gluster.sh serve ADDRESS     makes and starts the volume
-#     gluster.sh mount ADDRESS DIRECTORY It runs on a host of its own (host.sh), whose end takes the
-#     daemons and mounts with it. What the daemons keep lies in memory that only the host sees.
+#     gluster.sh serve ADDRESS               makes and starts the volume
+#     gluster.sh mount ADDRESS DIRECTORY     mounts it
+# It runs on a host of its own (host.sh), whose end takes the daemons and mounts with it. What the
+# daemons keep lies in memory that only the host sees.
 set -eu
 what=$1 address=$2
 mount -t tmpfs tmpfs /var/log

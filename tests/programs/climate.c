@@ -4,8 +4,8 @@
  *
  * usage: climate FILE VERSION [moving|late|gap|unclosed]
  *        VERSION is 1, 2 or 5; "moving": a rank's columns change from record to record; "late": the
- * last record is written by another open of the file; "gap": nobody writes the last column;
- * "unclosed": nobody closes the file
+ *        last record is written by another open of the file; "gap": nobody writes the last column;
+ *        "unclosed": nobody closes the file
  */
 #include "check.h"
 

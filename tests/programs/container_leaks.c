@@ -2,7 +2,7 @@
 // wrong after it.
 //
 //   container_leaks FILE HELPER     HELPER is a static program that copies standard input to
-//   descriptor 9
+//                                   descriptor 9
 //
 // Prints a line for each way: "ok" if it was served, with the right bytes, or the error. After each
 // way the file must hold what it held, or what the way wrote; this is looked at through another

@@ -1,7 +1,7 @@
 /* Ranks that need the file late, or never.
  *
  *     mpirun -n N deferred FILE [collective]     with the word, no rank accesses the file for
- * itself */
+ *                                                itself */
 #include "check.h"
 #include <libgen.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  *
  * usage: land FILE file|blobs HINT...
  *        file: the file itself, by collective calls; blobs: one blob file FILE.0000, as E3SM-IO
- * writes it in PnetCDF's layout HINT is NAME=VALUE
+ *        writes it in PnetCDF's layout; HINT is NAME=VALUE
  */
 #include "check.h"
 #include <pnetcdf.h>

@@ -2,7 +2,7 @@
 // written before.
 //
 //   leaks FILE HELPER [one name]     HELPER is a program that appends standard input's bytes to
-//   descriptor 9
+//                                    descriptor 9
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>

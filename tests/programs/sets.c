@@ -1,7 +1,8 @@
 /* A set of files is the one file that it stands for.
  *
  * usage: sets SET CANONICAL          its bytes are those of CANONICAL, by every way of reading, and
- * it cannot be changed sets SET refused WORD       it cannot be opened, and the error has the word
+ *                                    it cannot be changed
+ *        sets SET refused WORD       it cannot be opened, and the error has the word
  *        sets SET none               there is nothing of this name
  *        sets SET made               a new file can be made */
 #include "check.h"

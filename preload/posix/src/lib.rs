@@ -5,9 +5,9 @@
 //! host, config   what the host owns and supplies: the state of the process, settings
 //! next           the functions of the C library behind the interposed ones
 //! state          is there anything to do in this process? inside aggio?
-//! facts, reach   what the kernel tells of a descriptor, and of the program's memory
-//! ahead, late, counts, mappings   bytes that were read before the program asks for them, writes of
-//!                signal handlers that come in the middle, what reports tell, mapped files
+//! facts, readable_memory   what the kernel tells of a descriptor, and of the program's memory
+//! ahead, signal_writes, counts, mappings   bytes that were read before the program asks for them,
+//!                writes of signal handlers that come in the middle, what reports tell, mapped files
 //! files, descriptors   descriptions (shared by dup), their files, and which descriptors they have
 //! spool          the memory that holds what waits, which outlives the process
 //! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
@@ -15,7 +15,7 @@
 //! coupled        files that programs exchange in memory
 //! settle         what must happen before anybody else looks, of files and containers
 //! cookie, wide   streams of ours, and wide characters on them
-//! open, data, reading, manage, duplicate, process, foreign, stdio, causal   what functions do
+//! open, data, reading, manage, duplicate, process, passthrough, stdio, causal   what functions do
 //! ```
 //!
 //! From top to bottom: no file needs one below it, but for circles of at most four.

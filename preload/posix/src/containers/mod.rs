@@ -2,7 +2,7 @@
 //! files as one (`AGGIO_SETS`).
 //!
 //! ```text
-//! table        which open container a descriptor belongs to       held    its readers and its log
+//! table        which open container a descriptor belongs to       open_file   its readers and log
 //! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
 //! open, temporary   opening, making, and taking over what another program has left open
 //! data, send   reads, writes, positions                mapping  containers in memory
@@ -11,7 +11,7 @@
 //! names, paths calls with names         rename   names that change
 //! stream, standard   streams of the C library
 //! kinds        what directories and `access` tell of one   further    what only sets lack
-//! kept         writes that wait to become one frame
+//! write_buffer writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
 //! set          sets, whose bytes can only be read
 //! numbers      calls by their numbers
