@@ -26,25 +26,25 @@ end
 
 complete -c aggio -n "__fish_aggio_needs_command" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_needs_command" -s V -l version -d 'Print version'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "hints" -d 'Every hint: its value here, where that comes from, and what it means'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "env" -d 'Every environment variable that aggio looks at, and its value here'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "simulate" -d 'What collective calls of many ranks would cost on a machine that is described'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "mount" -d 'Show a directory with its containers, sets of netCDF files and coupled files as files'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "umount" -d 'End a mount, also one whose process is gone'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "ls" -d 'List a directory; containers and sets of netCDF files are files in it'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "hints" -d 'Show every hint: its value here, where the value comes from, and what it does'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "env" -d 'Show every environment variable of aggio, and its value here'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "simulate" -d 'Predict what collective calls of many ranks cost on a machine that you describe'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "mount" -d 'Show the containers, sets of netCDF files and coupled files of a directory as ordinary files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "umount" -d 'Unmount, even if the process of the mount has died'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "ls" -d 'List a directory, with containers and sets of netCDF files as files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "stat" -d 'Describe containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare what two files, containers or sets hold'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container of an ordinary file'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "merge" -d 'Make an ordinary file, or another set, from a container or a set of netCDF files'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare the contents of two files, containers or sets'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container from an ordinary file'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers, and repair them'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Finish what killed processes had begun'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "couple" -d 'Files that programs exchange in memory: what there is, who writes, reads and waits'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "index" -d 'Seal a container that no process writes, and describe its parts'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Finish what killed processes began'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "couple" -d 'Show the files that programs exchange in memory, and who writes, reads and waits'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "agent" -d 'Serve programs that exchange files in memory, until nothing is left to do'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "doctor" -d 'What works here, what does not, and what helps'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "completions" -d 'Completions for a shell'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "doctor" -d 'Say what works here, what does not, and what helps'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "completions" -d 'Write completions for a shell'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "manual" -d 'The manual page of a command'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c aggio -n "__fish_aggio_using_subcommand hints" -l file -d 'Values for this file: patterns of AGGIO_HINTS and MPICH_MPIIO_HINTS may depend on it' -r
@@ -67,14 +67,14 @@ complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l json -d 'Everyt
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l markdown -d 'Tables for docs/benchmarks/simulation.md'
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l man -d 'The manual page aggio-simulate(1)'
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand mount" -l new-files -d 'What files become that are made below the mount point' -r -f -a "plain\t'Files as they are'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l new-files -d 'What new files below the mount point become' -r -f -a "plain\t'Files as they are'
 container\t'Containers'"
-complete -c aggio -n "__fish_aggio_using_subcommand mount" -l holes -d 'What stands in sets of netCDF files where no process wrote anything' -r -f -a "zero\t'Zeros'
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l verify -d 'Which bytes of containers are compared with their checksums when they are read' -r -f -a "whole\t''
 always\t''
 never\t''"
-complete -c aggio -n "__fish_aggio_using_subcommand mount" -l log -d 'Where messages go; in the background there are none without it' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand mount" -l log -d 'Where messages go; without it a mount in the background writes none' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -s o -d 'Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT, verify=WHICH; those for mount(8) are accepted' -r
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -s f -l foreground -d 'Stay in the foreground; a signal unmounts'
 complete -c aggio -n "__fish_aggio_using_subcommand mount" -l rw -d 'Allow changes; without it nothing below the mount point can be changed'
@@ -91,7 +91,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand ls" -s a -l all -d 'Names th
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -l subfiles -d 'The files of sets, too'
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand ls" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand stat" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
+complete -c aggio -n "__fish_aggio_using_subcommand stat" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l chunks -d 'Each chunk of HDF5 files: its first element, its place and its bytes in the file'
@@ -99,7 +99,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand stat" -l partial -d 'Read se
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l offset -d 'The first byte that is written' -r
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l length -d 'How many bytes are written; without it all up to the end' -r
-complete -c aggio -n "__fish_aggio_using_subcommand cat" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
+complete -c aggio -n "__fish_aggio_using_subcommand cat" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -107,16 +107,16 @@ complete -c aggio -n "__fish_aggio_using_subcommand merge" -l to -d 'What is mad
 cdf5\t'A netCDF file of CDF-5 that holds the same'
 e3sm\t'A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, FILE.0001, ...'
 hdf5-blob\t'A set of blobs as E3SM-IO writes it with HDF5: FILE.0000, FILE.0001, ...'"
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l subfiles -d 'Files of the set that is made; without it one of a container, and of a set as many as it has' -r
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l subfiles -d 'Files of the new set; by default one for a container, and for a set as many as it has' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy; 0 for as many as there are cores' -r
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file, or files of the set, if there are some'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep what is copied if the run is interrupted, and go on with what such a run has kept; for a container that becomes a file as it is'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums before, and compare the file with the container or the set after'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums first, and compare the new file with its source at the end'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c aggio -n "__fish_aggio_using_subcommand verify" -l holes -d 'In sets of netCDF files: what stands where no process wrote anything' -r -f -a "zero\t'Zeros'
+complete -c aggio -n "__fish_aggio_using_subcommand verify" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l bytes -d 'Compare the bytes of netCDF and HDF5 files, too'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l json -d 'The differences as JSON'
@@ -126,16 +126,16 @@ complete -c aggio -n "__fish_aggio_using_subcommand split" -l frame -d 'Bytes of
 complete -c aggio -n "__fish_aggio_using_subcommand split" -l no-data-crc -d 'Store no checksums of the data'
 complete -c aggio -n "__fish_aggio_using_subcommand split" -l verify -d 'Compare the container with the file before it gets its name'
 complete -c aggio -n "__fish_aggio_using_subcommand split" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l repair -d 'Make manifest, index and order anew from the logs, cut torn ends off; what was there is kept'
-complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l salvage -d 'Take also intact frames behind a damaged one; implies --repair'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l repair -d 'Rebuild manifest, index and order from the logs, and cut off torn ends; old parts are kept'
+complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l salvage -d 'Also recover intact frames behind a damaged one; implies --repair'
 complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l quick -d 'Do not read the data to compare it with its checksums'
 complete -c aggio -n "__fish_aggio_using_subcommand fsck" -l json -d 'The findings as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand fsck" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand index" -s n -l dry-run -d 'Change nothing: only tell'
+complete -c aggio -n "__fish_aggio_using_subcommand index" -s n -l dry-run -d 'Change nothing, only describe'
 complete -c aggio -n "__fish_aggio_using_subcommand index" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand index" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l spool -d 'Where the spool files of killed processes are' -r -F
-complete -c aggio -n "__fish_aggio_using_subcommand recover" -l changed -d 'Write what was kept back also to files that somebody else has changed since'
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -l changed -d 'Also write buffered bytes to files that somebody else has changed since'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'What was done as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -l dir -d 'The directory where programs look for the agent' -r
@@ -161,13 +161,13 @@ complete -c aggio -n "__fish_aggio_using_subcommand agent" -l stay -d 'Wait for 
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l quit -d 'End the agent, if no program is connected'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Report requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Files of MPI programs whose writes are buffered: patterns separated by commas (AGGIO_DEFER)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'New files that become containers: PATTERN or PATTERN:OPTION, separated by commas (AGGIO_BLOB)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l hints -d 'Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l posix -d 'Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l log -d 'Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l dry-run -d 'Tell the command that would be run, and run nothing'
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l dry-run -d 'Print the command that would be run, and run nothing'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l json -d 'The findings as JSON'
@@ -176,25 +176,25 @@ complete -c aggio -n "__fish_aggio_using_subcommand completions" -s h -l help -d
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -l exit-status -d 'All exit statuses, a line of command, number and meaning each'
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -l reports -d 'The reference of what AGGIO_REPORT=json writes (docs/reports.md)'
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "hints" -d 'Every hint: its value here, where that comes from, and what it means'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "env" -d 'Every environment variable that aggio looks at, and its value here'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "simulate" -d 'What collective calls of many ranks would cost on a machine that is described'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "mount" -d 'Show a directory with its containers, sets of netCDF files and coupled files as files'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "umount" -d 'End a mount, also one whose process is gone'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "ls" -d 'List a directory; containers and sets of netCDF files are files in it'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "stat" -d 'What is known about containers, sets of netCDF files, and files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "hints" -d 'Show every hint: its value here, where the value comes from, and what it does'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "env" -d 'Show every environment variable of aggio, and its value here'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "simulate" -d 'Predict what collective calls of many ranks cost on a machine that you describe'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "mount" -d 'Show the containers, sets of netCDF files and coupled files of a directory as ordinary files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "umount" -d 'Unmount, even if the process of the mount has died'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "ls" -d 'List a directory, with containers and sets of netCDF files as files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "stat" -d 'Describe containers, sets of netCDF files, and files'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "cat" -d 'Write the bytes of containers, sets of netCDF files, and files to standard output'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file, or another set, of a container or of a set of netCDF files'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "verify" -d 'Compare what two files, containers or sets hold'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "split" -d 'Make a container of an ordinary file'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "merge" -d 'Make an ordinary file, or another set, from a container or a set of netCDF files'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "verify" -d 'Compare the contents of two files, containers or sets'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "split" -d 'Make a container from an ordinary file'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "fsck" -d 'Check containers, and repair them'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "index" -d 'Seal a container that nobody writes, and tell what it consists of'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "recover" -d 'Finish what killed processes had begun'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "couple" -d 'Files that programs exchange in memory: what there is, who writes, reads and waits'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "index" -d 'Seal a container that no process writes, and describe its parts'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "recover" -d 'Finish what killed processes began'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "couple" -d 'Show the files that programs exchange in memory, and who writes, reads and waits'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "agent" -d 'Serve programs that exchange files in memory, until nothing is left to do'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "doctor" -d 'What works here, what does not, and what helps'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "completions" -d 'Completions for a shell'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "doctor" -d 'Say what works here, what does not, and what helps'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "completions" -d 'Write completions for a shell'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "manual" -d 'The manual page of a command'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and __fish_seen_subcommand_from couple" -f -a "list" -d 'Files, generations, who wrote and reads them, and what waits'

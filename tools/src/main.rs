@@ -26,8 +26,7 @@ use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Containers, mounts, hints, settings and simulation of aggio, which LD_PRELOAD=libaggio.so puts
-/// under any program.
+/// Manage files, mounts and settings of aggio, which LD_PRELOAD=libaggio.so loads into any program.
 #[derive(Parser)]
 #[command(name = "aggio", version)]
 struct Arguments {
@@ -37,43 +36,43 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Every hint: its value here, where that comes from, and what it means
+    /// Show every hint: its value here, where the value comes from, and what it does
     Hints(hints::Arguments),
-    /// Every environment variable that aggio looks at, and its value here
+    /// Show every environment variable of aggio, and its value here
     Env(switches::Arguments),
-    /// What collective calls of many ranks would cost on a machine that is described
+    /// Predict what collective calls of many ranks cost on a machine that you describe
     Simulate(simulate::Arguments),
-    /// Show a directory with its containers, sets of netCDF files and coupled files as files
+    /// Show the containers, sets of netCDF files and coupled files of a directory as ordinary files
     Mount(mount::Arguments),
-    /// End a mount, also one whose process is gone
+    /// Unmount, even if the process of the mount has died
     Umount(umount::Arguments),
-    /// List a directory; containers and sets of netCDF files are files in it
+    /// List a directory, with containers and sets of netCDF files as files
     Ls(containers::ls::Arguments),
-    /// What is known about containers, sets of netCDF files, and files
+    /// Describe containers, sets of netCDF files, and files
     Stat(containers::stat::Arguments),
     /// Write the bytes of containers, sets of netCDF files, and files to standard output
     Cat(containers::cat::Arguments),
-    /// Make an ordinary file, or another set, of a container or of a set of netCDF files
+    /// Make an ordinary file, or another set, from a container or a set of netCDF files
     Merge(containers::merge::Arguments),
-    /// Compare what two files, containers or sets hold
+    /// Compare the contents of two files, containers or sets
     Verify(containers::verify::Arguments),
-    /// Make a container of an ordinary file
+    /// Make a container from an ordinary file
     Split(containers::split::Arguments),
     /// Check containers, and repair them
     Fsck(containers::fsck::Arguments),
-    /// Seal a container that nobody writes, and tell what it consists of
+    /// Seal a container that no process writes, and describe its parts
     Index(containers::index::Arguments),
-    /// Finish what killed processes had begun
+    /// Finish what killed processes began
     Recover(containers::recover::Arguments),
-    /// Files that programs exchange in memory: what there is, who writes, reads and waits
+    /// Show the files that programs exchange in memory, and who writes, reads and waits
     Couple(couple::Arguments),
     /// Serve programs that exchange files in memory, until nothing is left to do
     Agent(agent::Arguments),
     /// Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded
     Run(run::Arguments),
-    /// What works here, what does not, and what helps
+    /// Say what works here, what does not, and what helps
     Doctor(doctor::Arguments),
-    /// Completions for a shell
+    /// Write completions for a shell
     Completions(document::Completions),
     /// The manual page of a command
     #[command(hide = true)]

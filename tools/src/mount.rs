@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Allow other users; the modes of the files decide what they may do
     #[arg(long)]
     allow_other: bool,
-    /// What files become that are made below the mount point
+    /// What new files below the mount point become
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     new_files: Kind,
     /// Read and write plain files here even if the kernel could do so by itself
@@ -42,14 +42,14 @@ pub(crate) struct Arguments {
     /// List the files of sets of netCDF files beside the files that they stand for
     #[arg(long)]
     subfiles: bool,
-    /// What stands in sets of netCDF files where no process wrote anything
+    /// What sets of netCDF files contain where no process wrote anything
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     holes: Hole,
     /// Which bytes of containers are compared with their checksums when they are read
     #[arg(long, value_name = "WHICH", default_value = "whole")]
     #[arg(value_parser = PossibleValuesParser::new(Verify::WORDS))]
     verify: String,
-    /// Where messages go; in the background there are none without it
+    /// Where messages go; without it a mount in the background writes none
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Options as in fstab: ro, rw, allow_other, new_files=KIND, subfiles, holes=WHAT,

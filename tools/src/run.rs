@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// The library, if it is not the one that was installed with this program
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Tell the command that would be run, and run nothing
+    /// Print the command that would be run, and run nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -30,11 +30,11 @@ pub(crate) struct Arguments {
 /// it.
 #[derive(clap::Args, Default)]
 struct Settings {
-    /// Tell requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)
+    /// Report requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "on")]
     report: Option<String>,
-    /// Files of MPI programs whose writes wait: patterns separated by commas (AGGIO_DEFER)
+    /// Files of MPI programs whose writes are buffered: patterns separated by commas (AGGIO_DEFER)
     #[arg(long, value_name = "PATTERNS")]
     defer: Option<String>,
     /// New files that become containers: PATTERN or PATTERN:OPTION, separated by commas

@@ -15,10 +15,10 @@ pub(crate) struct Arguments {
     /// Containers, and directories in which all containers are checked
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Make manifest, index and order anew from the logs, cut torn ends off; what was there is kept
+    /// Rebuild manifest, index and order from the logs, and cut off torn ends; old parts are kept
     #[arg(long)]
     repair: bool,
-    /// Take also intact frames behind a damaged one; implies --repair
+    /// Also recover intact frames behind a damaged one; implies --repair
     #[arg(long)]
     salvage: bool,
     /// Do not read the data to compare it with its checksums

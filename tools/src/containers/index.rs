@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// Containers
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Change nothing: only tell
+    /// Change nothing, only describe
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Everything as JSON

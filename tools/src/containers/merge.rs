@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// What is made
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     to: To,
-    /// Files of the set that is made; without it one of a container, and of a set as many as it has
+    /// Files of the new set; by default one for a container, and for a set as many as it has
     #[arg(long, value_name = "NUMBER", value_parser = numbers::subfiles())]
     subfiles: Option<u32>,
     /// Replace the file, or files of the set, if there are some
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// for a container that becomes a file as it is
     #[arg(long)]
     resume: bool,
-    /// Check all checksums before, and compare the file with the container or the set after
+    /// Check all checksums first, and compare the new file with its source at the end
     #[arg(long)]
     verify: bool,
     /// Threads that copy; 0 for as many as there are cores

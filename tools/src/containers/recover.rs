@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     /// Where the spool files of killed processes are
     #[arg(long, value_name = "DIRECTORY", env = "AGGIO_SPOOL", default_value = spool::DIRECTORY)]
     spool: PathBuf,
-    /// Write what was kept back also to files that somebody else has changed since
+    /// Also write buffered bytes to files that somebody else has changed since
     #[arg(long)]
     changed: bool,
     /// What was done as JSON

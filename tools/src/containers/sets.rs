@@ -26,7 +26,7 @@ impl From<Hole> for Holes {
 /// How a set is read.
 #[derive(Clone, Copy, Default, clap::Args)]
 pub(crate) struct Flags {
-    /// In sets of netCDF files: what stands where no process wrote anything
+    /// What sets of netCDF files contain where no process wrote anything
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub(crate) holes: Hole,
     /// Read sets of netCDF files of which some are missing or damaged; what they had is a hole

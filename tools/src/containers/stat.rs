@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Arguments of `aggio stat`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Containers, sets of netCDF files, and files; what netCDF and HDF5 files hold is told, too
+    /// Containers, sets of netCDF files, and files; also describes what netCDF and HDF5 files hold
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Everything as JSON
