@@ -7,7 +7,7 @@
 //! state          is there anything to do in this process? inside aggio?
 //! facts, readable_memory   what the kernel tells of a descriptor, and of the program's memory
 //! ahead, signal_writes, counts, mappings   bytes that were read before the program asks for them,
-//!                writes of signal handlers that come in the middle, what reports tell, mapped files
+//!                writes of signal handlers that interrupt others, what reports tell, mapped files
 //! files, descriptors   descriptions (shared by dup), their files, and which descriptors they have
 //! spool          the memory that holds what waits, which outlives the process
 //! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
