@@ -61,7 +61,9 @@ fn tokens(text: &str) -> Vec<&str> {
 fn is_text(rest: &str) -> bool {
     let prefix = rest.split('"').next().unwrap_or_default();
     let marks = prefix.trim_start_matches(['b', 'c']).trim_start_matches('r');
-    prefix.len() < rest.len() && prefix.len() - marks.len() <= 2 && marks.trim_matches('#') == ""
+    prefix.len() < rest.len()
+        && prefix.len() - marks.len() <= 2
+        && marks.trim_matches('#').is_empty()
 }
 
 /// The length of a text whose quote is at `quote`.
