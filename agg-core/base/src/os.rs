@@ -214,11 +214,29 @@ pub fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
 }
 
+/// Frees the storage of a range, which reads as zeros from then on; the size stays.
+pub fn punch(fd: RawFd, range: Extent) -> io::Result<()> {
+    let (start, len) = (signed(range.offset)?, signed(range.len)?);
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: no memory is involved.
+    uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
+}
+
 /// The first byte at or behind `offset` that may be stored, as far as the file system tells holes
 /// from data; `None` if there is none before the end of the file.
 pub fn next_data(fd: RawFd, offset: u64) -> io::Result<Option<u64>> {
+    seek(fd, offset, libc::SEEK_DATA)
+}
+
+/// The first byte at or behind `offset` that is in a hole, the end of the file included; `None` if
+/// the offset is behind the end.
+pub fn next_hole(fd: RawFd, offset: u64) -> io::Result<Option<u64>> {
+    seek(fd, offset, libc::SEEK_HOLE)
+}
+
+fn seek(fd: RawFd, offset: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     // SAFETY: no memory is involved; nothing here depends on the position of a descriptor.
-    let found = unsafe { libc::lseek(fd, signed(offset)?, libc::SEEK_DATA) };
+    let found = unsafe { libc::lseek(fd, signed(offset)?, whence) };
     match u64::try_from(found) {
         Ok(found) => Ok(Some(found)),
         Err(_) => match io::Error::last_os_error() {

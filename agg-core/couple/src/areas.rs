@@ -2,7 +2,8 @@
 
 use crate::client::Stat;
 use crate::registry::Area;
-use aggio_base::os;
+use crate::spares::Spare;
+use aggio_base::{Extent, os};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -16,12 +17,27 @@ const PIECE: usize = 1 << 20;
 /// One memory file.
 #[derive(Debug)]
 struct Memory {
+    /// It may be open for reading only.
     file: OwnedFd,
     /// A description for reading, which can have a lease while nobody can write.
     lease: OwnedFd,
     watch: i32,
     /// What the file was when it began as a copy: its time of modification.
     copied: Option<(i64, i64)>,
+    /// Bytes from the beginning that had memory before anybody wrote.
+    ready: u64,
+    /// Bytes behind its end that have memory at most.
+    slack: u64,
+}
+
+/// What is left of a file that was given up.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    pub(crate) file: OwnedFd,
+    /// Bytes of memory.
+    pub(crate) bytes: u64,
+    /// Hardly any of its bytes are holes.
+    pub(crate) is_dense: bool,
 }
 
 /// All memory files of an agent.
@@ -39,6 +55,11 @@ pub(crate) enum Quiet {
     No,
     /// The system has no leases.
     Unknown,
+}
+
+/// A description of its own, for a moment.
+fn writable(file: &OwnedFd) -> io::Result<OwnedFd> {
+    os::reopen(file.as_raw_fd(), libc::O_RDWR).map(owned)
 }
 
 fn owned(fd: RawFd) -> OwnedFd {
@@ -63,7 +84,21 @@ impl Areas {
 
     /// Makes the memory of a generation, with the bytes of another one if there is one.
     pub(crate) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
-        let file = owned(os::memory_file(c"aggio-coupled")?);
+        self.make_of(None, area, mode, copy_of)
+    }
+
+    /// The same of a file that was made ready, if there is one.
+    pub(crate) fn make_of(
+        &mut self,
+        spare: Option<Spare>,
+        area: Area,
+        mode: u32,
+        copy_of: Option<Area>,
+    ) -> io::Result<()> {
+        let Spare { file, bytes: ready, slack } = match spare {
+            Some(spare) => spare,
+            None => Spare::from(owned(os::memory_file(c"aggio-coupled")?)),
+        };
         // SAFETY: no memory is involved.
         if unsafe { libc::fchmod(file.as_raw_fd(), mode & 0o777 | OWN) } == -1 {
             return Err(io::Error::last_os_error());
@@ -77,10 +112,10 @@ impl Areas {
         if watch == -1 {
             return Err(io::Error::last_os_error());
         }
-        let mut memory = Memory { file, lease, watch, copied: None };
+        let mut memory = Memory { file, lease, watch, copied: None, ready, slack };
         let source = copy_of.and_then(|source| self.files.get(&source));
         let result = source.map_or(Ok(()), |source| {
-            copy(source.file.as_raw_fd(), memory.file.as_raw_fd())?;
+            copy(source.file.as_raw_fd(), writable(&memory.file)?.as_raw_fd())?;
             memory.copied = Some(times(memory.file.as_raw_fd())?);
             Ok(())
         });
@@ -117,7 +152,37 @@ impl Areas {
         if let Some(memory) = self.files.get_mut(&area) {
             memory.copied = None;
         }
-        os::ftruncate(self.fd(area)?, 0)
+        let fd = self.fd(area)?;
+        // Even without bytes it would lose the memory that was made ready.
+        if os::fstat(fd)?.st_size == 0 {
+            return Ok(());
+        }
+        os::ftruncate(writable(&self.files[&area].file)?.as_raw_fd(), 0)
+    }
+
+    /// Gives back the memory of a file that nobody wrote to.
+    pub(crate) fn trim(&mut self, area: Area) -> io::Result<()> {
+        let Some(memory) = self.files.get_mut(&area) else { return Ok(()) };
+        let (fd, slack) = (memory.file.as_raw_fd(), std::mem::take(&mut memory.slack));
+        let ready = std::mem::take(&mut memory.ready);
+        let facts = os::fstat(fd)?;
+        let (size, held) = (facts.st_size.unsigned_abs(), 512 * facts.st_blocks.unsigned_abs());
+        let has_more = held > size.next_multiple_of(os::page_size() as u64);
+        let (mut at, end) = match ready {
+            0 if slack == 0 || !has_more => return Ok(()),
+            0 => (size, size + slack),
+            ready => (0, ready),
+        };
+        let (mut is_changed, writable) = (false, writable(&memory.file)?);
+        while at < end {
+            let hole = os::next_hole(fd, at)?.unwrap_or(at).min(end);
+            at = os::next_data(fd, hole)?.unwrap_or(end).min(end);
+            if hole < at {
+                os::punch(writable.as_raw_fd(), Extent::new(hole, at - hole))?;
+                is_changed = true;
+            }
+        }
+        if is_changed { set_time(fd, (facts.st_mtime, facts.st_mtime_nsec)) } else { Ok(()) }
     }
 
     /// Whether nobody can write to a file any more, by descriptors or mappings.
@@ -184,9 +249,16 @@ impl Areas {
 
     /// Gives a file up; its memory is free when the last program has closed it.
     pub(crate) fn free(&mut self, area: Area) {
-        if let Some(memory) = self.files.remove(&area) {
-            self.unwatch(&memory);
-        }
+        drop(self.take(area));
+    }
+
+    /// The same; its memory stays until the result is dropped.
+    pub(crate) fn take(&mut self, area: Area) -> Option<Remains> {
+        let memory = self.files.remove(&area)?;
+        self.unwatch(&memory);
+        let facts = os::fstat(memory.file.as_raw_fd()).ok()?;
+        let (bytes, size) = (512 * facts.st_blocks.unsigned_abs(), facts.st_size.unsigned_abs());
+        Some(Remains { file: memory.file, bytes, is_dense: bytes >= size / 8 * 7 })
     }
 
     fn unwatch(&self, memory: &Memory) {
@@ -272,10 +344,15 @@ pub(crate) fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io:
 /// Gives an empty file the bytes and holes of another one, and its time of modification.
 fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
     copy_into(from, to)?;
-    let facts = os::fstat(from)?;
-    let time = libc::timespec { tv_sec: facts.st_mtime, tv_nsec: facts.st_mtime_nsec };
+    set_time(to, times(from)?)
+}
+
+/// Sets the time of modification.
+fn set_time(fd: RawFd, (seconds, nanoseconds): (i64, i64)) -> io::Result<()> {
+    let modified = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    let read = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
     // SAFETY: the kernel reads two local values.
-    let result = unsafe { libc::futimens(to, [time, time].as_ptr()) };
+    let result = unsafe { libc::futimens(fd, [read, modified].as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -313,89 +390,4 @@ fn are_same(one: RawFd, other: RawFd) -> io::Result<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
-
-    fn areas() -> Areas {
-        let mut areas = Areas::new().unwrap();
-        areas.make(1, 0o640, None).unwrap();
-        areas
-    }
-
-    fn file(areas: &Areas, area: Area, write: bool) -> File {
-        areas.open(area, true, write, false).unwrap().into()
-    }
-
-    #[test]
-    fn a_file_is_quiet_when_nobody_can_write_to_it() {
-        let areas = areas();
-        assert_eq!(areas.is_quiet(1), Quiet::Yes);
-        let writer = file(&areas, 1, true);
-        let copy = writer.try_clone().unwrap();
-        assert_eq!(areas.is_quiet(1), Quiet::No);
-        drop(writer);
-        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::No, vec![]));
-        drop(copy);
-        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::Yes, vec![1]));
-        let reader = file(&areas, 1, false);
-        assert_eq!(areas.is_quiet(1), Quiet::Yes);
-        assert!(reader.write_at(b"x", 0).is_err());
-    }
-
-    #[test]
-    fn a_mapping_that_can_be_stored_to_is_a_writer() {
-        let areas = areas();
-        let writer = file(&areas, 1, true);
-        writer.set_len(4096).unwrap();
-        let range = aggio_base::Extent::new(0, 4096);
-        let mapping = os::Mapping::new(writer.as_raw_fd(), range, true).unwrap();
-        drop(writer);
-        assert_eq!(areas.is_quiet(1), Quiet::No);
-        drop(mapping);
-        assert_eq!((areas.is_quiet(1), areas.closed()), (Quiet::Yes, vec![1]));
-    }
-
-    #[test]
-    fn a_copy_has_bytes_and_holes_and_is_changed_by_any_write() {
-        let mut areas = areas();
-        let far = 3 * PIECE as u64 + 5;
-        let first = file(&areas, 1, true);
-        first.write_at(b"one", 7).unwrap();
-        first.write_at(b"end", far).unwrap();
-        areas.make(2, 0o600, Some(1)).unwrap();
-        let [old, new] = [1, 2].map(|area| areas.stat(area, 1).unwrap());
-        assert_eq!((old.size, old.blocks), (new.size, new.blocks));
-        let mut bytes = [0; 3];
-        file(&areas, 2, false).read_exact_at(&mut bytes, far).unwrap();
-        assert_eq!(&bytes, b"end");
-        assert!(!areas.is_changed(2, Some(1)));
-        let writer = file(&areas, 2, true);
-        let range = aggio_base::Extent::new(0, 4096);
-        let mapping = os::Mapping::new(writer.as_raw_fd(), range, true).unwrap();
-        // SAFETY: the byte is inside of the mapping, and nobody else has it.
-        unsafe { mapping.place(9).write(b'!') };
-        assert!(areas.is_changed(2, Some(1)), "a store through a mapping");
-        areas.make(3, 0o600, Some(2)).unwrap();
-        assert!(!areas.is_changed(3, Some(2)));
-        file(&areas, 3, true).set_len(far).unwrap();
-        assert!(areas.is_changed(3, Some(2)));
-    }
-
-    #[test]
-    fn a_file_is_found_by_its_inode_and_given_up() {
-        let mut areas = areas();
-        let open = file(&areas, 1, true);
-        open.write_at(b"x", 0).unwrap();
-        let stat = areas.stat(1, 9).unwrap();
-        assert_eq!((stat.mode & 0o777, stat.size, stat.generation), (0o640, 1, 9));
-        assert_eq!(areas.find(stat.device, stat.inode), Some(1));
-        assert!(areas.bytes() >= 4096);
-        areas.empty(1).unwrap();
-        assert_eq!((areas.stat(1, 9).unwrap().size, areas.bytes()), (0, 0));
-        areas.free(1);
-        assert!(areas.open(1, true, true, false).is_err() && areas.stat(1, 9).is_err());
-        assert_eq!(areas.find(stat.device, stat.inode), None);
-    }
-}
+mod tests;

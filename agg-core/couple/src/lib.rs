@@ -6,10 +6,12 @@ pub mod client;
 pub mod registry;
 
 mod areas;
+mod huge;
 mod keeper;
 mod peers;
 mod place;
 mod protocol;
+mod spares;
 
 pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};
 pub use place::Place;

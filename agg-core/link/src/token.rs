@@ -1,8 +1,11 @@
 //! The secret that agents of one user share: a file that only he can read.
 
 use aggio_base::keyed::{Key, digest};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -21,6 +24,23 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
         Ok(n) if n == bytes.len() => Ok(()),
         Ok(_) => Err(io::Error::other("getrandom: too few bytes")),
         Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+fn fill(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Gives a file that has none a name.
+fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    let (at, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: both names are terminated strings.
+    match unsafe { libc::linkat(at, from.as_ptr(), at, to.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -57,24 +77,38 @@ impl Token {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => return result,
         }
-        let (mut token, mut number) = ([0; BYTES], [0; 16]);
+        let mut token = [0; BYTES];
         random(&mut token)?;
+        // The name appears with all bytes, and never replaces another token.
+        let is_there = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        let made = match Self::make(dir, &path, &token) {
+            Err(error) if !is_there(&error) => Self::make_named(dir, &path, &token),
+            made => made,
+        };
+        made.or_else(|error| if is_there(&error) { Ok(()) } else { Err(error) })?;
+        Self::read(&path)
+    }
+
+    /// Makes the file; whoever is killed meanwhile leaves nothing.
+    fn make(dir: &Path, path: &Path, token: &[u8; BYTES]) -> io::Result<()> {
+        let mut how = OpenOptions::new();
+        let file = how.write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(dir)?;
+        fill(&file, token)?;
+        give_name(&file, path)
+    }
+
+    /// The same where the file system has no files without names.
+    fn make_named(dir: &Path, path: &Path, token: &[u8; BYTES]) -> io::Result<()> {
+        let mut number = [0; 16];
         random(&mut number)?;
         let number = u128::from_le_bytes(number);
         let hidden = dir.join(format!(".{}.{number:032x}", Self::FILE));
         let mut how = OpenOptions::new();
         how.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let mut file = how.open(&hidden)?;
-        // The name appears with all bytes, and never replaces another token.
-        let made = file.write_all(&token).and_then(|()| file.sync_all());
-        let named = made.and_then(|()| std::fs::hard_link(&hidden, &path));
+        let made = fill(&how.open(&hidden)?, token);
+        let named = made.and_then(|()| std::fs::hard_link(&hidden, path));
         let removed = std::fs::remove_file(&hidden);
-        match named {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => result?,
-        }
-        removed?;
-        Self::read(&path)
+        named.and(removed)
     }
 
     /// The token in the file `path`.
@@ -137,6 +171,17 @@ mod tests {
         assert_eq!(names.len(), 1, "only the token is left");
         let facts = std::fs::metadata(dir.path().join(Token::FILE)).unwrap();
         assert_eq!((facts.mode() & 0o777, facts.len()), (0o600, 32));
+    }
+
+    #[test]
+    fn a_token_is_made_where_files_have_to_have_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(Token::FILE);
+        Token::make_named(dir.path(), &path, &[5; BYTES]).unwrap();
+        let again = Token::make_named(dir.path(), &path, &[6; BYTES]).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(Token::of(dir.path()).unwrap(), Token::from_bytes(&[5; BYTES]));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

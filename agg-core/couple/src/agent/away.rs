@@ -79,8 +79,12 @@ impl Agent {
                 self.withdraw_away(link, process, handle);
                 Way::There
             }
-            Request::Check(handle) | Request::Sync(handle) if handle >= AWAY => {
-                self.check_away(link, process, handle);
+            Request::Check(handle, moved) if handle >= AWAY => {
+                self.check_away(link, process, handle, moved);
+                Way::There
+            }
+            Request::Sync(handle) if handle >= AWAY => {
+                self.check_away(link, process, handle, 0);
                 Way::There
             }
             Request::Adopt(device, inode, write) => match peers.copies.find(device, inode) {
@@ -160,10 +164,12 @@ impl Agent {
 
     /// Only the owner knows whether another writer has died. Bytes that are not complete are for
     /// no other node, so that there is nothing to synchronise.
-    fn check_away(&mut self, link: u64, process: Process, handle: u64) {
+    fn check_away(&mut self, link: u64, process: Process, handle: u64, moved: u64) {
         let known = self.peers.as_ref().and_then(|peers| peers.copies.handles.get(&handle));
         match known.copied() {
-            Some((theirs, key, _)) => self.ask(key.0, link, process, Request::Check(theirs)),
+            Some((theirs, key, _)) => {
+                self.ask(key.0, link, process, Request::Check(theirs, moved));
+            }
             None => {
                 let reply = after(self.lost.get(&handle).cloned());
                 self.reply(link, &reply, None);
@@ -370,7 +376,7 @@ impl Agent {
             let Some(kept) = kept else { continue };
             match Request::decode(&kept.request) {
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
-                Ok(Request::Close(..) | Request::Check(_)) if !unsaved => {
+                Ok(Request::Close(..) | Request::Check(..)) if !unsaved => {
                     self.reply(kept.link, &Reply::Done, None);
                 }
                 _ => drop(self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None)),

@@ -114,11 +114,6 @@ impl Agent {
     pub(super) fn trouble(&mut self, path: &[u8]) -> Option<Reply> {
         self.troubles.remove(path).map(|(number, text)| Reply::Failed(number, text))
     }
-
-    /// Tells the registry how much memory there is.
-    pub(super) fn measure(&mut self) {
-        self.registry.measure(self.areas.bytes(), self.limit);
-    }
 }
 
 /// Bytes of memory that this computer has; 0 if that is unknown.

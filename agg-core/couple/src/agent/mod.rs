@@ -6,6 +6,7 @@ mod away;
 mod disk;
 mod guests;
 mod links;
+mod memory;
 mod people;
 mod reach;
 mod run;
@@ -22,6 +23,7 @@ use crate::keeper::Keeper;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::registry::{Effect, Process, Registry, State};
+use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
 use links::Link;
@@ -54,6 +56,8 @@ pub struct Agent {
     reach: Reach,
     registry: Registry,
     areas: Areas,
+    spares: Spares,
+    pages: memory::Pages,
     links: BTreeMap<u64, Link>,
     people: BTreeMap<Process, Person>,
     waits: BTreeMap<u64, Waiting>,
@@ -100,6 +104,8 @@ impl Agent {
             reach,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
+            spares: Spares::default(),
+            pages: memory::Pages::default(),
             links: BTreeMap::new(),
             people: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -159,7 +165,7 @@ impl Agent {
         let timeout = self
             .until_next()
             .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-        polled.push(watch(self.reach.events()));
+        polled.extend([watch(self.reach.events()), watch(self.spares.events())]);
         // SAFETY: the kernel reads and writes the entries of the local vector.
         let count =
             unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
@@ -192,6 +198,7 @@ impl Agent {
             self.accept();
         }
         self.reach.hear();
+        self.spares.hear();
         self.store_again();
         self.hear_peers()?;
         self.settle();
@@ -223,7 +230,7 @@ impl Agent {
             }
             for effect in effects {
                 let result = match effect {
-                    Effect::Make(area, copy_of) => self.areas.make(area, mode, copy_of),
+                    Effect::Make(area, copy_of) => self.make(area, mode, copy_of),
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => {
                         self.look(area);
@@ -244,7 +251,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Free(area) => {
-                        self.areas.free(area);
+                        self.free(area);
                         self.free_hosted(area);
                         Ok(())
                     }
@@ -278,6 +285,9 @@ impl Agent {
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
         if quiet && !self.any_dies(&generation.writers) {
+            if let Err(error) = self.areas.trim(area) {
+                log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
+            }
             let changed = self.areas.is_changed(area, generation.copy_of);
             self.registry.commit(area, changed);
             self.written += self.areas.stat(area, 0).map_or(0, |stat| stat.size);

@@ -84,8 +84,7 @@ impl Agent {
             }
             Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
             Request::Close(handle, moved) => self.close(process, handle, moved),
-            Request::Check(handle) if self.registry.opens.contains_key(&handle) => Reply::Done,
-            Request::Check(handle) => self.lost(handle),
+            Request::Check(handle, moved) => self.check(process, handle, moved),
             Request::Sync(handle) => self.sync(process, handle),
             Request::Withdraw(handle) => {
                 self.registry.withdraw(process, handle);
@@ -137,6 +136,13 @@ impl Agent {
             Some(opening) => Reply::Opened(opening.handle, opening.generation),
             None => Reply::Failed(libc::ENOENT, String::new()),
         }
+    }
+
+    fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
+        let Some(open) = self.registry.opens.get(&handle) else { return self.lost(handle) };
+        let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
+        self.registry.see(process, handle, moved, moved >= size);
+        Reply::Done
     }
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {

@@ -72,11 +72,11 @@ fn number(reply: &Reply) -> i32 {
 fn writers_of_a_generation_that_died_are_told_by_every_request_until_they_close_it() {
     let mut scene = Scene::with(&[1, 2]);
     let ((_, one), (handle, other)) = (scene.open(1, true), scene.open(2, true));
-    assert_eq!(scene.call(2, Request::Check(handle)).0, Reply::Done);
+    assert_eq!(scene.call(2, Request::Check(handle, 0)).0, Reply::Done);
     drop((one, other));
     scene.agent.registry.end(1, false);
     scene.agent.settle();
-    for request in [Request::Check(handle), Request::Sync(handle), Request::Close(handle, 0)] {
+    for request in [Request::Check(handle, 0), Request::Sync(handle), Request::Close(handle, 0)] {
         let (reply, _) = scene.call(2, request.clone());
         let wanted = "/d/f: p1 died before generation 1 was complete".to_owned();
         assert_eq!(reply, Reply::Failed(libc::EIO, wanted), "{request:?}");
@@ -89,7 +89,8 @@ fn writers_of_a_generation_that_died_are_told_by_every_request_until_they_close_
 fn an_open_file_of_an_earlier_agent_is_unknown() {
     let mut scene = Scene::with(&[1]);
     for handle in [77, crate::peers::AWAY | 77] {
-        for request in [Request::Check(handle), Request::Sync(handle), Request::Close(handle, 0)] {
+        for request in [Request::Check(handle, 0), Request::Sync(handle), Request::Close(handle, 0)]
+        {
             let (reply, _) = scene.call(1, request.clone());
             assert_eq!(number(&reply), libc::ESTALE, "{request:?}");
         }

@@ -51,7 +51,9 @@ impl Agent {
         let is_closing = |peers: &Peers| !peers.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
-        let next = [reminder, again, end, look, self.door.rests].into_iter().flatten().min();
+        let spare = self.spares.until();
+        let next = [reminder, again, end, look, spare, self.door.rests];
+        let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
         next.into_iter().chain(peers).min()

@@ -146,13 +146,14 @@ impl Client {
         self.order(&Request::Withdraw(handle))
     }
 
-    /// Makes sure that the agent knows an open file.
+    /// Makes sure that the agent knows an open file, and says that `moved` bytes of it were
+    /// delivered to the program so far.
     ///
     /// # Errors
     /// `EIO` if another process died that had it open for writing, and `ESTALE` if the agent that
     /// knew it has ended, and with either what was written; the agent cannot be reached.
-    pub fn check(&self, handle: u64) -> io::Result<()> {
-        self.order(&Request::Check(handle))
+    pub fn check(&self, handle: u64, moved: u64) -> io::Result<()> {
+        self.order(&Request::Check(handle, moved))
     }
 
     /// Says that all bytes written so far may be read, for `ready=sync`.

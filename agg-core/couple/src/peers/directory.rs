@@ -90,7 +90,22 @@ impl Directory {
     /// The system has no random bytes.
     pub(crate) fn new(place: &Place) -> io::Result<Self> {
         let own = Instance { host: place.host().to_owned(), number: random()? };
-        Ok(Self { path: place.path().into(), own, owned: Vec::new() })
+        let directory = Self { path: place.path().into(), own, owned: Vec::new() };
+        directory.remove_hidden();
+        Ok(directory)
+    }
+
+    /// Removes what an earlier agent of this node left that was killed while it made a file.
+    fn remove_hidden(&self) {
+        let start = format!(".{}.", self.own.host);
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix(&start));
+            if number.is_some_and(|digits| u128::from_str_radix(digits, 16).is_ok()) {
+                // Next time, if not now.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -307,6 +322,17 @@ mod tests {
         assert_eq!(two.claim(b"/f").unwrap(), Owner::Here);
         two.withdraw();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "only the token is left");
+    }
+
+    #[test]
+    fn what_a_killed_agent_of_this_node_left_is_removed() {
+        let (_scratch, place) = place();
+        let other = on(&place, "another").hidden(&[]).unwrap();
+        Directory::new(&place).unwrap().hidden(&[]).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+        Directory::new(&place).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+        assert!(other.exists(), "another node's agent may be about to name it");
     }
 
     #[test]

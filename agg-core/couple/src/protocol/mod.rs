@@ -14,9 +14,7 @@ use options::{read_options, write_options};
 use std::io;
 
 pub(crate) use reply::Reply;
-pub(crate) use socket::Packets;
-#[cfg(test)]
-pub(crate) use socket::pair;
+pub(crate) use socket::{Packets, pair};
 
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;
@@ -73,8 +71,8 @@ pub(crate) enum Request {
     Status(u64),
     /// Gives up all complete generations of a file.
     Drop(Vec<u8>),
-    /// [`super::Client::check`]
-    Check(u64),
+    /// [`super::Client::check`]: the handle, bytes that were moved.
+    Check(u64, u64),
     /// Ends the agent if no program is connected.
     Quit,
     /// [`super::Client::withdraw`]
@@ -131,8 +129,8 @@ impl Request {
             Request::Quit => {
                 out.byte(13);
             }
-            Request::Check(handle) => {
-                out.byte(14).number(*handle);
+            Request::Check(handle, moved) => {
+                out.byte(14).number(*handle).number(*moved);
             }
             Request::Withdraw(handle) => {
                 out.byte(15).number(*handle);
@@ -177,7 +175,7 @@ impl Request {
             11 => Request::Status(from.number()?),
             12 => Request::Drop(from.bytes()?),
             13 => Request::Quit,
-            14 => Request::Check(from.number()?),
+            14 => Request::Check(from.number()?, from.number()?),
             15 => Request::Withdraw(from.number()?),
             16 => Request::Cancel,
             _ => return Err(bad("it is of no known kind")),

@@ -15,8 +15,7 @@ pub(crate) struct Packets(OwnedFd);
 /// A message, and the descriptor that came with it.
 pub(crate) type Packet = (Vec<u8>, Option<OwnedFd>);
 
-/// Two connected ends, for tests.
-#[cfg(test)]
+/// Two connected ends.
 pub(crate) fn pair() -> io::Result<(Packets, Packets)> {
     let mut ends = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;

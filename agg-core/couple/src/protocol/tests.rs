@@ -56,7 +56,7 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Status),
         path().prop_map(Request::Drop),
         Just(Request::Quit),
-        any::<u64>().prop_map(Request::Check),
+        any::<(u64, u64)>().prop_map(|(handle, moved)| Request::Check(handle, moved)),
         any::<u64>().prop_map(Request::Withdraw),
         Just(Request::Cancel),
     ]

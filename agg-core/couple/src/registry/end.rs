@@ -26,6 +26,20 @@ impl Registry {
         self.give_up(&path);
     }
 
+    /// A process that still has `handle` has read `moved` bytes, which were the whole file if
+    /// `whole`: its program has not only looked, whoever of it opens the file next.
+    pub fn see(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
+        let open = self.opens.get(&handle).filter(|open| open.process == process && open.reads_on);
+        let generation = open.and_then(|open| self.generations.get(&open.area));
+        let Some(generation) = generation.filter(|_| moved >= LOOK || whole) else { return };
+        let job = self.job(process);
+        let name = self.names.get_mut(&generation.path);
+        let reader = name.and_then(|name| name.readers.get_mut(&job));
+        if let Some(position) = reader.and_then(|reader| reader.processes.get_mut(&process)) {
+            position.seen |= position.at == generation.number;
+        }
+    }
+
     pub(super) fn stop_reading(&mut self, process: Process, path: &Path, seen: bool) {
         let job = self.job(process);
         let Some(name) = self.names.get_mut(path) else { return };

@@ -21,12 +21,16 @@ impl Registry {
             let is_due = !open && !source && self.is_done_with(name, &self.generations[&area], age);
             match stored {
                 Stored::Never | Stored::Done if is_due => gone.push((number, area)),
-                Stored::Wanted if is_due => due.push(area),
+                Stored::Wanted if is_due => due.push((number, area)),
                 _ => {}
             }
         }
-        for area in due {
+        // The newest comes last, and stays.
+        for (number, area) in due.into_iter().rev() {
             self.store(area);
+            if self.generations[&area].stored == Stored::Done {
+                gone.push((number, area));
+            }
         }
         for (number, area) in gone {
             self.generations.remove(&area);

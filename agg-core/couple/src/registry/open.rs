@@ -152,11 +152,17 @@ impl Registry {
         let path = generation.path.clone();
         let is_own = generation.jobs.contains(&self.job(process));
         let options = self.names.get(&path).map(|name| name.options).unwrap_or_default();
+        let writer = self.names.get(&path).and_then(|name| name.writer);
         let ask = Ask { path, write, options, ..Ask::default() };
-        Some(match write || is_own {
+        let opening = match write || is_own {
             true => self.opened(process, area, &ask, false),
             false => self.read_on(process, area, &ask),
-        })
+        };
+        // The next one is made by whoever opens it, not by a child with its descriptor.
+        if let (Some(name), Some(_)) = (self.names.get_mut(&ask.path), writer) {
+            name.writer = writer;
+        }
+        Some(opening)
     }
 
     /// Opens the generation that a reader is to read, which it has by that announced.

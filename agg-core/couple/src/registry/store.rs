@@ -17,8 +17,15 @@ impl Registry {
         }
     }
 
+    /// Stores a generation, unless a newer one was: that is not to be replaced by it.
     pub(super) fn store(&mut self, area: Area) {
         let Some(generation) = self.generations.get_mut(&area) else { return };
+        let Some(name) = self.names.get_mut(&generation.path) else { return };
+        if name.on_disk > generation.number {
+            generation.stored = Stored::Done;
+            return;
+        }
+        name.on_disk = generation.number;
         generation.stored = Stored::Busy;
         self.effects.push(Effect::Store(area, generation.path.clone()));
     }

@@ -319,6 +319,24 @@ fn ranks_that_have_not_come_yet_find_the_last_two() {
 }
 
 #[test]
+fn a_rank_that_read_nothing_goes_on_if_another_one_read_and_has_not_closed_yet() {
+    let mut scene = scene();
+    scene.join(1, 1, 1, 1);
+    (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
+    scene.make_many(1, 2);
+    let first = opened(scene.read(10));
+    let other = scene.registry.adopt(11, first.area, false).unwrap();
+    scene.close(10, first, 0);
+    scene.registry.see(11, other.handle, 2047, false);
+    scene.registry.see(10, other.handle, 5000, false);
+    let looked = opened(scene.read(10));
+    assert_eq!(looked.generation, 1, "as long as it was only looked at");
+    scene.close(10, looked, 0);
+    scene.registry.see(11, other.handle, 2048, false);
+    assert_eq!(opened(scene.read(10)).generation, 2);
+}
+
+#[test]
 fn the_newest_are_kept_and_a_reader_that_is_late_gets_an_error_once() {
     let mut scene = Scene::with(&[1, 2]);
     scene.options.keep = 2;

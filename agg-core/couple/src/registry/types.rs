@@ -206,6 +206,8 @@ pub struct Name {
     pub removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub lost: u64,
+    /// The newest generation that was stored on disk.
+    pub on_disk: u64,
     /// The newest generation, if its writer died.
     pub dead: Option<Dead>,
     /// The program that wrote last.

@@ -249,11 +249,10 @@ impl Driver for CoupledFile {
 
     fn close_but_offer(&self) -> Result<()> {
         let closed = self.inner.close_but_offer();
+        // The rank that opens the file next may not have read anything itself.
+        let known = self.client.check(self.handle, self.moved.load(Ordering::Relaxed));
         match self.writes {
-            true => {
-                let known = self.client.check(self.handle);
-                closed.and(known.map_err(|error| Error::os("close", &error)))
-            }
+            true => closed.and(known.map_err(|error| Error::os("close", &error))),
             false => closed,
         }
     }

@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What the kernel shows as the name of a file that has none.
 const NAMELESS: &[u8] = b" (deleted)";
 
+/// How the names of coupled files begin that have none: with small pages, and with huge ones.
+const NAMES: [&[u8]; 2] = [b"/memfd:aggio-couple", b"/aggio-couple"];
+
 /// When the library is loaded: what this program has inherited of coupled files is its own, so
 /// that the agent hears of its end.
 pub fn attach() {
@@ -32,7 +35,7 @@ fn may_be_coupled(fd: c_int) -> bool {
     let link = std::fs::read_link(Path::new(&format!("/proc/self/fd/{fd}")));
     link.is_ok_and(|name| {
         let name = name.as_os_str().as_bytes();
-        name.ends_with(NAMELESS) && name.starts_with(b"/memfd:aggio-couple")
+        name.ends_with(NAMELESS) && NAMES.iter().any(|start| name.starts_with(start))
     })
 }
 

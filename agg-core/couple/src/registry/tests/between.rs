@@ -17,6 +17,20 @@ fn readers_do_not_wait_for_what_a_killed_program_would_have_made_next() {
 }
 
 #[test]
+fn a_child_that_had_the_descriptor_is_not_who_would_have_made_the_next_one() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    let opening = scene.write(1);
+    let copy = scene.registry.adopt(3, opening.area, true).unwrap();
+    scene.close(3, copy, 0);
+    scene.end(3, true);
+    scene.close(1, opening, 0);
+    assert_eq!(scene.take(2), 1);
+    scene.wait(2);
+    scene.end(1, false);
+    assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
+}
+
+#[test]
 fn what_a_killed_program_has_completed_is_read_first() {
     let mut scene = Scene::with(&[1, 2]);
     scene.make_many(1, 2);

@@ -26,6 +26,26 @@ fn generations_are_stored_before_they_are_given_up() {
 }
 
 #[test]
+fn an_older_generation_never_replaces_a_newer_one_on_disk() {
+    let mut scene = Scene::with(&[1, 2]);
+    (scene.options.persist, scene.options.keep) = (Persist::After, 9);
+    scene.make_many(1, 3);
+    scene.take_many(2, 3);
+    assert!(scene.stored.is_empty());
+    scene.end(2, true);
+    scene.end(1, true);
+    assert!(scene.stored.is_sorted() && scene.stored.len() == 3, "{:?}", scene.stored);
+    // The first one could not be stored before the others were.
+    let all = scene.stored.clone();
+    for (area, done) in [(all[0], false), (all[1], true), (all[2], true)] {
+        scene.registry.stored(area, done);
+    }
+    scene.registry.store_again(all[0]);
+    scene.settle();
+    assert_eq!(scene.stored, all);
+}
+
+#[test]
 fn a_writer_waits_for_memory_that_readers_give_back() {
     let mut scene = Scene::with(&[1, 2]);
     scene.options.budget = 10;
