@@ -3,8 +3,9 @@
  *   coupled write HOW FILE GENERATIONS BYTES [MILLISECONDS]
  *   coupled read HOW FILE GENERATIONS BYTES [FIRST]
  *
- * A writer waits MILLISECONDS before it closes each generation. A reader expects the generations
- * FIRST, FIRST + 1, ... and prints one line for each. */
+ * A writer waits MILLISECONDS before it closes each generation, and prints a line when it has
+ * opened one if LOUD is set. A reader expects the generations FIRST, FIRST + 1, ... and prints one
+ * line for each. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -72,11 +73,18 @@ static void write_descriptor(int fd) {
     }
 }
 
+static void tell_open(unsigned generation) {
+    if (!getenv("LOUD")) return;
+    printf("open %u\n", generation);
+    fflush(stdout);
+}
+
 static void write_generation(unsigned generation, int pause) {
     for (size_t at = 0; at < bytes; at++) buffer[at] = value(generation, at);
     if (is("stdio")) {
         FILE *stream = fopen(file, "w");
         if (!stream) fail("fopen");
+        tell_open(generation);
         size_t half = bytes / 2;
         if (fwrite(buffer, 1, half, stream) != half) fail("fwrite");
         /* What waits in the stream is the parent's to write. */
@@ -93,6 +101,7 @@ static void write_generation(unsigned generation, int pause) {
     int flags = O_CREAT | O_TRUNC | (is("mapped") ? O_RDWR : O_WRONLY);
     int fd = open(name, flags | (is("append") ? O_APPEND : 0), 0640);
     if (fd < 0) fail("open");
+    tell_open(generation);
     if (is("fork")) {
         /* A child writes, and the parent closes before it ends. */
         pid_t child = fork();

@@ -4,7 +4,8 @@
  *
  * The writer opens each generation as HDF5 does: created without truncation, then cut to no bytes.
  * The reader prints one line for each, and at the end how fast all but the first two came: with
- * `touch` it looks at one value of each 4 KiB. A file that cannot be opened or closed is told with
+ * `touch` it looks at one value of each 4 KiB. With LOUD in its environment the writer says when it
+ * has opened a generation. A file that cannot be opened or closed is told with
  * its class, by every rank. */
 #include <mpi.h>
 #include <stdio.h>
@@ -82,6 +83,8 @@ int main(int argc, char **argv) {
             }
         MPI_File file;
         check(MPI_File_open(MPI_COMM_WORLD, argv[3], mode, MPI_INFO_NULL, &file), "open");
+        if (writes && rank == 0 && getenv("LOUD")) printf("open %d\n", generation);
+        fflush(stdout);
         if (writes) check(MPI_File_set_size(file, 0), "set_size");
         check(MPI_File_set_view(file, 0, MPI_INT, block, "native", MPI_INFO_NULL), "set_view");
         if (writes) {

@@ -1,6 +1,6 @@
 //! Programs that exchange files in memory: started together, watched, and ended with their agent.
 
-use crate::mark::{MARK, kill_marked};
+use crate::mark::{MARK, kill_marked, processes_with};
 use crate::memory::remove_left_since;
 use crate::{Directory, Mpi, library, repository};
 use std::os::unix::fs::PermissionsExt;
@@ -80,6 +80,10 @@ impl Coupling {
         let outputs = Directory::new();
         let file = |name| std::fs::File::create(outputs.path().join(name)).expect("a file");
         let mut command = self.command("/bin/sh");
+        // Two of Open MPI's launchers that make the same directory at the same time can fail.
+        let own = self.scratch.path().join(outputs.path().file_name().unwrap_or_default());
+        std::fs::create_dir(&own).expect("a directory of ours");
+        command.env("TMPDIR", own);
         command.args(["-c", script]).process_group(0);
         command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
         let child = command.spawn().expect("a shell");
@@ -114,6 +118,23 @@ impl Coupling {
         crate::names_in(self.path())
     }
 
+    /// Processes of its scripts, and the agent, that have `variable` in their environment and
+    /// `word` in their command line; empty texts are no conditions.
+    pub fn processes(&self, variable: &str, word: &str) -> Vec<libc::pid_t> {
+        let mark = format!("{MARK}={}", self.meeting().display());
+        let all = processes_with(&[&mark, variable]);
+        let has_word = |id: &libc::pid_t| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(word)
+        };
+        all.into_iter().filter(has_word).collect()
+    }
+
+    /// Tells the agent to end if nobody is connected.
+    pub fn end_agent(&self) {
+        self.aggio(&["agent", "--quit", "--dir"]);
+    }
+
     /// Bytes of memory that the agent has for files, now.
     pub fn memory(&self) -> u64 {
         let text = self.aggio(&["couple", "list", "--json", "--dir"]);
@@ -141,7 +162,7 @@ impl Drop for Coupling {
             if !crate::names_in(self.meeting()).iter().any(|name| name.ends_with(".sock")) {
                 break;
             }
-            self.aggio(&["agent", "--quit", "--dir"]);
+            self.end_agent();
             std::thread::sleep(Duration::from_millis(5));
         }
     }

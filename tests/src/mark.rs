@@ -49,6 +49,11 @@ pub fn kill_marked(mark: &OsStr) {
 
 /// The processes that have `needle` in their environment; a dead process has none.
 fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
+    processes_with(&[needle])
+}
+
+/// The processes that have all of these in their environment, empty ones aside.
+pub(crate) fn processes_with<T: AsRef<[u8]>>(needles: &[T]) -> Vec<libc::pid_t> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -56,8 +61,9 @@ fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
         let id: libc::pid_t = process.file_name().to_str()?.parse().ok()?;
         Some((id, std::fs::read(process.path().join("environ")).ok()?))
     });
-    numbered
-        .filter(|(_, environment)| environment.split(|byte| *byte == 0).any(|one| one == needle))
-        .map(|(id, _)| id)
-        .collect()
+    let has = |environment: &[u8], needle: &[u8]| {
+        needle.is_empty() || environment.split(|byte| *byte == 0).any(|one| one == needle)
+    };
+    let all = |environment: &[u8]| needles.iter().all(|one| has(environment, one.as_ref()));
+    numbered.filter(|(_, environment)| all(environment)).map(|(id, _)| id).collect()
 }

@@ -24,6 +24,7 @@ struct Meeting {
     began: SystemTime,
     /// One of its jobs is to be killed.
     kills: Cell<bool>,
+    jobs: Cell<u32>,
 }
 
 /// A job that runs.
@@ -35,8 +36,8 @@ struct Job {
 impl Meeting {
     fn new() -> Self {
         let [place, files, scratch] = [(); 3].map(|()| Directory::new());
-        let meeting =
-            Meeting { place, files, scratch, began: SystemTime::now(), kills: Cell::new(false) };
+        let (began, kills, jobs) = (SystemTime::now(), Cell::new(false), Cell::new(0));
+        let meeting = Meeting { place, files, scratch, began, kills, jobs };
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.place.path(), owner).expect("a directory of ours");
         meeting
@@ -44,13 +45,17 @@ impl Meeting {
 
     fn start(&self, mpi: &Mpi, ranks: u32, arguments: &[&str], half: bool) -> Job {
         let library = library().expect("a library");
+        // Two of Open MPI's launchers that make the same directory at the same time can fail.
+        self.jobs.set(self.jobs.get() + 1);
+        let scratch = self.scratch.path().join(self.jobs.get().to_string());
+        std::fs::create_dir(&scratch).expect("a directory of ours");
         let mut command = Command::new(mpi.mpirun());
         command.args(["-n", &ranks.to_string()]).arg(compile("coupled_mpi.c", mpi).path);
         command.args(arguments).envs(mpi.environment().iter().copied());
         command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
         command.env("AGGIO_AGENT", library.with_file_name("aggio"));
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
-        command.env(MARK, self.place.path()).env("TMPDIR", self.scratch.path());
+        command.env(MARK, self.place.path()).env("TMPDIR", scratch);
         if half {
             self.kills.set(true);
             command.env("HALF", "1");

@@ -88,7 +88,7 @@ fn rewrite(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Res
     }
     let file = File::from(second.fd);
     // The answer of a request comes behind what the owner of the file said before.
-    client.check(second.handle)?;
+    client.check(second.handle, 0)?;
     let mut whole = vec![0; length(bytes, generation) as usize];
     fill(&mut whole, generation, 0);
     file.write_all_at(&whole, 0)?;
