@@ -9,7 +9,14 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1 rounds=${2:-5} steps=${3:-12} mib=${4:-64}
 work=$(mktemp -d) memory=$(mktemp -d -p /dev/shm) disk=$(mktemp -d -p "${DISK:-/var/tmp}")
-trap 'rm -rf "$work" "$memory" "$disk"' EXIT
+# The agent leaves the directory when it ends, which is soon.
+clean() {
+    for _ in $(seq 50); do
+        rm -rf "$work" "$memory" "$disk" 2> /dev/null && break
+        sleep 0.1
+    done
+}
+trap clean EXIT
 program=$work/coupled_steps
 cc -O2 -o "$program" "$here/coupled_steps.c"
 mkdir -m 700 "$work/meeting"

@@ -5,14 +5,22 @@
 #
 #   coupled_blocks.sh LIBRARY [ROUNDS] [STEPS] [MIB] [READERS...]
 #
-# DISK names a directory on a disk, MPICC and MPIRUN those of the MPI that PnetCDF was built for.
+# DISK names a directory on a disk, MPICC and MPIRUN those of the MPI that PnetCDF was built for,
+# whose settings for root and for more ranks than cores are the caller's.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1 rounds=${2:-5} steps=${3:-12} mib=${4:-32}
 shift $(($# < 4 ? $# : 4))
 readers=${*:-3 4}
 work=$(mktemp -d) memory=$(mktemp -d -p /dev/shm) disk=$(mktemp -d -p "${DISK:-/var/tmp}")
-trap 'rm -rf "$work" "$memory" "$disk"' EXIT
+# The agent leaves the directory when it ends, which is soon.
+clean() {
+    for _ in $(seq 50); do
+        rm -rf "$work" "$memory" "$disk" 2> /dev/null && break
+        sleep 0.1
+    done
+}
+trap clean EXIT
 ${MPICC:-mpicc.openmpi} -O2 -o "$work/blocks" "$here/coupled_blocks.c" -lpnetcdf
 mkdir -m 700 "$work/meeting" "$work/write" "$work/read"
 
