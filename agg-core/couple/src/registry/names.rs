@@ -79,8 +79,20 @@ impl Registry {
         is_first
     }
 
-    /// The name means this generation no more for its writer.
+    /// The name means this generation no more for its writer, nor one before it.
     fn hide(&mut self, area: Area) {
+        if let Some(generation) = self.generations.get(&area)
+            && let Some(name) = self.names.get_mut(&generation.path)
+        {
+            let number = generation.number;
+            name.on_disk = name.on_disk.max(number);
+            for older in name.generations.range(..number).map(|(_, area)| area) {
+                let older = self.generations.get_mut(older);
+                if let Some(older) = older.filter(|older| older.state == State::Complete) {
+                    older.unlinked = true;
+                }
+            }
+        }
         if let Some(generation) = self.generations.get_mut(&area) {
             generation.unlinked = true;
             if generation.stored != Stored::Never {

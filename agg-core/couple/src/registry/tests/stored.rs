@@ -46,6 +46,26 @@ fn an_older_generation_never_replaces_a_newer_one_on_disk() {
 }
 
 #[test]
+fn what_was_removed_is_not_replaced_by_an_older_generation() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.options.persist = Persist::After;
+    scene.make_many(1, 2);
+    scene.take_many(2, 2);
+    assert_eq!(scene.stored.len(), 1, "the first is being stored");
+    scene.registry.unlink(1, FILE.as_bytes(), scene.options).unwrap();
+    scene.settle();
+    let appends = Ask { truncate: false, ..scene.ask(true) };
+    let opening = opened(scene.open(1, &appends));
+    let generation = &scene.registry.generations[&opening.area];
+    assert_eq!((generation.number, generation.copy_of), (3, None));
+    let plain = Ask { create: false, ..appends };
+    scene.close(1, opening, 0);
+    scene.registry.unlink(1, FILE.as_bytes(), scene.options).unwrap();
+    scene.settle();
+    assert_eq!(scene.open(1, &plain), Answer::Fail(libc::ENOENT));
+}
+
+#[test]
 fn a_writer_waits_for_memory_that_readers_give_back() {
     let mut scene = Scene::with(&[1, 2]);
     scene.options.budget = 10;
