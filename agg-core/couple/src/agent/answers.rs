@@ -33,7 +33,7 @@ impl Agent {
         }
         match answer {
             Answer::Fail(libc::ESTALE) => {
-                format!("{path}: the generation that is to be read next was not kept")
+                format!("{path}: the generation that is meant was not kept")
             }
             Answer::Fail(libc::EOPNOTSUPP) => format!(
                 "{path}: another node is writing it; one generation cannot be written by several"

@@ -213,7 +213,9 @@ impl Agent {
                 let error = io::Error::from_raw_os_error(number);
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
-            self.measure();
+            if self.waits.values().any(|waiting| waiting.access.write) {
+                self.measure();
+            }
             let Some((wait, answer)) = self.registry.ready() else { break };
             let Some(waiting) = self.waits.remove(&wait) else { continue };
             self.answer(&waiting, answer);
@@ -290,7 +292,9 @@ impl Agent {
             }
             let changed = self.areas.is_changed(area, generation.copy_of);
             self.registry.commit(area, changed);
-            self.written += self.areas.stat(area, 0).map_or(0, |stat| stat.size);
+            let stat = self.areas.stat(area, 0).unwrap_or_default();
+            self.registry.weigh(area, 512 * stat.blocks);
+            self.written += stat.size;
         }
     }
 

@@ -75,7 +75,9 @@ impl Agent {
                     self.reply(link, &reply, None);
                     return;
                 }
-                self.measure();
+                if ask.write {
+                    self.measure();
+                }
                 match self.registry.open(process, &ask) {
                     Answer::Wait if blocking => self.make_wait(waiting, ask),
                     answer => self.answer_open(&waiting, answer, &ask.path),

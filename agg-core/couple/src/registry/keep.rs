@@ -15,10 +15,9 @@ impl Registry {
             .collect();
         let (mut gone, mut due) = (Vec::new(), Vec::new());
         for (age, (number, area)) in complete.into_iter().rev().enumerate() {
-            let open = self.opens.values().any(|open| open.area == area);
-            let source = self.generations.values().any(|other| other.copy_of == Some(area));
             let stored = self.generations[&area].stored;
-            let is_due = !open && !source && self.is_done_with(name, &self.generations[&area], age);
+            let is_due =
+                !self.is_held(area) && self.is_done_with(name, &self.generations[&area], age);
             match stored {
                 Stored::Never | Stored::Done if is_due => gone.push((number, area)),
                 Stored::Wanted if is_due => due.push((number, area)),
@@ -55,11 +54,21 @@ impl Registry {
             let is_used = !name.readers.is_empty() || is_alive;
             return age >= keep || generation.read && !is_used;
         }
-        let readers = || name.readers.values();
         if name.options.pick == Pick::Latest {
             let is_used = !name.readers.is_empty() || is_alive;
             return age > 0 || generation.read && !is_used;
         }
+        self.is_read_by_all(name, generation, age)
+    }
+
+    /// Whether all readers are done with a complete generation that `age` of the complete ones are
+    /// newer than.
+    pub(super) fn is_read_by_all(&self, name: &Name, generation: &Generation, age: usize) -> bool {
+        if name.options.pick == Pick::Latest && age == 0 {
+            // Readers get it again.
+            return false;
+        }
+        let readers = || name.readers.values();
         // Processes of a reader that have not come yet find the last two.
         let are_missing = readers().any(|one| (one.processes.len() as u64) < u64::from(one.ranks));
         let is_passed = |reader: &super::Reader| {

@@ -2,7 +2,6 @@
 
 use super::open::Choice;
 use super::{Area, Ask, Effect, Generation, Name, Options, Path, Process, Registry, State, Stored};
-use std::collections::BTreeSet;
 
 impl Registry {
     /// What a process finds under a name, if anything: the file may also be one that it has cut to
@@ -58,6 +57,7 @@ impl Registry {
         }
         match self.choose(process, &ask) {
             Choice::Own(area) => self.hide(area),
+            Choice::Dropped => self.names.get_mut(path).into_iter().for_each(|n| n.dropped = 0),
             // What it has read last, which is no word on those that came meanwhile.
             _ if self.is_removed_first(process, path) => {}
             Choice::Next(area) => self.skip(process, path, area),
@@ -208,7 +208,7 @@ impl Registry {
                 let is_open = self.opens.values().any(|open| open.area == area && open.write);
                 (newest.state == State::Writing && !is_open).then_some(area)
             }
-            Choice::Dead(_) | Choice::Lost(_) => None,
+            Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped => None,
         }
     }
 
@@ -228,21 +228,14 @@ impl Registry {
     pub fn drop_all(&mut self, path: &[u8]) -> usize {
         let Some(name) = self.names.get_mut(path) else { return 0 };
         name.dead = None;
-        let open: BTreeSet<Area> = self.opens.values().map(|open| open.area).collect();
-        let gone: Vec<(u64, Area)> = name
-            .generations
-            .iter()
-            .map(|(number, area)| (*number, *area))
-            .filter(|(_, area)| self.generations[area].state == State::Complete)
-            .filter(|(_, area)| !open.contains(area))
-            .filter(|(_, area)| self.generations[area].stored != Stored::Busy)
-            .collect();
-        for (number, area) in &gone {
-            name.generations.remove(number);
-            name.lost = name.lost.max(*number);
-            self.generations.remove(area);
-            self.effects.push(Effect::Free(*area));
-        }
+        let areas: Vec<Area> = name.generations.values().copied().collect();
+        let may_go = |area: &Area| {
+            let one = &self.generations[area];
+            let is_open = self.opens.values().any(|open| open.area == *area);
+            one.state == State::Complete && one.stored != Stored::Busy && !is_open
+        };
+        let gone: Vec<Area> = areas.into_iter().filter(may_go).collect();
+        gone.iter().for_each(|area| self.drop_generation(*area));
         gone.len()
     }
 }

@@ -1,7 +1,7 @@
 //! What an open gets: a new generation, the one that is being written, or the reader's next one.
 
 use super::{
-    Answer, Area, Ask, Dead, Effect, Generation, Open, Opening, Position, Process, Reader,
+    Answer, Area, Ask, Dead, Effect, Generation, Name, Open, Opening, Position, Process, Reader,
     Registry, State, Stored,
 };
 use aggio_config::settings::couple::{Pick, WriterDeath};
@@ -19,6 +19,8 @@ pub(super) enum Choice {
     Dead(u64),
     /// The generation up to this one that it was to read was given up.
     Lost(u64),
+    /// What its own program wrote was given up.
+    Dropped,
 }
 
 impl Registry {
@@ -41,6 +43,7 @@ impl Registry {
                 self.move_on(process, ask, number);
                 Answer::Fail(libc::ESTALE)
             }
+            Choice::Dropped => Answer::Fail(libc::ESTALE),
             Choice::Dead(number) => {
                 self.move_on(process, ask, number);
                 match ask.options.death {
@@ -57,6 +60,12 @@ impl Registry {
         let there = there.map(|(area, newest)| (area, newest.state));
         if ask.exclusive && ask.create && (there.is_some() || emptied) {
             return Answer::Fail(libc::EEXIST);
+        }
+        if there.is_none() && !emptied && !ask.truncate && !ask.exclusive {
+            // Its bytes were to be kept.
+            if self.names.get(&ask.path).is_some_and(Name::is_dropped) {
+                return Answer::Fail(libc::ESTALE);
+            }
         }
         match there {
             // What is on its way to this node is as good as complete for a writer.
@@ -106,6 +115,7 @@ impl Registry {
             stored: Stored::Never,
             alone: None,
             emptied,
+            bytes: 0,
             copy_of,
         };
         self.generations.insert(area, generation);
@@ -229,6 +239,9 @@ impl Registry {
         {
             let is_away = self.is_elsewhere(process, area);
             return if is_away { Choice::Wait } else { Choice::Own(area) };
+        }
+        if name.is_dropped() && name.writer == Some(job) && name.generations.is_empty() {
+            return Choice::Dropped;
         }
         let position = self.position(process, &ask.path);
         let looked_only = position.at > 0 && !self.was_seen(name.readers.get(&job), &position);

@@ -1,7 +1,7 @@
-//! Generations that are stored on disk as well, and those that would not fit into memory.
+//! Generations that are stored on disk as well.
 
-use super::{Area, Ask, Effect, Registry, State, Stored};
-use aggio_config::settings::couple::{Full, Persist};
+use super::{Area, Effect, Registry, Stored};
+use aggio_config::settings::couple::Persist;
 
 impl Registry {
     /// A generation became complete: it is stored now, later or never, as the rule says.
@@ -61,46 +61,5 @@ impl Registry {
         if self.generations.get(&area).is_some_and(has_failed) {
             self.store(area);
         }
-    }
-
-    /// Tells how many bytes of memory all generations have, and how many they may have where a rule
-    /// says nothing.
-    pub fn measure(&mut self, used: u64, limit: u64) {
-        (self.used, self.limit) = (used, limit);
-    }
-
-    /// Whether another generation has to wait for memory; with `full=drop` the oldest one of the
-    /// file that nobody has open is given up instead.
-    pub(super) fn has_no_room(&mut self, ask: &Ask) -> bool {
-        let budget = if ask.options.budget > 0 { ask.options.budget } else { self.limit };
-        if budget == 0 || self.used < budget {
-            return false;
-        }
-        if ask.options.full == Full::Drop {
-            self.drop_oldest(&ask.path);
-            return false;
-        }
-        // Memory comes back only from generations that somebody may yet read.
-        self.generations.values().any(|one| one.state == State::Complete && !one.read)
-    }
-
-    /// Gives up the oldest generation of a file that nobody has open, and that is not to be stored.
-    fn drop_oldest(&mut self, path: &[u8]) {
-        let Some(name) = self.names.get_mut(path) else { return };
-        let may_go = |area: &Area| {
-            let open = self.opens.values().any(|open| open.area == *area);
-            let generation = self.generations.get(area).filter(|_| !open);
-            generation.is_some_and(|one| {
-                let is_safe = matches!(one.stored, Stored::Never | Stored::Done);
-                one.state == State::Complete && is_safe
-            })
-        };
-        let oldest = name.generations.iter().find(|(_, area)| may_go(area));
-        let Some((number, area)) = oldest.map(|(number, area)| (*number, *area)) else { return };
-        name.generations.remove(&number);
-        name.lost = name.lost.max(number);
-        self.generations.remove(&area);
-        self.effects.push(Effect::Dropped(path.to_vec(), number));
-        self.effects.push(Effect::Free(area));
     }
 }

@@ -143,6 +143,8 @@ pub struct Generation {
     pub alone: Option<Handle>,
     /// The file had been cut to no bytes by name before.
     pub emptied: bool,
+    /// Bytes of memory, once it is complete.
+    pub bytes: u64,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
 }
@@ -208,6 +210,8 @@ pub struct Name {
     pub lost: u64,
     /// The newest generation that was stored on disk.
     pub on_disk: u64,
+    /// The newest generation that was given up although the name still meant it for its writer.
+    pub dropped: u64,
     /// The newest generation, if its writer died.
     pub dead: Option<Dead>,
     /// The program that wrote last.
@@ -216,4 +220,11 @@ pub struct Name {
     pub emptied: bool,
     /// What the rule said last.
     pub options: Options,
+}
+
+impl Name {
+    /// Whether what the file was for its writer was given up.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.dropped > 0 && self.dropped == self.last
+    }
 }

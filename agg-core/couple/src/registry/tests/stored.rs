@@ -89,3 +89,99 @@ fn the_oldest_is_given_up_if_the_rule_says_so() {
     scene.registry.measure(0, 0);
     assert_eq!((scene.take(2), scene.take(2)), (2, 3));
 }
+
+/// Makes files of 10 bytes each, as programs do that write one for each step.
+struct Steps {
+    scene: Scene,
+    areas: Vec<Area>,
+}
+
+impl Steps {
+    fn with(budget: u64, full: Full) -> Self {
+        let mut scene = Scene::with(&[1, 2]);
+        (scene.options.budget, scene.options.full) = (budget, full);
+        Self { scene, areas: Vec::new() }
+    }
+
+    fn ask(&self, step: usize, write: bool) -> Ask {
+        Ask { path: format!("/d/step.{step}").into(), ..self.scene.ask(write) }
+    }
+
+    fn measure(&mut self) {
+        let left = self.areas.iter().filter(|area| !self.scene.freed.contains(area)).count();
+        self.scene.registry.measure(10 * left as u64, 0);
+    }
+
+    /// Whether there was room for the next one.
+    fn make(&mut self) -> bool {
+        self.measure();
+        let ask = self.ask(self.areas.len(), true);
+        let Answer::Opened(opening) = self.scene.open(1, &ask) else { return false };
+        self.scene.close(1, opening, 0);
+        self.scene.registry.weigh(opening.area, 10);
+        self.areas.push(opening.area);
+        true
+    }
+
+    fn open(&mut self, process: Process, step: usize) -> Answer {
+        let ask = self.ask(step, false);
+        self.scene.open(process, &ask)
+    }
+
+    fn take(&mut self, step: usize) {
+        let opening = opened(self.open(2, step));
+        self.scene.close(2, opening, 1 << 20);
+    }
+
+    /// Which steps were given up.
+    fn freed(&self) -> Vec<usize> {
+        let place = |area: &Area| self.areas.iter().position(|one| one == area).unwrap();
+        self.scene.freed.iter().map(place).collect()
+    }
+}
+
+#[test]
+fn of_one_file_for_each_step_those_that_were_read_go_first_if_memory_is_short() {
+    let mut steps = Steps::with(30, Full::Wait);
+    (0..3).for_each(|_| assert!(steps.make()));
+    let reading = opened(steps.open(2, 1));
+    [0, 2].into_iter().for_each(|step| steps.take(step));
+    assert_eq!(steps.freed(), [], "their writer may open them again");
+    assert!(steps.make());
+    assert_eq!(steps.freed(), [0], "as many as need be");
+    let answer = steps.open(1, 0);
+    assert_eq!(answer, Answer::Fail(libc::ESTALE), "its writer does not wait for what it wrote");
+    let update = Ask { truncate: false, ..steps.ask(0, true) };
+    assert_eq!(steps.scene.open(1, &update), Answer::Fail(libc::ESTALE));
+    assert!(steps.make());
+    assert_eq!(steps.freed(), [0, 2], "not the one that is open");
+    steps.scene.close(2, reading, 1 << 20);
+    assert!(steps.make());
+    assert_eq!(steps.freed(), [0, 2, 1]);
+    assert!(!steps.make(), "nobody has read the others");
+}
+
+#[test]
+fn what_is_to_be_on_disk_is_stored_before_its_memory_is_used() {
+    let mut steps = Steps::with(20, Full::Wait);
+    steps.scene.options.persist = Persist::After;
+    for step in 0..2 {
+        assert!(steps.make());
+        steps.take(step);
+    }
+    assert!(!steps.make());
+    assert_eq!(steps.scene.stored, steps.areas, "both are being stored");
+    let first = steps.areas[0];
+    steps.scene.registry.stored(first, true);
+    steps.scene.settle();
+    assert!(steps.make());
+    assert_eq!(steps.freed(), [0]);
+}
+
+#[test]
+fn of_one_file_for_each_step_the_oldest_goes_if_the_rule_says_so() {
+    let mut steps = Steps::with(20, Full::Drop);
+    (0..4).for_each(|_| assert!(steps.make()));
+    assert_eq!(steps.freed(), [0, 1]);
+    assert_eq!(steps.open(1, 0), Answer::Fail(libc::ESTALE));
+}
