@@ -48,6 +48,8 @@ pub(super) struct Connections {
     agent: String,
     /// The process that has spoken to an agent; 0 before.
     spoken: AtomicU64,
+    /// The process that has not been told that an agent ended; 0 if all was told.
+    untold: AtomicU64,
     slots: [Slot; KEPT],
 }
 
@@ -61,6 +63,7 @@ impl Connections {
             dir: dir.into(),
             agent: agent.into(),
             spoken: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
             slots: Default::default(),
         }
     }
@@ -110,6 +113,16 @@ impl Connections {
         let held = self.slots.iter().map(|slot| slot.held.load(Relaxed));
         let own = held.filter(|held| *held != BUSY && held >> 32 == process());
         own.map(|held| (held as u32).wrapping_sub(1).cast_signed()).collect()
+    }
+
+    /// The program is to be told by its next open that an agent ended.
+    pub(super) fn tell_later(&self) {
+        self.untold.store(process(), Relaxed);
+    }
+
+    /// Whether that is still to be told.
+    pub(super) fn is_untold(&self) -> bool {
+        self.untold.swap(0, Relaxed) == process()
     }
 
     /// Makes sure that there is an agent.

@@ -91,6 +91,9 @@ impl Client {
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
         let path = how.path.as_os_str().as_bytes().to_vec();
         let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;
+        if self.connections.is_untold() {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let Open { write, create, exclusive, truncate, view, .. } = *how;
         let request = Request::Open {
             ask: Ask { path, write, create, exclusive, truncate, view, options },
@@ -144,6 +147,14 @@ impl Client {
     /// As [`close`](Self::close).
     pub fn withdraw(&self, handle: u64) -> io::Result<()> {
         self.order(&Request::Withdraw(handle))
+    }
+
+    /// The same for a file that was open for reading. The program has its bytes; that the agent has
+    /// ended it learns by its next open, which would wait for ever for what another agent knows.
+    pub fn close_read(&self, handle: u64, moved: u64) {
+        if self.close(handle, moved).is_err() {
+            self.connections.tell_later();
+        }
     }
 
     /// Makes sure that the agent knows an open file, and says that `moved` bytes of it were

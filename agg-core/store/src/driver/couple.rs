@@ -239,12 +239,14 @@ impl Driver for CoupledFile {
         if self.closed.swap(true, Ordering::AcqRel) {
             return closed;
         }
-        let told = self.client.close(self.handle, self.moved.load(Ordering::Relaxed));
-        match self.writes {
-            // What the agent lost with it, nobody will read.
-            true => closed.and(told.map_err(|error| Error::os("close", &error))),
-            false => closed,
+        let moved = self.moved.load(Ordering::Relaxed);
+        if !self.writes {
+            self.client.close_read(self.handle, moved);
+            return closed;
         }
+        // What the agent lost with it, nobody will read.
+        let told = self.client.close(self.handle, moved);
+        closed.and(told.map_err(|error| Error::os("close", &error)))
     }
 
     fn close_but_offer(&self) -> Result<()> {

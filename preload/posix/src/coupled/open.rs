@@ -120,9 +120,13 @@ pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
     let _errno = errno::Keep::new();
     let _inside = Inside::enter();
     let client = agent::client().map_err(|error| number(&error))?;
-    let told = client.close(ended.handle, ended.moved).map_err(|error| number(&error));
-    // A reader has got its bytes.
-    if ended.writes { told } else { Ok(()) }
+    match ended.writes {
+        true => client.close(ended.handle, ended.moved).map_err(|error| number(&error)),
+        false => {
+            client.close_read(ended.handle, ended.moved);
+            Ok(())
+        }
+    }
 }
 
 /// `close` of a coupled file: `kernel` closes the descriptor.
