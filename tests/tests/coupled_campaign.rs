@@ -2,8 +2,9 @@
 //! writer, the reader and the agent. Who survives ends soon with the right bytes or the right
 //! error, nothing is left, and then the same programs exchange files as if nothing had happened.
 //!
-//! `AGGIO_TEST_FACTOR` above 1 (`make check-long`) kills a thousand times. `AGGIO_TEST_DEATHS` is
-//! another number, and `AGGIO_TEST_SEED` repeats what a failure names.
+//! `make check` has the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`) kills
+//! a thousand times, anew. `AGGIO_TEST_DEATHS` is another number, and `AGGIO_TEST_SEED` repeats what
+//! a failure names.
 
 use aggio_tests::coupling::{Coupling, Ended, Running, ranks};
 use aggio_tests::{compile, compile_plain, factor, installed, names_in, remove_left_since, told};
@@ -187,8 +188,12 @@ fn leaves_nothing(coupling: &Coupling) {
     let is_left = |name: &&String| *name != "token" && !name.ends_with(".log");
     assert_eq!(left.iter().find(is_left), None, "{left:?}");
     assert_eq!(coupling.on_disk(), [] as [&str; 0]);
-    let shared = names_in("/dev/shm".as_ref());
-    assert!(!shared.iter().any(|name| name.contains("aggio")), "{shared:?}");
+    // Other tests run at the same time, whose names last a moment.
+    let shared = || names_in("/dev/shm".as_ref()).iter().any(|name| name.contains("aggio"));
+    while shared() {
+        assert!(began.elapsed() < SOON, "{:?}", names_in("/dev/shm".as_ref()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn round(seed: u64) {
@@ -216,8 +221,10 @@ fn round(seed: u64) {
     assert!(ended.status.success(), "{ended:?}");
     judge(&ended);
     leaves_nothing(&coupling);
-    // What MPIs leave of ranks that are killed is not ours to answer for, but to remove.
-    remove_left_since(began);
+    if death.writer.contains("coupled_mpi") {
+        // What MPIs leave of ranks that are killed is not ours to answer for, but to remove.
+        remove_left_since(began);
+    }
 }
 
 #[test]
@@ -228,7 +235,8 @@ fn survivors_of_random_deaths_end_soon_with_the_right_result_and_nothing_is_left
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
     let count = number("AGGIO_TEST_DEATHS").unwrap_or(if factor() > 1 { 1000 } else { 20 });
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seed = number("AGGIO_TEST_SEED").unwrap_or(now.as_millis() as u64);
+    let first = if factor() > 1 { now.as_millis() as u64 } else { 1 };
+    let seed = number("AGGIO_TEST_SEED").unwrap_or(first);
     let began = Instant::now();
     for index in 0..count {
         round(seed + index);

@@ -14,6 +14,7 @@ pub mod os;
 pub mod pattern;
 pub mod report;
 pub mod spelling;
+pub mod system;
 
 pub use error::{Error, ErrorClass, Result};
 pub use extent::Extent;

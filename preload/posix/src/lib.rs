@@ -69,7 +69,6 @@ mod signal_writes;
 mod spool;
 pub mod state;
 pub mod stdio;
-mod system;
 pub mod wide;
 
 pub use descriptors::Descriptors;

@@ -75,7 +75,7 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
     let errno = super::errno::Keep::new();
     let word = std::ptr::from_ref(word) as usize;
     // SAFETY: the word outlives the call; no time limit is given.
-    unsafe { super::system::call(libc::SYS_futex, [word, operation, value as usize, 0, 0, 0]) };
+    unsafe { agg_core::system::call(libc::SYS_futex, [word, operation, value as usize, 0, 0, 0]) };
     drop(errno);
 }
 

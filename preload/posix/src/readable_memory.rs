@@ -1,8 +1,9 @@
 //! Whether the program's memory can be read or written. Where the kernel would return `EFAULT`, a
 //! copy made here would kill the program.
 
+use super::errno;
 use super::host::process;
-use super::{errno, system};
+use agg_core::system;
 use libc::{c_char, c_int, c_void};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

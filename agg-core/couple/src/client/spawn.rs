@@ -2,9 +2,11 @@
 //!
 //! The program may have many threads, locks held, gigabytes of memory and handlers for forks, so
 //! nothing is copied and no handler runs: as `posix_spawn` does, the child borrows the memory
-//! until it is another program, and uses system calls only.
+//! until it is another program, and uses system calls only. It calls the kernel itself: `syscall`
+//! of a program that is preloaded is the library's, which would close the program's files there.
 
 use super::{c_name, owned};
+use aggio_base::system;
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -123,7 +125,7 @@ fn without_signals<T>(action: impl FnOnce() -> T) -> T {
 extern "C" fn detach(plan: *mut c_void) -> c_int {
     // SAFETY: the parent waits, so that the plan is valid and nobody changes it; see `spawn`.
     unsafe {
-        libc::syscall(libc::SYS_setsid);
+        system::call(libc::SYS_setsid, [0; 6]);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         libc::clone(become_agent, (*plan.cast::<Plan>()).second_stack, flags, plan);
     }
@@ -135,21 +137,23 @@ extern "C" fn become_agent(plan: *mut c_void) -> c_int {
     // SAFETY: as for `detach`. Only system calls follow.
     unsafe {
         let plan = &*plan.cast::<Plan>();
+        let call = |number, [a, b, c]: [usize; 3]| system::call(number, [a, b, c, 0, 0, 0]);
+        let (nothing, said) = (plan.nothing as usize, READY as usize);
         for stream in 0..3 {
-            libc::syscall(libc::SYS_dup3, plan.nothing, stream, 0);
+            call(libc::SYS_dup3, [nothing, stream, 0]);
         }
-        libc::syscall(libc::SYS_dup3, plan.ready, READY, 0);
-        if libc::syscall(libc::SYS_close_range, READY + 1, c_int::MAX, 0) == -1 {
-            for fd in READY + 1..4096 {
-                libc::syscall(libc::SYS_close, fd);
+        call(libc::SYS_dup3, [plan.ready as usize, said, 0]);
+        if call(libc::SYS_close_range, [said + 1, c_int::MAX as usize, 0]) < 0 {
+            for fd in said + 1..4096 {
+                call(libc::SYS_close, [fd, 0, 0]);
             }
         }
-        libc::syscall(libc::SYS_chdir, c"/".as_ptr());
+        call(libc::SYS_chdir, [c"/".as_ptr() as usize, 0, 0]);
         let (arguments, variables) = (plan.arguments.as_ptr(), plan.variables.as_ptr());
-        libc::syscall(libc::SYS_execve, plan.program.as_ptr(), arguments, variables);
-        let number = *libc::__errno_location();
-        let text = [b'E', (number & 0xff) as u8];
-        libc::syscall(libc::SYS_write, READY, text.as_ptr(), text.len());
+        let program = plan.program.as_ptr() as usize;
+        let refused = call(libc::SYS_execve, [program, arguments as usize, variables as usize]);
+        let text = [b'E', (-refused & 0xff) as u8];
+        call(libc::SYS_write, [said, text.as_ptr() as usize, text.len()]);
     }
     127
 }

@@ -37,4 +37,4 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("the interposition of POSIX calls knows x86-64 and AArch64 only");
+compile_error!("system calls are known for x86-64 and AArch64 only");
