@@ -2,9 +2,9 @@
 //! writer, the reader and the agent. Who survives ends soon with the right bytes or the right
 //! error, nothing is left, and then the same programs exchange files as if nothing had happened.
 //!
-//! `make check` has the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`) kills
-//! a thousand times, anew. `AGGIO_TEST_DEATHS` is another number, and `AGGIO_TEST_SEED` repeats what
-//! a failure names.
+//! `make check` has the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`)
+//! kills a thousand times, anew. `AGGIO_TEST_DEATHS` is another number, and `AGGIO_TEST_SEED`
+//! repeats what a failure names.
 
 use aggio_tests::coupling::{Coupling, Ended, Running, ranks};
 use aggio_tests::{compile, compile_plain, factor, installed, names_in, remove_left_since, told};

@@ -7,6 +7,7 @@ use agg_core::settings::Settings;
 use aggio_couple::Client;
 use libc::c_int;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// The agent; it is started if there is none when it is asked something.
 ///
@@ -37,6 +38,14 @@ pub(super) fn running() -> io::Result<Option<&'static Client>> {
         Some(_) => client().map(Some),
         None => Ok(None),
     }
+}
+
+/// Whether the directory of coupled files is another user's, so that this process has none.
+pub(super) fn is_of_another_user() -> bool {
+    // SAFETY: it only returns a number.
+    let own = unsafe { libc::geteuid() };
+    let facts = std::fs::metadata(&config::get().settings.couple_dir);
+    facts.is_ok_and(|facts| facts.uid() != own)
 }
 
 /// Descriptors of this process that are the connection's.

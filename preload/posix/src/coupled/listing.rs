@@ -6,6 +6,7 @@ use super::{agent, names, number};
 use crate::errno;
 use crate::lock::Lock;
 use crate::state::{self, Inside};
+use agg_core::log::{self, Level};
 use libc::{c_char, c_int, c_void, dirent64};
 use std::cell::UnsafeCell;
 use std::ffi::OsString;
@@ -56,7 +57,16 @@ fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
 
 /// Coupled files in `dir` that the kernel does not list, in order.
 fn only_coupled(dir: &Path) -> io::Result<Vec<OsString>> {
-    let Some(client) = agent::running()? else { return Ok(Vec::new()) };
+    let client = match agent::running() {
+        Ok(Some(client)) => client,
+        Ok(None) => return Ok(Vec::new()),
+        // Those are for others, and every program reads directories.
+        Err(error) if agent::is_of_another_user() => {
+            log::once(Level::Error, &format!("coupled files are not listed: {error}"));
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
     let mut all = client.list(dir)?;
     all.retain(|name| {
         let path = dir.join(name);
