@@ -143,11 +143,13 @@ pub(super) fn follows(flags: c_int) -> bool {
 /// Whether the descriptor itself is meant, which is open on a container.
 ///
 /// # Safety
-/// `path` is a C string or null.
+/// `path` is a C string, null, or an address that cannot be read.
 unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
-    // SAFETY: the caller's promise.
-    let empty = path.is_null() || unsafe { *path == 0 };
-    empty && flags & libc::AT_EMPTY_PATH != 0 && table::has(at)
+    // A program may pass what it may not read, which the kernel refuses.
+    let may_read = || readable_memory::readable(path.cast(), 1);
+    // SAFETY: the byte can be read.
+    let is_empty = || path.is_null() || may_read() && unsafe { *path == 0 };
+    flags & libc::AT_EMPTY_PATH != 0 && table::has(at) && is_empty()
 }
 
 /// `stat`, `lstat` and `fstatat`.
