@@ -487,6 +487,13 @@ static int bad_memory(int fd) {
       ftruncate(fd, len))
     return -1;
   if (open(nothing, O_RDONLY) != -1 || errno != EFAULT) return -1;
+  if (lchown(nothing, 0, 0) != -1 || errno != EFAULT) return -1;
+  // Nor can anybody know whether the descriptor is meant.
+  struct stat facts;
+  if (fstatat(fd, nothing, &facts, AT_EMPTY_PATH) != -1 || errno != EFAULT) return -1;
+  if (fchownat(fd, nothing, -1, -1, AT_EMPTY_PATH) != -1 || errno != EFAULT) return -1;
+  char *const none[] = {NULL};
+  if (execveat(fd, nothing, none, none, AT_EMPTY_PATH) != -1 || errno != EFAULT) return -1;
   return failed(pwrite(fd, nothing, 10, 0));
 }
 

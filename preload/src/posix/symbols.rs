@@ -576,7 +576,8 @@ table! {
     any [execveat]
         (at: c_int, path: Path, arguments: Any, variables: Any, flags: c_int) -> c_int = {
             process::before_exec();
-            let open = flags & libc::AT_EMPTY_PATH != 0 && !path.is_null() && *path == 0;
+            let is_empty = readable_memory::readable(path.cast(), 1) && *path == 0;
+            let open = flags & libc::AT_EMPTY_PATH != 0 && is_empty;
             let found = match (open, at) {
                 (true, _) => containers::instead_of(at),
                 (false, libc::AT_FDCWD) => containers::instead(path),
