@@ -211,6 +211,23 @@ impl Areas {
         }
     }
 
+    /// A file has the bytes of another one by now.
+    pub(crate) fn is_copied(&mut self, area: Area) -> io::Result<()> {
+        let time = times(self.fd(area)?)?;
+        if let Some(memory) = self.files.get_mut(&area) {
+            memory.copied = Some(time);
+        }
+        Ok(())
+    }
+
+    /// Both files, if only their bytes tell whether one is still the copy as which it began.
+    pub(crate) fn may_be_same(&self, area: Area, copy_of: Option<Area>) -> Option<[OwnedFd; 2]> {
+        let (memory, source) = (self.files.get(&area)?, copy_of?);
+        let is_it = memory.copied.is_some() && times(memory.file.as_raw_fd()).ok() == memory.copied;
+        let open = |area| self.open(area, true, false, false).ok();
+        if is_it { Some([open(source)?, open(area)?]) } else { None }
+    }
+
     /// Whether a file differs from the one of which it began as a copy; true if it is no copy.
     pub(crate) fn is_changed(&self, area: Area, copy_of: Option<Area>) -> bool {
         let Some(memory) = self.files.get(&area) else { return true };
@@ -342,7 +359,7 @@ pub(crate) fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io:
 }
 
 /// Gives an empty file the bytes and holes of another one, and its time of modification.
-fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
+pub(crate) fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
     copy_into(from, to)?;
     set_time(to, times(from)?)
 }
@@ -371,7 +388,8 @@ pub(crate) fn copy_into(from: RawFd, to: RawFd) -> io::Result<()> {
     })
 }
 
-fn are_same(one: RawFd, other: RawFd) -> io::Result<bool> {
+/// Whether two files have the same bytes.
+pub(crate) fn are_same(one: RawFd, other: RawFd) -> io::Result<bool> {
     if os::fstat(one)?.st_size != os::fstat(other)?.st_size {
         return Ok(false);
     }

@@ -44,8 +44,24 @@ impl Agent {
 
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
-        let access = waiting.access;
         let failed = self.carry_out(waiting.mode);
+        if failed.is_none() && self.answers_later(waiting, opening) {
+            return self.settle();
+        }
+        self.hand_over_if(failed, waiting, opening);
+    }
+
+    /// The same, unless its memory could not be made.
+    pub(super) fn hand_over_if(
+        &mut self,
+        failed: Option<i32>,
+        waiting: &Waiting,
+        opening: Opening,
+    ) {
+        let access = waiting.access;
+        if access.write {
+            self.note_written(opening.area);
+        }
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
             None => self.areas.open(opening.area, access.read, access.write, access.append),

@@ -205,6 +205,9 @@ impl Agent {
 
     /// Cuts the memory of a generation to no bytes, on the node where it is written.
     pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
+        if self.aside.cut(area) {
+            return Ok(());
+        }
         let peers = self.peers.as_ref();
         let writer = peers.and_then(|peers| peers.hosted.get(&area)?.writer());
         match writer {

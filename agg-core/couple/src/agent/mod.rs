@@ -2,6 +2,7 @@
 //! memory. One thread; it sleeps unless a program wants something or ends.
 
 mod answers;
+mod aside;
 mod away;
 mod disk;
 mod guests;
@@ -15,6 +16,8 @@ mod serve;
 mod status;
 mod waits;
 
+#[cfg(test)]
+mod aside_tests;
 #[cfg(test)]
 mod tests;
 
@@ -75,6 +78,7 @@ pub struct Agent {
     written: u64,
     quit: bool,
     keeper: Option<Keeper>,
+    aside: aside::Aside,
     /// Errors of files that their writers have not been told.
     troubles: BTreeMap<Vec<u8>, (i32, String)>,
     failed: Vec<disk::Failed>,
@@ -119,6 +123,7 @@ impl Agent {
             written: 0,
             quit: false,
             keeper: None,
+            aside: aside::Aside::new()?,
             troubles: BTreeMap::new(),
             failed: Vec::new(),
             limit: disk::memory() / 2,
@@ -166,6 +171,7 @@ impl Agent {
             .until_next()
             .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
         polled.extend([watch(self.reach.events()), watch(self.spares.events())]);
+        polled.push(watch(self.aside.events()));
         // SAFETY: the kernel reads and writes the entries of the local vector.
         let count =
             unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
@@ -200,6 +206,7 @@ impl Agent {
         self.reach.hear();
         self.spares.hear();
         self.store_again();
+        self.hear_aside();
         self.hear_peers()?;
         self.settle();
         self.remind();
@@ -232,6 +239,9 @@ impl Agent {
             }
             for effect in effects {
                 let result = match effect {
+                    Effect::Make(area, Some(source)) if self.is_large(source) => {
+                        self.copy_aside(area, mode, source)
+                    }
                     Effect::Make(area, copy_of) => self.make(area, mode, copy_of),
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => {
@@ -278,6 +288,9 @@ impl Agent {
     /// Completes a generation if nobody can write to it any more.
     fn look(&mut self, area: u64) {
         let Some(generation) = self.registry.generations.get(&area) else { return };
+        if self.aside.fills(area) {
+            return;
+        }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
         let quiet = generation.state == State::Writing
             && match self.areas.is_quiet(area) {
@@ -287,10 +300,11 @@ impl Agent {
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
         if quiet && !self.any_dies(&generation.writers) {
+            let copy_of = generation.copy_of;
             if let Err(error) = self.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
             }
-            let changed = self.areas.is_changed(area, generation.copy_of);
+            let Some(changed) = self.is_changed(area, copy_of) else { return };
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
             self.registry.weigh(area, 512 * stat.blocks);

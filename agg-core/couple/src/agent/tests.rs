@@ -6,17 +6,17 @@ use crate::registry::{Ask, Options, Who};
 use aggio_config::settings::couple::Persist;
 use std::os::unix::fs::FileExt;
 
-const FILE: &[u8] = b"/d/f";
+pub(super) const FILE: &[u8] = b"/d/f";
 
 /// An agent, and programs that have one connection each, of the same number.
-struct Scene {
-    agent: Agent,
-    ends: BTreeMap<u64, Packets>,
+pub(super) struct Scene {
+    pub(super) agent: Agent,
+    pub(super) ends: BTreeMap<u64, Packets>,
     _scratch: tempfile::TempDir,
 }
 
 impl Scene {
-    fn with(processes: &[Process]) -> Self {
+    pub(super) fn with(processes: &[Process]) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let place = scratch.path().join("place");
         let mut agent = Agent::new(place.to_str().unwrap()).unwrap().unwrap();
@@ -33,13 +33,13 @@ impl Scene {
     }
 
     /// What a program is answered, and the descriptor that comes with it.
-    fn call(&mut self, process: Process, request: Request) -> (Reply, Option<OwnedFd>) {
+    pub(super) fn call(&mut self, process: Process, request: Request) -> (Reply, Option<OwnedFd>) {
         self.agent.serve(process, request);
         let (message, fd) = self.ends[&process].receive(false).unwrap().unwrap();
         (Reply::decode(&message).unwrap(), fd)
     }
 
-    fn open(&mut self, process: Process, write: bool) -> (u64, OwnedFd) {
+    pub(super) fn open(&mut self, process: Process, write: bool) -> (u64, OwnedFd) {
         match self.call(process, open(write, false)) {
             (Reply::Opened(handle, _), Some(fd)) => (handle, fd),
             other => panic!("{other:?}"),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const REMINDS: Duration = Duration::from_secs(60);
 
 /// An open that has not been answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) link: u64,
     pub(super) process: Process,
