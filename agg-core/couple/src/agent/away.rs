@@ -171,7 +171,7 @@ impl Agent {
                 self.ask(key.0, link, process, Request::Check(theirs, moved));
             }
             None => {
-                let reply = after(self.lost.get(&handle).cloned());
+                let reply = after(self.lost.get(&handle).map(|(_, text)| text.clone()));
                 self.reply(link, &reply, None);
             }
         }
@@ -181,7 +181,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
             // Its owner ended; what that means was told then, or is now.
-            let reply = after(self.lost.remove(&handle));
+            let reply = after(self.lost.remove(&handle).map(|(_, text)| text));
             self.reply(link, &reply, None);
             return;
         };
@@ -193,7 +193,7 @@ impl Agent {
     fn withdraw_away(&mut self, link: u64, process: Process, handle: u64) {
         let Some(peers) = &mut self.peers else { return };
         let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
-            let reply = after(self.lost.remove(&handle));
+            let reply = after(self.lost.remove(&handle).map(|(_, text)| text));
             self.reply(link, &reply, None);
             return;
         };
@@ -362,10 +362,12 @@ impl Agent {
                 );
             }
             let handles = peers.copies.handles.iter().filter(|(_, (_, of, _))| *of == key);
-            let handles: Vec<u64> = handles.map(|(handle, _)| *handle).collect();
-            for handle in handles {
+            let handles: Vec<(u64, Process)> =
+                handles.map(|(handle, (.., process))| (*handle, *process)).collect();
+            for (handle, process) in handles {
                 peers.copies.handles.remove(&handle);
-                self.lost.insert(handle, if lost { text.clone() } else { String::new() });
+                let text = if lost { text.clone() } else { String::new() };
+                self.lost.insert(handle, (process, text));
             }
             peers.copies.give_up(key);
         }

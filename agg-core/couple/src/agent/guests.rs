@@ -268,7 +268,9 @@ impl Agent {
             }
             self.registry.forget_wait(wait);
         }
+        let job = self.registry.processes.get(&guest).map(|who| who.job);
         self.registry.end(guest, orderly);
+        job.into_iter().for_each(|job| self.jobs.forget_process(job));
         self.settle();
         areas.into_iter().for_each(|area| self.release(area));
     }

@@ -66,8 +66,8 @@ pub struct Agent {
     waits: BTreeMap<u64, Waiting>,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
-    /// Handles of which what was written is lost, and why.
-    lost: BTreeMap<u64, String>,
+    /// Handles of which what was written is lost: whose they are, and why.
+    lost: BTreeMap<u64, (Process, String)>,
     jobs: people::Numbers,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,

@@ -41,19 +41,43 @@ impl Person {
 
 /// Numbers that stand for texts.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(BTreeMap<String, u64>);
+pub(super) struct Numbers {
+    numbers: BTreeMap<String, u64>,
+    texts: BTreeMap<u64, String>,
+    last: u64,
+}
 
 impl Numbers {
     pub(super) fn of(&mut self, text: &str) -> u64 {
-        let next = self.0.len() as u64 + 1;
-        *self.0.entry(text.to_owned()).or_insert(next)
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        self.last += 1;
+        self.numbers.insert(text.to_owned(), self.last);
+        self.texts.insert(self.last, text.to_owned());
+        self.last
     }
 
     /// The text that a number stands for.
     pub(super) fn text(&self, number: u64) -> &str {
-        self.0.iter().find(|(_, other)| **other == number).map_or("", |(text, _)| text)
+        self.texts.get(&number).map_or("", |text| text)
+    }
+
+    /// The process that is a program of its own has ended: nobody has this text again.
+    pub(super) fn forget_process(&mut self, number: u64) {
+        // Those of other nodes have the node before them.
+        let text = self.text(number);
+        let text = text.split_once(": ").map_or(text, |(_, text)| text);
+        if text.starts_with(ALONE)
+            && let Some(text) = self.texts.remove(&number)
+        {
+            self.numbers.remove(&text);
+        }
     }
 }
+
+/// How the text of a process begins that is a program of its own.
+const ALONE: &str = "process ";
 
 /// What `/proc` tells of a process.
 struct Facts {
@@ -138,7 +162,7 @@ impl Agent {
         if hello.job.is_empty() {
             let leader = facts(session).map_or(0, |facts| facts.start);
             return Who {
-                job: self.jobs.of(&format!("process {pid} {start}")),
+                job: self.jobs.of(&format!("{ALONE}{pid} {start}")),
                 ranks: 1,
                 family: self.jobs.of(&format!("session {session} {leader}")),
                 label: format!("{command} (process {pid})"),
@@ -189,7 +213,10 @@ impl Agent {
         }
         let Some(person) = self.people.remove(&process) else { return };
         self.leave(process, person.orderly);
+        self.lost.retain(|_, (whose, _)| *whose != process);
+        let job = self.registry.processes.get(&process).map(|who| who.job);
         self.registry.end(process, person.orderly);
+        job.into_iter().for_each(|job| self.jobs.forget_process(job));
         self.settle();
     }
 
@@ -208,5 +235,27 @@ impl Agent {
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
         let dead = people.iter().zip(&polled).filter(|(_, polled)| polled.revents != 0);
         dead.for_each(|(process, _)| self.lose(*process));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_a_number_each_as_long_as_somebody_may_have_them_again() {
+        let mut numbers = Numbers::default();
+        let job = numbers.of("job 7");
+        let process = numbers.of("process 12 99");
+        assert_eq!((numbers.of("job 7"), numbers.text(process)), (job, "process 12 99"));
+        numbers.forget_process(process);
+        numbers.forget_process(job);
+        let away = numbers.of("node2: process 12 99");
+        numbers.forget_process(away);
+        assert_eq!(numbers.text(away), "");
+        assert_eq!((numbers.text(process), numbers.text(job)), ("", "job 7"));
+        let other = numbers.of("process 13 99");
+        assert!(other != job && other != process, "numbers are not used again");
+        assert_eq!((numbers.numbers.len(), numbers.texts.len()), (2, 2));
     }
 }
