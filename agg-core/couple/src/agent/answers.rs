@@ -74,9 +74,13 @@ impl Agent {
                 }
             }
             Err(error) => {
+                // Another writer may have died while the memory was filled.
+                let loss = self.registry.loss(opening.handle).map(str::to_owned);
                 self.registry.withdraw(waiting.process, opening.handle);
                 let number = error.raw_os_error().unwrap_or(libc::EIO);
-                self.reply(waiting.link, &Reply::Failed(number, error.to_string()), None);
+                let failed = (number, error.to_string());
+                let (number, text) = loss.map_or(failed, |text| (libc::EIO, text));
+                self.reply(waiting.link, &Reply::Failed(number, text), None);
             }
         }
         self.settle();

@@ -72,7 +72,7 @@ impl Aside {
         self.copying.contains_key(&area)
     }
 
-    #[cfg(test)]
+    /// Whether no generation is copied or compared.
     pub(super) fn is_idle(&self) -> bool {
         self.copying.is_empty() && self.comparing.is_empty()
     }

@@ -134,3 +134,39 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
     }
     assert!(scene.agent.registry.opens.is_empty());
 }
+
+#[test]
+fn who_waits_for_a_copy_whose_beginner_dies_is_told() {
+    let mut scene = Scene::with_update();
+    scene.agent.serve(2, update(false));
+    scene.agent.registry.end(1, false);
+    scene.agent.settle();
+    let began = Instant::now();
+    let reply = loop {
+        match scene.ends[&2].receive(false) {
+            Ok(Some((message, _))) => break Reply::decode(&message).unwrap(),
+            _ => scene.turn_aside(),
+        }
+        assert!(began.elapsed() < Duration::from_secs(30));
+    };
+    let wanted = "/d/f: p1 died before generation 2 was complete".to_owned();
+    assert_eq!(reply, Reply::Failed(libc::EIO, wanted));
+}
+
+#[test]
+fn an_agent_does_not_end_while_generations_are_copied_or_compared() {
+    let mut scene = Scene::with_update();
+    let is_busy = |scene: &mut Scene| match scene.agent.end_if_idle() {
+        Reply::Failed(libc::EBUSY, text) => text.contains("compared"),
+        _ => false,
+    };
+    assert!(is_busy(&mut scene), "copied");
+    let open = scene.answer(1);
+    open.1.write_all_at(b"new", 0).unwrap();
+    let time =
+        std::fs::FileTimes::new().set_modified(open.1.metadata().unwrap().modified().unwrap());
+    open.1.set_times(time).unwrap();
+    scene.close(1, open);
+    assert_eq!(scene.newest(), 2);
+    assert_eq!(scene.agent.end_if_idle(), Reply::Done);
+}

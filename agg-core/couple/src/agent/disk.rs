@@ -66,6 +66,9 @@ impl Agent {
         if self.is_storing() {
             return busy("files are being removed");
         }
+        if !self.aside.is_idle() {
+            return busy("generations are being copied or compared");
+        }
         self.quit = true;
         Reply::Done
     }
