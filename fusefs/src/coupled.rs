@@ -66,13 +66,24 @@ impl View {
         found.filter(|(_, stat)| is_it(stat)).ok_or_else(stale)
     }
 
+    /// Attributes of the generation of this number. One that is open is known without its agent,
+    /// which may have ended.
+    pub(crate) fn attributes_of_generation(&self, id: u64) -> Result<Shown> {
+        if let Some(open) = self.handles.generation(id)
+            && let Open::Generation { viewed, .. } = &*open
+        {
+            return Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id));
+        }
+        Ok(Shown::generation(&self.generation(id)?.1, id))
+    }
+
     /// A generation is read as long as somebody has it open, and cannot be written.
     pub(crate) fn open_generation(&self, id: u64, flags: i32) -> Result<Opened> {
         if writes(flags) {
             return Err(rustix::io::Errno::ROFS.into());
         }
         let (viewed, _) = self.generation(id)?;
-        let handle = self.handles.insert(Open::Generation { viewed });
+        let handle = self.handles.insert(Open::Generation { viewed, id });
         Ok(Opened { handle, flags: FopenFlags::empty(), backing: None })
     }
 }

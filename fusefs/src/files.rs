@@ -198,7 +198,7 @@ impl View {
             Open::Blob { blob, .. } => blob.read(buffer, offset),
             Open::Plain { file, .. } => read_fully(file, buffer, offset),
             Open::Set { set } => self.sets.read(set, buffer, offset),
-            Open::Generation { viewed } => read_fully(&viewed.file, buffer, offset),
+            Open::Generation { viewed, .. } => read_fully(&viewed.file, buffer, offset),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
     }
@@ -266,7 +266,7 @@ impl View {
                 let size = file.metadata()?.len();
                 seek::in_data(start, size, data)?
             }
-            Open::Plain { file, .. } | Open::Generation { viewed: Viewed { file, .. } } => {
+            Open::Plain { file, .. } | Open::Generation { viewed: Viewed { file, .. }, .. } => {
                 let to = if data { SeekFrom::Data(start) } else { SeekFrom::Hole(start) };
                 rustix::fs::seek(file, to)?
             }

@@ -21,7 +21,7 @@ pub(crate) enum Open {
     /// A set of netCDF files.
     Set { set: Arc<OpenSet> },
     /// A generation of a file that programs exchange in memory.
-    Generation { viewed: Viewed },
+    Generation { viewed: Viewed, id: u64 },
     /// A directory.
     Directory(Listing),
 }
@@ -53,6 +53,13 @@ impl Handles {
     pub(crate) fn get(&self, handle: FileHandle) -> Result<Arc<Open>> {
         let bad = || Error::from_raw_os_error(rustix::io::Errno::BADF.raw_os_error());
         self.open.read().get(&handle.0).cloned().ok_or_else(bad)
+    }
+
+    /// What is open of the generation of this number.
+    pub(crate) fn generation(&self, id: u64) -> Option<Arc<Open>> {
+        let is_it =
+            |open: &&Arc<Open>| matches!(&***open, Open::Generation { id: of, .. } if *of == id);
+        self.open.read().values().find(is_it).cloned()
     }
 
     pub(crate) fn remove(&self, handle: FileHandle) -> Option<Arc<Open>> {

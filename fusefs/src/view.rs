@@ -219,7 +219,7 @@ impl View {
         match known.kind {
             Kind::Plain => return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
             Kind::Set => return Ok(Shown::set(&*self.set(id, &known)?, id)),
-            Kind::Coupled => return Ok(Shown::generation(&self.generation(id)?.1, id)),
+            Kind::Coupled => return self.attributes_of_generation(id),
             Kind::Container => {}
         }
         match self.open_blob(id) {
@@ -234,7 +234,7 @@ impl View {
         match open.as_deref() {
             Some(Open::Blob { blob, .. }) => Shown::open_container(blob, id),
             Some(Open::Set { set, .. }) => Ok(Shown::set(set, id)),
-            Some(Open::Generation { viewed }) => {
+            Some(Open::Generation { viewed, .. }) => {
                 Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id))
             }
             Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),

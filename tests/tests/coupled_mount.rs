@@ -7,6 +7,7 @@ use aggio_tests::{Directory, names_in};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 /// Mounts the directory of a coupling with its variables.
 fn mounted(coupling: &Coupling, point: &Directory) -> Option<Mounted> {
@@ -86,9 +87,77 @@ fn a_mount_neither_starts_an_agent_nor_keeps_one() {
         if !has_agent() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(!has_agent(), "nothing is left to do: {:?}", names_in(coupling.meeting()));
     assert!(!seen.exists() && names_in(point.path()) == ["copy"]);
+    mount.end();
+}
+
+/// Sends a signal to the agent.
+fn signal_agent(coupling: &Coupling, number: libc::c_int) {
+    let agents = coupling.processes("", "agent");
+    assert!(!agents.is_empty());
+    for agent in agents {
+        // SAFETY: two numbers; the process is this test's.
+        unsafe { libc::kill(agent, number) };
+    }
+}
+
+#[test]
+fn a_mount_answers_soon_although_the_agent_stands_still() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    std::fs::write(coupling.path().join("other"), b"on disk").expect("a file");
+    std::fs::write(coupling.path().join("ck.1"), b"older, on disk").expect("a file");
+    let point = Directory::new();
+    let Some(mount) = mounted(&coupling, &point) else { return };
+    let seen = point.path().join("ck.1");
+    coupling.run(&write('a', 300_000));
+    let mut open = File::open(&seen).expect("it is there");
+    signal_agent(&coupling, libc::SIGSTOP);
+    let began = Instant::now();
+    let failed = |result: std::io::Result<()>| {
+        result.err().and_then(|error| error.raw_os_error()) == Some(libc::EIO)
+    };
+    assert!(failed(seen.metadata().map(drop)), "neither the generation nor what is on disk");
+    assert!(failed(std::fs::read(&seen).map(drop)));
+    let listed = std::fs::read_dir(point.path());
+    let listed = listed.and_then(|entries| entries.map(|entry| entry.map(drop)).collect());
+    assert!(failed(listed), "a list that lacks it is wrong");
+    assert_eq!(std::fs::read(point.path().join("other")).expect("no rule names it"), b"on disk");
+    let mut bytes = Vec::new();
+    open.read_to_end(&mut bytes).expect("what is open needs no agent");
+    assert!(bytes == [b'a'; 300_000]);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    signal_agent(&coupling, libc::SIGCONT);
+    while failed(seen.metadata().map(drop)) {
+        assert!(began.elapsed() < Duration::from_secs(40));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(seen.metadata().expect("the agent goes on").len(), 300_000);
+    drop(open);
+    mount.end();
+}
+
+#[test]
+fn what_is_open_below_a_mount_keeps_its_bytes_when_the_agent_is_killed() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let point = Directory::new();
+    let Some(mount) = mounted(&coupling, &point) else { return };
+    let seen = point.path().join("ck.1");
+    coupling.run(&write('a', 300_000));
+    let mut open = File::open(&seen).expect("it is there");
+    open.read_exact(&mut [0; 1000]).expect("its beginning");
+    signal_agent(&coupling, libc::SIGKILL);
+    while !coupling.processes("", "agent").is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    open.rewind().expect("a file");
+    let mut bytes = Vec::new();
+    open.read_to_end(&mut bytes).expect("the bytes of its generation");
+    assert!(bytes == [b'a'; 300_000]);
+    assert_eq!(open.metadata().expect("its facts").len(), 300_000);
+    assert!(!seen.exists(), "nobody knows the generation any more");
+    drop(open);
     mount.end();
 }

@@ -1,9 +1,10 @@
 //! Connections of one process to its agent: as many as it has requests at a time.
 
 use super::identity;
+use super::patience::{self, ANSWERS, SILENCE};
 use super::start;
 use crate::place::{self, Place};
-use crate::protocol::{Packets, Reply, Request};
+use crate::protocol::{Packet, Packets, Reply, Request};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -143,9 +144,16 @@ impl Connections {
             None => self.connect()?,
         };
         packets.send(&message, None, true).map_err(gone)?;
+        let began = Instant::now();
+        let silent = || {
+            let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(&packets));
+            let (what, own) = (request.subject(), std::process::id());
+            let text = format!("{what}: process {own} has waited {seconds} s for {agent}");
+            log!(Level::Warn, "{text}, which has not answered");
+        };
         let mut may_be_cancelled = matches!(request, Request::Open { .. });
         loop {
-            let received = match packets.receive_once(true) {
+            let received = match patience::receive(&packets, SILENCE, silent) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     // An open that waits is answered at once then, here or on another node; one
                     // that was answered meanwhile has succeeded.
@@ -206,8 +214,10 @@ impl Connections {
         let Some(packets) = self.take().or_else(|| self.another()) else { return };
         let told = packets.send(&Request::Goodbye.encode(), None, true);
         if told.is_ok() {
-            let _ = packets.receive(true);
-            self.put_back(packets);
+            // It is heard before the end of this process, also without an answer.
+            if patience::receive_within(&packets, ANSWERS).is_ok() {
+                self.put_back(packets);
+            }
         }
     }
 }
@@ -221,7 +231,7 @@ fn gone(error: io::Error) -> io::Error {
 /// A connection to the agent; `None` if there is none.
 pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
     let address = crate::agent::address(&place.file("sock"))?;
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is involved.
     let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     if fd == -1 {
@@ -229,14 +239,27 @@ pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
     }
     let socket = high(super::owned(fd));
     let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the kernel reads the local address.
-    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
-    if result == -1 {
+    let began = Instant::now();
+    loop {
+        // SAFETY: the kernel reads the local address.
+        let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
+        if result == 0 {
+            break;
+        }
         let error = io::Error::last_os_error();
-        return match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ECONNREFUSED) => Ok(None),
-            _ => Err(error),
-        };
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ECONNREFUSED) => return Ok(None),
+            // More connections wait than the system keeps.
+            Some(libc::EAGAIN) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Some(libc::EINTR) => {}
+            _ => return Err(error),
+        }
+    }
+    // SAFETY: no memory is involved.
+    if unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, 0) } == -1 {
+        return Err(io::Error::last_os_error());
     }
     let packets = Packets::new(socket);
     match packets.peer()? {
@@ -257,14 +280,36 @@ fn high(fd: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Says who this process is; false if the agent has just ended.
-pub(super) fn greet(packets: &Packets) -> io::Result<bool> {
+/// Says who this process is; false if the agent has just ended. The agent's answer may take any
+/// time, of which the log tells.
+fn greet(packets: &Packets) -> io::Result<bool> {
+    let began = Instant::now();
+    let silent = || {
+        let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(packets));
+        let own = std::process::id();
+        let text = format!("process {own} has waited {seconds} s for {agent}");
+        log!(Level::Warn, "{text}, which has not taken its connection");
+    };
+    greet_by(packets, || {
+        loop {
+            match patience::receive(packets, SILENCE, silent) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                received => return received,
+            }
+        }
+    })
+}
+
+fn greet_by(
+    packets: &Packets,
+    hear: impl FnOnce() -> io::Result<Option<Packet>>,
+) -> io::Result<bool> {
     let variable = |name: &str| aggio_config::settings::process_variable(name);
     let hello = identity::hello(&variable);
     if packets.send(&hello.encode(), None, true).is_err() {
         return Ok(false);
     }
-    match packets.receive(true) {
+    match hear() {
         Ok(Some((message, _))) => match Reply::decode(&message)? {
             Reply::Done => Ok(true),
             other => Err(super::failure(other, &hello)),
@@ -275,7 +320,7 @@ pub(super) fn greet(packets: &Packets) -> io::Result<bool> {
     }
 }
 
-/// A connection for questions that need no program.
+/// A connection for questions that an agent can answer at once.
 #[derive(Debug)]
 pub(super) struct Visit(Packets);
 
@@ -285,18 +330,42 @@ impl Visit {
         Ok(connect_to(&Place::open(dir)?)?.map(Self))
     }
 
-    pub(super) fn packets(&self) -> &Packets {
-        &self.0
+    /// Says who this process is; false if the agent has just ended.
+    ///
+    /// # Errors
+    /// `TimedOut` if the agent does not answer.
+    pub(super) fn greet(&self) -> io::Result<bool> {
+        greet_by(&self.0, || self.hear())
     }
 
-    /// The answer to a request that may take its time, and the descriptor that comes with it;
-    /// `None` if the agent ends.
+    fn hear(&self) -> io::Result<Option<Packet>> {
+        patience::receive_within(&self.0, ANSWERS).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => {
+                let (agent, seconds) = (patience::agent_of(&self.0), ANSWERS.as_secs());
+                let text = format!("{agent} has not answered for {seconds} s");
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            }
+            _ => error,
+        })
+    }
+
+    /// Says something, and does not wait for the answer.
+    pub(super) fn say(&self, request: &Request) -> io::Result<()> {
+        self.0.send(&request.encode(), None, false)
+    }
+
+    /// The answer, and the descriptor that comes with it; `None` if the agent ends.
+    ///
+    /// # Errors
+    /// `TimedOut` if the agent does not answer.
     pub(super) fn ask_for_file(
         &self,
         request: &Request,
     ) -> io::Result<Option<(Reply, Option<OwnedFd>)>> {
-        self.0.send(&request.encode(), None, true)?;
-        while let Some((message, fd)) = self.0.receive(true)? {
+        if !or_gone(self.0.send(&request.encode(), None, true).map(|()| true))? {
+            return Ok(None);
+        }
+        while let Some((message, fd)) = or_gone(self.hear())? {
             match Reply::decode(&message)? {
                 Reply::Waits(text) => log!(Level::Warn, "{text}"),
                 reply => return Ok(Some((reply, fd))),
@@ -305,13 +374,27 @@ impl Visit {
         Ok(None)
     }
 
-    /// `None` if the agent ends.
+    /// The same without a descriptor.
+    ///
+    /// # Errors
+    /// As [`ask_for_file`](Self::ask_for_file).
     pub(super) fn ask(&self, request: &Request) -> io::Result<Option<Reply>> {
-        self.0.send(&request.encode(), None, true)?;
-        match self.0.receive(true)? {
-            Some((message, _)) => Reply::decode(&message).map(Some),
-            None => Ok(None),
+        Ok(self.ask_for_file(request)?.map(|(reply, _)| reply))
+    }
+}
+
+/// An agent that was killed meanwhile is one that ends.
+fn or_gone<T: Default>(result: io::Result<T>) -> io::Result<T> {
+    match result {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            ) =>
+        {
+            Ok(T::default())
         }
+        result => result,
     }
 }
 

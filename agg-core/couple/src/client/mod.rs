@@ -3,6 +3,7 @@
 mod connection;
 mod identity;
 mod name;
+mod patience;
 mod rename;
 mod spawn;
 mod start;

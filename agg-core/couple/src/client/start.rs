@@ -7,6 +7,10 @@ use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long another process may take to start one.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The name of the program.
 const PROGRAM: &str = "aggio";
@@ -30,7 +34,22 @@ pub fn start_agent(dir: &str, program: &str) -> io::Result<bool> {
 ///
 /// With `stays` it waits for the first program.
 pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::Result<()> {
-    let _lock = place.lock("start", true)?;
+    let began = Instant::now();
+    let _lock = loop {
+        if let Some(lock) = place.lock("start", false)? {
+            break lock;
+        }
+        if began.elapsed() > PATIENCE {
+            let seconds = PATIENCE.as_secs();
+            let text = format!("another process has been starting an agent for {seconds} s");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+        // Whoever starts it may have done so.
+        if connect_to(place)?.is_some() {
+            return Ok(());
+        }
+    };
     if connect_to(place)?.is_some() {
         return Ok(());
     }

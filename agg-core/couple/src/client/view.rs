@@ -1,9 +1,11 @@
 //! Looking at coupled files for programs that are no readers, as a mount does.
 
-use super::connection::{Visit, greet};
+use super::connection::Visit;
 use super::name::coupled_name;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
+use aggio_base::log;
+use aggio_base::log::Level;
 use aggio_config::settings::Settings;
 use aggio_config::settings::couple::CoupleRule;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +13,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an agent that did not answer is not asked again: each question would take its time.
+const RESTS: Duration = Duration::from_secs(5);
 
 /// Who looks at the files that rules name. It is connected only while it looks, so that agents end
 /// as if it were not there.
@@ -19,7 +25,11 @@ use std::sync::Arc;
 pub struct Viewer {
     rules: Arc<[CoupleRule]>,
     dir: Arc<str>,
+    silent: Silence,
 }
+
+/// Since when an agent does not answer.
+type Silence = Arc<Mutex<Option<Instant>>>;
 
 /// A generation that is looked at; it stays until this is dropped.
 #[derive(Debug)]
@@ -28,20 +38,23 @@ pub struct Viewed {
     pub file: File,
     handle: u64,
     visit: Visit,
+    viewer: Viewer,
 }
 
 impl Viewer {
     /// `None` if no rule names files.
     pub fn new(settings: &Settings) -> Option<Self> {
         let rules: Arc<[CoupleRule]> = settings.couple.as_slice().into();
-        (!rules.is_empty()).then(|| Self { rules, dir: settings.couple_dir.as_str().into() })
+        let dir = settings.couple_dir.as_str().into();
+        (!rules.is_empty()).then(|| Self { rules, dir, silent: Silence::default() })
     }
 
     /// Opens the newest generation that may be read of the file of this absolute name, if there is
     /// one.
     ///
     /// # Errors
-    /// The directory of `AGGIO_COUPLE_DIR` is not the user's alone; the agent cannot be reached.
+    /// The directory of `AGGIO_COUPLE_DIR` is not the user's alone; the agent cannot be reached, or
+    /// does not answer within a few seconds: `EIO`, and the log says so.
     pub fn open(&self, path: PathBuf) -> io::Result<Option<Viewed>> {
         let Some(path) = coupled_name(&self.rules, path, false) else { return Ok(None) };
         let Some(visit) = self.visit()? else { return Ok(None) };
@@ -49,10 +62,10 @@ impl Viewer {
         let ask = Ask { path, view: true, options: Options::default(), ..Ask::default() };
         let [read, append, blocking] = [true, false, false];
         let request = Request::Open { ask, read, append, blocking, mode: 0 };
-        match visit.ask_for_file(&request)? {
+        match self.heard(visit.ask_for_file(&request))? {
             None | Some((Reply::Failed(libc::ENOENT, _), _)) => Ok(None),
             Some((Reply::Opened(handle, _), Some(fd))) => {
-                Ok(Some(Viewed { file: File::from(fd), handle, visit }))
+                Ok(Some(Viewed { file: File::from(fd), handle, visit, viewer: self.clone() }))
             }
             Some((other, _)) => Err(super::failure(other, &request)),
         }
@@ -64,7 +77,9 @@ impl Viewer {
     /// As [`open`](Self::open).
     pub fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         let Some(visit) = self.visit()? else { return Ok(Vec::new()) };
-        let ask = |request: &Request| visit.ask(request).map(|reply| reply.unwrap_or(Reply::Done));
+        let ask = |request: &Request| {
+            self.heard(visit.ask(request)).map(|reply| reply.unwrap_or(Reply::Done))
+        };
         let mut found = super::list(dir, true, ask)?;
         found.retain(|name| coupled_name(&self.rules, dir.join(name), false).is_some());
         Ok(found)
@@ -72,15 +87,40 @@ impl Viewer {
 
     /// A connection to the agent, if there is one.
     fn visit(&self) -> io::Result<Option<Visit>> {
+        if self.is_silent() {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let Some(visit) = Visit::to(&self.dir)? else { return Ok(None) };
-        Ok(greet(visit.packets())?.then_some(visit))
+        Ok(self.heard(visit.greet())?.then_some(visit))
+    }
+
+    fn is_silent(&self) -> bool {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        silent.is_some_and(|since| since.elapsed() < RESTS)
+    }
+
+    /// What an agent answered. That it did not is `EIO`: what it would have shown is unknown, and
+    /// what is on disk is another file.
+    fn heard<T>(&self, answer: io::Result<T>) -> io::Result<T> {
+        answer.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => {
+                log!(Level::Warn, "coupled files cannot be shown: {error}");
+                *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                io::Error::from_raw_os_error(libc::EIO)
+            }
+            _ => error,
+        })
     }
 }
 
 impl Drop for Viewed {
     fn drop(&mut self) {
-        // An agent that has ended knows it no more.
-        let _ = self.visit.ask(&Request::Close(self.handle, 0));
+        // An agent that has ended knows it no more; one that stands still is not waited for twice.
+        let request = Request::Close(self.handle, 0);
+        let _ = match self.viewer.is_silent() {
+            true => self.visit.say(&request),
+            false => self.viewer.heard(self.visit.ask(&request)).map(drop),
+        };
     }
 }
 

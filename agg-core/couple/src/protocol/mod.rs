@@ -14,7 +14,7 @@ use options::{read_options, write_options};
 use std::io;
 
 pub(crate) use reply::Reply;
-pub(crate) use socket::{Packets, pair};
+pub(crate) use socket::{Packet, Packets, pair};
 
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;
@@ -140,6 +140,20 @@ impl Request {
             }
         }
         out.0
+    }
+
+    /// The file that it is about, as messages name it.
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            Request::Open { ask: Ask { path, .. }, .. }
+            | Request::Empty(path)
+            | Request::Unlink(path, _)
+            | Request::Rename(path, _, _)
+            | Request::Stat(path, _)
+            | Request::List(path, _, _)
+            | Request::Drop(path) => String::from_utf8_lossy(path).into_owned(),
+            _ => "coupled files".into(),
+        }
     }
 
     /// What a message says.
