@@ -160,6 +160,7 @@ impl Token {
 /// Cuts the text of a pattern into tokens.
 fn tokens(text: &str) -> Vec<Token> {
     let text: Vec<char> = text.chars().collect();
+    let last = last_bracket(&text);
     let mut tokens = Vec::new();
     let mut i = 0;
     while i < text.len() {
@@ -167,7 +168,7 @@ fn tokens(text: &str) -> Vec<Token> {
             '\\' if i + 1 < text.len() => (Token::Literal(text[i + 1]), 2),
             '?' => (Token::One, 1),
             '*' => star(&text, i),
-            '[' => set(&text[i..]).unwrap_or((Token::Literal('['), 1)),
+            '[' => set(&text, i, last).unwrap_or((Token::Literal('['), 1)),
             c => (Token::Literal(c), 1),
         };
         tokens.push(token);
@@ -189,10 +190,19 @@ fn star(text: &[char], i: usize) -> (Token, usize) {
     }
 }
 
-/// The set that begins `text`, and how many characters it takes; `None` if it has no end.
-fn set(text: &[char]) -> Option<(Token, usize)> {
-    let negated = matches!(text.get(1), Some('!' | '^'));
-    let first = if negated { 2 } else { 1 };
+/// The index of the last `]`, without which no set ends.
+fn last_bracket(text: &[char]) -> Option<usize> {
+    text.iter().rposition(|c| *c == ']')
+}
+
+/// The set that begins at `start`, and how many characters it takes; `None` if it has no end.
+/// `last` is the [`last_bracket`]: texts full of `[` take no longer than others.
+fn set(text: &[char], start: usize, last: Option<usize>) -> Option<(Token, usize)> {
+    let negated = matches!(text.get(start + 1), Some('!' | '^'));
+    let first = start + if negated { 2 } else { 1 };
+    if last.is_none_or(|last| last <= first) {
+        return None;
+    }
     let mut ranges = Vec::new();
     let mut i = first;
     while text.get(i).is_some_and(|c| *c != ']' || i == first) {
@@ -201,7 +211,7 @@ fn set(text: &[char]) -> Option<(Token, usize)> {
         ranges.push((low, if is_range { text[i + 2] } else { low }));
         i += if is_range { 3 } else { 1 };
     }
-    (i < text.len()).then_some((Token::Set { negated, ranges }, i + 1))
+    (i < text.len()).then_some((Token::Set { negated, ranges }, i + 1 - start))
 }
 
 /// The parts of a list separated by commas, without the empty ones.
@@ -219,11 +229,11 @@ pub fn list_parts(text: &str) -> Vec<&str> {
 pub fn commas(text: &str) -> Vec<usize> {
     let chars: Vec<(usize, char)> = text.char_indices().collect();
     let plain: Vec<char> = chars.iter().map(|(_, c)| *c).collect();
-    let (mut found, mut i) = (Vec::new(), 0);
+    let (mut found, mut i, last) = (Vec::new(), 0, last_bracket(&plain));
     while i < plain.len() {
         i += match plain[i] {
             '\\' => 2,
-            '[' => set(&plain[i..]).map_or(1, |(_, used)| used),
+            '[' => set(&plain, i, last).map_or(1, |(_, used)| used),
             c => {
                 if c == ',' {
                     found.push(chars[i].0);
@@ -378,5 +388,12 @@ mod tests {
             Pattern::list(&pattern);
             absolute(&path, || pattern.clone());
         }
+    }
+
+    #[test]
+    fn brackets_without_an_end_take_no_time() {
+        let text = "[".repeat(1 << 20);
+        assert_eq!(commas(&text), []);
+        assert_eq!(tokens(&text).len(), text.len());
     }
 }
