@@ -84,15 +84,15 @@ macro_rules! counters {
 counters! {
     /// Data calls of the application.
     calls;
-    /// Of these, collective ones.
+    /// Collective calls among these.
     collective_calls;
-    /// Writes that waited for others to reach the file with them.
+    /// Writes that were deferred, to reach the file together with others.
     deferred;
-    /// Of these, writes that waited in a file, because memory had no room.
+    /// Deferred writes that were kept in a file, because memory was full.
     spilled;
-    /// Requests of a rank to write what waited.
+    /// Times that a rank wrote its deferred data.
     flushes;
-    /// Contiguous file pieces that the calls asked for.
+    /// Contiguous pieces of the file that the calls accessed.
     pieces_in;
     /// Bytes read for the application.
     bytes_read;
@@ -102,7 +102,7 @@ counters! {
     reads_out;
     /// System calls that wrote.
     writes_out;
-    /// Small reads that were served from what was read before.
+    /// Small reads that were served from bytes read before.
     remembered;
     /// Bytes that system calls read.
     bytes_read_out;
@@ -110,9 +110,9 @@ counters! {
     bytes_written_out;
     /// Other system calls on the file: sync, truncate, lock, ...
     other_out;
-    /// Pieces of zeros for which storage was reserved instead of writing them.
+    /// Pieces of zeros that were not written; storage was reserved for them instead.
     reserved;
-    /// Bytes of these.
+    /// Bytes in these pieces.
     bytes_reserved;
     /// File views that were set without waiting for other ranks.
     views_alone;
@@ -120,7 +120,7 @@ counters! {
     calls_linked;
     /// Collective calls of a rank for one chunk, as HDF5 makes them chunk by chunk.
     calls_of_a_chunk;
-    /// Chunks that a rank moved by itself in calls of which other chunks went through aggregators.
+    /// Chunks that a rank moved by itself, in calls whose other chunks went through aggregators.
     chunks_alone;
     /// Chunks of a rank that went through aggregators in calls whose chunks were known.
     chunks_exchanged;
@@ -128,28 +128,26 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
-    /// Of these, bytes that tell what is asked for and where data belongs, on the way of calls that
-    /// go through aggregators; without the steps in which all ranks meet, whose messages have one
-    /// size.
+    /// Bytes among these that describe requests and the positions of data, in calls that go through
+    /// aggregators; without the messages of fixed size in steps in which all ranks synchronise.
     metadata_bytes;
     /// Collective calls through aggregators for which this rank made a plan.
     plans;
-    /// Such calls that were carried out by the plan of a call before.
+    /// Such calls that used the plan of an earlier call again.
     plans_reused;
-    /// Nanoseconds inside data calls, if [timed](Counters::is_timed).
+    /// Nanoseconds spent in data calls, if [timed](Counters::is_timed).
     nanoseconds;
-    /// Nanoseconds inside system calls on the file, if [timed](Counters::is_timed).
+    /// Nanoseconds spent in system calls on the file, if [timed](Counters::is_timed).
     nanoseconds_out;
     /// Calls that failed.
     errors;
     /// Collective calls that went through aggregators.
     two_phase;
-    /// Collective calls that every rank served by itself, also as the only rank.
+    /// Collective calls in which every rank served itself, or that had a single rank.
     collective_alone;
-    /// Accesses by one rank for itself in which one request took gaps along (data sieving).
+    /// Independent accesses in which one request included the gaps (data sieving).
     sieved;
-    /// Other accesses by one rank for itself with gaps in the file: piece by piece, or by lists of
-    /// pieces.
+    /// Other independent accesses with gaps in the file: piece by piece, or by lists of pieces.
     listed;
 }
 
