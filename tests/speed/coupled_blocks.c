@@ -3,26 +3,14 @@
  *
  *   coupled_blocks write|read DIRECTORY STEPS MIB
  *
- * As coupled_steps.c: two FIFOs tell that a step is complete and that it was read, the writer is
- * one step ahead at most, and the reader compares one value of each row and prints MiB/s without
- * the first two steps. */
-#include <errno.h>
-#include <fcntl.h>
+ * As coupled_steps.c: the writer is at most one step ahead; the reader compares one value of each
+ * row and prints MiB/s, without the first two steps. */
+#include "handing.h"
 #include <mpi.h>
 #include <pnetcdf.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static const char *place;
 static int rank, ranks;
-
-static void fail(const char *what) {
-    fprintf(stderr, "%s: %s\n", what, strerror(errno));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 static void check(int error, int line) {
     if (error == NC_NOERR) return;
@@ -31,24 +19,14 @@ static void check(int error, int line) {
 }
 #define OK(call) check(call, __LINE__)
 
-static int fifo(const char *name) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", place, name);
-    if (mkfifo(path, 0600) && errno != EEXIST) fail(path);
-    int fd = open(path, O_RDWR);
-    if (fd < 0) fail(path);
-    return fd;
-}
-
 /* Rank 0 tells, or hears, and all go on. */
-static void tell(int fd) {
+static void tell_all(int fd) {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0 && write(fd, "x", 1) != 1) fail("tell");
+    if (rank == 0) tell(fd);
 }
 
-static void hear(int fd) {
-    char byte;
-    if (rank == 0 && read(fd, &byte, 1) != 1) fail("hear");
+static void hear_all(int fd) {
+    if (rank == 0) hear(fd);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -81,7 +59,7 @@ int main(int argc, char **argv) {
             for (size_t at = 0; at < size; at += 512)
                 data[at] = value(step, start[0] + (MPI_Offset)at / count[1],
                                  start[1] + (MPI_Offset)at % count[1]);
-            if (step >= 2) hear(done);
+            if (step >= 2) hear_all(done);
             OK(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &nc));
             OK(ncmpi_def_dim(nc, "y", height, &dims[0]));
             OK(ncmpi_def_dim(nc, "x", width, &dims[1]));
@@ -89,16 +67,16 @@ int main(int argc, char **argv) {
             OK(ncmpi_enddef(nc));
             OK(ncmpi_put_vara_double_all(nc, id, start, count, data));
             OK(ncmpi_close(nc));
-            tell(ready);
+            tell_all(ready);
             continue;
         }
         if (step == 2) began = MPI_Wtime();
-        hear(ready);
+        hear_all(ready);
         OK(ncmpi_open(MPI_COMM_WORLD, path, NC_NOWRITE, MPI_INFO_NULL, &nc));
         OK(ncmpi_inq_varid(nc, "t", &id));
         OK(ncmpi_get_vara_double_all(nc, id, start, count, data));
         OK(ncmpi_close(nc));
-        tell(done);
+        tell_all(done);
         for (MPI_Offset y = 0; y < count[0]; y++)
             if (data[y * count[1]] != value(step, start[0] + y, 0)) {
                 fprintf(stderr, "step %d: wrong value in row %lld\n", step, (long long)y);

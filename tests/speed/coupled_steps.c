@@ -2,52 +2,22 @@
  *
  *   coupled_steps write|read files|memory DIRECTORY STEPS MIB
  *
- * Both are started in any order. Two FIFOs in the directory, `ready` and `done`, tell that a step
- * is complete and that it was read, so that nobody polls; the writer is one step ahead at most.
- * `memory` copies through two mapped files that are used again: no file system can be faster. The
- * reader checks every page and prints MiB/s, without the first two steps. */
+ * Start both, in any order. The writer is at most one step ahead. `memory` copies through two
+ * mapped files that are used again and again: no file system can be faster. The reader checks every
+ * page and prints MiB/s, without the first two steps. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "handing.h"
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { PIECE = 4 << 20, PAGE = 4096 };
-static const char *place;
 static size_t bytes;
-
-static void fail(const char *what) {
-    fprintf(stderr, "%s: %s\n", what, strerror(errno));
-    exit(1);
-}
 
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static int fifo(const char *name) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", place, name);
-    if (mkfifo(path, 0600) && errno != EEXIST) fail(path);
-    int fd = open(path, O_RDWR);
-    if (fd < 0) fail(path);
-    return fd;
-}
-
-static void tell(int fd) {
-    if (write(fd, "x", 1) != 1) fail("tell");
-}
-
-static void hear(int fd) {
-    char byte;
-    if (read(fd, &byte, 1) != 1) fail("hear");
 }
 
 static char *slot(int number) {

@@ -1,7 +1,7 @@
 //! `aggio verify` of HDF5 and netCDF-4 files: equal whatever the layout, and where they differ.
 
 use aggio_tests::{Directory, compile_with, factor, installed, repository, skip, tool};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -15,50 +15,67 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|run| run.status.success())
 }
 
-/// The status of `aggio verify`, what it says, and what it warns of.
-fn verify(aggio: &Path, one: &str, other: &str) -> (Option<i32>, String, String) {
-    let run = Command::new(aggio).args(["verify", one, other]).output().expect("the tool runs");
-    (run.status.code(), text(&run.stdout), text(&run.stderr))
+/// The tool, and a directory with the files of a test.
+struct Place {
+    aggio: PathBuf,
+    directory: Directory,
 }
 
-fn python(script: &str, arguments: &[&str]) {
-    let run = Command::new(PYTHON).args(["-c", script]).args(arguments).output();
-    let run = run.expect("python runs");
-    assert!(run.status.success(), "{}", text(&run.stderr));
-}
-
-/// What the tests need besides the tool.
-fn ready() -> Option<PathBuf> {
-    let needed = [("h5repack", "--version"), ("nccopy", "-h"), (PYTHON, "-cimport h5py")];
-    for (program, argument) in needed {
-        if Command::new(program).arg(argument).output().is_err() {
-            skip(&format!("{program} is missing (tests/setup.sh check)"));
-            return None;
+impl Place {
+    /// Unless something is missing that the tests need besides the tool.
+    fn new() -> Option<Self> {
+        let needed = [("h5repack", "--version"), ("nccopy", "-h"), (PYTHON, "-cimport h5py")];
+        for (program, argument) in needed {
+            if Command::new(program).arg(argument).output().is_err() {
+                skip(&format!("{program} is missing (tests/setup.sh check)"));
+                return None;
+            }
         }
+        Some(Place { aggio: tool()?, directory: Directory::new() })
     }
-    tool()
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// Files that a Python script makes; their paths are its arguments.
+    fn with(script: &str, files: &[&str]) -> Option<Self> {
+        let place = Place::new()?;
+        let paths = files.iter().map(|name| place.path(name));
+        let run = Command::new(PYTHON).args(["-c", script]).args(paths).output();
+        let run = run.expect("python runs");
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        Some(place)
+    }
+
+    /// The status of `aggio verify` of two files, what it says, and what it warns of.
+    fn verify(&self, one: &str, other: &str) -> (Option<i32>, String, String) {
+        let paths = [one, other].map(|name| self.path(name));
+        let run = Command::new(&self.aggio).arg("verify").args(paths).output();
+        let run = run.expect("the tool runs");
+        (run.status.code(), text(&run.stdout), text(&run.stderr))
+    }
 }
 
 #[test]
 fn random_files_are_the_same_in_every_layout_and_differ_where_one_value_does() {
-    let Some(aggio) = ready() else { return };
+    let Some(place) = Place::new() else { return };
     let Some(mpi) = installed().into_iter().next() else { return };
     let headers = format!("-I/usr/include/hdf5/{}", mpi.name);
     let libraries = format!("-L/usr/lib/x86_64-linux-gnu/hdf5/{}", mpi.name);
     let options = [&headers[..], &libraries, "-lhdf5"];
     let generator = compile_with("hdf5_random.c", &mpi, &options);
-    let place = Directory::new();
     let count = (30 * factor()).to_string();
-    let folder = place.path().display().to_string();
+    let folder = place.path("");
     assert!(runs(&generator.path.display().to_string(), &[&folder, "1", &count]));
     let (mut packed, mut changed) = (0, 0);
     for number in 1..=30 * factor() {
-        let file = format!("{folder}/{number}.h5");
-        assert_eq!(verify(&aggio, &file, &file), (Some(0), String::new(), String::new()));
-        let other = format!("{folder}/{number}.other.h5");
+        let (one, two) = (format!("{number}.h5"), format!("{number}.other.h5"));
+        let (file, other) = (place.path(&one), place.path(&two));
+        assert_eq!(place.verify(&one, &one), (Some(0), String::new(), String::new()));
         // It cannot pack every file.
         if runs("h5repack", &["-f", "SHUF", "-f", "GZIP=3", "-L", &file, &other]) {
-            let (status, said, why) = verify(&aggio, &file, &other);
+            let (status, said, why) = place.verify(&one, &two);
             assert_eq!((status, said.as_str()), (Some(0), ""), "{file}: {why}");
             packed += 1;
         }
@@ -77,7 +94,7 @@ with h5py.File(sys.argv[1], 'r+') as file:
         if !run.status.success() || name.is_empty() {
             continue;
         }
-        let (status, said, why) = verify(&aggio, &file, &other);
+        let (status, said, why) = place.verify(&one, &two);
         assert_eq!(status, Some(1), "{file} {name}: {said} {why}");
         assert!(said.starts_with(&format!("{name}: element (")), "{file} {name}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
@@ -88,9 +105,6 @@ with h5py.File(sys.argv[1], 'r+') as file:
 
 #[test]
 fn every_kind_of_difference_is_named() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
     let script = "import sys, h5py, numpy
 def make(path, second):
     with h5py.File(path, 'w') as file:
@@ -105,8 +119,8 @@ def make(path, second):
         file['r'] = numpy.array([file['a'].ref, file['b' if second else 'c'].ref], h5py.ref_dtype)
 make(sys.argv[1], False)
 make(sys.argv[2], True)";
-    python(script, &[&path("one.h5"), &path("two.h5")]);
-    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("two.h5"));
+    let Some(place) = Place::with(script, &["one.h5", "two.h5"]) else { return };
+    let (status, said, why) = place.verify("one.h5", "two.h5");
     let begins = [
         "/a: attribute units: another value",
         "/a: attribute x1: only in the first",
@@ -128,23 +142,22 @@ make(sys.argv[2], True)";
 
 #[test]
 fn netcdf_4_files_and_containers_are_compared_by_what_they_hold() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
+    let Some(place) = Place::new() else { return };
+    let path = |name: &str| place.path(name);
     let text = "netcdf x { dimensions: t = UNLIMITED; n = 5; variables: int v(t, n); \
                 v:units = \"m\"; string s(n); double n(n); data: \
                 v = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; s = \"a\", \"b\", \"c\", \"d\", \"e\"; }";
     std::fs::write(path("x.cdl"), text).unwrap();
     assert!(runs("ncgen", &["-k", "nc4", "-o", &path("x.nc"), &path("x.cdl")]));
     assert!(runs("nccopy", &["-c", "t/1,n/2", &path("x.nc"), &path("y.nc")]));
-    let same = verify(&aggio, &path("x.nc"), &path("y.nc"));
+    let same = place.verify("x.nc", "y.nc");
     assert_eq!(same, (Some(0), String::new(), String::new()));
-    assert!(runs(&aggio.display().to_string(), &["split", &path("y.nc"), &path("blob")]));
-    let same = verify(&aggio, &path("x.nc"), &path("blob"));
+    assert!(runs(&place.aggio.display().to_string(), &["split", &path("y.nc"), &path("blob")]));
+    let same = place.verify("x.nc", "blob");
     assert_eq!(same, (Some(0), String::new(), String::new()));
     std::fs::write(path("x.cdl"), text.replace("\"d\"", "\"D\"").replace("9, 10", "9, 0")).unwrap();
     assert!(runs("ncgen", &["-k", "nc4", "-o", &path("z.nc"), &path("x.cdl")]));
-    let (status, said, _) = verify(&aggio, &path("blob"), &path("z.nc"));
+    let (status, said, _) = place.verify("blob", "z.nc");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!((status, lines.len()), (Some(1), 2), "{said}");
     assert!(lines[0].starts_with("/s: element (3): "), "{said}");
@@ -153,56 +166,47 @@ fn netcdf_4_files_and_containers_are_compared_by_what_they_hold() {
 
 #[test]
 fn what_cannot_be_decoded_is_compared_as_it_is_stored() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
     let script = "import sys, h5py, numpy
 for number, path in enumerate(sys.argv[1:]):
     with h5py.File(path, 'w') as file:
         values = numpy.arange(1000) % 7
         values[500] += number // 2
         file.create_dataset('x', data=values, chunks=(100,), compression='lzf')";
-    python(script, &[&path("one.h5"), &path("two.h5"), &path("three.h5")]);
-    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("two.h5"));
+    let Some(place) = Place::with(script, &["one.h5", "two.h5", "three.h5"]) else { return };
+    let (status, said, why) = place.verify("one.h5", "two.h5");
     assert_eq!((status, said.as_str()), (Some(0), ""), "{why}");
     assert!(why.contains("/x: compared as stored: filter lzf is not known"), "{why}");
-    let (status, said, _) = verify(&aggio, &path("one.h5"), &path("three.h5"));
+    let (status, said, _) = place.verify("one.h5", "three.h5");
     let line = "/x: the stored bytes of the chunk at [500]\n";
     assert_eq!((status, said.as_str()), (Some(1), line));
     // A damaged file cannot be compared, and that is no difference.
     let seed = repository().join("tests/corpus/hdf5/seed-latest");
     let mut bytes = std::fs::read(seed).unwrap();
-    std::fs::write(path("good.h5"), &bytes).unwrap();
+    std::fs::write(place.path("good.h5"), &bytes).unwrap();
     let array = bytes.windows(4).position(|part| part == b"FAHD").expect("a fixed array");
     bytes[array + 9] ^= 1;
-    std::fs::write(path("bad.h5"), &bytes).unwrap();
-    let (status, said, why) = verify(&aggio, &path("good.h5"), &path("bad.h5"));
+    std::fs::write(place.path("bad.h5"), &bytes).unwrap();
+    let (status, said, why) = place.verify("good.h5", "bad.h5");
     assert_eq!((status, said.as_str()), (Some(2), ""));
     assert!(why.contains("bad.h5: /fixed: HDF5: ") && why.contains("checksum is wrong"), "{why}");
 }
 
 #[test]
 fn fill_values_are_compared_also_where_no_chunk_can_be_decoded() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
     let script = "import sys, h5py
 for fill, path in enumerate(sys.argv[1:]):
     with h5py.File(path, 'w') as file:
         x = file.create_dataset('x', (300,), 'i4', chunks=(100,), compression='lzf',
                                 fillvalue=fill // 2)
         x[100:200] = 7";
-    python(script, &[&path("one.h5"), &path("two.h5"), &path("three.h5")]);
-    assert_eq!(verify(&aggio, &path("one.h5"), &path("two.h5")).0, Some(0));
-    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("three.h5"));
+    let Some(place) = Place::with(script, &["one.h5", "two.h5", "three.h5"]) else { return };
+    assert_eq!(place.verify("one.h5", "two.h5").0, Some(0));
+    let (status, said, why) = place.verify("one.h5", "three.h5");
     assert_eq!((status, said.as_str()), (Some(1), "/x: where nothing is stored: 0, 1\n"), "{why}");
 }
 
 #[test]
 fn references_to_parts_and_to_nothing_are_never_taken_for_the_same() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
     let script = "import sys, h5py, numpy
 for number, path in enumerate(sys.argv[1:]):
     with h5py.File(path, 'w') as file:
@@ -214,24 +218,21 @@ for number, path in enumerate(sys.argv[1:]):
             file['gone'] = [1]
             file['r'] = numpy.array([file['gone'].ref if number == 3 else None], h5py.ref_dtype)
             del file['gone']";
-    let all = ["one.h5", "two.h5", "null.h5", "gone.h5"].map(path);
-    python(script, &all.each_ref().map(String::as_str));
+    let all = ["one.h5", "two.h5", "null.h5", "gone.h5"];
+    let Some(place) = Place::with(script, &all) else { return };
     for (one, other, wanted) in [
-        (&all[0], &all[1], "cannot be compared: reference of 12 bytes to a part"),
-        (&all[2], &all[3], "a reference leads to no object"),
+        (all[0], all[1], "cannot be compared: reference of 12 bytes to a part"),
+        (all[2], all[3], "a reference leads to no object"),
     ] {
-        let (status, said, why) = verify(&aggio, one, other);
+        let (status, said, why) = place.verify(one, other);
         assert_eq!((status, said.as_str()), (Some(2), ""), "{why}");
         assert!(why.contains(wanted), "{why}");
     }
-    assert_eq!(verify(&aggio, &all[2], &all[2]).0, Some(0));
+    assert_eq!(place.verify(all[2], all[2]).0, Some(0));
 }
 
 #[test]
 fn texts_that_lie_in_many_heaps_by_turns_are_read() {
-    let Some(aggio) = ready() else { return };
-    let place = Directory::new();
-    let path = |name: &str| place.path().join(name).display().to_string();
     // Written by strides, so that neighbours lie in heaps far from each other.
     let script = "import sys, h5py
 for path in sys.argv[1:]:
@@ -239,7 +240,7 @@ for path in sys.argv[1:]:
         x = file.create_dataset('x', (20000,), h5py.string_dtype())
         for first in range(20):
             x[first::20] = ['%d %d' % (first, number) for number in range(1000)]";
-    python(script, &[&path("one.h5"), &path("two.h5")]);
-    let (status, said, why) = verify(&aggio, &path("one.h5"), &path("two.h5"));
+    let Some(place) = Place::with(script, &["one.h5", "two.h5"]) else { return };
+    let (status, said, why) = place.verify("one.h5", "two.h5");
     assert_eq!((status, said.as_str()), (Some(0), ""), "{why}");
 }

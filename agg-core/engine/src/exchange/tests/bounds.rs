@@ -2,9 +2,8 @@
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene};
+use super::{Fresh, Request};
 use aggio_base::error::{ErrorClass, Result};
-use aggio_base::report::Counters;
 use aggio_comm::lanes::{Lane, Lanes};
 use aggio_comm::tags::Tags;
 use aggio_comm::task::BoxFuture;
@@ -107,20 +106,9 @@ async fn transfer(
     let mut hints = Hints::default();
     hints.cb_buffer_size = WINDOW as u64;
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
-    let (counters, facts) = (Counters::default(), Facts { block_size: 512, ..driver.facts() });
-    let scene = Scene {
-        logs: false,
-        transport,
-        driver,
-        atomic: None,
-        aggregators: &[0, 1],
-        facts: &facts,
-        hints: &hints,
-        counters: &counters,
-        habits: &Habits::default(),
-        plan_cache: &crate::exchange::PlanCache::default(),
-        map: None,
-    };
+    let facts = Facts { block_size: 512, ..driver.facts() };
+    let fresh = Fresh::new(transport, driver, &[0, 1], &hints).with(facts);
+    let scene = fresh.scene();
     // SAFETY: `data` is borrowed for the whole call.
     let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };
     let tags = tags.next();

@@ -2,9 +2,9 @@
 
 use super::cases::{NOBODYS, Part, byte};
 use super::disk::{Disk, Seen};
-use super::{Access, Habits, Request, Scene, Way, read, write};
+use super::{Access, Fresh, Request, Way};
 use aggio_base::diagnostics::Diagnostics;
-use aggio_base::report::{Counters, Totals};
+use aggio_base::report::Totals;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_comm::transport::{ThreadTransport, Transport};
@@ -147,28 +147,13 @@ fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>
             // SAFETY: `data` outlives the call.
             let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(len as u64), 1) };
             let facts = Facts { file_system: "tmpfs".into(), ..access.facts() };
-            let counters = Counters::default();
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators: &[1, 3],
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let fresh = Fresh::new(&*transport, &access, &[1, 3], &hints).with(facts);
+            let scene = fresh.scene();
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();
-            let outcome = match way {
-                Way::Read => read(scene, request, &tags).await,
-                Way::Write => write(scene, request, &tags).await,
-            };
+            let outcome = way.call(scene, request, &tags).await;
             assert_eq!((outcome.bytes, outcome.result), (len as u64, Ok(())));
-            (access.seen(), counters.totals())
+            (access.seen(), fresh.counters.totals())
         })
     });
     let mut sum = Totals::default();

@@ -4,11 +4,10 @@
 use super::bounds::records;
 use super::cases::{NOBODYS, byte};
 use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene, UNTOUCHED, Way, read, write};
+use super::{Fresh, Request, UNTOUCHED, Way};
 use crate::exchange::{Heard, hear};
 use aggio_base::Extent;
 use aggio_base::error::ErrorClass;
-use aggio_base::report::Counters;
 use aggio_comm::tags::{TagBlock, Tags};
 use aggio_comm::transport::threads::testing::{run, run_on};
 use aggio_comm::transport::{ThreadTransport, Transport};
@@ -55,30 +54,16 @@ async fn survive(
     // SAFETY: `buffer` outlives the memory.
     let memory =
         unsafe { Memory::new(buffer.as_mut_ptr(), Datatype::bytes(buffer.len() as u64), 1) };
-    let (access, counters, view) =
-        (Access::new(disk), Counters::default(), records(rank as u64, RECORD, ranks * RECORD));
+    let (access, view) = (Access::new(disk), records(rank as u64, RECORD, ranks * RECORD));
     let mut hints = Hints::default();
     hints.cb_buffer_size = WINDOW;
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
-    let scene = Scene {
-        logs: false,
-        transport,
-        driver: &access,
-        atomic: None,
-        aggregators,
-        // Requests are prompt there: no window waits for a keeper that has ended.
-        facts: &Facts { file_system: "overlay".into(), ..access.facts() },
-        hints: &hints,
-        counters: &counters,
-        habits: &Habits::default(),
-        plan_cache: &crate::exchange::PlanCache::default(),
-        map: None,
-    };
+    // Requests are prompt there: no window waits for a keeper that has ended.
+    let facts = Facts { file_system: "overlay".into(), ..access.facts() };
+    let fresh = Fresh::new(transport, &access, aggregators, &hints).with(facts);
+    let scene = fresh.scene();
     let request = Ok(Request { view: &view, position: 0, memory: &memory });
-    let outcome = match way {
-        Way::Read => read(scene, request, tags).await,
-        Way::Write => write(scene, request, tags).await,
-    };
+    let outcome = way.call(scene, request, tags).await;
     drop(memory);
     (outcome, buffer)
 }

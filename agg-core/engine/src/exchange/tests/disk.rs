@@ -142,12 +142,17 @@ impl Driver for Access {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            block_size: 1,
-            striping_unit: 0,
-            striping_factor: 0,
-            has_logs: false,
-            file_system: "memory".into(),
-        }
+        facts(1)
+    }
+}
+
+/// What is known of a file system in memory with blocks of this size.
+pub(super) fn facts(block_size: u64) -> Facts {
+    Facts {
+        block_size,
+        striping_unit: 0,
+        striping_factor: 0,
+        has_logs: false,
+        file_system: "memory".into(),
     }
 }

@@ -3,13 +3,11 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk};
-use super::{Habits, PlanCache, Request, Scene, read, write};
-use aggio_base::report::Counters;
+use super::{Fresh, Request, read, write};
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
 use aggio_comm::transport::threads::testing::run;
 use aggio_config::hints::{Hints, Switch};
-use aggio_store::driver::Driver;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 use std::sync::Arc;
@@ -24,26 +22,15 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
     let seen = run(RANKS as usize, move |transport| {
         let access = Access::new(&shared);
         Box::pin(async move {
-            let (rank, facts, counters) = (transport.rank(), access.facts(), Counters::default());
+            let rank = transport.rank();
             let mut hints = Hints::default();
             (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
             let mut data = vec![rank as u8 + 1; (len * count) as usize];
             let bytes = Datatype::bytes(len * count);
             // SAFETY: `data` outlives both calls.
             let memory = unsafe { Memory::new(data.as_mut_ptr(), bytes, 1) };
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators: &[0],
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &PlanCache::default(),
-                map: None,
-            };
+            let fresh = Fresh::new(&*transport, &access, &[0], &hints);
+            let scene = fresh.scene();
             let view = records(rank as u64, len, RANKS * len);
             let request = Request { view: &view, position: 0, memory: &memory };
             let tags = Tags::new(transport.max_tag());

@@ -3,14 +3,12 @@
 use super::bounds::records;
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk, Seen};
-use super::{Habits, Request, Scene, Way, read, write};
+use super::{Fresh, Request, Way};
 use aggio_base::diagnostics::Diagnostics;
-use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_comm::transport::{ThreadTransport, Transport};
 use aggio_config::hints::{Hints, Sources};
-use aggio_store::driver::Driver;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 use std::sync::Arc;
@@ -35,27 +33,12 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
             // SAFETY: `data` outlives the call.
             let memory =
                 unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(data.len() as u64), 1) };
-            let (facts, counters) = (access.facts(), Counters::default());
             let aggregators: &[usize] = if hints.cb_nodes == 1 { &[1] } else { &[1, 3] };
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators,
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let fresh = Fresh::new(&*transport, &access, aggregators, &hints);
+            let scene = fresh.scene();
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();
-            let outcome = match way {
-                Way::Read => read(scene, request, &tags).await,
-                Way::Write => write(scene, request, &tags).await,
-            };
+            let outcome = way.call(scene, request, &tags).await;
             assert_eq!((outcome.bytes, outcome.result), ((RECORD * RECORDS) as u64, Ok(())));
             access.seen()
         })

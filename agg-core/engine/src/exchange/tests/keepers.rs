@@ -2,8 +2,7 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk, Seen};
-use super::{Habits, PlanCache, Request, Scene, write};
-use aggio_base::report::Counters;
+use super::{Fresh, Request, write};
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
 use aggio_comm::transport::threads::testing::run;
@@ -29,9 +28,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
         let mut access = Access::new(&shared);
         access.available = with_the_file.contains(&transport.rank());
         Box::pin(async move {
-            let facts = Facts { file_system: file_system.into(), ..access.facts() };
-            let (rank, counters, mut hints) =
-                (transport.rank(), Counters::default(), Hints::default());
+            let (rank, mut hints) = (transport.rank(), Hints::default());
             hints.cb_buffer_size = WINDOW;
             let view = records(rank as u64, RECORD, RANKS as u64 * RECORD);
             let tags = Tags::new(transport.max_tag());
@@ -40,19 +37,9 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                 let mut data = vec![rank as u8; len as usize];
                 // SAFETY: `data` outlives the call.
                 let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(len), 1) };
-                let scene = Scene {
-                    logs: false,
-                    transport: &*transport,
-                    driver: &access,
-                    atomic: None,
-                    aggregators: &[0, 2],
-                    facts: &facts,
-                    hints: &hints,
-                    counters: &counters,
-                    habits: &Habits::default(),
-                    plan_cache: &PlanCache::default(),
-                    map: None,
-                };
+                let facts = Facts { file_system: file_system.into(), ..access.facts() };
+                let fresh = Fresh::new(&*transport, &access, &[0, 2], &hints).with(facts);
+                let scene = fresh.scene();
                 let request = Ok(Request { view: &view, position: call * len, memory: &memory });
                 let outcome = write(scene, request, &tags.next()).await;
                 assert_eq!((outcome.bytes, outcome.result), (len, Ok(())));

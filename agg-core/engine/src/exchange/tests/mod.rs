@@ -23,8 +23,8 @@ use aggio_base::report::Counters;
 use aggio_comm::tags::{TagBlock, Tags};
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_comm::transport::{SharedLocks, ThreadTransport, Transport};
-use aggio_config::hints::Switch;
-use aggio_store::driver::Outcome;
+use aggio_config::hints::{Hints, Switch};
+use aggio_store::driver::{Driver, Facts, Outcome};
 use cases::{Case, Part, any_case, byte, cases, conflict, written};
 use disk::{Access, Disk};
 use proptest::prelude::*;
@@ -54,6 +54,66 @@ fn own_data(case: &Case, rank: usize) -> Vec<u8> {
 enum Way {
     Read,
     Write,
+}
+
+impl Way {
+    async fn call(
+        self,
+        scene: Scene<'_>,
+        request: Result<Request<'_>>,
+        tags: &TagBlock,
+    ) -> Outcome {
+        match self {
+            Way::Read => read(scene, request, tags).await,
+            Way::Write => write(scene, request, tags).await,
+        }
+    }
+}
+
+/// What a rank has of a file that it has just opened, in tests of what calls cost.
+struct Fresh<'a> {
+    transport: &'a dyn Transport,
+    driver: &'a dyn Driver,
+    aggregators: &'a [usize],
+    hints: &'a Hints,
+    facts: Facts,
+    counters: Counters,
+    habits: Habits,
+    plan_cache: PlanCache,
+}
+
+impl<'a> Fresh<'a> {
+    fn new(
+        transport: &'a dyn Transport,
+        driver: &'a dyn Driver,
+        aggregators: &'a [usize],
+        hints: &'a Hints,
+    ) -> Self {
+        let (counters, habits) = (Counters::default(), Habits::default());
+        let (facts, plan_cache) = (driver.facts(), PlanCache::default());
+        Fresh { transport, driver, aggregators, hints, facts, counters, habits, plan_cache }
+    }
+
+    /// With other facts about its file system.
+    fn with(self, facts: Facts) -> Self {
+        Fresh { facts, ..self }
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene {
+            logs: false,
+            transport: self.transport,
+            driver: self.driver,
+            atomic: None,
+            aggregators: self.aggregators,
+            facts: &self.facts,
+            hints: self.hints,
+            counters: &self.counters,
+            habits: &self.habits,
+            plan_cache: &self.plan_cache,
+            map: None,
+        }
+    }
 }
 
 /// What a rank has of an open file between calls.
@@ -114,10 +174,7 @@ async fn call_next(
         habits: &Habits::of_pieces(case.habits[rank]),
     };
     let request = Ok(Request { view: &part.view, position: part.position, memory: &memory });
-    let Outcome { bytes, result } = match way {
-        Way::Read => read(scene, request, tags).await,
-        Way::Write => write(scene, request, tags).await,
-    };
+    let Outcome { bytes, result } = way.call(scene, request, tags).await;
     drop(memory);
     (bytes, result, buffer)
 }

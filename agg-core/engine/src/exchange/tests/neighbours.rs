@@ -1,8 +1,8 @@
 //! Other accesses at the same time: in the gaps, in atomic mode, and by pending operations.
 
 use super::cases::{Case, NOBODYS, Part};
-use super::disk::{Access, Disk};
-use super::{Habits, Way, call};
+use super::disk::{Access, Disk, facts};
+use super::{Fresh, Way, call};
 use aggio_base::Extent;
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
@@ -10,21 +10,11 @@ use aggio_comm::task::{BoxFuture, join_all};
 use aggio_comm::transport::threads::testing::{run, run_on};
 use aggio_comm::transport::{SharedLocks, ThreadLocks, ThreadTransport, Transport, lock};
 use aggio_config::hints::{Hints, Switch};
-use aggio_store::driver::{Driver, Facts};
+use aggio_store::driver::Driver;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 use aggio_types::view::{Representation, View};
 use std::sync::Arc;
-
-fn facts() -> Facts {
-    Facts {
-        block_size: 8,
-        striping_unit: 0,
-        striping_factor: 0,
-        has_logs: false,
-        file_system: "memory".into(),
-    }
-}
 
 fn small_windows() -> Hints {
     let mut hints = Hints::default();
@@ -44,7 +34,7 @@ fn records(first: u64, len: u64, every: u64) -> View {
 fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
     let hints = small_windows();
     let (aggregators, hosts) = (vec![1, 0], vec![0; parts.len()]);
-    let (facts, memory, base) = (facts(), false, 0);
+    let (facts, memory, base) = (facts(8), false, 0);
     let habits = vec![0; parts.len()];
     Arc::new(Case { aggregators, parts, facts, hints, before, memory, base, hosts, habits })
 }
@@ -130,21 +120,9 @@ fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
             let (rank, tags) = (transport.rank(), Tags::new(200));
-            let (access, facts, hints) = (Access::new(&disk), facts(), small_windows());
-            let counters = Counters::default();
-            let scene = super::Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators: &[2, 0],
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let (access, hints) = (Access::new(&disk), small_windows());
+            let fresh = Fresh::new(&*transport, &access, &[2, 0], &hints).with(facts(8));
+            let scene = fresh.scene();
             let view = records(rank as u64, 2, 3);
             let mut data: Vec<Vec<u8>> =
                 (0..PENDING).map(|i| vec![(i * 3 + rank) as u8; 100]).collect();

@@ -1,17 +1,16 @@
 //! Ranks on several nodes: how many messages travel, and that nobody waits forever.
 
 use super::cases::Part;
-use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene};
+use super::disk::{Access, Disk, facts};
+use super::{Fresh, Request};
 use crate::exchange::{Heard, hear, step};
-use aggio_base::report::{Counters, Totals};
+use aggio_base::report::Totals;
 use aggio_comm::tags::Tags;
 use aggio_comm::task::{BoxFuture, join_all};
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_comm::transport::{ThreadTransport, Transport};
 use aggio_config::hints::{Hints, Switch};
 use aggio_plan::plan::Summary;
-use aggio_store::driver::Facts;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 use aggio_types::view::{Representation, View};
@@ -21,16 +20,6 @@ const WINDOW: u64 = 4096;
 
 fn on(hosts: &[usize]) -> Vec<Arc<ThreadTransport>> {
     ThreadTransport::group_on(hosts.iter().map(|host| format!("host{host}")).collect())
-}
-
-fn facts() -> Facts {
-    Facts {
-        block_size: 512,
-        striping_unit: 0,
-        striping_factor: 0,
-        has_logs: false,
-        file_system: "memory".into(),
-    }
 }
 
 fn hints() -> Hints {
@@ -58,23 +47,11 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
     run_on(on(hosts), |transport| {
         let disk = Arc::clone(disk);
         Box::pin(async move {
-            let (counters, facts, hints) = (Counters::default(), facts(), hints());
-            let rank = transport.rank();
+            let (rank, hints) = (transport.rank(), hints());
             let aggregators: Vec<usize> = (0..ranks).collect();
             let access = Access::new(&disk);
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators: &aggregators,
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let fresh = Fresh::new(&*transport, &access, &aggregators, &hints).with(facts(512));
+            let scene = fresh.scene();
             let view = in_turn(rank, ranks, 8);
             let wanted: Vec<u8> = (0..bytes).map(|at| byte(rank, at)).collect();
             let mut buffer = if write { wanted.clone() } else { vec![0; bytes] };
@@ -89,7 +66,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
             drop(memory);
             assert_eq!((outcome.bytes, outcome.result), (bytes as u64, Ok(())));
             assert!(buffer == wanted, "rank {rank} has other bytes");
-            counters.totals()
+            fresh.counters.totals()
         })
     })
 }
@@ -177,21 +154,9 @@ fn pending_operations_get_on_whatever_their_order_on_each_node() {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
             let (rank, tags) = (transport.rank(), Tags::new(400));
-            let (access, facts, hints) = (Access::new(&disk), facts(), hints());
-            let counters = Counters::default();
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &access,
-                atomic: None,
-                aggregators: &[2, 1],
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let (access, hints) = (Access::new(&disk), hints());
+            let fresh = Fresh::new(&*transport, &access, &[2, 1], &hints).with(facts(512));
+            let scene = fresh.scene();
             let view = in_turn(rank, hosts.len(), 2);
             let mut data: Vec<Vec<u8>> =
                 (0..PENDING).map(|i| vec![(i * 5 + rank) as u8; 100]).collect();

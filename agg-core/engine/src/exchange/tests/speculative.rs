@@ -2,7 +2,7 @@
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
-use super::{Habits, PlanCache, Request, Scene, Way, read, write};
+use super::{Habits, PlanCache, Request, Scene, Way};
 use aggio_base::error::{Error, ErrorClass};
 use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
@@ -60,10 +60,7 @@ impl Session {
         let view = views.as_ref();
         let request = view.map(|view| Request { view, position: 0, memory: &memory }).ok_or(wrong);
         let tags = self.tags.next();
-        let outcome = match way {
-            Way::Read => read(scene, request, &tags).await,
-            Way::Write => write(scene, request, &tags).await,
-        };
+        let outcome = way.call(scene, request, &tags).await;
         drop(memory);
         if way == Way::Read && piece.is_some() && outcome.bytes == LEN as u64 {
             assert_eq!(data, [NOBODYS; LEN]);

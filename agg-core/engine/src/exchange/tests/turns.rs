@@ -2,9 +2,8 @@
 
 use super::bounds::records;
 use super::disk::{Access, Disk};
-use super::{Habits, Request, Scene, write};
+use super::{Fresh, Request, write};
 use aggio_base::error::Result;
-use aggio_base::report::Counters;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
 use aggio_comm::transport::threads::testing::run;
@@ -79,25 +78,14 @@ fn most_writers(file_system: &'static str) -> usize {
         let (writers, access) = (Arc::clone(&seen), Access::new(&shared));
         Box::pin(async move {
             let driver = Watched { access, writers, file_system };
-            let (rank, facts, counters) = (transport.rank(), driver.facts(), Counters::default());
+            let rank = transport.rank();
             let mut hints = Hints::default();
             hints.cb_buffer_size = 4000;
             let mut data = vec![rank as u8; 20_000];
             // SAFETY: `data` outlives the call.
             let memory = unsafe { Memory::new(data.as_mut_ptr(), Datatype::bytes(20_000), 1) };
-            let scene = Scene {
-                logs: false,
-                transport: &*transport,
-                driver: &driver,
-                atomic: None,
-                aggregators: &[0],
-                facts: &facts,
-                hints: &hints,
-                counters: &counters,
-                habits: &Habits::default(),
-                plan_cache: &crate::exchange::PlanCache::default(),
-                map: None,
-            };
+            let fresh = Fresh::new(&*transport, &driver, &[0], &hints);
+            let scene = fresh.scene();
             let view = records(rank as u64, 100, 400);
             let request = Ok(Request { view: &view, position: 0, memory: &memory });
             let tags = Tags::new(transport.max_tag()).next();
