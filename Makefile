@@ -1,5 +1,6 @@
 # make demo         real data through PnetCDF and parallel HDF5, natively and with aggio
-# make check        every test that a change must pass (also .ci/run)
+# make check        every test that a change must pass (also .ci/run); with TESTED=release against
+#                   the optimised library
 # make check-long   the same random tests, a hundred times as many
 # make conformance  the suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py; pjdfstest
 # make bench        aggio beside the native implementations and the limit: docs/benchmarks/
@@ -14,7 +15,8 @@ SETUP  := tests/setup.sh
 
 # rustup puts cargo here; a fresh shell often does not have it on its PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
-export AGGIO_LIBRARY ?= $(abspath $(TARGET)/release/libaggio.so)
+# The library that is shown and measured; `make check` has another one, see below.
+LIBRARY := $(or $(AGGIO_LIBRARY),$(abspath $(TARGET)/release/libaggio.so))
 
 .PHONY: all build demo check check-long conformance bench simulate lint doc test test-waiting \
         test-others install clean
@@ -38,19 +40,25 @@ SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) 
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(WAITING),$(sort $(SUITES_OF_TESTS)))
 
+# The build whose library and commands MPI jobs use. That of `cargo build` takes a quarter of the
+# time of the optimised one, and checks for overflows.
+TESTED ?= debug
+TESTING = AGGIO_TESTS=require \
+  AGGIO_LIBRARY=$(or $(AGGIO_LIBRARY),$(abspath $(TARGET)/$(TESTED)/libaggio.so))
+
 # A missing MPI or library fails the run here; a plain `cargo test` skips what it cannot start.
 # Both halves are run to their ends, and each prints what it has to say in one piece.
-test: build
+test:
+	$(CARGO) build --workspace $(if $(filter release,$(TESTED)),--release)
 	$(CARGO) test --workspace --no-run
 	$(MAKE) -j2 --keep-going --output-sync=target test-waiting test-others
 
 test-waiting:
-	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(WAITING))
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(WAITING))
 
 test-others:
-	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast --lib --bins \
-	  $(addprefix --test ,$(OTHERS))
-	AGGIO_TESTS=require $(CARGO) test --workspace --no-fail-fast --doc
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast --lib --bins $(addprefix --test ,$(OTHERS))
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast --doc
 
 check:
 	$(SETUP) check
@@ -61,20 +69,21 @@ check:
 check-long:
 	$(SETUP) check-long
 	$(MAKE) build
-	AGGIO_TESTS=require AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 \
+	AGGIO_TESTS=require AGGIO_LIBRARY=$(LIBRARY) \
+	  AGGIO_DIFF_CASES=200000 AGGIO_EXCHANGE_CASES=100000 AGGIO_TEST_FACTOR=10 \
 	  $(CARGO) test --workspace --release --no-fail-fast
 
 demo:
 	$(SETUP) demo
 	$(MAKE) build
-	tests/demo/run.py
+	AGGIO_LIBRARY=$(LIBRARY) tests/demo/run.py
 
 conformance:
 	$(SETUP) conformance
 	$(MAKE) build
-	tests/conformance/run.py $(SUITES)
+	AGGIO_LIBRARY=$(LIBRARY) tests/conformance/run.py $(SUITES)
 	if [ -z "$(SUITES)" ]; then \
-	  tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(AGGIO_LIBRARY); \
+	  tests/conformance/pjdfstest.py --aggio $(TARGET)/release/aggio --library $(LIBRARY); \
 	fi
 
 # The MPI side is built once for each MPI; tmpfs, the file system of this directory and a slow file
@@ -89,22 +98,22 @@ bench:
 	MPICC=mpicc.mpich $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml \
 	  --target-dir $(TARGET)/bench/mpich
 	mkdir -p build/bench
-	$(TARGET)/release/aggio-bench --library $(AGGIO_LIBRARY) \
+	$(TARGET)/release/aggio-bench --library $(LIBRARY) \
 	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks \
 	  --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start \
 	  $(BENCH_ARGUMENTS)
-	$(TARGET)/release/aggio-bench --posix --library $(AGGIO_LIBRARY) \
+	$(TARGET)/release/aggio-bench --posix --library $(LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
-	$(TARGET)/release/aggio-bench --applications --library $(AGGIO_LIBRARY) \
+	$(TARGET)/release/aggio-bench --applications --library $(LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
 	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm \
 	  > docs/benchmarks/containers.md
 	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
-	tests/netcdf_speed.py --library $(AGGIO_LIBRARY) --aggio $(TARGET)/release/aggio \
+	tests/netcdf_speed.py --library $(LIBRARY) --aggio $(TARGET)/release/aggio \
 	  --on tmpfs=/dev/shm \
 	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(TARGET)/netcdf.md
 	cp $(TARGET)/netcdf.md docs/benchmarks/netcdf.md
@@ -117,7 +126,7 @@ bench:
 # they compare.
 simulate: build
 	$(CARGO) test -p aggio --test counted
-	AGGIO_TESTS=require $(CARGO) test -p aggio-tests --test predicted
+	AGGIO_TESTS=require AGGIO_LIBRARY=$(LIBRARY) $(CARGO) test -p aggio-tests --test predicted
 	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation \
 	  > $(TARGET)/simulation.md
 	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md

@@ -44,7 +44,7 @@ pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use memory::remove_left_since;
-pub use mpi::{Family, Mpi, installed};
+pub use mpi::{Family, Mpi, installed, installed_for};
 pub use newer_hdf5::newer_hdf5;
 pub use program::{Program, compile, compile_as, compile_plain, compile_shim, compile_with};
 pub use skip::{postpone, skip};

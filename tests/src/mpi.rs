@@ -77,6 +77,20 @@ impl Mpi {
     }
 }
 
+/// The MPIs that row number `row` of a large matrix runs on: one of them in turn, all of them where
+/// there is time (`AGGIO_TEST_FACTOR` above 1).
+///
+/// # Panics
+///
+/// If one is missing and the tests are required to run.
+pub fn installed_for(row: usize) -> Vec<Mpi> {
+    let mpis = installed();
+    if crate::factor() > 1 || mpis.is_empty() {
+        return mpis;
+    }
+    vec![mpis[row % mpis.len()].clone()]
+}
+
 /// Debian's two MPIs, as far as they are installed.
 ///
 /// # Panics

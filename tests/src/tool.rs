@@ -10,6 +10,6 @@ pub fn tool() -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    crate::skip(&format!("{} has not been built (cargo build --release)", path.display()));
+    crate::skip(&format!("{} has not been built (cargo build)", path.display()));
     None
 }

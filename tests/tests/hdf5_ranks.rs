@@ -1,7 +1,7 @@
 //! Random programs with parallel HDF5 leave, with the library, the files that they leave natively.
 
 use aggio_tests::{
-    Directory, Job, Mpi, Program, bytes_of_container, compile_with, factor, installed, library,
+    Directory, Job, Mpi, Program, bytes_of_container, compile_with, factor, installed_for, library,
     skip,
 };
 use std::collections::BTreeSet;
@@ -70,10 +70,9 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
         return;
     }
     // Few in `make check`, 2,000 in `make check-long`.
-    let (rounds, count) = if factor() == 1 { (5, 5) } else { (20 * factor(), 5) };
-    let mpis: Vec<Mpi> = installed();
-    for program in mpis.iter().filter_map(program) {
-        for round in 0..rounds {
+    let (rounds, count) = if factor() == 1 { (WAYS.len(), 5) } else { (20 * factor(), 5) };
+    for round in 0..rounds {
+        for program in installed_for(round).iter().filter_map(program) {
             let ranks = 2 + (round % 6) as u32;
             let seeds = (1 + round * count, count);
             let (native, served) = (Directory::new(), Directory::new());

@@ -2,7 +2,7 @@
 
 use agg_core::spool::checks::guarded_short;
 use agg_core::spool::layout::{HEAD, SLOT_HEAD, SlotHead};
-use aggio_tests::{Directory, compile_plain, kill_when_written, library, records, skip};
+use aggio_tests::{Directory, compile_plain, kill_when_written, library, records};
 use std::ffi::OsStr;
 use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt;
@@ -118,12 +118,7 @@ fn plain(program: &Path) -> Command {
 }
 
 fn recover(stale: &Stale, more: &[&str]) -> Option<Output> {
-    let tool = aggio_tests::target_directory().join("release/aggio");
-    if !tool.exists() {
-        skip("target/release/aggio has not been built (cargo build --release)");
-        return None;
-    }
-    let mut command = plain(&tool);
+    let mut command = plain(&aggio_tests::tool()?);
     command.arg("recover").args(more).arg("--spool").arg(stale.spool());
     Some(command.output().expect("it starts"))
 }
