@@ -100,7 +100,11 @@ int main(int argc, char **argv) {
         } else {
             MPI_Offset bytes;
             check(MPI_File_get_size(file, &bytes), "get_size");
-            if (bytes != (MPI_Offset)size[0] * size[1] * 4) MPI_Abort(MPI_COMM_WORLD, 4);
+            if (bytes != (MPI_Offset)size[0] * size[1] * 4) {
+                printf("rank %d: file %d has %lld bytes\n", rank, generation, (long long)bytes);
+                fflush(stdout);
+                MPI_Abort(MPI_COMM_WORLD, 4);
+            }
             check(MPI_File_read_all(file, data, (int)count, MPI_INT, MPI_STATUS_IGNORE), "read");
             compare(data, generation, touch ? 1024 : 1);
             if (rank == 0) printf("generation %d: right\n", generation);

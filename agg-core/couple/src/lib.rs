@@ -6,6 +6,7 @@ pub mod client;
 pub mod registry;
 
 mod areas;
+mod classic;
 mod huge;
 mod keeper;
 mod peers;
@@ -13,5 +14,7 @@ mod place;
 mod protocol;
 mod spares;
 
+pub use classic::{NUMBER, covers_number};
 pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};
 pub use place::Place;
+pub use protocol::Before;

@@ -72,6 +72,10 @@ pub unsafe fn map(
         readable_memory::forget();
     }
     if flags & libc::MAP_ANONYMOUS == 0 {
+        if !coupled::is_whole(fd) {
+            errno::set(libc::ENODEV);
+            return libc::MAP_FAILED;
+        }
         coupled::delivered_all(fd);
         before_mapping(fd, flags);
     }
@@ -97,6 +101,10 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
 /// Lets the kernel move bytes between two files.
 pub fn between(from: c_int, to: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     settle::causal();
+    if !coupled::is_whole(from) {
+        // Programs read and write then.
+        return errno::fail(libc::EINVAL);
+    }
     coupled::delivered_all(from);
     for fd in [from, to] {
         settle::settle(fd, Some(Reason::Sendfile));

@@ -68,7 +68,7 @@ macro_rules! idle {
         !descriptors::has($fd) && !coupled::has($fd)
     };
     (out $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd) && !state::any_causal()
+        !descriptors::has($fd) && !coupled::has($fd) && !state::any_causal()
     };
 }
 

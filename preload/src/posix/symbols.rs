@@ -13,6 +13,7 @@
 
 use super::{environment, execute, spawn};
 use aggio_posix::containers::{self, standard};
+use aggio_posix::coupled::{all, announcing, one, reading};
 use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
@@ -137,69 +138,66 @@ table! {
 
     // Reading.
     fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
-        = { coupled::delivered(fd, data::read(fd, data, len)) }
+        = { reading(fd, None, &one(data, len), || data::read(fd, data, len)) }
         container { containers::read(fd, data, len) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
-        = {
-            if len > room {
-                next::__read_chk(fd, data, len, room)
-            } else {
-                coupled::delivered(fd, data::read(fd, data, len))
-            }
-        }
+        = { if len > room { next::__read_chk(fd, data, len, room) } else {
+            reading(fd, None, &one(data, len), || data::read(fd, data, len))
+        } }
         container { containers::read(fd, data, len) };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { coupled::delivered(fd, data::read_at_position(fd, |position| match position {
-            Some(position) => next::preadv64(fd, vectors, count, position as i64),
+        = { reading(fd, None, all(vectors, count), || data::read_at_position(fd, |at| match at {
+            Some(at) => next::preadv64(fd, vectors, count, at as i64),
             None => next::readv(fd, vectors, count),
         })) }
         container { containers::readv(fd, vectors, count) };
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
-        = { coupled::delivered(fd, data::pread(fd, data, len, offset)) }
+        = { reading(fd, Some(offset), &one(data, len), || data::pread(fd, data, len, offset)) }
         container { containers::pread(fd, data, len, offset) };
     fd [__pread_chk __pread64_chk]
         (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
-        = {
-            if len > room {
-                next::__pread64_chk(fd, data, len, offset, room)
-            } else {
-                coupled::delivered(fd, data::pread(fd, data, len, offset))
-            }
-        }
+        = { if len > room { next::__pread64_chk(fd, data, len, offset, room) } else {
+            reading(fd, Some(offset), &one(data, len), || data::pread(fd, data, len, offset))
+        } }
         container { containers::pread(fd, data, len, offset) };
     fd [preadv preadv64]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
         = {
-            let read = data::read_at_offset(fd, || next::preadv64(fd, vectors, count, offset));
-            coupled::delivered(fd, read)
+            let kernel = || next::preadv64(fd, vectors, count, offset);
+            reading(fd, Some(offset), all(vectors, count), || data::read_at_offset(fd, kernel))
         }
         container { containers::preadv(fd, vectors, count, offset) };
     fd [preadv2 preadv64v2]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
         = {
             settle::settle(fd, None);
-            coupled::delivered(fd, next::preadv64v2(fd, vectors, count, offset, flags))
+            let kernel = || next::preadv64v2(fd, vectors, count, offset, flags);
+            reading(fd, (offset != -1).then_some(offset), all(vectors, count), kernel)
         }
         container { containers::preadv2(fd, vectors, count, offset, flags) };
 
     // Writing.
     out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
-        = { data::write(fd, data, len) }
+        = { announcing(fd, None, || data::write(fd, data, len)) }
         container { containers::write(fd, data, len) };
     out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { data::writev(fd, vectors, count) }
+        = { announcing(fd, None, || data::writev(fd, vectors, count)) }
         container { containers::writev(fd, vectors, count) };
     out [pwrite pwrite64 __pwrite64]
         (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
-        = { data::pwrite(fd, data, len, offset) }
+        = { announcing(fd, Some(offset), || data::pwrite(fd, data, len, offset)) }
         container { containers::pwrite(fd, data, len, offset) };
     out [pwritev pwritev64]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = { data::pwritev(fd, vectors, count, offset) }
+        = { announcing(fd, Some(offset), || data::pwritev(fd, vectors, count, offset)) }
         container { containers::pwritev(fd, vectors, count, offset) };
     out [pwritev2 pwritev64v2]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = { causal::before_telling(fd); next::pwritev64v2(fd, vectors, count, offset, flags) }
+        = {
+            let kernel = || next::pwritev64v2(fd, vectors, count, offset, flags);
+            causal::before_telling(fd);
+            announcing(fd, (offset != -1).then_some(offset), kernel)
+        }
         container { containers::pwritev2(fd, vectors, count, offset, flags) };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
         = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) }

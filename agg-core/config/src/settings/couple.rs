@@ -58,6 +58,12 @@ pub struct Options {
     pub death: WriterDeath,
     /// Readers get what was synchronised before the file is closed.
     pub at_sync: bool,
+    /// Readers get a netCDF file in a classic format when its header is complete, and its records
+    /// as the header announces them.
+    pub at_step: bool,
+    /// Who asks for the number of records again before there are more sees the same number; if not,
+    /// it waits for more.
+    pub records_now: bool,
     /// Whether generations are stored under their name on disk.
     pub persist: Persist,
     /// Bytes of memory that all generations of all files may have before another one begins; zero
@@ -97,8 +103,11 @@ impl CoupleRule {
             match (key.trim(), value.trim()) {
                 ("gen", "next") => options.pick = Pick::Next,
                 ("gen", "latest") => options.pick = Pick::Latest,
-                ("ready", "close") => options.at_sync = false,
-                ("ready", "sync") => options.at_sync = true,
+                ("ready", "close") => (options.at_sync, options.at_step) = (false, false),
+                ("ready", "sync") => (options.at_sync, options.at_step) = (true, false),
+                ("ready", "step") => (options.at_sync, options.at_step) = (false, true),
+                ("numrecs", "wait") => options.records_now = false,
+                ("numrecs", "now") => options.records_now = true,
                 // The only kind yet, and the default.
                 ("level", "memory") => {}
                 ("persist", "no") => options.persist = Persist::No,
@@ -185,6 +194,11 @@ mod tests {
         assert_eq!(one("a:persist=yes:budget=2G"), Some((Persist::Yes, 2 << 30, Full::Wait)));
         assert_eq!(one("a:persist=after:full=drop"), Some((Persist::After, 0, Full::Drop)));
         assert!(rules("a:ready=sync").is_some_and(|rules| rules[0].options.at_sync));
+        let step = |text| {
+            rules(text).map(|rules| (rules[0].options.at_step, rules[0].options.records_now))
+        };
+        assert_eq!(step("a:ready=step"), Some((true, false)));
+        assert_eq!(step("a:ready=step:numrecs=now"), Some((true, true)));
         let death = |text| rules(text).map(|rules| rules[0].options.death);
         let on_disk = |text| rules(text).map(|rules| rules[0].uses_disk());
         assert_eq!(on_disk("a"), Some(false));
@@ -199,7 +213,7 @@ mod tests {
     fn an_unknown_option_or_value_makes_all_rules_void() {
         let bad =
             ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"];
-        let later = ["a:ready=step", "a:level=process", "a:spill=/x", "a:matchers=2", "a:block=1M"];
+        let later = ["a:numrecs=3", "a:level=process", "a:spill=/x", "a:matchers=2", "a:block=1M"];
         let sizes = ["a:budget=0", "a:budget=1T", "a:budget=18446744073709551615K", "a:budget="];
         for text in [&bad[..], &later[..], &sizes[..]].concat() {
             assert_eq!(rules(text), None, "{text}");

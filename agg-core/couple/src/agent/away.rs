@@ -83,8 +83,13 @@ impl Agent {
                 self.check_away(link, process, handle, moved);
                 Way::There
             }
-            Request::Sync(handle) if handle >= AWAY => {
+            Request::Sync(handle) | Request::Announce(handle, _) if handle >= AWAY => {
                 self.check_away(link, process, handle, 0);
+                Way::There
+            }
+            // A copy is of a generation that is complete.
+            Request::Records(handle, _) if handle >= AWAY => {
+                self.reply(link, &Reply::Records(None), None);
                 Way::There
             }
             Request::Adopt(device, inode, write) => match peers.copies.find(device, inode) {

@@ -208,6 +208,7 @@ impl Agent {
         if self.aside.cut(area) {
             return Ok(());
         }
+        self.spoil(area);
         let peers = self.peers.as_ref();
         let writer = peers.and_then(|peers| peers.hosted.get(&area)?.writer());
         match writer {

@@ -195,6 +195,10 @@ impl Agent {
 
     /// An open that waits is not wanted any more.
     pub(super) fn cancel(&mut self, link: u64) {
+        if self.forget_records(link) {
+            self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
+            return;
+        }
         let found = self.waits.iter().find(|(_, one)| one.link == link).map(|(wait, _)| *wait);
         let Some(wait) = found else { return self.cancel_away(link) };
         self.waits.remove(&wait);

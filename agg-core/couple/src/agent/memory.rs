@@ -46,7 +46,8 @@ impl Pages {
 impl Agent {
     /// Makes the memory of a generation.
     pub(super) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
-        let generation = self.registry.generations.get(&area);
+        // Holes tell which records are there, so that memory in advance is not for those.
+        let generation = self.registry.generations.get(&area).filter(|one| !one.step);
         let spare = generation.and_then(|generation| {
             let path = &generation.path;
             let budget = self.registry.names.get(path).map_or(0, |name| name.options.budget);

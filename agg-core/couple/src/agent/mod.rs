@@ -14,10 +14,13 @@ mod run;
 mod sending;
 mod serve;
 mod status;
+mod step;
 mod waits;
 
 #[cfg(test)]
 mod aside_tests;
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod tests;
 
@@ -79,6 +82,9 @@ pub struct Agent {
     quit: bool,
     keeper: Option<Keeper>,
     aside: aside::Aside,
+    /// Generations whose records are read while they are written, and who waits for more.
+    steps: BTreeMap<u64, step::Step>,
+    record_waits: Vec<step::Waits>,
     /// Errors of files that their writers have not been told.
     troubles: BTreeMap<Vec<u8>, (i32, String)>,
     failed: Vec<disk::Failed>,
@@ -124,6 +130,8 @@ impl Agent {
             quit: false,
             keeper: None,
             aside: aside::Aside::new()?,
+            steps: BTreeMap::new(),
+            record_waits: Vec::new(),
             troubles: BTreeMap::new(),
             failed: Vec::new(),
             limit: disk::memory() / 2,
@@ -227,6 +235,7 @@ impl Agent {
             let Some(waiting) = self.waits.remove(&wait) else { continue };
             self.answer(&waiting, answer);
         }
+        self.answer_records();
     }
 
     /// Carries out what is to be done with memory; the number of the first error, if any.
@@ -263,6 +272,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Free(area) => {
+                        self.steps.remove(&area);
                         self.free(area);
                         self.free_hosted(area);
                         Ok(())

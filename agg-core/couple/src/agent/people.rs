@@ -183,6 +183,7 @@ impl Agent {
             self.waits.remove(&wait);
             self.registry.forget_wait(wait);
         }
+        self.forget_records(link);
         self.cancel_away(link);
         let Some(process) = ended.process else { return };
         let is_last = !self.links.values().any(|link| link.process == Some(process));

@@ -4,7 +4,7 @@ use super::Agent;
 use super::away::Way;
 use super::people::Hello;
 use super::waits::Waiting;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Options, Process};
 use std::io;
 use std::time::Instant;
@@ -88,6 +88,19 @@ impl Agent {
             Request::Close(handle, moved) => self.close(process, handle, moved),
             Request::Check(handle, moved) => self.check(process, handle, moved),
             Request::Sync(handle) => self.sync(process, handle),
+            Request::Announce(handle, before) => {
+                let open = self.registry.opens.get(&handle).copied();
+                match open.filter(|open| open.write && open.process == process) {
+                    Some(open) => {
+                        self.announce(open.area, process, before);
+                        Reply::Done
+                    }
+                    None => self.lost(handle),
+                }
+            }
+            Request::Records(handle, told) => {
+                return self.serve_records(link, process, handle, told);
+            }
             Request::Withdraw(handle) => {
                 self.registry.withdraw(process, handle);
                 Reply::Done
@@ -162,14 +175,18 @@ impl Agent {
 
     fn sync(&mut self, process: Process, handle: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle) else { return self.lost(handle) };
-        if self.is_shown_at_sync(open.area) {
+        let (area, write) = (open.area, open.write);
+        if self.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
+        }
+        if write && self.has_announced(area, process) {
+            self.announce(area, process, Before::All);
         }
         Reply::Done
     }
 
     /// What is said of an open that is none any more.
-    fn lost(&self, handle: u64) -> Reply {
+    pub(super) fn lost(&self, handle: u64) -> Reply {
         let loss = self.registry.loss(handle).map(str::to_owned);
         loss.map_or_else(unknown, |text| Reply::Failed(libc::EIO, text))
     }

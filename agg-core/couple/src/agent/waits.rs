@@ -52,7 +52,8 @@ impl Agent {
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
         let spare = self.spares.until();
-        let next = [reminder, again, end, look, spare, self.door.rests];
+        let records = self.next_records();
+        let next = [reminder, again, end, look, spare, records, self.door.rests];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
@@ -61,6 +62,7 @@ impl Agent {
 
     /// Tells of waits that have lasted another minute.
     pub(super) fn remind(&mut self) {
+        self.remind_of_records();
         let now = Instant::now();
         let due: Vec<u64> =
             self.waits.iter().filter(|(_, one)| one.next() <= now).map(|(wait, _)| *wait).collect();

@@ -151,7 +151,7 @@ impl Connections {
             let text = format!("{what}: process {own} has waited {seconds} s for {agent}");
             log!(Level::Warn, "{text}, which has not answered");
         };
-        let mut may_be_cancelled = matches!(request, Request::Open { .. });
+        let mut may_be_cancelled = matches!(request, Request::Open { .. } | Request::Records(..));
         loop {
             let received = match patience::receive(&packets, SILENCE, silent) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {

@@ -10,7 +10,7 @@ mod start;
 mod types;
 mod view;
 
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Ask, Options};
 use aggio_base::os;
 use aggio_config::settings::Settings;
@@ -174,6 +174,37 @@ impl Client {
     /// As [`check`](Self::check).
     pub fn sync(&self, handle: u64) -> io::Result<()> {
         self.order(&Request::Sync(handle))
+    }
+
+    /// Says that the number of records of an open netCDF file was written, for `ready=step`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn announce(&self, handle: u64, before: Before) -> io::Result<()> {
+        self.order(&Request::Announce(handle, before))
+    }
+
+    /// Whether the rule of a name lets readers have records of a file that is being written: then
+    /// [`announce`](Self::announce) is to be called after each write to the number of records, and
+    /// [`records`](Self::records) before each read of it.
+    pub fn is_step(&self, path: &Path) -> bool {
+        self.options(path.as_os_str().as_bytes()).is_some_and(|options| options.at_step)
+    }
+
+    /// How many records of an open file may be read, and how many bytes their number has in the
+    /// file, where it is not to be seen itself; `None` if all of the file may be read. Waits, if
+    /// the rule says so, until there are as many as `told`, one more than the number that this open
+    /// was told last.
+    ///
+    /// # Errors
+    /// `EIO` if the writer died, or has changed the header; `EINTR` as [`open`](Self::open); the
+    /// agent cannot be reached.
+    pub fn records(&self, handle: u64, told: u64) -> io::Result<Option<(u64, usize)>> {
+        let request = Request::Records(handle, told);
+        match self.connections.call(&request)?.0 {
+            Reply::Records(found) => Ok(found.map(|(count, width)| (count, width as usize))),
+            other => Err(failure(other, &request)),
+        }
     }
 
     /// Sets the size of the file of this name, as `truncate`.

@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x01";
+const BEGINNING: [u8; 4] = *b"AGC\x02";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,21 @@ pub(crate) enum Request {
     /// The open that this connection waits for is not wanted any more. It is answered, unless that
     /// has happened; this message itself is not.
     Cancel,
+    /// [`super::Client::records`]: the handle, and one more than the number that was told last.
+    Records(u64, u64),
+    /// [`super::Client::announce`]: the handle, and what was written before.
+    Announce(u64, Before),
+}
+
+/// What has been written of a netCDF file before the number of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// All records but the last one.
+    Others,
+    /// One variable of the last record, too.
+    Variable,
+    /// All of them.
+    All,
 }
 
 impl Request {
@@ -117,9 +132,7 @@ impl Request {
             Request::List(dir, after, view) => {
                 out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]));
             }
-            Request::Goodbye => {
-                out.byte(10);
-            }
+            Request::Goodbye => _ = out.byte(10),
             Request::Status(from) => {
                 out.byte(11).number(*from);
             }
@@ -137,6 +150,12 @@ impl Request {
             }
             Request::Cancel => {
                 out.byte(16);
+            }
+            Request::Announce(handle, before) => {
+                out.byte(18).number(*handle).byte(*before as u8);
+            }
+            Request::Records(handle, told) => {
+                out.byte(17).number(*handle).number(*told);
             }
         }
         out.0
@@ -192,6 +211,13 @@ impl Request {
             14 => Request::Check(from.number()?, from.number()?),
             15 => Request::Withdraw(from.number()?),
             16 => Request::Cancel,
+            18 => {
+                let (handle, before) = (from.number()?, from.byte()?);
+                let all = [Before::Others, Before::Variable, Before::All];
+                let before = all.get(usize::from(before));
+                Request::Announce(handle, *before.ok_or_else(|| bad("it announces nothing"))?)
+            }
+            17 => Request::Records(from.number()?, from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -1,6 +1,6 @@
 //! The options of a rule in messages.
 
-use super::codec::{Reader, Writer, bad};
+use super::codec::{Reader, Writer, bad, flags};
 use crate::registry::Options;
 use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use std::io;
@@ -17,9 +17,10 @@ pub(super) fn write_options(out: &mut Writer, options: Options) {
         Persist::Yes => 1,
         Persist::After => 2,
     };
+    let ready = [options.at_sync, options.at_step, options.records_now];
     let drops = options.full == Full::Drop;
     out.byte(persist).byte(drops.into()).number(options.budget);
-    out.byte(pick).byte(death).byte(options.at_sync.into()).number(options.keep.into());
+    out.byte(pick).byte(death).byte(flags(&ready)).number(options.keep.into());
 }
 
 pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
@@ -43,7 +44,7 @@ pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
         2 => WriterDeath::File,
         _ => return Err(bad("what it says of a writer's death is unknown")),
     };
-    let [at_sync] = from.flags()?;
+    let [at_sync, at_step, records_now] = from.flags()?;
     let keep = u32::try_from(from.number()?).map_err(|_| bad("its number to keep is too large"))?;
-    Ok(Options { pick, keep, death, at_sync, persist, budget, full })
+    Ok(Options { pick, keep, death, at_sync, at_step, records_now, persist, budget, full })
 }

@@ -24,6 +24,9 @@ pub(crate) enum Reply {
     Names(Vec<Vec<u8>>, bool),
     /// A part of a text, and how many bytes all of it has.
     Text(Vec<u8>, u64),
+    /// How many records may be read, and how many bytes their number has; `None` if all bytes of
+    /// the file may be.
+    Records(Option<(u64, u64)>),
 }
 
 impl Reply {
@@ -64,6 +67,12 @@ impl Reply {
             Reply::Text(part, total) => {
                 out.byte(8).bytes(part).number(*total);
             }
+            Reply::Records(None) => {
+                out.byte(9);
+            }
+            Reply::Records(Some((records, width))) => {
+                out.byte(10).number(*records).number(*width);
+            }
         }
         out.0
     }
@@ -91,6 +100,11 @@ impl Reply {
                 Reply::Names(names, more)
             }
             8 => Reply::Text(from.bytes()?, from.number()?),
+            9 => Reply::Records(None),
+            10 => match (from.number()?, from.number()?) {
+                (records, width @ (4 | 8)) => Reply::Records(Some((records, width))),
+                _ => return Err(bad("no number of records is so wide")),
+            },
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

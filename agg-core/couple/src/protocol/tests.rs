@@ -12,13 +12,15 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 
 fn options() -> impl Strategy<Value = Options> {
     let numbers = (0..3usize, 0..3usize, any::<u32>(), any::<u64>());
-    (any::<[bool; 3]>(), numbers).prop_map(|([latest, at_sync, drops], numbers)| {
+    (any::<[bool; 5]>(), numbers).prop_map(|([latest, at_sync, at_step, now, drops], numbers)| {
         let (death, persist, keep, budget) = numbers;
         Options {
             pick: if latest { Pick::Latest } else { Pick::Next },
             keep,
             death: [WriterDeath::Error, WriterDeath::Wait, WriterDeath::File][death],
             at_sync,
+            at_step,
+            records_now: now,
             persist: [Persist::No, Persist::Yes, Persist::After][persist],
             budget,
             full: if drops { Full::Drop } else { Full::Wait },
@@ -58,6 +60,10 @@ fn request() -> impl Strategy<Value = Request> {
         Just(Request::Quit),
         any::<(u64, u64)>().prop_map(|(handle, moved)| Request::Check(handle, moved)),
         any::<u64>().prop_map(Request::Withdraw),
+        any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
+        (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {
+            Request::Announce(handle, [Before::Others, Before::Variable, Before::All][before])
+        }),
         Just(Request::Cancel),
     ]
 }

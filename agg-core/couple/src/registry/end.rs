@@ -20,7 +20,7 @@ impl Registry {
             return;
         };
         if open.reads_on {
-            self.stop_reading(process, &path, moved >= LOOK || whole);
+            self.stop_reading(process, &path, !open.is_part && (moved >= LOOK || whole));
         }
         self.effects.push(Effect::Look(open.area));
         self.give_up(&path);
@@ -29,7 +29,9 @@ impl Registry {
     /// A process that still has `handle` has read `moved` bytes, which were the whole file if
     /// `whole`: its program has not only looked, whoever of it opens the file next.
     pub fn see(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
-        let open = self.opens.get(&handle).filter(|open| open.process == process && open.reads_on);
+        let reads = |open: &&super::Open| open.reads_on && !open.is_part;
+        let open = self.opens.get(&handle).filter(|open| open.process == process);
+        let open = open.filter(reads);
         let generation = open.and_then(|open| self.generations.get(&open.area));
         let Some(generation) = generation.filter(|_| moved >= LOOK || whole) else { return };
         let job = self.job(process);

@@ -7,6 +7,7 @@ mod keep;
 mod names;
 mod nodes;
 mod open;
+mod records;
 mod room;
 mod store;
 mod types;

@@ -110,6 +110,8 @@ impl Registry {
             writers: [].into(),
             maker: maker.unwrap_or_default(),
             published: false,
+            step: ask.options.at_step,
+            records: None,
             read: false,
             unlinked: false,
             stored: Stored::Never,
@@ -134,7 +136,10 @@ impl Registry {
         reads_on: bool,
     ) -> Opening {
         let (handle, job) = (self.number(), self.job(process));
-        self.opens.insert(handle, Open { process, area, write: ask.write, reads_on });
+        let generation = self.generations.get(&area);
+        let is_part = reads_on
+            && generation.is_some_and(|one| one.records.is_some() && one.state == State::Writing);
+        self.opens.insert(handle, Open { process, area, write: ask.write, reads_on, is_part });
         if ask.write {
             self.is_written_by(process, area);
         }
@@ -248,6 +253,11 @@ impl Registry {
         if (position.open > 0 || looked_only)
             && let Some(area) = name.generations.get(&position.at)
         {
+            let generation = &self.generations[area];
+            let is_hidden = generation.step && generation.records.is_none();
+            if is_hidden && generation.state == State::Writing {
+                return Choice::Wait;
+            }
             return Choice::Next(*area);
         }
         let reader = name.readers.get(&job);
@@ -255,7 +265,9 @@ impl Registry {
         let mut ready = name.generations.range(position.at + 1..).filter(|(_, area)| {
             let generation = &self.generations[area];
             // What is still written cannot be copied to another node.
-            let is_shown = generation.published && !self.is_elsewhere(process, **area);
+            let by_records = ask.options.at_step && generation.records.is_some();
+            let is_shown = generation.published || by_records;
+            let is_shown = is_shown && !self.is_elsewhere(process, **area);
             let is_ready = generation.state == State::Complete || is_shown;
             is_ready && !generation.jobs.contains(&job)
         });

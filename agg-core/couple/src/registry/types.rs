@@ -133,6 +133,10 @@ pub struct Generation {
     pub maker: String,
     /// Readers get it although it is not complete.
     pub published: bool,
+    /// Its rule lets readers have records before it is complete.
+    pub step: bool,
+    /// Records of it that readers may have before it is complete, once they may.
+    pub records: Option<u64>,
     /// A reader is done with it.
     pub read: bool,
     /// The name means it no more for its writer.
@@ -160,6 +164,8 @@ pub struct Open {
     pub write: bool,
     /// Whether it moves the position of a reader.
     pub reads_on: bool,
+    /// The generation was not complete, so that its reader opens it again to have the rest.
+    pub is_part: bool,
 }
 
 /// Where one process that reads a file has got to.

@@ -3,7 +3,7 @@
 use super::posix::Posix;
 use super::table::{Drivers, Kind};
 use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
-use crate::independent::Strategy;
+use crate::independent::{self, Strategy};
 use aggio_base::error::{Error, Result};
 use aggio_base::os;
 use aggio_base::report::Counters;
@@ -11,7 +11,7 @@ use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_config::settings::working_directory;
 use aggio_couple::client::is_on_disk;
-use aggio_couple::{Client, Open};
+use aggio_couple::{Before, Client, NUMBER, Open, covers_number};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -25,9 +25,17 @@ struct CoupledFile {
     client: Client,
     handle: u64,
     writes: bool,
+    /// Records of the file are read while it is written.
+    step: Option<Step>,
     /// Bytes that were read.
     moved: AtomicU64,
     closed: AtomicBool,
+}
+
+/// What a reader was told of records, one more than their number; unused by writers.
+#[derive(Debug, Default)]
+struct Step {
+    told: AtomicU64,
 }
 
 /// The kind of storage.
@@ -49,10 +57,12 @@ impl Coupled {
         self.client.name_of(PathBuf::from(working_directory()).join(path), follow)
     }
 
-    fn file(&self, inner: Box<dyn Driver>, handle: u64, writes: bool) -> Box<dyn Driver> {
+    fn file(&self, inner: Box<dyn Driver>, handle: u64, how: &OpenHow) -> Box<dyn Driver> {
         let client = self.client.clone();
         let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
-        Box::new(CoupledFile { inner, client, handle, writes, moved, closed })
+        let name = self.named(&how.path, true);
+        let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
+        Box::new(CoupledFile { inner, client, handle, writes: how.write, step, moved, closed })
     }
 }
 
@@ -98,7 +108,7 @@ impl Kind for Coupled {
             Err(error) => return Err(refusal(&error, how)),
         };
         match self.posix.of_descriptor(how, opened.fd) {
-            Ok(inner) => Ok(self.file(inner, opened.handle, how.write)),
+            Ok(inner) => Ok(self.file(inner, opened.handle, how)),
             Err(error) => {
                 // The first error is told.
                 let _ = self.client.withdraw(opened.handle);
@@ -111,7 +121,7 @@ impl Kind for Coupled {
         let inner = self.posix.adopt(drivers, how, offer)?;
         let Identity { device, inode } = offer.identity;
         match self.client.adopt_file(device, inode, how.write) {
-            Ok(handle) => Ok(self.file(inner, handle, how.write)),
+            Ok(handle) => Ok(self.file(inner, handle, how)),
             // The file on disk, because the writer died.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),
             Err(error) => Err(refusal(&error, how)),
@@ -135,6 +145,17 @@ fn refusal(error: &io::Error, how: &OpenHow) -> Error {
     Error::os("open", error).with_path(&how.path)
 }
 
+/// Puts the number of records that is to be seen into bytes that were read at `offset`.
+fn show(records: Option<(u64, usize)>, read: &mut [u8], offset: u64) {
+    let Some((count, width)) = records else { return };
+    for (index, byte) in (NUMBER as u64..).zip(&count.to_be_bytes()[8 - width..]) {
+        let place = index.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
+        if let Some(place) = place.and_then(|place| read.get_mut(place)) {
+            *place = *byte;
+        }
+    }
+}
+
 impl CoupledFile {
     fn count(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
@@ -142,6 +163,32 @@ impl CoupledFile {
 
     fn counted(&self, result: io::Result<usize>) -> io::Result<usize> {
         result.inspect(|bytes| self.count(*bytes as u64))
+    }
+
+    /// How many records a reader is to see that reads so many bytes from `offset` on, if their
+    /// number is among those, and how many bytes that has.
+    fn records(&self, offset: u64, len: u64) -> io::Result<Option<(u64, usize)>> {
+        let step = self.step.as_ref().filter(|_| !self.writes && covers_number(offset, len));
+        let Some(step) = step else { return Ok(None) };
+        let records = self.client.records(self.handle, step.told.load(Ordering::Relaxed))?;
+        if let Some((count, _)) = records {
+            step.told.store(count + 1, Ordering::Relaxed);
+        }
+        Ok(records)
+    }
+
+    /// Tells the agent that bytes were written, if the number of records is among them.
+    fn announce(&self, offset: u64, len: u64) -> io::Result<()> {
+        match self.step.is_some() && self.writes && covers_number(offset, len) {
+            true => self.client.announce(self.handle, Before::Variable),
+            false => Ok(()),
+        }
+    }
+
+    fn announced(&self, offset: u64, outcome: Outcome) -> Outcome {
+        let told = self.announce(offset, outcome.bytes);
+        let told = told.map_err(|error| Error::os("write", &error));
+        Outcome { result: outcome.result.and(told), ..outcome }
     }
 
     fn tallied(&self, outcome: Outcome) -> Outcome {
@@ -160,22 +207,41 @@ impl Driver for CoupledFile {
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.counted(self.inner.pread(buffer, offset))
+        let records = self.records(offset, buffer.len() as u64)?;
+        let read = self.counted(self.inner.pread(buffer, offset))?;
+        show(records, &mut buffer[..read], offset);
+        Ok(read)
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.inner.pwrite(buffer, offset)
+        let written = self.inner.pwrite(buffer, offset)?;
+        self.announce(offset, written as u64)?;
+        Ok(written)
     }
 
     fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        self.counted(self.inner.preadv(buffers, offset))
+        let len = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let records = self.records(offset, len)?;
+        let read = self.counted(self.inner.preadv(buffers, offset))?;
+        let (mut at, mut left) = (offset, read);
+        for buffer in buffers {
+            let len = buffer.len().min(left);
+            show(records, &mut buffer[..len], at);
+            (at, left) = (at + len as u64, left - len);
+        }
+        Ok(read)
     }
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        self.inner.pwritev(buffers, offset)
+        let written = self.inner.pwritev(buffers, offset)?;
+        self.announce(offset, written as u64)?;
+        Ok(written)
     }
 
     fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        if self.step.is_some() && covers_number(extent.offset, extent.len) {
+            return false;
+        }
         let copied = self.inner.in_place(extent, stores, copy);
         if copied && !stores {
             self.count(extent.len);
@@ -184,11 +250,18 @@ impl Driver for CoupledFile {
     }
 
     fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
-        self.tallied(self.inner.read_contig(buffer, offset, counters))
+        let records = match self.records(offset, buffer.len() as u64) {
+            Ok(records) => records,
+            Err(error) => return Outcome { bytes: 0, result: Err(Error::os("read", &error)) },
+        };
+        let outcome = self.tallied(self.inner.read_contig(buffer, offset, counters));
+        let read = usize::try_from(outcome.bytes).unwrap_or(usize::MAX).min(buffer.len());
+        show(records, &mut buffer[..read], offset);
+        outcome
     }
 
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        self.inner.write_contig(buffer, offset, counters)
+        self.announced(offset, self.inner.write_contig(buffer, offset, counters))
     }
 
     fn write_strided(
@@ -199,7 +272,17 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        self.inner.write_strided(view, pos, memory, strategy, counters)
+        match self.step {
+            Some(_) if self.writes => {
+                let outcome = self.inner.write_strided(view, pos, memory, strategy, counters);
+                // The number may be anywhere in it.
+                let span = view.span(pos, outcome.bytes);
+                let told = self.announce(span.offset, span.len);
+                let told = told.map_err(|error| Error::os("write", &error));
+                Outcome { result: outcome.result.and(told), ..outcome }
+            }
+            _ => self.inner.write_strided(view, pos, memory, strategy, counters),
+        }
     }
 
     fn read_strided(
@@ -210,7 +293,10 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        self.tallied(self.inner.read_strided(view, pos, memory, strategy, counters))
+        match self.step {
+            Some(_) => independent::read_strided(self, view, pos, memory, strategy, counters),
+            None => self.tallied(self.inner.read_strided(view, pos, memory, strategy, counters)),
+        }
     }
 
     fn size(&self) -> Result<u64> {

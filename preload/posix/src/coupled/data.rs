@@ -3,16 +3,7 @@
 use super::{agent, table};
 use crate::errno;
 use crate::state::Inside;
-use libc::{c_int, ssize_t};
-
-/// After a read of `fd`, which returned `read`: the program has so many bytes more. Returns `read`.
-#[inline]
-pub fn delivered(fd: c_int, read: ssize_t) -> ssize_t {
-    if let (Ok(bytes @ 1..), Some(open)) = (u64::try_from(read), table::get(fd)) {
-        open.add(bytes);
-    }
-    read
-}
+use libc::c_int;
 
 /// The program can see all bytes of `fd` without a call.
 pub fn delivered_all(fd: c_int) {

@@ -10,6 +10,7 @@
 //! facts     what `stat`, `access` and their kin tell of a name
 //! change    calls that change what is known of a name, or the name
 //! listing   directories, in which the coupled files are that this program may open
+//! step      the number of records of a file that is being written
 //! process   children, other programs in this process, and its end
 //! ```
 //!
@@ -24,6 +25,7 @@ mod listing;
 mod names;
 mod open;
 mod process;
+mod step;
 mod stream;
 mod table;
 #[cfg(test)]
@@ -34,13 +36,14 @@ pub use change::{
     attribute, attributes, change_attribute, chmod, chown, fchmodat, fchownat, link, rename,
     truncate, unlink, utime, utimensat, utimes,
 };
-pub use data::{delivered, delivered_all, synchronised};
+pub use data::{delivered_all, synchronised};
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};
 pub use process::{
     after_fork, at_exit, attach, before_fork, died, in_child, mpi_runs, write_streams,
 };
+pub use step::{all, announcing, is_whole, one, reading};
 pub use stream::{fclose, fopen, reopen};
 pub use table::{Coupled, any, has};
 

@@ -69,10 +69,14 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let (handle, generation) = (opened.handle, opened.generation);
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
     let (fd, known) = take(opened, flags, writes);
+    let step = client.is_step(name);
     if known {
+        if let Some(open) = table::get(fd).filter(|_| step) {
+            open.set_step();
+        }
         return Ok(fd);
     }
-    if writes {
+    if writes || step {
         // SAFETY: the descriptor is nobody else's.
         unsafe { next::close(fd) };
         client.withdraw(handle)?;

@@ -1,11 +1,11 @@
 //! Streams of the C library on coupled files. They are its own, on the descriptor.
 
 use super::table::{self, Ended};
-use super::{names, open};
-use crate::cookie::{Meaning, meaning};
+use super::{names, open, step};
+use crate::cookie::{Meaning, cookie_stream, meaning};
 use crate::errno;
-use crate::next;
-use libc::{FILE, c_char, c_int};
+use crate::next::{self, Functions};
+use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 use std::ffi::CString;
 
 /// `fopen`; `None` if the name is not that of a coupled file.
@@ -19,13 +19,56 @@ pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FIL
     if fd < 0 {
         return Some(std::ptr::null_mut());
     }
-    // SAFETY: the descriptor is open and nobody else's; the caller's mode.
-    let stream = unsafe { next::fdopen(fd, mode) };
+    let has_all = step::has_all(fd);
+    if let Some(open) = table::get(fd).filter(|_| !has_all) {
+        open.set_read_ahead();
+    }
+    let stream = match has_all {
+        // What it reads of a file that is being written is to be seen.
+        // SAFETY: the functions live as long as the process; the caller's mode.
+        false => unsafe { cookie_stream(fd, mode, FUNCTIONS) }.unwrap_or_else(|| {
+            errno::set(libc::ENOTSUP);
+            std::ptr::null_mut()
+        }),
+        // SAFETY: the descriptor is open and nobody else's; the caller's mode.
+        true => unsafe { next::fdopen(fd, mode) },
+    };
     if stream.is_null() {
         let _errno = errno::Keep::new();
         close(fd);
     }
     Some(stream)
+}
+
+/// The functions of a stream whose file is being written.
+const FUNCTIONS: Functions = Functions { read, write, seek, close: closed };
+
+unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, len: size_t) -> ssize_t {
+    let fd = cookie as usize as c_int;
+    // SAFETY: the stream's buffer.
+    unsafe {
+        step::showing(fd, None, &step::one(to.cast(), len), || next::read(fd, to.cast(), len))
+    }
+}
+
+unsafe extern "C" fn write(_: *mut c_void, _: *const c_char, _: size_t) -> ssize_t {
+    // The stream is open for reading.
+    errno::set(libc::EBADF);
+    0
+}
+
+unsafe extern "C" fn seek(cookie: *mut c_void, to: *mut off64_t, whence: c_int) -> c_int {
+    // SAFETY: the stream's value.
+    unsafe {
+        let position = next::lseek64(cookie as usize as c_int, *to, whence);
+        *to = position;
+        if position < 0 { -1 } else { 0 }
+    }
+}
+
+unsafe extern "C" fn closed(cookie: *mut c_void) -> c_int {
+    // SAFETY: the stream's descriptor.
+    unsafe { next::close(cookie as usize as c_int) }
 }
 
 fn close(fd: c_int) {
@@ -74,6 +117,20 @@ pub unsafe fn reopen(
     Some(made)
 }
 
+/// Bytes of a file with which netCDF finds out what kind it is, all of one that has fewer.
+const LOOKED_AT: i64 = 2048;
+
+/// Whether a stream has only shown what kind of file it is to a library that opens it again.
+fn is_look(fd: c_int, stream: *mut FILE) -> bool {
+    let mut magic = [0u8; 4];
+    // SAFETY: the caller's stream; the kernel writes into the local array.
+    let (position, read) = unsafe {
+        (libc::ftello(stream), next::pread64(fd, magic.as_mut_ptr().cast(), magic.len(), 0))
+    };
+    let is_known = magic.starts_with(b"CDF") || magic == *b"\x89HDF";
+    position < LOOKED_AT && read == 4 && is_known
+}
+
 /// Takes the descriptor of a stream that is to be closed out of the table.
 fn ended(stream: *mut FILE) -> Option<Ended> {
     if !table::any() || stream.is_null() {
@@ -83,6 +140,9 @@ fn ended(stream: *mut FILE) -> Option<Ended> {
     // SAFETY: the caller's stream.
     let fd = unsafe { libc::fileno(stream) };
     let open = table::get(fd)?;
+    if open.is_read_ahead() || is_look(fd, stream) {
+        return table::take(fd);
+    }
     // What the stream has read ahead, the program has not.
     // SAFETY: as above.
     if let Ok(position) = u64::try_from(unsafe { libc::ftello(stream) }) {

@@ -64,6 +64,12 @@ pub(super) struct Open {
     references: AtomicUsize,
     /// It is open for writing.
     writes: AtomicBool,
+    /// Its records are read while it is written.
+    step: AtomicBool,
+    /// A stream of this library reads it ahead, and nobody knows how much of it the program has.
+    ahead: AtomicBool,
+    /// One more than the number of records that the program has seen last.
+    told: AtomicU64,
 }
 
 /// An open whose last descriptor in this process is gone.
@@ -81,6 +87,9 @@ impl Open {
             moved: AtomicU64::new(0),
             references: AtomicUsize::new(0),
             writes: AtomicBool::new(false),
+            step: AtomicBool::new(false),
+            ahead: AtomicBool::new(false),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +103,32 @@ impl Open {
 
     pub(super) fn writes(&self) -> bool {
         self.writes.load(Relaxed)
+    }
+
+    pub(super) fn is_step(&self) -> bool {
+        self.step.load(Relaxed)
+    }
+
+    /// Records of the file are read while it is written.
+    pub(super) fn set_step(&self) {
+        self.step.store(true, Relaxed);
+    }
+
+    pub(super) fn is_read_ahead(&self) -> bool {
+        self.ahead.load(Relaxed)
+    }
+
+    /// A stream of this library reads the file.
+    pub(super) fn set_read_ahead(&self) {
+        self.ahead.store(true, Relaxed);
+    }
+
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Relaxed)
+    }
+
+    pub(super) fn set_told(&self, told: u64) {
+        self.told.store(told, Relaxed);
     }
 
     /// The program has read so many bytes more.
@@ -148,6 +183,9 @@ pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     open.handle.store(handle, Relaxed);
     open.moved.store(0, Relaxed);
     open.writes.store(writes, Relaxed);
+    open.step.store(false, Relaxed);
+    open.ahead.store(false, Relaxed);
+    open.told.store(0, Relaxed);
     set(fd, place as u16 + 1);
     true
 }

@@ -1,0 +1,160 @@
+//! `ready=step`: the number of records of a netCDF file that is being written. Its writer tells the
+//! agent when it has changed, and a reader sees what the agent says instead of it.
+
+use super::table::{self, Open};
+use super::{agent, number};
+use crate::errno;
+use crate::next;
+use crate::state::Inside;
+use agg_core::log;
+use agg_core::log::Level;
+use aggio_couple::{Before, NUMBER, covers_number};
+use libc::{c_int, c_void, iovec, ssize_t};
+
+/// Bytes of the number of records, and of what the file begins with, at most.
+const WIDEST: ssize_t = 12;
+
+/// A write to `fd` at `at`, or at its position; the agent hears of one to the number of records.
+pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
+    let done = kernel();
+    let open = if table::any() && done > 0 { table::get(fd) } else { None };
+    let Some(open) = open.filter(|open| open.is_step() && open.writes()) else { return done };
+    let start = at.unwrap_or_else(|| position(fd) - done as i64);
+    if !u64::try_from(start).is_ok_and(|start| covers_number(start, done as u64)) {
+        return done;
+    }
+    // Without buffers netCDF writes the number before the last record; with them, at its sync.
+    let before = if done <= WIDEST { Before::Others } else { Before::All };
+    let errno = errno::Keep::new();
+    let told = told(open, |client, open| client.announce(open.handle(), before));
+    drop(errno);
+    told.map_or_else(errno::fail, |()| done)
+}
+
+/// A read of `fd` at `at`, or at its position, of which the program gets what is in `vectors`.
+///
+/// # Safety
+/// `vectors` are those that `kernel` fills.
+pub unsafe fn reading(
+    fd: c_int,
+    at: Option<i64>,
+    vectors: &[iovec],
+    kernel: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    let done = unsafe { showing(fd, at, vectors, kernel) };
+    if let (Ok(bytes @ 1..), true) = (u64::try_from(done), table::any())
+        && let Some(open) = table::get(fd)
+    {
+        open.add(bytes);
+    }
+    done
+}
+
+/// The same, of which the program does not get all.
+///
+/// # Safety
+/// As for [`reading`].
+pub(super) unsafe fn showing(
+    fd: c_int,
+    at: Option<i64>,
+    vectors: &[iovec],
+    kernel: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let open = if table::any() { table::get(fd) } else { None };
+    let Some(open) = open else { return kernel() };
+    let mut shown = None;
+    if open.is_step() && !open.writes() {
+        let start = at.unwrap_or_else(|| position(fd));
+        let len = vectors.iter().map(|one| one.iov_len as u64).fold(0, u64::saturating_add);
+        if let Some(start) = u64::try_from(start).ok().filter(|start| covers_number(*start, len)) {
+            let errno = errno::Keep::new();
+            let records = told(open, |client, open| client.records(open.handle(), open.told()));
+            drop(errno);
+            match records {
+                Ok(records) => shown = records.map(|records| (start, records)),
+                Err(error) => return errno::fail(error),
+            }
+        }
+    }
+    let done = kernel();
+    let Ok(read @ 1..) = u64::try_from(done) else { return done };
+    if let Some((start, (records, width))) = shown {
+        open.set_told(records + 1);
+        let bytes = &records.to_be_bytes()[8 - width..];
+        for (index, byte) in (NUMBER as u64..).zip(bytes) {
+            if let Some(place) = index.checked_sub(start).filter(|place| *place < read) {
+                // SAFETY: the caller's promise; the byte is one of those that were read.
+                unsafe { put(vectors, place as usize, *byte) };
+            }
+        }
+    }
+    done
+}
+
+/// # Safety
+/// The vectors can be written, and have more than `place` bytes.
+unsafe fn put(vectors: &[iovec], mut place: usize, byte: u8) {
+    for one in vectors {
+        if place < one.iov_len {
+            // SAFETY: the caller's promise.
+            unsafe { one.iov_base.cast::<u8>().add(place).write(byte) };
+            return;
+        }
+        place -= one.iov_len;
+    }
+}
+
+/// One range of memory as vectors.
+pub fn one(data: *mut c_void, len: usize) -> [iovec; 1] {
+    [iovec { iov_base: data, iov_len: len }]
+}
+
+/// The vectors of a call.
+///
+/// # Safety
+/// `vectors` points to `count` of them, as the C library demands.
+pub unsafe fn all<'a>(vectors: *const iovec, count: c_int) -> &'a [iovec] {
+    match usize::try_from(count) {
+        // The kernel refuses what is not there, or too much.
+        Ok(count @ 1..=1024) if !vectors.is_null() => {
+            // SAFETY: the caller's promise.
+            unsafe { std::slice::from_raw_parts(vectors, count) }
+        }
+        _ => &[],
+    }
+}
+
+/// Whether the bytes of `fd` may be had without a read of this program: not while its number of
+/// records is not the one that is to be seen.
+pub fn is_whole(fd: c_int) -> bool {
+    let is_whole = has_all(fd);
+    if !is_whole {
+        let _errno = errno::Keep::new();
+        let text = "a file that is being written (ready=step) can only be read with read and pread";
+        log!(Level::Warn, "descriptor {fd}: {text}");
+    }
+    is_whole
+}
+
+/// Whether all that can be read of `fd` is what is to be seen of it.
+pub(super) fn has_all(fd: c_int) -> bool {
+    let open = if table::any() { table::get(fd) } else { None };
+    let Some(open) = open.filter(|open| open.is_step() && !open.writes()) else { return true };
+    let _errno = errno::Keep::new();
+    matches!(told(open, |client, open| client.records(open.handle(), 0)), Ok(None))
+}
+
+fn position(fd: c_int) -> i64 {
+    // SAFETY: plain numbers.
+    unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) }
+}
+
+/// What the agent says.
+fn told<T>(
+    open: &Open,
+    ask: impl FnOnce(&aggio_couple::Client, &Open) -> std::io::Result<T>,
+) -> Result<T, c_int> {
+    let _inside = Inside::enter();
+    agent::client().and_then(|client| ask(client, open)).map_err(|error| number(&error))
+}
