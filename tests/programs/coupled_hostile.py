@@ -1,7 +1,8 @@
 """Talks to the agent in the directory argv[1] as no program of aggio does.
 
 hello: connects, sends what may be anything, and tells whether the connection was closed.
-messages N: sends N messages: noise, cut ones, long ones, ones with descriptors, mutated ones.
+messages N [SEED]: sends N messages: noise, cut ones, long ones, ones with descriptors, mutated
+ones, and good ones for a file of its own.
 """
 import os
 import random
@@ -32,14 +33,40 @@ def is_closed(connection):
         return False
 
 
-MARK = b"AGC\x01"
+def number(value):
+    return value.to_bytes(8, "little")
+
+
+def text(value):
+    return number(len(value)) + value
+
+
+MARK = b"AGC\x02"
+NAME = text(b"/hostile/f.1")
+OPTIONS = bytes(2) + number(1 << 20) + b"\x00\x00\x03" + number(2)
+HELLO = MARK + b"\x00" + text(b"job") + number(2) + number(1) + text(b"hostile")
 GOOD = [
-    MARK + b"\x00\x03\x00\x00\x00job" + bytes(16) + b"\x01\x00\x00\x00x",
+    HELLO,
+    HELLO,
+    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + OPTIONS,
+    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + OPTIONS,
+    MARK + b"\x01" + NAME + b"\x00\x09" + number(0) + OPTIONS,
+    MARK + b"\x02" + number(1) + number(2) + b"\x01",
+    MARK + b"\x03" + number(7) + number(9),
+    MARK + b"\x04" + number(7),
+    MARK + b"\x05" + NAME,
+    MARK + b"\x06" + NAME + OPTIONS,
+    MARK + b"\x07" + NAME + text(b"/hostile/f.2") + OPTIONS,
+    MARK + b"\x08" + NAME + OPTIONS,
+    MARK + b"\x09" + text(b"/hostile") + text(b"") + b"\x00",
     MARK + b"\x0a",
-    MARK + b"\x08" + (5).to_bytes(4, "little") + b"/ck.1" + bytes(16),
-    MARK + b"\x03" + bytes(16),
-    MARK + b"\x02" + bytes(17),
-    MARK + b"\x09" + bytes(8),
+    MARK + b"\x0b" + number(0),
+    MARK + b"\x0c" + NAME,
+    MARK + b"\x0e" + number(7) + number(9),
+    MARK + b"\x0f" + number(7),
+    MARK + b"\x10",
+    MARK + b"\x11" + number(7) + number(1),
+    MARK + b"\x12" + number(7) + b"\x01",
 ]
 
 
@@ -54,7 +81,7 @@ def message(chance):
     good = bytearray(chance.choice(GOOD))
     if kind == 3:
         return bytes(good[: chance.randrange(1, len(good))])
-    for _ in range(chance.randrange(1, 4)):
+    for _ in range(chance.randrange(4)):
         good[chance.randrange(len(good))] = chance.randrange(256)
     return bytes(good)
 
@@ -68,7 +95,7 @@ if what == "hello":
     except ConnectionError:
         print("closed")
 else:
-    chance = random.Random(7)
+    chance = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 7)
     count = int(sys.argv[3])
     connection, sent = agent(directory), 0
     while sent < count:
