@@ -35,7 +35,7 @@ doc:
 
 # Tests that wait more than they compute: for killed jobs, time limits, hosts, and ranks that take
 # turns. They run beside all others, which keeps both cores busy.
-WAITING := battery campaign coupled_campaign deferred e3sm hosts killed
+WAITING := battery campaign coupled_campaign deferred e3sm hosts killed staged
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(WAITING),$(sort $(SUITES_OF_TESTS)))

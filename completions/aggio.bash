@@ -861,13 +861,17 @@ _aggio() {
             return 0
             ;;
         aggio__subcmd__recover)
-            opts="-h --spool --changed --json --help"
+            opts="-h --spool --stage --changed --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --spool)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stage)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -135,6 +135,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand index" -s n -l dry-run -d 'C
 complete -c aggio -n "__fish_aggio_using_subcommand index" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand index" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l spool -d 'Where the spool files of killed processes are' -r -F
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -l stage -d 'Where writes of MPI programs are staged, if they are' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l changed -d 'Also write buffered bytes to files that somebody else has changed since'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'What was done as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Print help'

@@ -17,6 +17,6 @@ pub use aggio_container::{blob, output};
 
 pub use aggio_store::{driver, independent};
 
-pub use aggio_staging::{pending, spool, write_behind};
+pub use aggio_staging::{pending, spool, stage, write_behind};
 
 pub use aggio_engine::{Engine, exchange, file};

@@ -7,6 +7,7 @@ use agg_core::format::Formats;
 use agg_core::hints::Sources;
 use agg_core::log;
 use agg_core::settings::{self, Settings, sets::SetRule};
+use agg_core::stage;
 use agg_core::workers::Workers;
 use aggio_formats::SetDriver;
 use aggio_posix::Config;
@@ -59,6 +60,10 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
     let drivers = Drivers::new(&settings.blobs, settings.measures);
     let drivers = match sets {
         Some(sets) => drivers.with(Arc::new(sets)),
+        None => drivers,
+    };
+    let drivers = match stage::home_of(&settings.stage) {
+        Some(home) => drivers.with_last(Arc::new(stage::Staged::new(home))),
         None => drivers,
     };
     // Added last: what is exchanged in memory is nothing else.

@@ -48,6 +48,7 @@ mod keyval;
 mod manage;
 mod missing;
 mod mpi;
+mod one_node;
 mod open;
 mod pending;
 mod pnetcdf;

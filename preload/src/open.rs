@@ -5,7 +5,7 @@ use crate::arguments::{FileHandle, Handle};
 use crate::forward;
 use crate::handles::{self, OpenFile};
 use crate::view_types::Types;
-use crate::{amode, attached, config, errors, hdf5, info, mpi, progress, transport};
+use crate::{amode, attached, config, errors, hdf5, info, mpi, one_node, progress, transport};
 use agg_core::diagnostics::Diagnostics;
 use agg_core::file::{File, OpenRequest};
 use agg_core::hints::{Hints, Switch};
@@ -96,13 +96,18 @@ fn open_managed(
         Ok(path) => (path.clone(), hints(abi, path, info)),
         Err(error) => (String::new(), Err(error.clone())),
     };
-    let (hints, fault) = match asked {
+    let (mut hints, fault) = match asked {
         Ok(hints) => (hints, None),
         Err(error) => (Hints::default(), Some(error)),
     };
-    let amode = amode::from_mpi(abi.constants, mode);
-    let report = config::get().settings.report;
-    let request = OpenRequest { fault, report, ..OpenRequest::new(name.clone(), amode, hints) };
+    let settings = &config::get().settings;
+    let stages = hints.aggio_defer == Switch::Enable
+        && !settings.stage.is_empty()
+        && one_node::is_likely(abi, transport.size());
+    adapt_to_hdf5(&mut hints);
+    let (amode, report) = (amode::from_mpi(abi.constants, mode), settings.report);
+    let new = OpenRequest::new(name.clone(), amode, hints);
+    let request = OpenRequest { fault, report, stages, ..new };
     let engine = progress::wait(config::get().engine.open(transport, request))?;
     register(abi, comm, name, engine)
 }
@@ -114,9 +119,14 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
     let pairs = info::pairs(abi, info)?;
     let absolute =
         pattern::absolute(config.engine.drivers().path_of(path), settings::working_directory);
-    let mut hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
+    let hints = Hints::resolve(&config.sources, &absolute, &pairs, &mut complaints);
     complaints.report(config.settings.strict)?;
-    if hdf5::may_be_calling(&hints) && hdf5::is_calling() {
+    Ok(hints)
+}
+
+/// Files of HDF5 have other defaults. What waits where all ranks see it does no harm there.
+fn adapt_to_hdf5(hints: &mut Hints) {
+    if hdf5::may_be_calling(hints) && hdf5::is_calling() {
         if hints.aggio_defer == Switch::Enable {
             hints.note("aggio_defer", "disable");
         }
@@ -127,7 +137,6 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
             hints.note("aggio_chunks", "enable");
         }
     }
-    Ok(hints)
 }
 
 fn check_communicator(abi: &Abi, comm: usize) -> Result<()> {

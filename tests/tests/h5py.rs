@@ -13,6 +13,11 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 const SERVED: &[Variables<'static>] = &[
     &[],
     &[("AGGIO_DEFER", "*")],
+    &[
+        ("AGGIO_DEFER", "*"),
+        ("AGGIO_HINTS", "*:aggio_defer_always=true"),
+        ("AGGIO_STAGE", "/dev/shm"),
+    ],
     &[("AGGIO_BLOB", "*.h5")],
     &[("AGGIO_BLOB", "*.h5"), ("AGGIO_DEFER", "*")],
 ];

@@ -40,6 +40,11 @@ const SERVED: &[Variables<'static>] = &[
     &[("AGGIO_POSIX", "*:close")],
     &[("AGGIO_BLOB", "*.nc")],
     &[("AGGIO_DEFER", "*")],
+    &[
+        ("AGGIO_DEFER", "*"),
+        ("AGGIO_HINTS", "*:aggio_defer_always=true"),
+        ("AGGIO_STAGE", "/dev/shm"),
+    ],
     &[("AGGIO_DEFER", "*"), ("AGGIO_POSIX", "*:close")],
     &[("AGGIO_DEFER", "*"), ("AGGIO_BLOB", "*.nc")],
 ];

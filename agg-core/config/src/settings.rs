@@ -53,6 +53,8 @@ pub struct Settings {
     pub sets: SetRule,
     /// `AGGIO_SPOOL`: the directory of what is written and not yet in its file.
     pub spool: String,
+    /// `AGGIO_STAGE`: the directory in which small writes are staged; empty if they are not.
+    pub stage: String,
     /// `AGGIO_REPORT`: what is told about a file when it is closed.
     pub report: Report,
     /// `AGGIO_STRICT`: whether a bad setting or hint ends the program at its start.
@@ -79,6 +81,7 @@ impl Default for Settings {
             posix: Vec::new(),
             sets: SetRule::default(),
             spool: SPOOL.into(),
+            stage: String::new(),
             report: Report::Off,
             strict: false,
             display_hints: false,
@@ -204,6 +207,13 @@ variables! {
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
+    /// A directory of the node, in memory or on a disk of its own, in which small writes to files
+    /// of `AGGIO_DEFER` wait until the file is synchronised or closed, where requests to the file
+    /// are slow. All ranks see them there at once, also those that read alone, and they survive
+    /// killed processes: the next program that opens the file goes on with them, and
+    /// `aggio recover` stores them. Only for jobs of one node.
+    AGGIO_STAGE: "the absolute name of a directory" = "none: writes wait in memory of the ranks",
+        |s, text| absolute(&mut s.stage, text);
     /// Whether a bad value of any variable here, or of a hint, ends the program at its start
     /// instead of being ignored.
     AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);

@@ -1,7 +1,8 @@
 //! The drivers of this repository hold the contract.
 
 use agg_core::Result;
-use agg_core::driver::{Driver, LazyDriver, OpenHow, delete, fault, open};
+use agg_core::driver::{self, Driver, Drivers, LazyDriver, OpenHow, delete, fault, open};
+use agg_core::stage;
 use aggio_driver_conformance::{Subject, check};
 use std::sync::Arc;
 
@@ -46,6 +47,35 @@ impl Subject for Prefixed {
 #[test]
 fn ordinary_files_hold_the_contract() {
     check(&Prefixed::new("ufs:")).assert_holds();
+}
+
+/// Ordinary files whose writes are all staged.
+struct Staging(Prefixed, Drivers);
+
+impl Staging {
+    fn new() -> Self {
+        let files = Prefixed::new("");
+        let stages = files.directory.path().join("stages");
+        std::fs::create_dir(&stages).expect("a directory");
+        let kind = stage::Staged::new(stage::Home::new(&stages));
+        Self(files, Drivers::default().with_last(Arc::new(kind)))
+    }
+}
+
+impl Subject for Staging {
+    fn open(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        let staging = driver::Staging { first: true, always: true, later: false, limit: 1 << 30 };
+        self.1.open(&OpenHow { staging: Some(staging), ..self.0.how(how) })
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.0.delete(name)
+    }
+}
+
+#[test]
+fn staged_files_hold_the_contract() {
+    check(&Staging::new()).assert_holds();
 }
 
 #[test]

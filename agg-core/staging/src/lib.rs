@@ -3,4 +3,5 @@
 
 pub mod pending;
 pub mod spool;
+pub mod stage;
 pub mod write_behind;

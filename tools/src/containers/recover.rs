@@ -2,8 +2,9 @@
 
 use super::{at, fsck, stored};
 use crate::{Answer, progress};
+use agg_core::Error;
 use agg_core::blob::{self, Cleared, Recovered};
-use agg_core::spool;
+use agg_core::{spool, stage};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,9 @@ pub(crate) struct Arguments {
     /// Where the spool files of killed processes are
     #[arg(long, value_name = "DIRECTORY", env = "AGGIO_SPOOL", default_value = spool::DIRECTORY)]
     spool: PathBuf,
+    /// Where writes of MPI programs are staged, if they are
+    #[arg(long, value_name = "DIRECTORY", env = "AGGIO_STAGE")]
+    stage: Option<PathBuf>,
     /// Also write buffered bytes to files that somebody else has changed since
     #[arg(long)]
     changed: bool,
@@ -38,6 +42,12 @@ impl Arguments {
         match spool::recover_all(&self.spool, self.changed) {
             Ok(list) => done.extend(list.into_iter().map(of_spool)),
             Err(why) => findings.push(format!("recover: {}", at(&self.spool, why))),
+        }
+        if let Some(directory) = &self.stage {
+            match stage::recover(&stage::Home::new(directory), self.changed) {
+                Ok(list) => done.extend(list.into_iter().map(of_stage)),
+                Err(why) => findings.push(format!("recover: {}", at(directory, why))),
+            }
         }
         for path in &self.paths {
             match fsck::containers(path) {
@@ -63,14 +73,25 @@ impl Arguments {
 }
 
 fn of_spool(one: spool::Recovered) -> Done {
-    let error = one.error.map(|why| {
-        format!("{} (the bytes are still in {})", at(&one.path, why), one.spool.display())
-    });
+    written(one.path, one.spool, one.bytes, one.error)
+}
+
+fn of_stage(one: stage::Drained) -> Done {
+    if one.error.is_none() && one.bytes == 0 {
+        return Done { path: one.stage, what: "removed".into(), error: None };
+    }
+    written(one.path, one.stage, one.bytes, one.error)
+}
+
+/// What was done about bytes that waited in `place` for the file `path`.
+fn written(path: PathBuf, place: PathBuf, bytes: u64, error: Option<Error>) -> Done {
+    let error =
+        error.map(|why| format!("{} (the bytes are still in {})", at(&path, why), place.display()));
     let what = match &error {
         Some(_) => "not written".into(),
-        None => format!("{} bytes written", one.bytes),
+        None => format!("{bytes} bytes written"),
     };
-    Done { path: one.path, what, error }
+    Done { path, what, error }
 }
 
 /// Finishes a container; nothing if there was nothing to do.

@@ -5,6 +5,7 @@
 
 mod chosen;
 mod declare;
+mod drain;
 mod family;
 mod foreign;
 mod kind;
@@ -14,6 +15,7 @@ mod table;
 mod verify;
 
 pub use chosen::{Chosen, Records};
+pub use drain::Drain;
 pub use family::Family;
 pub use foreign::Foreign;
 pub use kind::{Kind, Switch};

@@ -1,9 +1,9 @@
 //! Which value of a hint is in force, and where it comes from.
 
-use super::Verify;
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
+use super::{Drain, Verify};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::spelling;
 
@@ -147,6 +147,11 @@ impl Hints {
     /// Whether bytes that are read from a container are compared with checksums.
     pub fn verify(&self) -> Verify {
         Verify::of(&self.aggio_verify).unwrap_or_default()
+    }
+
+    /// When what is staged goes into the file.
+    pub fn drain(&self) -> Drain {
+        Drain::of(&self.aggio_defer_drain).unwrap_or_default()
     }
 
     /// The value of one hint as text; empty if there is none.

@@ -2,10 +2,10 @@
 
 use super::Chosen;
 use super::Family;
-use super::Verify;
 use super::declare::{field_type, hints, key};
 use super::kind::{Field, Kind, Switch};
 use super::resolve::Origin;
+use super::{Drain, Verify};
 
 /// What the table says about one hint.
 #[derive(Clone, Copy, Debug)]
@@ -378,6 +378,10 @@ hints! {
     /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if
     /// they are small pieces; 0 for none.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
+    /// When what is staged in the directory of `AGGIO_STAGE` goes into the file: when it is
+    /// synchronised or closed (`close`), or only when it is synchronised (`later`); then it waits
+    /// for the next program that opens the file, which sees it, or for `aggio recover`.
+    aggio_defer_drain: Choice(Drain::WORDS) = "close"; Aggio Acts [same, at_open];
     /// From the ninth view of a file on ranks set views without waiting for each other, but for one
     /// of 32. What is wrong with a view is the error of its rank, and of all in the next collective
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is

@@ -104,6 +104,10 @@ impl File {
     /// # Errors
     /// What the system says, or `Io` if other ranks may still hold something back: it is lost.
     pub fn rescue(&self) -> Result<()> {
+        if self.facts.is_staged && !self.closed.load(Ordering::Acquire) {
+            // Staged bytes would survive, but who knows that they are there?
+            return self.driver.sync().map_err(|error| self.context(error, "MPI_Abort"));
+        }
         let held = self.waiting().map_or(0, |waiting| waiting.bytes());
         let others = self.holders.as_ref().filter(|holders| holders.count() > 0);
         if self.closed.load(Ordering::Acquire) || (held == 0 && others.is_none()) {

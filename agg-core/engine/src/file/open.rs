@@ -37,12 +37,22 @@ pub struct OpenRequest {
     pub fault: Option<Error>,
     /// What is told when the file is closed; rank 0's wish counts.
     pub report: Report,
+    /// Writes may be staged in a directory of the node: all processes that may access the file run
+    /// there. The same on all ranks.
+    pub stages: bool,
 }
 
 impl OpenRequest {
     /// A request with nothing wrong and nothing to tell.
     pub fn new(path: impl Into<String>, amode: Amode, hints: impl Into<Arc<Hints>>) -> Self {
-        Self { path: path.into(), amode, hints: hints.into(), fault: None, report: Report::Off }
+        Self {
+            path: path.into(),
+            amode,
+            hints: hints.into(),
+            fault: None,
+            report: Report::Off,
+            stages: false,
+        }
     }
 }
 
@@ -167,7 +177,7 @@ impl Opening<'_> {
         let may_defer = hints.hints.aggio_defer == Switch::Enable
             && amode.is_writable()
             && !amode.has(Amode::SEQUENTIAL);
-        let defers = may_defer && (unasked || offers.is_some());
+        let defers = may_defer && !opened.found.facts.is_staged && (unasked || offers.is_some());
         let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
         let Found { start, facts } = opened.found;
         let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())

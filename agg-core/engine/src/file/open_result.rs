@@ -95,9 +95,10 @@ fn words_of<const N: usize>(bytes: &[u8]) -> Option<([u64; N], &[u8])> {
 
 impl Message for Found {
     fn to_bytes(&self) -> Vec<u8> {
-        let Facts { block_size, striping_unit, striping_factor, has_logs, file_system } =
+        let Facts { block_size, striping_unit, striping_factor, has_logs, is_staged, file_system } =
             &self.facts;
-        let factor = u64::from(*striping_factor) | u64::from(*has_logs) << 32;
+        let flags = u64::from(*has_logs) | u64::from(*is_staged) << 1;
+        let factor = u64::from(*striping_factor) | flags << 32;
         let mut bytes = bytes_of([self.start, *block_size, *striping_unit, factor]);
         bytes.extend_from_slice(file_system.as_bytes());
         bytes
@@ -105,9 +106,14 @@ impl Message for Found {
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let ([start, block_size, striping_unit, factor], rest) = words_of(bytes)?;
-        let (striping_factor, has_logs) = (factor as u32, factor >> 32 != 0);
-        let file_system = String::from_utf8_lossy(rest).into_owned();
-        let facts = Facts { block_size, striping_unit, striping_factor, has_logs, file_system };
+        let facts = Facts {
+            block_size,
+            striping_unit,
+            striping_factor: factor as u32,
+            has_logs: factor >> 32 & 1 != 0,
+            is_staged: factor >> 33 & 1 != 0,
+            file_system: String::from_utf8_lossy(rest).into_owned(),
+        };
         Some(Self { start, facts })
     }
 }
@@ -158,6 +164,7 @@ mod tests {
             striping_unit: 1 << 20,
             striping_factor: 7,
             has_logs: true,
+            is_staged: true,
             file_system: "lustre".into(),
         };
         let found = Found { start: 1 << 40, facts };

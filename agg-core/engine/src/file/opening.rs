@@ -13,9 +13,9 @@ use aggio_base::log::Level;
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::Transport;
-use aggio_config::hints::{Origin, Switch};
+use aggio_config::hints::{Drain, Origin, Switch};
 use aggio_plan::plan::aggregators;
-use aggio_store::driver::{self, Driver, Facts, OpenHow, Striped, Striping};
+use aggio_store::driver::{self, Driver, Facts, OpenHow, Staging, Striped, Striping};
 use std::sync::Arc;
 
 /// The steps of an open, as tags of its block.
@@ -249,8 +249,22 @@ impl Opening<'_> {
                 factor: hints.striping_factor,
                 first: hints.start_iodevice,
             },
+            staging: self.staging(first),
             rank: self.rank(),
         }
+    }
+
+    /// The terms on which writes are staged: only where all ranks see the stage.
+    fn staging(&self, first: bool) -> Option<Staging> {
+        let hints = &*self.hints.hints;
+        let is_shared = self.transport.nodes().count() == 1;
+        let each = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
+        (self.request.stages && is_shared).then(|| Staging {
+            first,
+            always: hints.aggio_defer_always,
+            later: hints.drain() == Drain::Later,
+            limit: each.saturating_mul(self.transport.size() as u64),
+        })
     }
 }
 

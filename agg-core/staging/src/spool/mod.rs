@@ -13,9 +13,11 @@ pub mod stored;
 mod version;
 
 pub use change::{Change, Others};
+pub(crate) use own::random;
 pub use own::{Slot, Spool, Storing};
 pub use recover::{Recovered, recover, recover_all};
 pub use version::Version;
+pub(crate) use version::now;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -40,7 +42,7 @@ pub fn started(pid: u32) -> Option<u64> {
 }
 
 /// Which boot of which machine this is; zeros where the system does not say.
-fn boot() -> [u64; 2] {
+pub(crate) fn boot() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
@@ -52,7 +54,7 @@ const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
 /// A number made of this machine's name, and of the [number](MACHINE) that tells machines of one
 /// name apart, if it has one.
-fn host() -> u64 {
+pub(crate) fn host() -> u64 {
     // SAFETY: all bits zero are a record, which outlives the call.
     let names = unsafe {
         let mut names: libc::utsname = std::mem::zeroed();

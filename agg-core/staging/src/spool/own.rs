@@ -415,7 +415,7 @@ fn out_of_the_way(file: File) -> File {
     }
 }
 
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: the pointer and length describe `bytes`.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 8, libc::GRND_NONBLOCK) };

@@ -22,7 +22,7 @@ impl Version {
     }
 
     /// The same, as it really is.
-    pub(super) fn now(fd: RawFd) -> Self {
+    pub(crate) fn now(fd: RawFd) -> Self {
         Self::of(fd, libc::AT_STATX_FORCE_SYNC)
     }
 
@@ -43,7 +43,7 @@ impl Version {
 
     /// One number for it, never 0, which one store replaces: when the file changed, to about a
     /// microsecond, and in the last [`MIXED`] bits what tells versions of that time apart.
-    pub(super) fn stamp(self) -> u64 {
+    pub(crate) fn stamp(self) -> u64 {
         let mix = |sum: u64, n: u64| (sum ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         let mixed = [self.size, self.mtime, self.ctime].into_iter().fold(1, mix);
         let last = (1 << MIXED) - 1;
@@ -65,7 +65,7 @@ pub(super) fn nanoseconds(seconds: i64, rest: u64) -> u64 {
 }
 
 /// The time, by the clock that file systems of this machine use.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }
 

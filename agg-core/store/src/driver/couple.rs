@@ -75,8 +75,8 @@ impl Kind for Coupled {
         Ok(self.named(&how.path, !how.exclusive).is_some())
     }
 
-    fn adopts(&self, path: &str) -> bool {
-        self.named(path, true).is_some()
+    fn adopts(&self, how: &OpenHow) -> bool {
+        self.named(&how.path, true).is_some()
     }
 
     /// A coupled file is everywhere on its node.

@@ -15,6 +15,7 @@ pub(super) fn of_descriptor(fd: RawFd, magic: u32) -> Facts {
         striping_unit: unit,
         striping_factor: factor,
         has_logs: false,
+        is_staged: false,
         file_system: name_of(magic),
     }
 }

@@ -92,8 +92,23 @@ pub struct OpenHow {
     pub verify: Verify,
     /// The stripes of a new file.
     pub striping: Striping,
+    /// Writes may be staged; `None` if they may not.
+    pub staging: Option<Staging>,
     /// The rank that opens; only the test driver looks at it.
     pub rank: usize,
+}
+
+/// Terms on which writes to a file are staged: they wait in a directory of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staging {
+    /// This opener makes the stage if there is none; the others join it.
+    pub first: bool,
+    /// Writes are staged whatever that costs.
+    pub always: bool,
+    /// What is staged stays so when the file is closed, for the next program.
+    pub later: bool,
+    /// Bytes that may be staged.
+    pub limit: u64,
 }
 
 /// The state of a file: while it stays the same, requests have changed no byte.
@@ -130,6 +145,8 @@ pub struct Facts {
     pub striping_factor: u32,
     /// Each rank that writes appends to a log of its own: plans leave writes to their ranks.
     pub has_logs: bool,
+    /// Small writes are staged, where each process of the node sees them.
+    pub is_staged: bool,
     /// Name shown to users, for example `tmpfs` or `ext4`.
     pub file_system: String,
 }
@@ -142,7 +159,14 @@ impl Facts {
     /// Of a file system where every byte is a unit and nothing is striped.
     pub fn of_bytes(file_system: &str) -> Self {
         let file_system = file_system.to_owned();
-        Self { block_size: 1, striping_unit: 0, striping_factor: 0, has_logs: false, file_system }
+        Self {
+            block_size: 1,
+            striping_unit: 0,
+            striping_factor: 0,
+            has_logs: false,
+            is_staged: false,
+            file_system,
+        }
     }
 
     /// Whether requests to write through the page cache wait for each other.

@@ -44,9 +44,9 @@ pub trait Kind: Debug + Send + Sync {
         false
     }
 
-    /// Whether the ordinary name `path` means a file of this kind that another process offers.
-    fn adopts(&self, path: &str) -> bool {
-        let _ = path;
+    /// Whether the ordinary name of `how` means a file of this kind that another process offers.
+    fn adopts(&self, how: &OpenHow) -> bool {
+        let _ = how;
         false
     }
 
@@ -108,6 +108,18 @@ impl Drivers {
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
         self.kinds.push(kind);
         self
+    }
+
+    /// Adds a kind of storage that claims ordinary names only where no other one does.
+    #[must_use]
+    pub fn with_last(mut self, kind: Arc<dyn Kind>) -> Self {
+        self.kinds.insert(TEST + 1, kind);
+        self
+    }
+
+    /// The driver of ordinary files.
+    pub fn ordinary(&self) -> &dyn Kind {
+        &*self.kinds[0]
     }
 
     /// All drivers.
@@ -206,8 +218,8 @@ impl Drivers {
     /// Takes the file that `how.path` names from the process that offers it.
     pub(super) fn adopt(&self, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
         let (kind, path, is_ordinary) = self.probe(&how.path);
-        let other = self.claimants().find(|other| is_ordinary && other.adopts(path));
         let how = OpenHow { path: path.to_owned(), ..how.clone() };
+        let other = self.claimants().find(|other| is_ordinary && other.adopts(&how));
         other.unwrap_or(kind).adopt(self, &how, offer)
     }
 

@@ -263,6 +263,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     striping_unit: 0,
                     striping_factor: 0,
                     has_logs: false,
+                    is_staged: false,
                     file_system: system.into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();

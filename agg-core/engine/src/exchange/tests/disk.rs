@@ -153,6 +153,7 @@ pub(super) fn facts(block_size: u64) -> Facts {
         striping_unit: 0,
         striping_factor: 0,
         has_logs: false,
+        is_staged: false,
         file_system: "memory".into(),
     }
 }

@@ -1,0 +1,25 @@
+//! The hint that says when staged writes go into their file.
+
+/// When what waits in the stage of a file goes into the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drain {
+    /// When the file is synchronised or closed.
+    #[default]
+    Close,
+    /// When the file is synchronised, when another program closes it, or when the user asks.
+    Later,
+}
+
+impl Drain {
+    /// The words for them, the default first.
+    pub const WORDS: &'static [&'static str] = &["close", "later"];
+
+    /// What a word means.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "close" => Some(Drain::Close),
+            "later" => Some(Drain::Later),
+            _ => None,
+        }
+    }
+}

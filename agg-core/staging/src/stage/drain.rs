@@ -1,0 +1,118 @@
+//! Draining: what is staged goes into the file, domain by domain, in the order of the file.
+//!
+//! Several processes drain at the same time, each another domain. Nobody waits for the storage but
+//! who drains: others go on staging meanwhile, and a domain that has changed is drained again.
+
+use super::Stage;
+use super::locks::{Held, Locks};
+use super::places::DOMAIN;
+use aggio_base::report::Counters;
+use aggio_base::{Error, Extent, Result};
+use aggio_store::driver::Driver;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::PoisonError;
+
+/// Rounds after which nobody stages while a domain is drained.
+const PATIENT: u32 = 2;
+
+impl Stage {
+    /// Writes to the file, which is `base`, what is staged when the call begins, by whomever.
+    ///
+    /// # Errors
+    /// What the system says, with the range that is not stored. What is not stored stays staged,
+    /// and whatever else can be stored is.
+    pub(super) fn drain(&self, base: &dyn Driver, counters: &Counters) -> Result<()> {
+        let mut left = self.places.dirty_domains();
+        if left.is_empty() {
+            return Ok(());
+        }
+        // What announces other bytes is at the beginning, and comes last.
+        if left[0] == 0 {
+            left.rotate_left(1);
+        }
+        let locks = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let _change = self.control.change(&self.target);
+        let mut result = Ok(());
+        for round in 0.. {
+            left.retain(|domain| match self.step(&locks, *domain, round, base, counters) {
+                Ok(done) => !done,
+                Err(error) => {
+                    if result.is_ok() {
+                        result = Err(error);
+                    }
+                    false
+                }
+            });
+            if left.is_empty() {
+                break;
+            }
+        }
+        result.map_err(|error| self.kept(&error))
+    }
+
+    /// The error of bytes that could not be drained, and where they are.
+    fn kept(&self, error: &Error) -> Error {
+        let text = format!(
+            "{error}; what is not in the file is still staged in {}; `aggio recover` tries again",
+            self.place.display()
+        );
+        let told = Error::new(error.class(), text).with_errno(error.errno());
+        match error.extent() {
+            Some(extent) => told.with_extent(extent),
+            None => told,
+        }
+    }
+
+    /// Drains a domain; whether it is done.
+    fn step(
+        &self,
+        locks: &Locks,
+        domain: u64,
+        round: u32,
+        base: &dyn Driver,
+        counters: &Counters,
+    ) -> Result<bool> {
+        let Some(_claim) = locked(locks.domain(domain, round > 0))? else { return Ok(false) };
+        let mut runs = Vec::new();
+        let alone = locked(locks.exclude_accesses())?;
+        let version = self.places.version(domain);
+        let extent = Extent::new(domain * DOMAIN, DOMAIN);
+        let found = self.places.runs(extent, &mut |run| runs.push(run));
+        found.map_err(|error| Error::os("mmap", &error))?;
+        if runs.is_empty() {
+            return Ok(true);
+        }
+        let alone = (round >= PATIENT).then_some(alone);
+        self.copy(&runs, base, counters)?;
+        let _alone: Held<'_> = match alone {
+            Some(alone) => alone,
+            None => locked(locks.exclude_accesses())?,
+        };
+        if self.places.version(domain) != version {
+            return Ok(false);
+        }
+        self.places.clear(domain).map_err(|error| Error::os("fallocate", &error))?;
+        // Its memory is free for others; without that it only lasts longer.
+        let _ = aggio_base::os::punch(self.bytes.as_raw_fd(), extent);
+        Ok(true)
+    }
+
+    /// Copies runs of a domain from the stage to the file, each in one request.
+    fn copy(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
+        let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
+        for run in runs {
+            let data = &mut buffer[..run.len as usize];
+            let read = self.bytes.read_exact_at(data, run.offset);
+            read.map_err(|error| Error::os("pread", &error).with_extent(*run))?;
+            base.write_contig(data, run.offset, counters).result?;
+        }
+        Counters::add(&counters.flushes, 1);
+        Ok(())
+    }
+}
+
+fn locked<T>(result: io::Result<T>) -> Result<T> {
+    result.map_err(|error| Error::os("fcntl", &error))
+}

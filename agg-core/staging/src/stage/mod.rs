@@ -1,0 +1,270 @@
+//! Staged writes: bytes of a file that wait in a directory of the node, where every process of the
+//! user sees them, and where they survive the processes.
+//!
+//! The stage of a file is a second file of the same shape: a byte waits at its own place in it.
+//! So the newest byte counts, as in any file, a reader copies ranges, and draining reads the stage
+//! in the order of the file. Which bytes wait is known by the byte ([`places`]).
+
+mod control;
+mod drain;
+mod home;
+mod locks;
+mod places;
+mod portion;
+mod recover;
+mod staged;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use home::Home;
+pub use recover::{Drained, recover};
+pub use staged::{Staged, home_of};
+
+use aggio_base::log::Level;
+use aggio_base::{Error, ErrorClass, Extent, Result, log};
+use aggio_store::driver::Outcome;
+use control::{Control, Fit};
+use home::Files;
+use locks::Locks;
+use places::Places;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// So often somebody may be quicker than this process.
+const ATTEMPTS: u32 = 64;
+
+/// The stage of a file, as one opener uses it.
+pub(super) struct Stage {
+    home: Home,
+    place: PathBuf,
+    /// The file, of which only the version is asked.
+    target: File,
+    control: Control,
+    places: Places,
+    bytes: File,
+    /// Presence and accesses.
+    locks: Locks,
+    /// The locks of draining, of which this opener does one thing at a time.
+    draining: Mutex<Locks>,
+}
+
+impl Stage {
+    /// The stage of the file `target`, which is called `path`; `None` if there is none and none is
+    /// to be `made`.
+    ///
+    /// A stage that nobody uses is what killed processes left: its bytes wait on, unless somebody
+    /// else has changed the file since. Then it is set aside, for the user to decide.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn join(home: &Home, target: File, path: &Path, made: bool) -> Result<Option<Self>> {
+        let place = home.place(&control::Identity::of(&target)?);
+        for _ in 0..ATTEMPTS {
+            let Some(files) = home.open(&place)? else {
+                if !made {
+                    return Ok(None);
+                }
+                home.make(&target, path)?;
+                continue;
+            };
+            let Files { head, places, bytes } = files;
+            let locks = Locks::new(head);
+            let locked = |error| Error::os("fcntl", &error);
+            let alone = locks.be_alone().map_err(locked)?;
+            if !alone {
+                locks.be_present().map_err(locked)?;
+            }
+            if !Home::is_in_place(&place, locks.file()) {
+                continue;
+            }
+            if alone && !may_be_continued(home, &place, locks.file(), &places, &target)? {
+                continue;
+            }
+            // Not before everything is known to be there.
+            let control = Control::open(locks.file())?;
+            let places = Places::open(places).map_err(|error| Error::os("mmap", &error))?;
+            let head = Home::open_head(&place).map_err(|error| Error::os("open", &error))?;
+            if alone {
+                control.rest(&target);
+                locks.be_present().map_err(locked)?;
+            }
+            let (home, draining) = (home.clone(), Mutex::new(Locks::new(head)));
+            return Ok(Some(Self { home, place, target, control, places, bytes, locks, draining }));
+        }
+        let text = "its stage is made and removed all the time";
+        Err(Error::new(ErrorClass::FileInUse, text).with_path(&path.display().to_string()))
+    }
+
+    /// Stages pieces of the file, all or none of them.
+    ///
+    /// # Errors
+    /// What the system says, such as `NoSpace`.
+    pub(super) fn write(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
+        let failed = |call: &str, error: std::io::Error| {
+            Error::os(call, &error).with_path(&self.place.display().to_string())
+        };
+        let _access = self.locks.access().map_err(|error| failed("fcntl", error))?;
+        let extents = || pieces.iter().map(|(at, data)| Extent::new(*at, data.len() as u64));
+        for extent in extents() {
+            self.places.prepare(extent).map_err(|error| failed("fallocate", error))?;
+        }
+        for (at, data) in pieces {
+            self.bytes.write_all_at(data, *at).map_err(|error| failed("pwrite", error))?;
+        }
+        extents().try_for_each(|extent| self.places.add(extent)).map_err(|e| failed("mmap", e))
+    }
+
+    /// Whether a byte of `extent` may be staged.
+    pub(super) fn may_have(&self, extent: Extent) -> bool {
+        self.places.may_have(extent)
+    }
+
+    /// Bytes that are staged, about.
+    pub(super) fn held(&self) -> u64 {
+        self.places.held()
+    }
+
+    /// The end of the last staged byte.
+    pub(super) fn end(&self) -> Result<u64> {
+        let Some(last) = self.places.dirty_domains().last().copied() else { return Ok(0) };
+        let mut end = 0;
+        let domain = Extent::new(last * places::DOMAIN, places::DOMAIN);
+        let found = self.places.runs(domain, &mut |run| end = run.end());
+        found.map_err(|error| Error::os("mmap", &error))?;
+        Ok(end)
+    }
+
+    /// Fills `buffer` with the file from `offset` on: what `base` reads of the file itself, under
+    /// what is staged.
+    pub(super) fn read(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        base: impl FnOnce(&mut [u8]) -> Outcome,
+    ) -> Outcome {
+        let extent = Extent::new(offset, buffer.len() as u64);
+        if !self.may_have(extent) {
+            let outcome = base(buffer);
+            // Behind the end of the file there are staged bytes further on, or there is nothing.
+            if outcome.bytes == extent.len || self.places.end() <= offset + outcome.bytes {
+                return outcome;
+            }
+            return self.locked(extent, || self.extended(buffer, offset, outcome));
+        }
+        self.locked(extent, || {
+            let outcome = base(buffer);
+            self.extended(buffer, offset, outcome)
+        })
+    }
+
+    /// What `read` returns, while no staged byte goes to the file.
+    fn locked(&self, extent: Extent, read: impl FnOnce() -> Outcome) -> Outcome {
+        match self.locks.access() {
+            Ok(_access) => read(),
+            Err(error) => {
+                let error = Error::os("fcntl", &error).with_extent(extent);
+                Outcome { bytes: 0, result: Err(error) }
+            }
+        }
+    }
+
+    /// Puts what is staged over what was read, also behind the end of the file.
+    fn extended(&self, buffer: &mut [u8], offset: u64, outcome: Outcome) -> Outcome {
+        if outcome.result.is_err() {
+            return outcome;
+        }
+        let covered = self.end().and_then(|end| {
+            let there = end.saturating_sub(offset).min(buffer.len() as u64);
+            let bytes = outcome.bytes.max(there);
+            buffer[outcome.bytes as usize..bytes as usize].fill(0);
+            let mut runs = Vec::new();
+            let found = self.places.runs(Extent::new(offset, bytes), &mut |run| runs.push(run));
+            found.map_err(|error| Error::os("mmap", &error))?;
+            for run in runs {
+                let start = (run.offset - offset) as usize;
+                let part = &mut buffer[start..start + run.len as usize];
+                let read = self.bytes.read_exact_at(part, run.offset);
+                read.map_err(|error| Error::os("pread", &error).with_extent(run))?;
+            }
+            Ok(bytes)
+        });
+        match covered {
+            Ok(bytes) => Outcome { bytes, result: Ok(()) },
+            Err(error) => {
+                let error = error.with_path(&self.place.display().to_string());
+                Outcome { bytes: 0, result: Err(error) }
+            }
+        }
+    }
+
+    /// The file was cut or extended to `size` after everything was drained.
+    pub(super) fn resized(&self, size: u64) {
+        self.places.cut(size);
+        self.control.note(&self.target);
+    }
+
+    /// Tells that the file is changed by `act`, which others need not take for a stranger's doing.
+    pub(super) fn changing<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _change = self.control.change(&self.target);
+        act()
+    }
+
+    /// Whether nobody can open the file any more, so that what is staged is of no use.
+    fn is_deleted(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.target.metadata().is_ok_and(|facts| facts.nlink() == 0)
+    }
+
+    /// Ends the use of the stage, which the last one removes if nothing is left in it.
+    pub(super) fn leave(self) {
+        let is_empty = || self.places.dirty_domains().is_empty() || self.is_deleted();
+        if is_empty() && self.locks.be_alone().unwrap_or(false) && is_empty() {
+            self.home.remove(&self.place);
+        }
+    }
+}
+
+impl std::fmt::Debug for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Whether the stage in `place`, which nobody uses, holds what belongs to `target` now. One that
+/// does not is set aside, or removed if nothing is in it.
+fn may_be_continued(
+    home: &Home,
+    place: &Path,
+    head: &File,
+    places: &File,
+    target: &File,
+) -> Result<bool> {
+    let look = || -> Result<(bool, Fit)> {
+        let control = Control::open(head)?;
+        let copy = places.try_clone().and_then(Places::open);
+        let places = copy.map_err(|error| Error::os("mmap", &error))?;
+        Ok((places.dirty_domains().is_empty(), control.fit(target)?))
+    };
+    let why = match look() {
+        Ok((_, Fit::Fits)) => return Ok(true),
+        // Nothing is in it, or the file that it belonged to is gone: its number has been given to
+        // another one.
+        Ok((true, _) | (_, Fit::Other)) => {
+            home.remove(place);
+            return Ok(false);
+        }
+        Ok((false, fit)) => recover::reason(fit),
+        Err(error) if error.class() == ErrorClass::Io => error.to_string(),
+        Err(error) => return Err(error),
+    };
+    let aside = Home::set_aside(place)?;
+    log!(
+        Level::Error,
+        "{}: staged bytes of killed processes are not used: {why}. `aggio recover` tells more",
+        aside.display()
+    );
+    Ok(false)
+}

@@ -1,0 +1,418 @@
+//! Files whose small writes are staged, as a kind of storage.
+
+use super::portion::Portion;
+use super::{Home, Stage};
+use aggio_base::log::Level;
+use aggio_base::report::Counters;
+use aggio_base::{Error, ErrorClass, Extent, Result, log};
+use aggio_comm::transport::{Identity, LockGuard, Offer};
+use aggio_plan::plan::cost::Costs;
+use aggio_store::driver::table::{Drivers, Kind};
+use aggio_store::driver::{Driver, Facts, OpenHow, Outcome, Staging, Striped, generic, latency};
+use aggio_store::independent::Strategy;
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Nanoseconds for a MiB that is staged: it is copied twice more.
+const MIB: u64 = 400_000;
+/// Nanoseconds for a piece that is staged.
+const PIECE: u64 = 2_000;
+
+/// The kind of storage: ordinary files, opened with terms of staging.
+#[derive(Debug)]
+pub struct Staged {
+    home: Home,
+}
+
+impl Staged {
+    /// Files that are staged in `home`.
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    /// The file `base`, which `how` opened, with its stage.
+    fn with_stage(&self, base: Box<dyn Driver>, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        let Some(terms) = how.staging else { return Ok(base) };
+        let Some(target) = look_at(&*base, &how.path)? else { return Ok(base) };
+        let path = std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path));
+        let file = StagedFile {
+            base,
+            home: self.home.clone(),
+            target,
+            path,
+            terms,
+            writes: how.write,
+            makes: AtomicBool::new(false),
+            stage: Mutex::new(None),
+            closed: AtomicBool::new(false),
+            counters: Counters::default(),
+        };
+        // Where nothing is staged and nothing would be, the file is an ordinary one.
+        let is_of_use = file.begin()?;
+        Ok(if is_of_use { Box::new(file) } else { file.base })
+    }
+}
+
+/// The file that `base` has open, to be asked for its version; `None` if its name leads to another
+/// one, or to one that is no ordinary file.
+fn look_at(base: &dyn Driver, path: &str) -> Result<Option<File>> {
+    let Some(identity) = base.identity() else { return Ok(None) };
+    let mut how = File::options();
+    how.read(true).custom_flags(libc::O_PATH);
+    let Ok(target) = how.open(path) else { return Ok(None) };
+    let facts = target.metadata().map_err(|error| Error::os("fstat", &error))?;
+    let same = Identity { device: facts.dev(), inode: facts.ino() } == identity;
+    Ok((same && facts.is_file()).then_some(target))
+}
+
+impl Kind for Staged {
+    fn name(&self) -> &'static str {
+        "stage"
+    }
+
+    fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
+        Ok(how.staging.is_some())
+    }
+
+    fn adopts(&self, how: &OpenHow) -> bool {
+        how.staging.is_some()
+    }
+
+    fn sees(&self, _: &OpenHow) -> bool {
+        false
+    }
+
+    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
+        self.with_stage(drivers.ordinary().open(drivers, how)?, how)
+    }
+
+    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        self.with_stage(drivers.ordinary().adopt(drivers, how, offer)?, how)
+    }
+
+    fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()> {
+        drivers.ordinary().delete(drivers, path, rank)
+    }
+}
+
+/// An open file, and its stage as soon as there is one.
+#[derive(Debug)]
+pub(super) struct StagedFile {
+    base: Box<dyn Driver>,
+    home: Home,
+    target: File,
+    path: PathBuf,
+    terms: Staging,
+    writes: bool,
+    /// Whether this opener makes the stage if there is none.
+    makes: AtomicBool,
+    stage: Mutex<Option<Arc<Stage>>>,
+    closed: AtomicBool,
+    /// Of requests that are nobody's call.
+    counters: Counters,
+}
+
+impl StagedFile {
+    /// Joins the stage, which whoever opens the file first makes, if requests are slow. Whether
+    /// there is a stage, or may be one.
+    fn begin(&self) -> Result<bool> {
+        let may_be = self.terms.always || self.costs().is_slow();
+        let makes = self.writes && self.terms.first && may_be;
+        self.makes.store(makes, Ordering::Release);
+        match self.stage() {
+            Err(error) if makes => {
+                let path = self.path.display();
+                log!(Level::Warn, "{path}: writes are not staged: {error}");
+                self.makes.store(false, Ordering::Release);
+                Ok(may_be)
+            }
+            stage => Ok(stage?.is_some() || may_be),
+        }
+    }
+
+    /// What requests to the file cost.
+    fn costs(&self) -> Costs {
+        match self.base.meter() {
+            Some(meter) => meter.writes.figures(),
+            None => Costs::assumed(&self.base.facts().file_system),
+        }
+    }
+
+    /// The stage, if there is one.
+    fn stage(&self) -> Result<Option<Arc<Stage>>> {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        // A closed file is refused by the driver below.
+        if stage.is_none() && !self.closed.load(Ordering::Acquire) {
+            let made = self.makes.load(Ordering::Acquire);
+            let target = self.target.try_clone().map_err(|error| Error::os("fcntl", &error))?;
+            *stage = Stage::join(&self.home, target, &self.path, made)?.map(Arc::new);
+        }
+        Ok(stage.clone())
+    }
+
+    /// Writes to the file itself, past the stage.
+    pub(super) fn straight(&self, data: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        let write = || self.base.write_contig(data, offset, counters);
+        match self.stage() {
+            Ok(Some(stage)) => stage.changing(write),
+            Ok(None) => write(),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    /// Stages pieces; what finds no room in the stage goes to the file, and everything else that
+    /// waits before it.
+    pub(super) fn put(
+        &self,
+        stage: &Stage,
+        pieces: &[(u64, &[u8])],
+        counters: &Counters,
+    ) -> Outcome {
+        let len: u64 = pieces.iter().map(|(_, data)| data.len() as u64).sum();
+        let full = |error: &Error| matches!(error.class(), ErrorClass::NoSpace | ErrorClass::Quota);
+        let over = stage.held().saturating_add(len) > self.terms.limit;
+        let staged = match over {
+            true => Err(Error::new(ErrorClass::NoSpace, "the stage is full")),
+            false => stage.write(pieces),
+        };
+        match staged {
+            Ok(()) => staged_all(len, counters),
+            Err(error) if full(&error) => self.make_room(stage, pieces, counters),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn make_room(&self, stage: &Stage, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
+        if let Err(error) = stage.drain(&*self.base, counters) {
+            return Outcome { bytes: 0, result: Err(error) };
+        }
+        if stage.write(pieces).is_ok() {
+            let bytes = pieces.iter().map(|(_, data)| data.len() as u64).sum();
+            return staged_all(bytes, counters);
+        }
+        let mut bytes = 0;
+        for (at, data) in pieces {
+            let outcome = self.straight(data, *at, counters);
+            bytes += outcome.bytes;
+            if outcome.result.is_err() {
+                return Outcome { bytes, result: outcome.result };
+            }
+        }
+        Outcome { bytes, result: Ok(()) }
+    }
+
+    /// The stage, if bytes of `extent` in so many pieces had better be staged, or have to be since
+    /// others there are.
+    fn takes(&self, extent: Extent, bytes: u64, pieces: u64) -> Result<Option<Arc<Stage>>> {
+        // Whoever may not write learns it from the driver below.
+        let Some(stage) = self.stage()?.filter(|_| self.writes) else { return Ok(None) };
+        let fits = extent.end() <= super::places::MAX;
+        let is_worth = self.terms.always || is_worth_it(self.costs(), bytes, pieces);
+        Ok((fits && (is_worth || stage.may_have(extent))).then_some(stage))
+    }
+
+    fn drain(&self) -> Result<()> {
+        match self.stage()? {
+            Some(stage) if self.writes => stage.drain(&*self.base, &self.counters),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The outcome of a request to the stage for so many `bytes`.
+fn staged_all(bytes: u64, counters: &Counters) -> Outcome {
+    Counters::add(&counters.writes_out, 1);
+    Counters::add(&counters.bytes_written_out, bytes);
+    Outcome { bytes, result: Ok(()) }
+}
+
+/// Whether `bytes` in so many `pieces` take less time if they are staged, where requests cost
+/// `costs`: straight to the file each piece is a request.
+fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
+    let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
+    let staging = copies + u128::from(pieces) * u128::from(PIECE);
+    2 * staging <= u128::from(costs.latency()) * u128::from(pieces)
+}
+
+/// As an attempt at a transfer, of which nobody counts the requests.
+fn as_attempt(outcome: Outcome) -> io::Result<usize> {
+    outcome.result.map_err(|error| error.to_io())?;
+    Ok(outcome.bytes as usize)
+}
+
+impl Driver for StagedFile {
+    fn name(&self) -> &'static str {
+        "stage"
+    }
+
+    fn striped(&self) -> Striped {
+        self.base.striped()
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        as_attempt(self.read_contig(buffer, offset, &self.counters))
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        as_attempt(self.write_contig(buffer, offset, &self.counters))
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let whole: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        self.pwrite(&whole, offset)
+    }
+
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        let read = |part: &mut [u8]| self.base.read_contig(part, offset, counters);
+        match self.stage() {
+            Ok(Some(stage)) => stage.read(buffer, offset, read),
+            Ok(None) => read(buffer),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        if buffer.is_empty() {
+            return self.base.write_contig(buffer, offset, counters);
+        }
+        let extent = Extent::new(offset, buffer.len() as u64);
+        match self.takes(extent, extent.len, 1) {
+            Ok(Some(stage)) => {
+                Counters::add(&counters.deferred, 1);
+                self.put(&stage, &[(offset, buffer)], counters)
+            }
+            Ok(None) => self.straight(buffer, offset, counters),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        _: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        let (len, span) = (memory.len(), view.span(pos, memory.len()));
+        let taken = match len {
+            0 => Ok(None),
+            _ => self.takes(span, len, view.pieces(pos, len).max(1)),
+        };
+        let taken =
+            taken.and_then(|taken| generic::check_range(span.offset, span.len).map(|()| taken));
+        match taken {
+            Ok(stage) => {
+                let stage = stage.as_deref();
+                Counters::add(&counters.deferred, u64::from(stage.is_some()));
+                Portion::of(self, stage, counters).write(view, pos, memory)
+            }
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn size(&self) -> Result<u64> {
+        let staged = self.stage()?.map_or(Ok(0), |stage| stage.end())?;
+        Ok(self.base.size()?.max(staged))
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.drain()?;
+        match self.stage()? {
+            None => self.base.set_size(size),
+            Some(stage) => {
+                stage.changing(|| self.base.set_size(size))?;
+                stage.resized(size);
+                Ok(())
+            }
+        }
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        match self.stage()? {
+            None => self.base.preallocate(size),
+            Some(stage) => stage.changing(|| self.base.preallocate(size)),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.drain()?;
+        self.base.sync()
+    }
+
+    fn renew(&self) {
+        self.base.renew();
+    }
+
+    /// Drains the stage, unless what waits shall wait for another program.
+    fn close(&self) -> Result<()> {
+        let drained = if self.terms.later { Ok(()) } else { self.drain() };
+        self.closed.store(true, Ordering::Release);
+        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(stage) = stage.and_then(Arc::into_inner) {
+            stage.leave();
+        }
+        drained.and(self.base.close())
+    }
+
+    fn close_but_offer(&self) -> Result<()> {
+        let drained = if self.terms.later { Ok(()) } else { self.drain() };
+        drained.and(self.base.close_but_offer())
+    }
+
+    fn facts(&self) -> Facts {
+        let is_staged = self.stage.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let facts = self.base.facts();
+        Facts { has_logs: is_staged || facts.has_logs, is_staged, ..facts }
+    }
+
+    fn meter(&self) -> Option<&latency::Meter> {
+        self.base.meter()
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.base.direct()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.base.identity()
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        self.base.offer()
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.base.lock(extent, exclusive)
+    }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.base.try_lock(extent, exclusive)
+    }
+}
+
+/// The directory of stages that `AGGIO_STAGE` names, if it is one.
+pub fn home_of(directory: &str) -> Option<Home> {
+    (!directory.is_empty()).then(|| Home::new(Path::new(directory)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_staged_where_a_request_for_each_costs_more() {
+        let slow = Costs::new(1_048_576, 1 << 21);
+        assert!(is_worth_it(slow, 8, 1) && is_worth_it(slow, 1 << 20, 1));
+        assert!(is_worth_it(slow, 64 << 20, 64), "many of a MiB");
+        assert!(!is_worth_it(slow, 4 << 20, 1) && !is_worth_it(slow, u64::MAX, 1));
+        let quick = Costs::new(2_000, 1 << 18);
+        assert!(!is_worth_it(quick, 8, 1) && !is_worth_it(quick, 8 << 10, 1 << 10));
+    }
+}

@@ -1,0 +1,367 @@
+//! Stages from outside: what readers, other openers and later programs see.
+
+use super::*;
+use aggio_base::report::Counters;
+use aggio_store::driver::table::Drivers;
+use aggio_store::driver::{Driver, OpenHow, Staging};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    drivers: Drivers,
+}
+
+const TERMS: Staging = Staging { first: true, always: true, later: false, limit: 1 << 30 };
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        std::fs::create_dir(dir.path().join("stages")).unwrap();
+        let home = Home::new(&dir.path().join("stages"));
+        let drivers = Drivers::default().with_last(Arc::new(Staged::new(home)));
+        Self { dir, drivers }
+    }
+
+    fn path(&self) -> String {
+        self.dir.path().join("file").to_str().unwrap().to_owned()
+    }
+
+    fn open(&self, terms: Option<Staging>) -> Box<dyn Driver> {
+        let (read, write, create) = (true, true, true);
+        let how = OpenHow {
+            path: self.path(),
+            read,
+            write,
+            create,
+            staging: terms,
+            ..OpenHow::default()
+        };
+        self.drivers.open(&how).unwrap()
+    }
+
+    fn on_disk(&self) -> Vec<u8> {
+        std::fs::read(self.path()).unwrap()
+    }
+
+    fn stages(&self) -> Vec<PathBuf> {
+        let all = std::fs::read_dir(self.dir.path().join("stages")).unwrap();
+        all.map(|one| one.unwrap().path()).collect()
+    }
+
+    fn recover(&self, changed: bool) -> Vec<Drained> {
+        recover(&Home::new(&self.dir.path().join("stages")), changed).unwrap()
+    }
+}
+
+fn write(file: &dyn Driver, data: &[u8], offset: u64) {
+    let counters = Counters::default();
+    let outcome = file.write_contig(data, offset, &counters);
+    assert_eq!((outcome.bytes, outcome.result), (data.len() as u64, Ok(())));
+}
+
+fn read(file: &dyn Driver, offset: u64, len: usize) -> Vec<u8> {
+    let mut buffer = vec![0xEE; len];
+    let outcome = file.read_contig(&mut buffer, offset, &Counters::default());
+    outcome.result.unwrap();
+    buffer.truncate(outcome.bytes as usize);
+    buffer
+}
+
+/// As if the process had been killed: nothing is closed, but the kernel gives up its locks.
+fn kill(file: Box<dyn Driver>) {
+    drop(file);
+}
+
+#[test]
+fn what_is_staged_is_seen_by_every_opener_and_not_in_the_file() {
+    let bench = Bench::new();
+    let one = bench.open(Some(TERMS));
+    let other = bench.open(Some(Staging { first: false, ..TERMS }));
+    write(&*one, b"abcdef", 0);
+    write(&*other, b"XY", 2);
+    for file in [&one, &other] {
+        assert_eq!((read(&**file, 0, 10), file.size()), (b"abXYef".to_vec(), Ok(6)));
+    }
+    assert_eq!(bench.on_disk(), b"");
+    one.sync().unwrap();
+    assert_eq!(bench.on_disk(), b"abXYef");
+    write(&*other, b"!", 9);
+    assert_eq!(read(&*one, 0, 20), b"abXYef\0\0\0!");
+    one.close().unwrap();
+    assert_eq!(bench.on_disk(), b"abXYef\0\0\0!");
+    write(&*other, b"?", 0);
+    other.close().unwrap();
+    assert_eq!((bench.on_disk()[0], bench.stages().len()), (b'?', 0));
+}
+
+#[test]
+fn what_killed_programs_leave_is_there_for_the_next_one_or_is_recovered() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), b"0123456789").unwrap();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"new", 3);
+    kill(file);
+    assert_eq!(bench.on_disk(), b"0123456789");
+    let next = bench.open(Some(TERMS));
+    assert_eq!(read(&*next, 0, 10), b"012new6789");
+    write(&*next, b"..", 8);
+    kill(next);
+    let done = bench.recover(false);
+    assert_eq!((done.len(), done[0].bytes, &done[0].error), (1, 5, &None));
+    assert_eq!((bench.on_disk(), bench.stages().len()), (b"012new67..".to_vec(), 0));
+}
+
+#[test]
+fn what_is_to_wait_for_the_next_program_waits() {
+    let bench = Bench::new();
+    let later = Staging { later: true, ..TERMS };
+    let file = bench.open(Some(later));
+    write(&*file, b"first", 0);
+    file.close().unwrap();
+    assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1));
+    let next = bench.open(Some(TERMS));
+    assert_eq!(read(&*next, 0, 9), b"first");
+    next.close().unwrap();
+    assert_eq!((bench.on_disk(), bench.stages().len()), (b"first".to_vec(), 0));
+}
+
+#[test]
+fn bytes_of_a_file_that_somebody_else_has_changed_are_named_and_kept() {
+    let bench = Bench::new();
+    std::fs::write(bench.path(), b"before").unwrap();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    kill(file);
+    std::fs::write(bench.path(), b"of another program").unwrap();
+    // Whoever opens it sees what the other one wrote.
+    let next = bench.open(Some(TERMS));
+    assert_eq!(read(&*next, 0, 30), b"of another program");
+    next.close().unwrap();
+    let refused = bench.recover(false);
+    let error = refused[0].error.as_ref().unwrap().to_string();
+    assert!(error.contains("6 staged bytes") && error.contains("--changed"), "{error}");
+    assert_eq!(bench.on_disk(), b"of another program");
+    assert_eq!(bench.recover(true)[0].error, None);
+    assert_eq!((bench.on_disk(), bench.stages().len()), (b"stagedther program".to_vec(), 0));
+}
+
+#[test]
+fn bytes_of_a_file_that_is_gone_are_named_and_kept() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    kill(file);
+    std::fs::remove_file(bench.path()).unwrap();
+    let error = bench.recover(true)[0].error.clone().unwrap();
+    assert_eq!((error.class(), bench.stages().len()), (ErrorClass::NoSuchFile, 1));
+    // The same name, and perhaps the same number: it is another file.
+    std::fs::write(bench.path(), b"another").unwrap();
+    assert!(bench.recover(true)[0].error.is_some());
+    let next = bench.open(Some(TERMS));
+    assert_eq!(read(&*next, 0, 30), b"another");
+    next.close().unwrap();
+    assert_eq!(bench.on_disk(), b"another");
+}
+
+#[test]
+fn a_removed_file_takes_its_stage_with_it() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    std::fs::remove_file(bench.path()).unwrap();
+    assert_eq!(read(&*file, 0, 9), b"staged");
+    file.close().unwrap();
+    assert_eq!(bench.stages().len(), 0);
+}
+
+#[test]
+fn a_damaged_stage_is_set_aside_and_never_reaches_the_file() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    kill(file);
+    let head = bench.stages()[0].join("head");
+    let mut bytes = std::fs::read(&head).unwrap();
+    bytes[130] ^= 1;
+    std::fs::write(&head, &bytes).unwrap();
+    assert!(bench.recover(true)[0].error.as_ref().unwrap().to_string().contains("damaged"));
+    let next = bench.open(Some(TERMS));
+    next.close().unwrap();
+    assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1));
+}
+
+#[test]
+fn a_full_stage_goes_into_the_file() {
+    let bench = Bench::new();
+    let file = bench.open(Some(Staging { limit: 100, ..TERMS }));
+    write(&*file, &[1; 60], 0);
+    assert_eq!(bench.on_disk().len(), 0);
+    write(&*file, &[2; 60], 60);
+    assert_eq!(bench.on_disk(), [1; 60]);
+    // What finds no room at all goes straight.
+    write(&*file, &[3; 200], 10);
+    let wanted = [vec![1; 10], vec![3; 200]].concat();
+    assert_eq!(read(&*file, 0, 999), wanted);
+    file.close().unwrap();
+    assert_eq!(bench.on_disk(), wanted);
+}
+
+#[test]
+fn a_cut_file_is_cut_whatever_was_staged() {
+    let bench = Bench::new();
+    let (file, other) = (bench.open(Some(TERMS)), bench.open(Some(TERMS)));
+    write(&*file, &[1; 5000], 0);
+    other.set_size(10).unwrap();
+    assert_eq!((file.size(), read(&*file, 0, 9000).len()), (Ok(10), 10));
+    write(&*file, &[2; 2], 20);
+    assert_eq!((other.size(), read(&*other, 8, 99).len()), (Ok(22), 14));
+}
+
+#[test]
+fn others_may_not_enter_and_what_others_made_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"secret", 0);
+    let stage = bench.stages().remove(0);
+    assert_eq!(stage.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    kill(file);
+    std::fs::set_permissions(&stage, PermissionsExt::from_mode(0o755)).unwrap();
+    let how =
+        OpenHow { path: bench.path(), write: true, staging: Some(TERMS), ..OpenHow::default() };
+    let opened = bench.drivers.open(&how).unwrap();
+    assert!(!opened.facts().is_staged);
+    assert_eq!(bench.recover(false)[0].error.as_ref().unwrap().class(), ErrorClass::Access);
+}
+
+#[test]
+fn openers_that_come_and_go_at_once_lose_no_byte() {
+    let bench = Bench::new();
+    std::thread::scope(|scope| {
+        for number in 0..4u8 {
+            let bench = &bench;
+            scope.spawn(move || {
+                for round in 0..60u64 {
+                    let file = bench.open(Some(TERMS));
+                    // Neighbours share words of bits and pages.
+                    write(&*file, &[number + 1], round * 4 + u64::from(number));
+                    if round % 3 == 0 {
+                        file.sync().unwrap();
+                    }
+                    file.close().unwrap();
+                }
+            });
+        }
+    });
+    let wanted: Vec<u8> = (0..240).map(|at| at % 4 + 1).collect();
+    assert_eq!((bench.on_disk(), bench.stages().len()), (wanted, 0));
+}
+
+#[test]
+fn draining_while_others_stage_loses_no_byte() {
+    let bench = Bench::new();
+    let files: Vec<_> = (0..3).map(|_| bench.open(Some(TERMS))).collect();
+    std::thread::scope(|scope| {
+        let (drainer, writers) = files.split_first().unwrap();
+        for (number, file) in writers.iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..2000u64 {
+                    let value = (round / 100) as u8 * 2 + number as u8;
+                    write(&**file, &[value; 100], (round % 100) * 200 + number as u64 * 100);
+                    assert_eq!(
+                        read(&**file, (round % 100) * 200 + number as u64 * 100, 1),
+                        [value]
+                    );
+                }
+            });
+        }
+        scope.spawn(move || (0..200).for_each(|_| drainer.sync().unwrap()));
+    });
+    files.iter().for_each(|file| file.close().unwrap());
+    let disk = bench.on_disk();
+    assert_eq!(disk.len(), 20_000);
+    for (at, byte) in disk.iter().enumerate() {
+        assert_eq!(*byte, 38 + (at / 100 % 2) as u8, "byte {at}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize, u64, u64),
+    Read(usize, u64, u64),
+    Sync(usize),
+    Resize(usize, u64),
+    Kill(usize),
+    Reopen(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (at, len) = (0..12_000u64, 1..6_000u64);
+    prop_oneof![
+        6 => (0..3usize, at.clone(), len.clone()).prop_map(|(f, at, n)| Step::Write(f, at, n)),
+        4 => (0..3usize, at.clone(), len).prop_map(|(f, at, n)| Step::Read(f, at, n)),
+        1 => (0..3usize).prop_map(Step::Sync),
+        1 => (0..3usize, at).prop_map(|(f, size)| Step::Resize(f, size)),
+        1 => (0..3usize).prop_map(Step::Kill),
+        1 => (0..3usize).prop_map(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn openers_with_and_without_costs_see_one_file(
+        steps in prop::collection::vec(step(), 1..60),
+        limit in prop_oneof![Just(1u64 << 30), 1..20_000u64],
+    ) {
+        let bench = Bench::new();
+        // The second one stages nothing by itself: its writes go straight where they may.
+        let terms = |number: usize| Staging { always: number != 1, limit, ..TERMS };
+        let open = |number: usize| bench.open(Some(terms(number)));
+        let mut files: Vec<Option<Box<dyn Driver>>> = (0..3).map(|n| Some(open(n))).collect();
+        let mut model: Vec<u8> = Vec::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            let value = number as u8 + 1;
+            match step {
+                Step::Write(file, at, len) => {
+                    let Some(file) = &files[file] else { continue };
+                    write(&**file, &vec![value; len as usize], at);
+                    let end = (at + len) as usize;
+                    model.resize(model.len().max(end), 0);
+                    model[at as usize..end].fill(value);
+                }
+                Step::Read(file, at, len) => {
+                    let Some(file) = &files[file] else { continue };
+                    let end = model.len().min((at + len) as usize);
+                    let wanted = model.get(at as usize..end).unwrap_or_default();
+                    prop_assert_eq!(read(&**file, at, len as usize), wanted);
+                    prop_assert_eq!(file.size(), Ok(model.len() as u64));
+                }
+                Step::Sync(file) => {
+                    let Some(file) = &files[file] else { continue };
+                    file.sync().unwrap();
+                    prop_assert_eq!(&bench.on_disk(), &model);
+                }
+                Step::Resize(file, size) => {
+                    let Some(file) = &files[file] else { continue };
+                    file.set_size(size).unwrap();
+                    model.resize(size as usize, 0);
+                }
+                // One stays, which sees what the others have left.
+                Step::Kill(0) | Step::Reopen(0) => {}
+                Step::Kill(file) => drop(files[file].take()),
+                Step::Reopen(file) => {
+                    if let Some(old) = files[file].take() {
+                        old.close().unwrap();
+                    }
+                    files[file] = Some(open(file));
+                }
+            }
+        }
+        for file in files.into_iter().flatten() {
+            file.close().unwrap();
+        }
+        prop_assert_eq!(bench.on_disk(), model);
+        prop_assert_eq!(bench.stages().len(), 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! MPI programs whose small writes are staged in a directory of the node (`AGGIO_STAGE`).
+
+use aggio_tests::battery::{PROGRAMS, failure_with};
+use aggio_tests::{
+    Directory, Finished, Job, Mpi, compile, factor, installed, installed_for, library, names_in,
+};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Writes are staged whatever that costs; on the file systems of tests it would not be worth it.
+const ALWAYS: &str = "*:aggio_defer_always=true";
+
+/// Programs that look at the file with system calls before they synchronise or close it.
+const REFUSED: &[&str] = &["deferred.c", "gaps.c", "overlap.c", "requests.c", "types.c"];
+
+/// A job whose writes are staged in `stages`.
+fn staged(job: Job, stages: &Path, hints: &str) -> Job {
+    let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", hints);
+    job.variable("AGGIO_STAGE", stages).variable("AGGIO_STRICT", "1")
+}
+
+#[test]
+fn every_program_of_the_battery_is_content_when_its_writes_are_staged() {
+    let Some(library) = library() else { return };
+    let mut reports = Vec::new();
+    let stages = Directory::new();
+    let place = stages.path().to_str().expect("UTF-8");
+    let programs = PROGRAMS.iter().filter(|(name, _)| !REFUSED.contains(name));
+    for (row, (source, ranks)) in programs.enumerate() {
+        for mpi in installed_for(row) {
+            let variables = [
+                ("AGGIO_DEFER", "*"),
+                ("AGGIO_HINTS", ALWAYS),
+                ("AGGIO_STRICT", "1"),
+                ("AGGIO_STAGE", place),
+            ];
+            reports.extend(failure_with(source, *ranks, &mpi, Some(&library), &variables));
+            for left in names_in(stages.path()) {
+                reports.push(format!("{}, {source}: {left} is left", mpi.name));
+                std::fs::remove_dir_all(stages.path().join(left)).expect("it is removed");
+            }
+        }
+    }
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
+}
+
+/// The command `aggio`, beside the library.
+fn tool() -> PathBuf {
+    library().expect("a library").with_file_name("aggio")
+}
+
+/// 4 ranks write 200 records each, alone, and kill themselves (`victim`), or compare ("check").
+fn records(mpi: &Mpi, folder: &Path, victim: &str, hints: Option<&str>) -> Finished {
+    let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(folder.join("data"));
+    let job = job.argument(folder.join("told")).argument("200").argument(victim);
+    match hints {
+        Some(hints) => {
+            staged(job, &folder.join("stages"), hints).preload(library().as_deref()).run()
+        }
+        None => job.run(),
+    }
+}
+
+fn folder() -> Directory {
+    let folder = Directory::new();
+    std::fs::create_dir(folder.path().join("stages")).expect("a directory");
+    folder
+}
+
+fn names_of_stages(folder: &Path) -> Vec<String> {
+    names_in(&folder.join("stages"))
+}
+
+#[test]
+fn what_ranks_have_written_survives_any_kill_for_the_next_job_or_the_user() {
+    if library().is_none() {
+        return;
+    }
+    for (number, mpi) in installed().iter().cycle().take(2 * installed().len()).enumerate() {
+        for round in 0..factor() {
+            let victim = ["-1", "0", "3"][(number + round) % 3];
+            let folder = folder();
+            let what = format!("{}, rank {victim}", mpi.name);
+            let killed = records(mpi, folder.path(), victim, Some(ALWAYS));
+            assert!(!killed.succeeded(), "{what}: {}", killed.report());
+            assert_eq!(names_of_stages(folder.path()).len(), 1, "{what}");
+            if number % 2 == 0 {
+                let next = records(mpi, folder.path(), "check", Some(ALWAYS));
+                assert!(next.succeeded(), "{what}: {}", next.report());
+            } else {
+                let stages = folder.path().join("stages");
+                let done = Command::new(tool()).arg("recover").arg("--stage").arg(stages).output();
+                let done = done.expect("aggio starts");
+                assert!(done.status.success(), "{what}: {done:?}");
+            }
+            let native = records(mpi, folder.path(), "check", None);
+            assert!(native.succeeded(), "{what}: {}", native.report());
+            assert_eq!(names_of_stages(folder.path()), [""; 0], "{what}");
+        }
+    }
+}
+
+#[test]
+fn with_drain_later_the_next_job_sees_what_waits_and_stores_it() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let folder = folder();
+        let later = format!("{ALWAYS}:aggio_defer_drain=later");
+        // There is no rank 9 to be killed.
+        let first = records(&mpi, folder.path(), "9", Some(&later));
+        assert!(first.succeeded(), "{}: {}", mpi.name, first.report());
+        let size = std::fs::metadata(folder.path().join("data")).map(|facts| facts.len());
+        assert_eq!((size.ok(), names_of_stages(folder.path()).len()), (Some(0), 1), "{}", mpi.name);
+        let next = records(&mpi, folder.path(), "check", Some(ALWAYS));
+        assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
+        let native = records(&mpi, folder.path(), "check", None);
+        assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+    }
+}
