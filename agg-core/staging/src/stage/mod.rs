@@ -3,7 +3,7 @@
 //!
 //! The stage of a file is a second file of the same shape: a byte waits at its own place in it.
 //! So the newest byte counts, as in any file, a reader copies ranges, and draining reads the stage
-//! in the order of the file. Which bytes wait is known by the byte ([`places`]).
+//! in the order of the file. Which bytes wait is known by the byte.
 
 mod control;
 mod drain;

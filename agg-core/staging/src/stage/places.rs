@@ -2,7 +2,7 @@
 //! staged in part.
 //!
 //! All processes share the memory. They store into it while they hold the lock of accesses shared,
-//! and clear parts of it while they hold it alone ([`super::locks`]). A killed process leaves
+//! and clear parts of it while they hold it alone (`locks.rs`). A killed process leaves
 //! nothing half done: a byte is staged once its bit, or the state of its page, says so.
 
 use super::words::{Words, allocate};
