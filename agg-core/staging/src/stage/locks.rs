@@ -63,6 +63,11 @@ impl Locks {
         self.set(false, libc::F_WRLCK, PRESENCE)
     }
 
+    /// Is not present any more.
+    pub(super) fn be_gone(&self) {
+        release(&self.file, PRESENCE);
+    }
+
     /// Begins an access; several threads may.
     pub(super) fn access(&self) -> io::Result<Access<'_>> {
         let mut accesses = self.accesses.lock().unwrap_or_else(PoisonError::into_inner);

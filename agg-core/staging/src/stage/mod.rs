@@ -221,7 +221,14 @@ impl Stage {
     /// Ends the use of the stage, which the last one removes if nothing is left in it.
     pub(super) fn leave(self) {
         let is_empty = || self.places.dirty_domains().is_empty() || self.is_deleted();
-        if is_empty() && self.locks.be_alone().unwrap_or(false) && is_empty() {
+        if !is_empty() {
+            return;
+        }
+        // Of several that leave at once each would find the others present, and nobody would be
+        // the last.
+        self.locks.be_gone();
+        let alone = self.locks.be_alone().unwrap_or(false);
+        if alone && Home::is_in_place(&self.place, self.locks.file()) && is_empty() {
             self.home.remove(&self.place);
         }
     }

@@ -259,6 +259,25 @@ fn openers_that_come_and_go_at_once_lose_no_byte() {
 }
 
 #[test]
+fn openers_that_leave_at_once_leave_no_stage() {
+    let bench = Bench::new();
+    for round in 0..300 {
+        let files: Vec<_> = (0..4).map(|_| bench.open(Some(TERMS))).collect();
+        write(&*files[0], b"x", round);
+        let barrier = std::sync::Barrier::new(files.len());
+        std::thread::scope(|scope| {
+            for file in &files {
+                scope.spawn(|| {
+                    barrier.wait();
+                    file.close().unwrap();
+                });
+            }
+        });
+        assert_eq!(bench.stages().len(), 0, "round {round}");
+    }
+}
+
+#[test]
 fn draining_while_others_stage_loses_no_byte() {
     let bench = Bench::new();
     let files: Vec<_> = (0..3).map(|_| bench.open(Some(TERMS))).collect();
