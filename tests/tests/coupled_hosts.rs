@@ -52,7 +52,9 @@ impl User {
             let entries = self.directory.path().join("couple").read_dir().expect("a directory");
             let names = entries.map(|entry| entry.expect("an entry").file_name());
             let names: Vec<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
-            let lives = names.iter().any(|name| name.ends_with(".sock"));
+            // An agent that ends removes one file after the other.
+            let of_agents = [".sock", ".lock", ".start"];
+            let lives = names.iter().any(|name| of_agents.iter().any(|end| name.ends_with(end)));
             if !lives || start.elapsed() > Duration::from_secs(20) {
                 return names;
             }
