@@ -63,7 +63,12 @@ impl Stage {
     pub(super) fn join(home: &Home, target: File, path: &Path, made: bool) -> Result<Option<Self>> {
         let place = home.place(&control::Identity::of(&target)?);
         for _ in 0..ATTEMPTS {
-            let Some(files) = home.open(&place)? else {
+            let found = match home.open(&place) {
+                // Whoever has made that, it is no stage of this user's.
+                Err(error) if error.class() == ErrorClass::Access && !made => None,
+                found => found?,
+            };
+            let Some(files) = found else {
                 if !made {
                     return Ok(None);
                 }

@@ -30,6 +30,8 @@ const RECORDS: u64 = PAGE;
 const RECORD: u64 = 16;
 const STATES: u64 = 1 << 30;
 const BITS: u64 = 4 << 30;
+/// Bytes of the file of places.
+const LENGTH: u64 = BITS + MAX / 8;
 
 /// Words of the head.
 const EPOCH: u64 = 0;
@@ -67,12 +69,16 @@ struct Backed {
 impl Places {
     /// Gives an empty `file` its length.
     pub(super) fn init(file: &File) -> io::Result<()> {
-        aggio_base::os::ftruncate(file.as_raw_fd(), BITS + MAX / 8)?;
+        aggio_base::os::ftruncate(file.as_raw_fd(), LENGTH)?;
         allocate(file, Extent::new(0, PAGE))
     }
 
-    /// The places that are in `file`.
+    /// The places that are in `file`. One of another length is damaged: behind its end there is no
+    /// memory.
     pub(super) fn open(file: File) -> io::Result<Self> {
+        if file.metadata()?.len() != LENGTH {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let records = MAX / DOMAIN * RECORD;
         let head = Words::map(&file, Extent::new(0, RECORDS + records))?;
         Ok(Self { file, head, windows: RwLock::default() })

@@ -192,6 +192,41 @@ fn a_damaged_stage_is_set_aside_and_never_reaches_the_file() {
 }
 
 #[test]
+fn a_stage_of_which_a_file_was_cut_is_named_and_never_ends_the_program() {
+    for name in ["head", "places", "bytes"] {
+        let bench = Bench::new();
+        let file = bench.open(Some(TERMS));
+        write(&*file, b"staged", 0);
+        kill(file);
+        let part = File::options().write(true).open(bench.stages()[0].join(name)).unwrap();
+        part.set_len(0).unwrap();
+        assert!(bench.recover(true)[0].error.is_some(), "{name}");
+        let next = bench.open(Some(TERMS));
+        if name == "bytes" {
+            // What it was is not known any more, and an error says so.
+            let outcome = next.read_contig(&mut [0; 6], 0, &Counters::default());
+            assert!(outcome.result.is_err() && next.close().is_err());
+        } else {
+            next.close().unwrap();
+        }
+        assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1), "{name}");
+    }
+}
+
+#[test]
+fn offsets_that_no_stage_has_go_straight() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    let far = 1 << 62;
+    write(&*file, b"far", far);
+    assert_eq!((file.size(), read(&*file, far - 1, 9)), (Ok(far + 3), b"\0far".to_vec()));
+    assert_eq!(std::fs::metadata(bench.path()).unwrap().len(), far + 3);
+    let outcome = file.write_contig(b"abcd", u64::MAX - 3, &Counters::default());
+    assert!(outcome.result.is_err());
+    file.close().unwrap();
+}
+
+#[test]
 fn a_full_stage_goes_into_the_file() {
     let bench = Bench::new();
     let file = bench.open(Some(Staging { limit: 100, ..TERMS }));
@@ -230,8 +265,13 @@ fn others_may_not_enter_and_what_others_made_is_not_used() {
     std::fs::set_permissions(&stage, PermissionsExt::from_mode(0o755)).unwrap();
     let how =
         OpenHow { path: bench.path(), write: true, staging: Some(TERMS), ..OpenHow::default() };
-    let opened = bench.drivers.open(&how).unwrap();
-    assert!(!opened.facts().is_staged);
+    for first in [true, false] {
+        let staging = Some(Staging { first, ..TERMS });
+        let opened = bench.drivers.open(&OpenHow { staging, ..how.clone() }).unwrap();
+        assert!(!opened.facts().is_staged);
+        write(&*opened, b"straight", 0);
+        assert_eq!((opened.close(), bench.on_disk()), (Ok(()), b"straight".to_vec()));
+    }
     assert_eq!(bench.recover(false)[0].error.as_ref().unwrap().class(), ErrorClass::Access);
 }
 
