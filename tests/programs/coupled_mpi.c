@@ -5,9 +5,10 @@
  * The writer opens each generation as HDF5 does: created without truncation, then cut to no bytes.
  * The reader prints one line for each, and at the end how fast all but the first two came: with
  * `touch` it looks at one value of each 4 KiB. With LOUD in its environment the writer says when it
- * has opened a generation. A file that cannot be opened or closed is told with
- * its class, by every rank. */
+ * has opened a generation. With FEWER the last rank of the writer dies before it writes its part.
+ * A file that cannot be opened or closed is told with its class, by every rank. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ int main(int argc, char **argv) {
         if (writes) check(MPI_File_set_size(file, 0), "set_size");
         check(MPI_File_set_view(file, 0, MPI_INT, block, "native", MPI_INFO_NULL), "set_view");
         if (writes) {
+            if (getenv("FEWER") && rank == ranks - 1) raise(SIGKILL);
             check(MPI_File_write_all(file, data, (int)count, MPI_INT, MPI_STATUS_IGNORE), "write");
             if (generation == generations && getenv("HALF")) {
                 if (rank == 0) printf("half\n");

@@ -2,7 +2,8 @@
 //! ranks and decompositions, the reader started first and second, and writers that die.
 
 use aggio_tests::{
-    Directory, MARK, Mpi, compile, installed, kill_marked, library, names_in, remove_left_since,
+    Directory, Family, MARK, Mpi, compile, installed, kill_marked, library, names_in,
+    remove_left_since,
 };
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
@@ -44,26 +45,32 @@ impl Meeting {
     }
 
     fn start(&self, mpi: &Mpi, ranks: u32, arguments: &[&str], half: bool) -> Job {
+        let mut command = self.command(mpi, &[], ranks, arguments);
+        if half {
+            self.kills.set(true);
+            command.env("HALF", "1");
+        }
+        Job::of(command)
+    }
+
+    /// A job whose launcher has these options.
+    fn command(&self, mpi: &Mpi, options: &[&str], ranks: u32, arguments: &[&str]) -> Command {
         let library = library().expect("a library");
         // Two of Open MPI's launchers that make the same directory at the same time can fail.
         self.jobs.set(self.jobs.get() + 1);
         let scratch = self.scratch.path().join(self.jobs.get().to_string());
         std::fs::create_dir(&scratch).expect("a directory of ours");
         let mut command = Command::new(mpi.mpirun());
-        command.args(["-n", &ranks.to_string()]).arg(compile("coupled_mpi.c", mpi).path);
+        command
+            .args(options)
+            .args(["-n", &ranks.to_string()])
+            .arg(compile("coupled_mpi.c", mpi).path);
         command.args(arguments).envs(mpi.environment().iter().copied());
         command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
         command.env("AGGIO_AGENT", library.with_file_name("aggio"));
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
         command.env(MARK, self.place.path()).env("TMPDIR", scratch);
-        if half {
-            self.kills.set(true);
-            command.env("HALF", "1");
-        }
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("mpirun");
-        let out = BufReader::new(child.stdout.take().expect("a pipe"));
-        Job { child, out }
+        command
     }
 
     /// The agent leaves the token of the directory when it ends, which it does by itself.
@@ -88,6 +95,13 @@ impl Drop for Meeting {
 }
 
 impl Job {
+    fn of(mut command: Command) -> Self {
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("mpirun");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        Job { child, out }
+    }
+
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("a line");
@@ -184,5 +198,31 @@ fn every_rank_of_a_reader_learns_that_the_writer_died() {
             assert_eq!(text.lines().filter(|told| *told == line).count(), 1, "{text}");
         }
         let _ = write.ends();
+    }
+}
+
+/// Rank 0 has the file, and has written its part; the other rank ends before it writes its own.
+/// Rank 0 learns of that by its call, ends MPI, and exits as a program does that is done, if its
+/// launcher leaves it the time.
+#[test]
+fn what_a_killed_rank_was_to_write_is_missed_by_readers() {
+    for mpi in &installed() {
+        let meeting = Meeting::new();
+        meeting.kills.set(true);
+        let goes_on: &[&str] = match mpi.family {
+            Family::Mpich => &["-disable-auto-cleanup"],
+            Family::OpenMpi => &[],
+        };
+        let size = ["f.dat", "1", "30", "1000"];
+        let mut writer =
+            meeting.command(mpi, goes_on, 2, &[&["write", "rows"], &size[..]].concat());
+        writer.env("FEWER", "1");
+        let writer = Job::of(writer);
+        let reader = meeting.start(mpi, 1, &[&["read", "rows"], &size[..]].concat(), false);
+        let (status, text) = reader.ends();
+        assert!(!status.success() && text.contains("open: MPI_ERR_IO"), "{}: {text}", mpi.name);
+        // What is left of the writer may wait for its other rank.
+        writer.kill();
+        kill_marked(meeting.place.path().as_os_str());
     }
 }

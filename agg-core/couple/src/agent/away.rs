@@ -76,7 +76,11 @@ impl Agent {
                 Way::There
             }
             Request::Withdraw(handle) if handle >= AWAY => {
-                self.withdraw_away(link, process, handle);
+                self.end_away(link, process, handle, Request::Withdraw);
+                Way::There
+            }
+            Request::Spoil(handle) if handle >= AWAY => {
+                self.end_away(link, process, handle, Request::Spoil);
                 Way::There
             }
             Request::Check(handle, moved) if handle >= AWAY => {
@@ -195,7 +199,12 @@ impl Agent {
         self.ask(key.0, link, process, Request::Close(theirs, moved));
     }
 
-    fn withdraw_away(&mut self, link: u64, process: Process, handle: u64) {
+    fn withdraw_away(&mut self, process: Process, handle: u64) {
+        self.end_away(0, process, handle, Request::Withdraw);
+    }
+
+    /// Ends an open in the way that `request` says.
+    fn end_away(&mut self, link: u64, process: Process, handle: u64, request: fn(u64) -> Request) {
         let Some(peers) = &mut self.peers else { return };
         let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
             let reply = after(self.lost.remove(&handle).map(|(_, text)| text));
@@ -204,7 +213,7 @@ impl Agent {
         };
         peers.copies.close(key);
         // The owner hears of it before what was not written comes.
-        self.ask(key.0, link, process, Request::Withdraw(theirs));
+        self.ask(key.0, link, process, request(theirs));
         self.look_away(key);
     }
 
@@ -261,7 +270,7 @@ impl Agent {
                     copy.is_written_by(process);
                 }
                 if !self.reply(link, &Reply::Opened(handle, *generation), None) {
-                    self.withdraw_away(0, process, handle);
+                    self.withdraw_away(process, handle);
                 }
             }
             (reply, _) => drop(self.reply(link, reply, None)),
@@ -336,7 +345,7 @@ impl Agent {
             Err(error) => drop(self.reply(kept.link, &failed(&error), None)),
         }
         // Nobody has it: the answer of its end is for nobody.
-        self.withdraw_away(0, kept.process, handle);
+        self.withdraw_away(kept.process, handle);
     }
 
     fn fail_ticket(&mut self, ticket: u64, error: &io::Error) {

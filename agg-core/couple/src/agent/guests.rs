@@ -150,7 +150,7 @@ impl Agent {
             return Ok(());
         }
         let closed = match &request {
-            Request::Close(handle, _) | Request::Withdraw(handle) => {
+            Request::Close(handle, _) | Request::Withdraw(handle) | Request::Spoil(handle) => {
                 self.registry.opens.get(handle).map(|open| open.area)
             }
             _ => None,

@@ -105,6 +105,7 @@ impl Agent {
                 self.registry.withdraw(process, handle);
                 Reply::Done
             }
+            Request::Spoil(handle) => self.spoil_open(process, handle),
             Request::Empty(path) => told(self.registry.empty(process, &path)),
             Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
             Request::Rename(from, to, options) => {
@@ -112,12 +113,7 @@ impl Agent {
             }
             Request::Stat(path, options) => self.stat(process, &path, options),
             Request::List(dir, after, view) => self.list(process, &dir, &after, view),
-            Request::Goodbye => {
-                if let Some(person) = self.people.get_mut(&process) {
-                    person.orderly = true;
-                }
-                Reply::Done
-            }
+            Request::Goodbye => self.take_leave(process),
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
         };
         let reply = match (self.carry_out(0), reply) {
@@ -183,6 +179,22 @@ impl Agent {
             self.announce(area, process, Before::All);
         }
         Reply::Done
+    }
+
+    /// The process ends in order from now on.
+    fn take_leave(&mut self, process: Process) -> Reply {
+        if let Some(person) = self.people.get_mut(&process) {
+            person.orderly = true;
+        }
+        Reply::Done
+    }
+
+    /// The generation of this open will not be complete.
+    fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
+        match self.registry.spoil(process, handle) {
+            true => Reply::Done,
+            false => self.lost(handle),
+        }
     }
 
     /// What is said of an open that is none any more.

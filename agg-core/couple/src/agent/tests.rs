@@ -221,6 +221,18 @@ fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
 }
 
 #[test]
+fn what_is_spoiled_before_its_descriptor_is_closed_is_never_complete() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (handle, file) = scene.open(1, true);
+    assert_eq!(scene.call(1, Request::Spoil(handle)).0, Reply::Done);
+    drop(file);
+    let (reply, _) = scene.call(2, open(false, false));
+    assert_eq!(number(&reply), libc::EIO);
+    let (reply, _) = scene.call(1, Request::Close(handle, 0));
+    assert_ne!(reply, Reply::Done, "it is closed");
+}
+
+#[test]
 fn a_wait_that_is_taken_back_is_answered_once() {
     let mut scene = Scene::with(&[1, 2]);
     scene.agent.serve(2, open(false, true));

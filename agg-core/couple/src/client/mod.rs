@@ -150,12 +150,23 @@ impl Client {
         self.order(&Request::Withdraw(handle))
     }
 
-    /// The same for a file that was open for reading. The program has its bytes; that the agent has
-    /// ended it learns by its next open, which would wait for ever for what another agent knows.
+    /// As [`close`](Self::close) for a file that was open for reading. The program has its bytes;
+    /// that the agent has ended it learns by its next open, which would wait for ever for what
+    /// another agent knows.
     pub fn close_read(&self, handle: u64, moved: u64) {
         if self.close(handle, moved).is_err() {
             self.connections.tell_later();
         }
+    }
+
+    /// Closes what `handle` was opened to write, before the descriptor is closed: the generation
+    /// will not be complete, because other processes of the program cannot be reached. Readers get
+    /// what the rule says of a writer that died.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn spoil(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::Spoil(handle))
     }
 
     /// Makes sure that the agent knows an open file, and says that `moved` bytes of it were

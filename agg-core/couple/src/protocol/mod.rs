@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x02";
+const BEGINNING: [u8; 4] = *b"AGC\x03";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub(crate) enum Request {
     Records(u64, u64),
     /// [`super::Client::announce`]: the handle, and what was written before.
     Announce(u64, Before),
+    /// [`super::Client::spoil`]
+    Spoil(u64),
 }
 
 /// What has been written of a netCDF file before the number of its records.
@@ -118,9 +120,7 @@ impl Request {
             Request::Close(handle, moved) => {
                 out.byte(3).number(*handle).number(*moved);
             }
-            Request::Sync(handle) => {
-                out.byte(4).number(*handle);
-            }
+            Request::Sync(handle) => _ = out.byte(4).number(*handle),
             Request::Empty(path) => {
                 out.byte(5).bytes(path);
             }
@@ -154,6 +154,7 @@ impl Request {
             Request::Announce(handle, before) => {
                 out.byte(18).number(*handle).byte(*before as u8);
             }
+            Request::Spoil(handle) => _ = out.byte(19).number(*handle),
             Request::Records(handle, told) => {
                 out.byte(17).number(*handle).number(*told);
             }
@@ -218,6 +219,7 @@ impl Request {
                 Request::Announce(handle, *before.ok_or_else(|| bad("it announces nothing"))?)
             }
             17 => Request::Records(from.number()?, from.number()?),
+            19 => Request::Spoil(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -60,6 +60,7 @@ fn request() -> impl Strategy<Value = Request> {
         Just(Request::Quit),
         any::<(u64, u64)>().prop_map(|(handle, moved)| Request::Check(handle, moved)),
         any::<u64>().prop_map(Request::Withdraw),
+        any::<u64>().prop_map(Request::Spoil),
         any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {
             Request::Announce(handle, [Before::Others, Before::Variable, Before::All][before])

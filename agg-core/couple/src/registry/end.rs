@@ -167,22 +167,42 @@ impl Registry {
 
     /// What a process that died was writing is dead with it.
     fn bury(&mut self, process: Process) {
-        let writer = self.processes.get(&process).map(|who| who.label.clone());
         for area in self.written_by(process) {
-            let generation = &self.generations[&area];
-            let (number, path) = (generation.number, generation.path.clone());
-            let unlinked = generation.unlinked;
-            let writer = writer.clone().unwrap_or_default();
-            self.opens.retain(|_, open| open.area != area || open.process != process);
-            self.lose_writers(area, &writer);
-            self.discard(area);
-            let name = self.names.entry(path).or_default();
-            name.last = name.last.max(number);
-            if !unlinked {
-                name.dead = Some(Dead { number, writer });
-            }
+            self.bury_area(area, process);
         }
         self.bury_next(process);
+    }
+
+    /// A generation is dead because one of its writers is, or has lost the others.
+    fn bury_area(&mut self, area: Area, process: Process) {
+        let Some(generation) = self.generations.get(&area) else { return };
+        let (number, path) = (generation.number, generation.path.clone());
+        let unlinked = generation.unlinked;
+        let writer = self.processes.get(&process).map(|who| who.label.clone());
+        let writer = writer.unwrap_or_default();
+        self.opens.retain(|_, open| open.area != area || open.process != process);
+        self.lose_writers(area, &writer);
+        self.discard(area);
+        let name = self.names.entry(path).or_default();
+        name.last = name.last.max(number);
+        if !unlinked {
+            name.dead = Some(Dead { number, writer });
+        }
+    }
+
+    /// Closes what `handle` is open to write, which will not be complete: its process cannot reach
+    /// others that write it. False if the process has nothing open so.
+    pub fn spoil(&mut self, process: Process, handle: Handle) -> bool {
+        let open = self.opens.get(&handle).copied();
+        let Some(open) = open.filter(|open| open.process == process && open.write) else {
+            return false;
+        };
+        let state = self.generations.get(&open.area).map(|generation| generation.state);
+        match state {
+            Some(State::Writing) => self.bury_area(open.area, process),
+            _ => self.close(process, handle, 0, false),
+        }
+        true
     }
 
     /// What is being written and a process had open for that.

@@ -1,7 +1,7 @@
 //! Closing and deleting.
 
-use super::File;
 use super::agreement::{Kind, Words, from_rank, meet};
+use super::{File, is_of_messages};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,9 @@ impl File {
                 let local = local.and(self.close_driver());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
                 self.withdraw();
-                if self.offers {
+                if agreed.as_ref().err().is_some_and(is_of_messages) {
+                    let _ = self.driver.close_incomplete();
+                } else if self.offers {
                     // No rank needs the file any more; what there was to say has been said.
                     let _ = self.driver.close();
                 }
@@ -57,8 +59,7 @@ impl File {
 
     /// Gives the file's message tags back, if all ranks are known to have closed it.
     fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
-        let broken = [ErrorClass::Other, ErrorClass::Intern];
-        let in_order = agreed.as_ref().err().is_none_or(|error| !broken.contains(&error.class()));
+        let in_order = !agreed.as_ref().err().is_some_and(is_of_messages);
         let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(lane) = lane.filter(|_| in_order) {
             lane.release();
@@ -67,7 +68,11 @@ impl File {
 
     /// Closes the file of this rank; others that have not come to their close may still take it.
     fn close_driver(&self) -> Result<()> {
-        if self.offers { self.driver.close_but_offer() } else { self.driver.close() }
+        match (self.cut_off.load(Ordering::Relaxed), self.offers) {
+            (true, _) => self.driver.close_incomplete(),
+            (false, true) => self.driver.close_but_offer(),
+            (false, false) => self.driver.close(),
+        }
     }
 
     async fn end_active_split(&self) -> Result<()> {
@@ -92,7 +97,11 @@ impl File {
         self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));
         self.withdraw();
-        let closed = drained.and(self.driver.close());
+        let closed = match self.cut_off.load(Ordering::Relaxed) {
+            true => self.driver.close_incomplete(),
+            false => self.driver.close(),
+        };
+        let closed = drained.and(closed);
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))

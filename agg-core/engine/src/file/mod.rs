@@ -114,6 +114,8 @@ pub struct File {
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,
+    /// A message from or to another rank failed: what that was to write may be missing.
+    cut_off: AtomicBool,
     /// Views that were set.
     views: AtomicU32,
     closed: AtomicBool,
@@ -200,8 +202,16 @@ impl File {
 
     /// Adds what the file knows to an error: its name and this rank, if no other rank is named.
     fn context(&self, error: Error, operation: &str) -> Error {
+        if is_of_messages(&error) {
+            self.cut_off.store(true, Ordering::Relaxed);
+        }
         error.with_operation(operation).with_path(&self.path).with_rank(self.transport.rank())
     }
+}
+
+/// Whether an error is one of the ranks' exchange, not of the file.
+fn is_of_messages(error: &Error) -> bool {
+    [ErrorClass::Other, ErrorClass::Intern].contains(&error.class())
 }
 
 impl std::fmt::Debug for File {

@@ -19,6 +19,7 @@ use aggio_comm::task::BoxFuture;
 use aggio_comm::transport::{Holders, Transport};
 use aggio_config::hints::{Hints, Switch};
 use aggio_config::settings::Report;
+use aggio_plan::format::Map;
 use aggio_store::driver::{Driver, LazyDriver};
 use aggio_types::view::View;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -183,15 +184,7 @@ impl Opening<'_> {
         let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())
             .then(|| Looking::new(self.engine.formats()));
         let map = aggio_plan::format::map_of(hints.hints.aggio_format);
-        let state = State {
-            view: Arc::new(View::bytes()),
-            individual: start,
-            atomic: false,
-            hints,
-            split: None,
-            map,
-            turns: DeferredViews::new(start != 0),
-        };
+        let state = State::of_new(start, hints, map);
         File {
             engine: self.engine.clone(),
             tags: home.lane.tags(),
@@ -221,8 +214,24 @@ impl Opening<'_> {
             report: news.report,
             state: Mutex::new(state),
             wrote: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             no_set: OnceLock::new(),
+        }
+    }
+}
+
+impl State {
+    /// That of a file whose pointers are at `start`.
+    fn of_new(start: u64, hints: AgreedHints, map: Option<Arc<dyn Map>>) -> Self {
+        State {
+            view: Arc::new(View::bytes()),
+            individual: start,
+            atomic: false,
+            hints,
+            split: None,
+            map,
+            turns: DeferredViews::new(start != 0),
         }
     }
 }

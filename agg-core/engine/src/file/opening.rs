@@ -279,7 +279,7 @@ impl Here {
     /// Closes the file: the error of another rank is the one to tell.
     fn give_up(self) {
         if let Some(driver) = self.driver {
-            let _ = driver.close();
+            let _ = driver.close_incomplete();
         }
     }
 }

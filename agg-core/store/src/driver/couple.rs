@@ -335,6 +335,15 @@ impl Driver for CoupledFile {
         closed.and(told.map_err(|error| Error::os("close", &error)))
     }
 
+    fn close_incomplete(&self) -> Result<()> {
+        if !self.writes || self.closed.swap(true, Ordering::AcqRel) {
+            return self.close();
+        }
+        // The agent completes what nobody has open any more: it has to hear of this first.
+        let told = self.client.spoil(self.handle);
+        self.inner.close().and(told.map_err(|error| Error::os("close", &error)))
+    }
+
     fn close_but_offer(&self) -> Result<()> {
         let closed = self.inner.close_but_offer();
         // The rank that opens the file next may not have read anything itself.

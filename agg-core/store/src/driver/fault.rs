@@ -317,6 +317,11 @@ impl Driver for FaultDriver {
         self.inner.close_but_offer().and(fault)
     }
 
+    fn close_incomplete(&self) -> Result<()> {
+        let fault = self.step(FaultKind::Close, "close");
+        self.inner.close_incomplete().and(fault)
+    }
+
     fn preallocate(&self, size: u64) -> Result<()> {
         self.step(FaultKind::Preallocate, "fallocate")?;
         self.inner.preallocate(size)

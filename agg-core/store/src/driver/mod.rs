@@ -318,6 +318,12 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         self.close()
     }
 
+    /// As [`Driver::close`], where bytes of other ranks may be missing because they cannot be
+    /// reached: whoever gets the file only when it is complete does not get it.
+    fn close_incomplete(&self) -> Result<()> {
+        self.close()
+    }
+
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.
     fn preallocate(&self, size: u64) -> Result<()> {
         if self.size()? < size { self.set_size(size) } else { Ok(()) }

@@ -86,3 +86,18 @@ fn what_a_process_closed_before_it_ends_is_looked_at_when_it_has_ended() {
     scene.end(1, true);
     assert_eq!(scene.take(2), 1);
 }
+
+#[test]
+fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_else() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    scene.wait(2);
+    let (one, other) = (scene.write(1), scene.write(3));
+    assert!(!scene.registry.spoil(2, one.handle), "it is another's");
+    assert!(scene.registry.spoil(1, one.handle));
+    assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
+    assert!(scene.registry.loss(other.handle).is_some(), "who writes it as well is told");
+    assert!(!scene.registry.spoil(1, one.handle), "it is closed");
+    scene.close(3, other, 0);
+    assert_eq!(scene.make(1), 2, "the writer lives on");
+    assert_eq!(scene.take(2), 2);
+}
