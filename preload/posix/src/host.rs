@@ -52,6 +52,8 @@ pub(crate) struct Flags {
     pub(crate) containers: AtomicBool,
     /// The process exchanges files with others in memory.
     pub(crate) coupled: AtomicBool,
+    /// There is a directory of stages.
+    pub(crate) staged: AtomicBool,
     /// The process is about to end or to become another program: nothing is kept back any more.
     pub(crate) ending: AtomicBool,
     /// The process whose descriptors the table describes; 0 until somebody may be another.
@@ -76,6 +78,7 @@ impl Flags {
             active: AtomicBool::new(false),
             containers: AtomicBool::new(false),
             coupled: AtomicBool::new(false),
+            staged: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             owner: AtomicU32::new(0),
             ring: AtomicBool::new(false),

@@ -13,6 +13,7 @@
 //! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
 //! containers, sets   files that are blob containers, and sets of netCDF files
 //! coupled        files that programs exchange in memory
+//! staged         files of which writes wait in the stage of an MPI program
 //! settle         what must happen before anybody else looks, of files and containers
 //! cookie, wide   streams of ours, and wide characters on them
 //! open, data, reading, manage, duplicate, process, passthrough, stdio, causal   what functions do
@@ -67,6 +68,7 @@ pub mod sets;
 pub mod settle;
 mod signal_writes;
 mod spool;
+pub mod staged;
 pub mod state;
 pub mod stdio;
 pub mod wide;

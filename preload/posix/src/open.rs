@@ -8,7 +8,7 @@ use super::next;
 use super::reason::Reason;
 use super::state::{self, Inside};
 use super::{
-    containers, coupled, descriptors, dirty, errno, flush, reading, report, settle, spool,
+    containers, coupled, descriptors, dirty, errno, flush, reading, report, settle, spool, staged,
 };
 use crate::config;
 use agg_core::driver::caches;
@@ -47,6 +47,9 @@ pub fn open(
 ) -> c_int {
     let ours = coupled::open(at, path, flags, mode);
     ours.or_else(|| containers::open(at, path, flags, mode)).unwrap_or_else(|| {
+        if let Err(number) = staged::before_open(at, path, flags) {
+            return errno::fail(number) as c_int;
+        }
         before();
         adopt(kernel())
     })

@@ -62,6 +62,12 @@ pub fn has_coupled() -> bool {
     flags().coupled.load(Relaxed)
 }
 
+/// Whether MPI programs stage writes of files that the process looks at.
+#[inline(always)]
+pub(crate) fn has_stages() -> bool {
+    flags().staged.load(Relaxed)
+}
+
 /// Whether any file has bytes that are not in the kernel.
 #[inline(always)]
 pub fn any_dirty() -> bool {

@@ -6,7 +6,7 @@ use super::next::{self, Functions};
 use super::open::adopt;
 use super::reason::Reason;
 use super::state::Inside;
-use super::{containers, coupled, data, descriptors, errno, settle, wide};
+use super::{containers, coupled, data, descriptors, errno, settle, staged, wide};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
 fn descriptor_of(cookie: *mut c_void) -> c_int {
@@ -66,6 +66,10 @@ pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: as above.
     if let Some(stream) = ours.or_else(|| unsafe { containers::fopen(path, mode) }) {
         return stream;
+    }
+    if let Err(number) = staged::before_open(libc::AT_FDCWD, path, 0) {
+        errno::fail(number);
+        return std::ptr::null_mut();
     }
     // SAFETY: the caller's promise.
     let meaning = unsafe { meaning(mode) };
@@ -158,7 +162,9 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
         } else if path.is_null() {
             settle::demote(libc::fileno(stream), Reason::Stream);
         }
-        if let Some(error) = containers::reopened(path, mode) {
+        let refused = containers::reopened(path, mode);
+        let staged = || staged::before_open(libc::AT_FDCWD, path, 0).err();
+        if let Some(error) = refused.or_else(staged) {
             // The old file is closed in any case.
             libc::fclose(stream);
             errno::fail(error);

@@ -3,7 +3,7 @@
 use super::{environment, symbols};
 use crate::{config, pnetcdf, rescue};
 use agg_core::settings::sets::SetRule;
-use aggio_posix::{containers, coupled, process, state};
+use aggio_posix::{containers, coupled, process, staged, state};
 use std::ffi::CStr;
 
 /// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
@@ -16,7 +16,9 @@ extern "C" fn loaded() {
     let rules = is_set(c"AGGIO_POSIX");
     let has_containers = is_set(c"AGGIO_BLOB") || shows_sets();
     let has_coupled = is_set(c"AGGIO_COUPLE");
-    if (rules || has_containers || has_coupled) && !config::is_plainly_off() && !is_privileged() {
+    let has_stages = is_set(c"AGGIO_STAGE");
+    let is_any = rules || has_containers || has_coupled || has_stages;
+    if is_any && !config::is_plainly_off() && !is_privileged() {
         listen_for_fork();
         state::start(has_containers, has_coupled);
         if has_containers {
@@ -25,6 +27,9 @@ extern "C" fn loaded() {
         }
         if has_coupled {
             coupled::attach();
+        }
+        if has_stages {
+            staged::attach();
         }
     }
 }

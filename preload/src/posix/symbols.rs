@@ -18,7 +18,7 @@ use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
     causal, coupled, data, descriptors, duplicate, errno, manage, open, passthrough, process,
-    readable_memory, settle, state, stdio, wide,
+    readable_memory, settle, staged, state, stdio, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -73,6 +73,13 @@ macro_rules! table {
 macro_rules! names {
     ($call:ident ($($arg:expr),*)) => {
         coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
+    };
+}
+
+/// The same of a name whose file may have staged bytes.
+macro_rules! named {
+    ($call:ident ($($arg:expr),*), $at:expr, $path:expr, $flags:expr) => {
+        names!($call($($arg),*)).or_else(|| staged::before_facts($at, $path, $flags))
     };
 }
 
@@ -338,25 +345,25 @@ table! {
 
     // Names.
     path [stat stat64] (path: Path, facts: Any) -> c_int = {}
-        container { names!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0), libc::AT_FDCWD, path, 0) };
     path [lstat lstat64] (path: Path, facts: Any) -> c_int = {}
-        container { names!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW), libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW) };
     path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {}
-        container { names!(fstatat(at, path, facts, flags)) };
+        container { named!(fstatat(at, path, facts, flags), at, path, flags) };
     path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { names!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0), libc::AT_FDCWD, path, 0) };
     path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { names!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW), libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW) };
     path [__fxstatat __fxstatat64]
         (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
         = {}
-        container { names!(fstatat(at, path, facts, flags)) };
+        container { named!(fstatat(at, path, facts, flags), at, path, flags) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
-        container { names!(statx(at, path, flags, mask, facts)) };
+        container { named!(statx(at, path, flags, mask, facts), at, path, flags) };
     any [truncate truncate64] (path: Path, len: off64_t) -> c_int
         = {
             open::before();
-            match names!(truncate(path, len)) {
+            match named!(truncate(path, len), libc::AT_FDCWD, path, 0) {
                 Some(result) => result,
                 None => next::truncate64(path, len),
             }

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// Connections that are kept for later requests at most.
 const KEPT: usize = 8;
 
-/// How long an agent may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an agent may take to come, on a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Numbers of descriptors from here on are out of the way of the program's own.
 const HIGH: i32 = 600;
@@ -180,7 +180,7 @@ impl Connections {
     /// Connects to the agent, and starts one if there is none.
     fn connect(&self) -> io::Result<Packets> {
         let place = Place::open(&self.dir)?;
-        let began = Instant::now();
+        let (began, mut refused) = (Instant::now(), 0);
         loop {
             match connect_to(&place)? {
                 Some(packets) => {
@@ -188,11 +188,15 @@ impl Connections {
                         self.spoken.store(process(), Relaxed);
                         return Ok(packets);
                     }
+                    refused += 1;
                 }
                 None => start::start_if_needed(&place, &self.agent, false)?,
             }
             if began.elapsed() > PATIENCE {
-                let text = format!("the agent of {} does not come", place.path().display());
+                let (dir, seconds) = (place.path().display(), PATIENCE.as_secs());
+                let text = format!(
+                    "the agent of {dir} has not come for {seconds} s; {refused} connections ended"
+                );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             std::thread::sleep(Duration::from_millis(5));

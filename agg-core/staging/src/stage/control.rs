@@ -24,6 +24,7 @@ const PATH: usize = 128;
 const KNOWN: u64 = FIXED as u64;
 const CHANGING: u64 = KNOWN + 8;
 const UNTIL: u64 = KNOWN + 16;
+const SHOWN: u64 = KNOWN + 24;
 
 /// A process that was killed while it changed the file may have changed it so long after it began,
 /// in nanoseconds.
@@ -147,6 +148,16 @@ impl Control {
         self.words.word(UNTIL).fetch_max(spool::now().saturating_add(PATIENCE), AcqRel);
         self.words.word(CHANGING).fetch_add(1, AcqRel);
         Change { control: self, target }
+    }
+
+    /// Somebody looks at the file with system calls, from now on.
+    pub(super) fn show(&self) {
+        self.words.word(SHOWN).store(1, Release);
+    }
+
+    /// Whether somebody has done so.
+    pub(super) fn is_shown(&self) -> bool {
+        self.words.word(SHOWN).load(Acquire) != 0
     }
 
     /// Nobody uses the stage: nobody is changing the file.

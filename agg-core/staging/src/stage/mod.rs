@@ -9,6 +9,7 @@ mod control;
 mod drain;
 mod home;
 mod locks;
+mod look;
 mod places;
 mod portion;
 mod recover;
@@ -18,6 +19,7 @@ mod tests;
 mod words;
 
 pub use home::Home;
+pub use look::show;
 pub use recover::{Drained, recover};
 pub use staged::{Staged, home_of};
 
@@ -106,12 +108,16 @@ impl Stage {
     /// Stages pieces of the file, all or none of them.
     ///
     /// # Errors
-    /// What the system says, such as `NoSpace`.
+    /// What the system says, such as `NoSpace`; the same if nothing is to be staged any more.
     pub(super) fn write(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let failed = |call: &str, error: std::io::Error| {
             Error::os(call, &error).with_path(&self.place.display().to_string())
         };
         let _access = self.locks.access().map_err(|error| failed("fcntl", error))?;
+        if self.control.is_shown() {
+            let text = "somebody has the file open who sees nothing of its stage";
+            return Err(Error::new(ErrorClass::NoSpace, text));
+        }
         let extents = || pieces.iter().map(|(at, data)| Extent::new(*at, data.len() as u64));
         for extent in extents() {
             self.places.prepare(extent).map_err(|error| failed("fallocate", error))?;
@@ -125,6 +131,16 @@ impl Stage {
     /// Whether a byte of `extent` may be staged.
     pub(super) fn may_have(&self, extent: Extent) -> bool {
         self.places.may_have(extent)
+    }
+
+    /// Whether nothing is staged.
+    fn is_empty(&self) -> bool {
+        self.places.dirty_domains().is_empty()
+    }
+
+    /// Whether somebody looks at the file itself, so that nothing is to be staged.
+    pub(super) fn is_shown(&self) -> bool {
+        self.control.is_shown()
     }
 
     /// Bytes that are staged, about.
@@ -225,7 +241,7 @@ impl Stage {
 
     /// Ends the use of the stage, which the last one removes if nothing is left in it.
     pub(super) fn leave(self) {
-        let is_empty = || self.places.dirty_domains().is_empty() || self.is_deleted();
+        let is_empty = || self.is_empty() || self.is_deleted();
         if !is_empty() {
             return;
         }

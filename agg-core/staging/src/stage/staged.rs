@@ -214,6 +214,7 @@ impl StagedFile {
         let Some(stage) = self.stage()?.filter(|_| self.writes) else { return Ok(None) };
         let fits = extent.end() <= super::places::MAX;
         let is_worth = self.terms.always || is_worth_it(self.costs(), bytes, pieces);
+        let is_worth = is_worth && !stage.is_shown();
         Ok((fits && (is_worth || stage.may_have(extent))).then_some(stage))
     }
 

@@ -1,0 +1,46 @@
+//! Looks at a file by system calls, which do not know of its stage.
+
+use super::{Home, Stage};
+use aggio_base::report::Counters;
+use aggio_base::{Error, Result};
+use aggio_store::driver::{self, OpenHow};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Writes to the file that `target` has open what is staged of it, for somebody who is about to
+/// look at it with system calls. If he `stays`, because he opens it, nothing is staged any more as
+/// long as others use the stage: all writes go to the file.
+///
+/// # Errors
+/// What the system says; what is not in the file is still staged.
+pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
+    // Draining writes, and what looks may be open for nothing at all.
+    let name = format!("/proc/self/fd/{}", target.as_raw_fd());
+    let target_of_stage = target.try_clone().map_err(|error| Error::os("fcntl", &error))?;
+    let Some(stage) = Stage::join(home, target_of_stage, Path::new(""), false)? else {
+        return Ok(());
+    };
+    let shown = stage.show_from_now_on(stays).and_then(|()| match stage.is_empty() {
+        true => Ok(()),
+        false => {
+            let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
+            let drained = stage.drain(&*base, &Counters::default());
+            drained.and(base.close())
+        }
+    });
+    stage.leave();
+    shown
+}
+
+impl Stage {
+    /// What is written from now on goes to the file, if somebody `stays` who looks at that; who is
+    /// staging at the moment has done so.
+    fn show_from_now_on(&self, stays: bool) -> Result<()> {
+        if stays {
+            self.control.show();
+        }
+        let locks = self.draining.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        locks.exclude_accesses().map(drop).map_err(|error| Error::os("fcntl", &error))
+    }
+}
