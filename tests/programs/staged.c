@@ -2,8 +2,12 @@
  * own, after each call, how many it has written. Then ranks are killed.
  *
  * staged DATA ACKNOWLEDGED RECORDS VICTIM: the rank VICTIM, or all for -1, kills itself.
- * staged DATA ACKNOWLEDGED RECORDS check: compares every record with what it should be. */
+ * staged DATA ACKNOWLEDGED RECORDS check: compares every record with what it should be.
+ * staged DATA ACKNOWLEDGED RECORDS show: before anybody synchronises, another program reads DATA.
+ * staged DATA ACKNOWLEDGED RECORDS full FILLER: the file system of DATA is full until FILLER goes;
+ * "kept" in place of "full": it stays full. */
 #include "check.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +18,53 @@ static void fill(int *words, int rank, int record)
 {
     for (int i = 0; i < WORDS; i++)
         words[i] = rank * 1000003 + record * 1009 + i;
+}
+
+static void compare(const int *words, int rank, int record)
+{
+    int wanted[WORDS];
+    fill(wanted, rank, record);
+    CHECK(!memcmp(words, wanted, sizeof wanted), "record %d of rank %d", record, rank);
+}
+
+/* Another program copies the file, and this one compares what that has seen. */
+static void show(const char *data, int records)
+{
+    char command[8192];
+    int words[WORDS];
+    snprintf(command, sizeof command, "cat '%s'", data);
+    FILE *pipe = popen(command, "r");
+    for (int record = 0; record < records * check_size; record++) {
+        size_t read = fread(words, 1, sizeof words, pipe);
+        CHECK(read == sizeof words, "record %d of the copy", record);
+        compare(words, record % check_size, record / check_size);
+    }
+    CHECK(fgetc(pipe) == EOF && pclose(pipe) == 0, "the copy is longer");
+}
+
+/* Without room draining fails on every rank, and the bytes are there all the same. */
+static void overflow(MPI_File file, int records, const char *filler)
+{
+    int words[WORDS];
+    FAILS(MPI_File_sync(file), MPI_ERR_NO_SPACE);
+    for (int record = 0; record < records; record++) {
+        int left = (check_rank + check_size - 1) % check_size;
+        MPI_Offset at = ((MPI_Offset)record * check_size + left) * sizeof words;
+        OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+        compare(words, left, record);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (filler) {
+        if (check_rank == 0)
+            CHECK(unlink(filler) == 0, "%s stays", filler);
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_sync(file));
+        OK(MPI_File_close(&file));
+    } else {
+        int closed = MPI_File_close(&file);
+        FAILS(closed, MPI_ERR_NO_SPACE);
+        printf("%s\n", check_text(closed));
+    }
 }
 
 int main(int argc, char **argv)
@@ -31,13 +82,12 @@ int main(int argc, char **argv)
     OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL,
                        &file));
     if (!strcmp(argv[4], "check")) {
-        int count = 0, wanted[WORDS];
+        int count = 0;
         CHECK(pread(told, &count, sizeof count, 0) == sizeof count, "rank %d told nothing", rank);
         for (int record = 0; record < count; record++) {
             MPI_Offset at = ((MPI_Offset)record * size + rank) * sizeof words;
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
-            fill(wanted, rank, record);
-            CHECK(!memcmp(words, wanted, sizeof words), "record %d of %d", record, count);
+            compare(words, rank, record);
         }
         OK(MPI_File_close(&file));
         return check_finish();
@@ -50,15 +100,24 @@ int main(int argc, char **argv)
         CHECK(pwrite(told, &count, sizeof count, 0) == sizeof count, "record %d", record);
         /* What a rank has written, its neighbour reads without any synchronisation of the file. */
         if (record % 10 == 0) {
-            int left = (rank + size - 1) % size, wanted[WORDS];
+            int left = (rank + size - 1) % size;
             MPI_Barrier(MPI_COMM_WORLD);
             at = ((MPI_Offset)record * size + left) * sizeof words;
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
-            fill(wanted, left, record);
-            CHECK(!memcmp(words, wanted, sizeof words), "record %d of rank %d", record, left);
+            compare(words, left, record);
         }
-        if (record == records / 2 && (victim == rank || victim == -1))
+        if (isdigit(argv[4][strspn(argv[4], "-")]) && record == records / 2 && (victim == rank || victim == -1))
             kill(getpid(), SIGKILL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(argv[4], "full") || !strcmp(argv[4], "kept")) {
+        overflow(file, records, argc > 5 ? argv[5] : NULL);
+        return check_finish();
+    }
+    if (!strcmp(argv[4], "show")) {
+        if (rank == 0)
+            show(argv[1], records);
+        MPI_Barrier(MPI_COMM_WORLD);
     }
     OK(MPI_File_close(&file));
     return check_finish();

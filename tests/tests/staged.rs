@@ -2,7 +2,8 @@
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{
-    Directory, Finished, Job, Mpi, compile, factor, installed, installed_for, library, names_in,
+    Directory, Finished, Job, Mpi, SmallFileSystem, compile, factor, installed, installed_for,
+    library, names_in,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,5 +115,64 @@ fn with_drain_later_the_next_job_sees_what_waits_and_stores_it() {
         let native = records(&mpi, folder.path(), "check", None);
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+    }
+}
+
+#[test]
+fn another_program_that_reads_the_file_meanwhile_sees_what_every_rank_has_written() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed_for(1) {
+        let folder = folder();
+        let shown = records(&mpi, folder.path(), "show", Some(ALWAYS));
+        assert!(shown.succeeded(), "{}: {}", mpi.name, shown.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+    }
+}
+
+/// 4 ranks write 800 KB to a file system with room for some KB, as long as there is a filler.
+fn records_without_room(mpi: &Mpi, small: &SmallFileSystem, folder: &Path, mode: &str) -> Finished {
+    let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(small.path().join("data"));
+    let job = job.argument(folder.join("told")).argument("500").argument(mode);
+    let job = if mode == "full" { job.argument(small.path().join("filler")) } else { job };
+    staged(job, &folder.join("stages"), ALWAYS)
+        .preload(library().as_deref())
+        .with_small(small)
+        .run()
+}
+
+fn fill_up(small: &SmallFileSystem) {
+    let len = small.free() - (48 << 10);
+    std::fs::write(small.seen().join("filler"), vec![0; len as usize]).expect("room");
+}
+
+#[test]
+fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there_is_room() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed_for(0) {
+        let Some(small) = SmallFileSystem::mount_if_possible(4 << 20) else { return };
+        let folder = folder();
+        fill_up(&small);
+        let full = records_without_room(&mpi, &small, folder.path(), "full");
+        assert!(full.succeeded(), "{}: {}", mpi.name, full.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+
+        std::fs::remove_file(small.seen().join("data")).expect("a file");
+        fill_up(&small);
+        let kept = records_without_room(&mpi, &small, folder.path(), "kept");
+        assert!(kept.succeeded(), "{}: {}", mpi.name, kept.report());
+        assert!(kept.stdout.contains("still staged in"), "{}: {}", mpi.name, kept.report());
+        let still = records_without_room(&mpi, &small, folder.path(), "check");
+        assert!(!still.succeeded(), "its close has no room either: {}", still.report());
+        assert!(!still.stderr.contains("record "), "but it reads right: {}", still.report());
+        std::fs::remove_file(small.seen().join("filler")).expect("a file");
+        let next = records_without_room(&mpi, &small, folder.path(), "check");
+        assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+        let len = std::fs::metadata(small.seen().join("data")).map(|facts| facts.len());
+        assert_eq!(len.ok(), Some(4 * 500 * 400), "{}", mpi.name);
     }
 }
