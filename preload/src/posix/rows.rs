@@ -92,3 +92,25 @@ macro_rules! next {
         }
     };
 }
+
+/// What a name means: that of a coupled file, or of a container or set.
+macro_rules! names {
+    ($call:ident ($($arg:expr),*)) => {
+        coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
+    };
+}
+
+/// The same of a name whose file may have staged bytes.
+macro_rules! named {
+    (fstatat($at:expr, $path:expr, $facts:expr, $flags:expr)) => {
+        names!(fstatat($at, $path, $facts, $flags))
+            .or_else(|| staged::before_facts($at, $path, $flags))
+    };
+    (statx($at:expr, $path:expr, $flags:expr, $mask:expr, $facts:expr)) => {
+        names!(statx($at, $path, $flags, $mask, $facts))
+            .or_else(|| staged::before_facts($at, $path, $flags))
+    };
+    (truncate($path:expr, $len:expr)) => {
+        names!(truncate($path, $len)).or_else(|| staged::before_facts(libc::AT_FDCWD, $path, 0))
+    };
+}

@@ -69,20 +69,6 @@ macro_rules! table {
     };
 }
 
-/// What a name means: that of a coupled file, or of a container or set.
-macro_rules! names {
-    ($call:ident ($($arg:expr),*)) => {
-        coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
-    };
-}
-
-/// The same of a name whose file may have staged bytes.
-macro_rules! named {
-    ($call:ident ($($arg:expr),*), $at:expr, $path:expr, $flags:expr) => {
-        names!($call($($arg),*)).or_else(|| staged::before_facts($at, $path, $flags))
-    };
-}
-
 /// Two lists and a final zero.
 const fn joined<const LEN: usize>() -> [u8; LEN] {
     let (one, two) = (TABLE.as_bytes(), spawn::NAMES.as_bytes());
@@ -345,25 +331,25 @@ table! {
 
     // Names.
     path [stat stat64] (path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0), libc::AT_FDCWD, path, 0) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
     path [lstat lstat64] (path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW), libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
     path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {}
-        container { named!(fstatat(at, path, facts, flags), at, path, flags) };
+        container { named!(fstatat(at, path, facts, flags)) };
     path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0), libc::AT_FDCWD, path, 0) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
     path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW), libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW) };
+        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
     path [__fxstatat __fxstatat64]
         (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
         = {}
-        container { named!(fstatat(at, path, facts, flags), at, path, flags) };
+        container { named!(fstatat(at, path, facts, flags)) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
-        container { named!(statx(at, path, flags, mask, facts), at, path, flags) };
+        container { named!(statx(at, path, flags, mask, facts)) };
     any [truncate truncate64] (path: Path, len: off64_t) -> c_int
         = {
             open::before();
-            match named!(truncate(path, len), libc::AT_FDCWD, path, 0) {
+            match named!(truncate(path, len)) {
                 Some(result) => result,
                 None => next::truncate64(path, len),
             }

@@ -1,5 +1,8 @@
 //! Looks at a file by system calls, which do not know of its stage.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Home, Stage};
 use aggio_base::report::Counters;
 use aggio_base::{Error, Result};

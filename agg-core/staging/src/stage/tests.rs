@@ -7,15 +7,16 @@ use aggio_store::driver::{Driver, OpenHow, Staging};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-struct Bench {
+pub(super) struct Bench {
     dir: tempfile::TempDir,
     drivers: Drivers,
 }
 
-const TERMS: Staging = Staging { first: true, always: true, later: false, limit: 1 << 30 };
+pub(super) const TERMS: Staging =
+    Staging { first: true, always: true, later: false, limit: 1 << 30 };
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::create_dir(dir.path().join("stages")).unwrap();
         let home = Home::new(&dir.path().join("stages"));
@@ -23,11 +24,11 @@ impl Bench {
         Self { dir, drivers }
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         self.dir.path().join("file").to_str().unwrap().to_owned()
     }
 
-    fn open(&self, terms: Option<Staging>) -> Box<dyn Driver> {
+    pub(super) fn open(&self, terms: Option<Staging>) -> Box<dyn Driver> {
         let (read, write, create) = (true, true, true);
         let how = OpenHow {
             path: self.path(),
@@ -40,13 +41,18 @@ impl Bench {
         self.drivers.open(&how).unwrap()
     }
 
-    fn on_disk(&self) -> Vec<u8> {
+    pub(super) fn on_disk(&self) -> Vec<u8> {
         std::fs::read(self.path()).unwrap()
     }
 
-    fn stages(&self) -> Vec<PathBuf> {
+    pub(super) fn stages(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.dir.path().join("stages")).unwrap();
         all.map(|one| one.unwrap().path()).collect()
+    }
+
+    /// The directory of the stages.
+    pub(super) fn home(&self) -> Home {
+        Home::new(&self.dir.path().join("stages"))
     }
 
     fn recover(&self, changed: bool) -> Vec<Drained> {
@@ -54,13 +60,13 @@ impl Bench {
     }
 }
 
-fn write(file: &dyn Driver, data: &[u8], offset: u64) {
+pub(super) fn write(file: &dyn Driver, data: &[u8], offset: u64) {
     let counters = Counters::default();
     let outcome = file.write_contig(data, offset, &counters);
     assert_eq!((outcome.bytes, outcome.result), (data.len() as u64, Ok(())));
 }
 
-fn read(file: &dyn Driver, offset: u64, len: usize) -> Vec<u8> {
+pub(super) fn read(file: &dyn Driver, offset: u64, len: usize) -> Vec<u8> {
     let mut buffer = vec![0xEE; len];
     let outcome = file.read_contig(&mut buffer, offset, &Counters::default());
     outcome.result.unwrap();
@@ -69,7 +75,7 @@ fn read(file: &dyn Driver, offset: u64, len: usize) -> Vec<u8> {
 }
 
 /// As if the process had been killed: nothing is closed, but the kernel gives up its locks.
-fn kill(file: Box<dyn Driver>) {
+pub(super) fn kill(file: Box<dyn Driver>) {
     drop(file);
 }
 
@@ -110,74 +116,6 @@ fn what_killed_programs_leave_is_there_for_the_next_one_or_is_recovered() {
     let done = bench.recover(false);
     assert_eq!((done.len(), done[0].bytes, &done[0].error), (1, 5, &None));
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"012new67..".to_vec(), 0));
-}
-
-#[test]
-fn who_looks_at_the_file_itself_sees_what_was_staged_and_what_is_written_later() {
-    let bench = Bench::new();
-    let home = Home::new(&bench.dir.path().join("stages"));
-    let one = bench.open(Some(TERMS));
-    let other = bench.open(Some(Staging { first: false, ..TERMS }));
-    let look = |stays| show(&home, std::fs::File::open(bench.path()).unwrap(), stays).unwrap();
-    look(true);
-    assert_eq!(bench.on_disk(), b"", "nothing was staged");
-    write(&*one, b"abc", 0);
-    assert_eq!(bench.on_disk(), b"abc", "he looks at it now");
-    one.close().unwrap();
-    other.close().unwrap();
-    let one = bench.open(Some(TERMS));
-    let other = bench.open(Some(Staging { first: false, ..TERMS }));
-    write(&*one, b"xy", 1);
-    look(false);
-    assert_eq!(bench.on_disk(), b"axy");
-    write(&*other, b"!", 3);
-    assert_eq!(bench.on_disk(), b"axy", "he has gone");
-    look(true);
-    write(&*other, b"?", 0);
-    write(&*one, b"...", 2);
-    assert_eq!(bench.on_disk(), b"?x...");
-    assert_eq!(read(&*other, 0, 9), b"?x...");
-    one.close().unwrap();
-    other.close().unwrap();
-    assert_eq!((bench.on_disk(), bench.stages().len()), (b"?x...".to_vec(), 0));
-}
-
-#[test]
-fn what_a_killed_program_left_is_there_for_who_looks_at_the_file() {
-    let bench = Bench::new();
-    let home = Home::new(&bench.dir.path().join("stages"));
-    let file = bench.open(Some(TERMS));
-    write(&*file, b"left", 0);
-    kill(file);
-    show(&home, std::fs::File::open(bench.path()).unwrap(), true).unwrap();
-    assert_eq!((bench.on_disk(), bench.stages().len()), (b"left".to_vec(), 0));
-}
-
-#[test]
-fn who_looks_while_others_stage_misses_nothing_that_was_written_before() {
-    let bench = Bench::new();
-    let home = Home::new(&bench.dir.path().join("stages"));
-    for round in 0..100 {
-        let file = bench.open(Some(TERMS));
-        let written = std::sync::atomic::AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for at in 0..200 {
-                    write(&*file, &[round + 1], at as u64);
-                    written.store(at + 1, std::sync::atomic::Ordering::Release);
-                }
-            });
-            std::thread::sleep(std::time::Duration::from_micros(20 * u64::from(round)));
-            show(&home, std::fs::File::open(bench.path()).unwrap(), true).unwrap();
-            for _ in 0..20 {
-                let known = written.load(std::sync::atomic::Ordering::Acquire);
-                let seen = bench.on_disk();
-                let right = seen.iter().take(known).filter(|byte| **byte == round + 1).count();
-                assert_eq!(right, known, "round {round}: written before the look, and not there");
-            }
-        });
-        file.close().unwrap();
-    }
 }
 
 #[test]
