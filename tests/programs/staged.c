@@ -106,7 +106,8 @@ int main(int argc, char **argv)
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
             compare(words, left, record);
         }
-        if (isdigit(argv[4][strspn(argv[4], "-")]) && record == records / 2 && (victim == rank || victim == -1))
+        int is_last = record == records / 2 && isdigit(argv[4][strspn(argv[4], "-")]);
+        if (is_last && (victim == rank || victim == -1))
             kill(getpid(), SIGKILL);
     }
     MPI_Barrier(MPI_COMM_WORLD);

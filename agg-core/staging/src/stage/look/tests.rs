@@ -49,6 +49,24 @@ fn what_a_killed_program_left_is_there_for_who_looks_at_the_file() {
 }
 
 #[test]
+fn whoever_was_about_to_stage_when_somebody_looked_writes_to_the_file() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"before", 0);
+    let target = File::open(bench.path()).unwrap();
+    let stage = Stage::join(&bench.home(), target, Path::new(&bench.path()), false).unwrap();
+    let stage = stage.unwrap();
+    assert_eq!(stage.write(&[(0, b"staged")]), Ok(()));
+    show(&bench.home(), File::open(bench.path()).unwrap(), true).unwrap();
+    let refused = stage.write(&[(0, b"missed")]).map_err(|error| error.class());
+    assert_eq!(refused, Err(aggio_base::ErrorClass::NoSpace));
+    write(&*file, b"later!", 0);
+    assert_eq!(bench.on_disk(), b"later!");
+    stage.leave();
+    file.close().unwrap();
+}
+
+#[test]
 fn who_looks_while_others_stage_misses_nothing_that_was_written_before() {
     let bench = Bench::new();
     let home = bench.home();
