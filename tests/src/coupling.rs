@@ -2,7 +2,8 @@
 
 use crate::mark::{MARK, kill_marked, processes_with};
 use crate::memory::remove_left_since;
-use crate::{Directory, Mpi, library, repository};
+use crate::{Directory, Mpi, SmallFileSystem, library, repository};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub struct Coupling {
     scratch: Directory,
     rules: String,
     variables: Vec<(String, String)>,
+    /// What scripts are started by.
+    starter: Vec<OsString>,
     began: SystemTime,
 }
 
@@ -54,14 +57,22 @@ impl Coupling {
         let owner = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(meeting.path(), owner).expect("a directory of ours");
         let [place, scratch] = [(); 2].map(|()| Directory::new());
-        let (rules, variables) = (rules.to_owned(), Vec::new());
-        Some(Self { place, meeting, scratch, rules, variables, began: SystemTime::now() })
+        let (rules, variables, starter) = (rules.to_owned(), Vec::new(), Vec::new());
+        let began = SystemTime::now();
+        Some(Self { place, meeting, scratch, rules, variables, starter, began })
     }
 
     /// Sets a variable for all scripts.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Lets all scripts, and the agent, see a small file system.
+    #[must_use]
+    pub fn with_small(mut self, small: &SmallFileSystem) -> Self {
+        self.starter = small.starter();
         self
     }
 
@@ -79,15 +90,19 @@ impl Coupling {
     pub fn start(&self, script: &str) -> Running {
         let outputs = Directory::new();
         let file = |name| std::fs::File::create(outputs.path().join(name)).expect("a file");
-        let mut command = self.command("/bin/sh");
+        let words = self.starter.iter().map(OsString::as_os_str).chain(["/bin/sh".as_ref()]);
+        let words: Vec<&OsStr> = words.collect();
+        let mut command = self.command(words[0]);
+        command.args(&words[1..]);
+        let script = format!("cd '{}'; {script}", self.path().display());
         // Two of Open MPI's launchers that make the same directory at the same time can fail.
         let own = self.scratch.path().join(outputs.path().file_name().unwrap_or_default());
         std::fs::create_dir(&own).expect("a directory of ours");
         command.env("TMPDIR", own);
-        command.args(["-c", script]).process_group(0);
+        command.args(["-c", &script]).process_group(0);
         command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
         let child = command.spawn().expect("a shell");
-        Running { script: script.to_owned(), child, outputs, started: Instant::now() }
+        Running { script, child, outputs, started: Instant::now() }
     }
 
     /// A program whose files are exchanged.
@@ -130,14 +145,34 @@ impl Coupling {
         all.into_iter().filter(has_word).collect()
     }
 
+    /// What the agent has logged.
+    pub fn log(&self) -> String {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let file = self.meeting().join(format!("{}.log", host.trim()));
+        std::fs::read_to_string(file).unwrap_or_default()
+    }
+
+    /// Kills the agent, as `kill -9`.
+    pub fn kill_agent(&self) {
+        for id in self.processes("", "--foreground") {
+            // SAFETY: kill takes two numbers; the process is one of these scripts' agents.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+    }
+
     /// Tells the agent to end if nobody is connected.
     pub fn end_agent(&self) {
         self.aggio(&["agent", "--quit", "--dir"]);
     }
 
+    /// What the agent knows, as JSON.
+    pub fn status(&self) -> String {
+        self.aggio(&["couple", "list", "--json", "--dir"])
+    }
+
     /// Bytes of memory that the agent has for files, now.
     pub fn memory(&self) -> u64 {
-        let text = self.aggio(&["couple", "list", "--json", "--dir"]);
+        let text = self.status();
         let told = text.split("\"bytes\":").nth(1).unwrap_or_default();
         let digits = told.trim_start().chars().take_while(char::is_ascii_digit);
         digits.collect::<String>().parse().unwrap_or(0)
@@ -159,7 +194,9 @@ impl Drop for Coupling {
         }
         // Nobody is connected any more, as soon as the agent has seen that.
         for _ in 0..200 {
-            if !crate::names_in(self.meeting()).iter().any(|name| name.ends_with(".sock")) {
+            let has_socket = |name: &String| name.ends_with(".sock");
+            let is_left = crate::names_in(self.meeting()).iter().any(has_socket);
+            if !is_left || self.processes("", "").is_empty() {
                 break;
             }
             self.end_agent();

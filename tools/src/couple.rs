@@ -122,11 +122,18 @@ fn table(status: &Value, rate: Option<u64>) -> String {
     let directory = word(&status["directory"]);
     let mut text =
         format!("agent {process} in {directory}: {connected} processes, {} in memory", bytes(held));
+    if let Some(moved @ 1..) = status["moved"].as_u64() {
+        text.push_str(&format!(", {} in directories", bytes(moved)));
+    }
     if let Some(rate) = rate {
         text.push_str(&format!(", {} completed in the last second", bytes(rate)));
     }
     text.push('\n');
-    let heading = ["FILE", "GENERATION", "STATE", "SIZE", "OPEN", "READ", "WRITER"];
+    for full in list(&status["full"]) {
+        let (directory, why) = (word(&full["directory"]), word(&full["error"]));
+        text.push_str(&format!("{directory} takes no more: {why}\n"));
+    }
+    let heading = ["FILE", "GENERATION", "STATE", "SIZE", "IN", "OPEN", "READ", "WRITER"];
     let mut rows = vec![heading.map(String::from).to_vec()];
     let mut readers = Vec::new();
     for file in list(&status["files"]) {
@@ -137,6 +144,7 @@ fn table(status: &Value, rate: Option<u64>) -> String {
                 one["number"].to_string(),
                 word(&one["state"]),
                 bytes(one["size"].as_u64().unwrap_or(0)),
+                word(&one["home"]),
                 one["open"].to_string(),
                 if one["read"] == Value::Bool(true) { "yes" } else { "no" }.into(),
                 word(&one["writer"]),

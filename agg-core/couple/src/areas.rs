@@ -1,5 +1,7 @@
 //! The memory of generations: nameless files, of which programs get descriptors of their own.
 
+mod moved;
+
 use crate::client::Stat;
 use crate::registry::Area;
 use crate::spares::Spare;
@@ -28,6 +30,8 @@ struct Memory {
     ready: u64,
     /// Bytes behind its end that have memory at most.
     slack: u64,
+    /// Its bytes are in memory.
+    has_memory: bool,
 }
 
 /// What is left of a file that was given up.
@@ -40,10 +44,22 @@ pub(crate) struct Remains {
     pub(crate) is_dense: bool,
 }
 
+impl Remains {
+    /// Of `file`, whose bytes are in memory or not.
+    fn of(file: OwnedFd, has_memory: bool) -> io::Result<Self> {
+        let facts = os::fstat(file.as_raw_fd())?;
+        let (held, size) = (512 * facts.st_blocks.unsigned_abs(), facts.st_size.unsigned_abs());
+        let bytes = if has_memory { held } else { 0 };
+        Ok(Self { file, bytes, is_dense: bytes >= size / 8 * 7 })
+    }
+}
+
 /// All memory files of an agent.
 #[derive(Debug)]
 pub(crate) struct Areas {
     files: BTreeMap<Area, Memory>,
+    /// Memory of files that have moved.
+    lingering: Vec<moved::Lingering>,
     /// Tells when a description that could write is closed.
     events: OwnedFd,
 }
@@ -74,7 +90,7 @@ impl Areas {
         if events == -1 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { files: BTreeMap::new(), events: owned(events) })
+        Ok(Self { files: BTreeMap::new(), lingering: Vec::new(), events: owned(events) })
     }
 
     /// Readable when a file that can be written to was closed.
@@ -112,7 +128,8 @@ impl Areas {
         if watch == -1 {
             return Err(io::Error::last_os_error());
         }
-        let mut memory = Memory { file, lease, watch, copied: None, ready, slack };
+        let has_memory = true;
+        let mut memory = Memory { file, lease, watch, copied: None, ready, slack, has_memory };
         let source = copy_of.and_then(|source| self.files.get(&source));
         let result = source.map_or(Ok(()), |source| {
             copy(source.file.as_raw_fd(), writable(&memory.file)?.as_raw_fd())?;
@@ -261,7 +278,8 @@ impl Areas {
             let facts = os::fstat(memory.file.as_raw_fd());
             facts.is_ok_and(|facts| (facts.st_dev, facts.st_ino) == (device, inode))
         };
-        self.files.iter().find(|(_, memory)| is_it(memory)).map(|(area, _)| *area)
+        let found = self.files.iter().find(|(_, memory)| is_it(memory)).map(|(area, _)| *area);
+        found.or_else(|| self.find_lingering(device, inode))
     }
 
     /// Gives a file up; its memory is free when the last program has closed it.
@@ -273,9 +291,7 @@ impl Areas {
     pub(crate) fn take(&mut self, area: Area) -> Option<Remains> {
         let memory = self.files.remove(&area)?;
         self.unwatch(&memory);
-        let facts = os::fstat(memory.file.as_raw_fd()).ok()?;
-        let (bytes, size) = (512 * facts.st_blocks.unsigned_abs(), facts.st_size.unsigned_abs());
-        Some(Remains { file: memory.file, bytes, is_dense: bytes >= size / 8 * 7 })
+        Remains::of(memory.file, memory.has_memory).ok()
     }
 
     fn unwatch(&self, memory: &Memory) {
@@ -307,10 +323,8 @@ impl Areas {
 
     /// Bytes of memory that all files have.
     pub(crate) fn bytes(&self) -> u64 {
-        let blocks = |memory: &Memory| {
-            os::fstat(memory.file.as_raw_fd()).map_or(0, |facts| facts.st_blocks.unsigned_abs())
-        };
-        self.files.values().map(|memory| 512 * blocks(memory)).sum()
+        let held = self.files.values().filter(|memory| memory.has_memory);
+        held.map(|memory| moved::held(&memory.file)).sum::<u64>() + self.lingering_bytes()
     }
 }
 

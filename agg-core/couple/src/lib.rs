@@ -7,6 +7,7 @@ pub mod registry;
 
 mod areas;
 mod classic;
+mod folder;
 mod huge;
 mod keeper;
 mod peers;

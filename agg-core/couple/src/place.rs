@@ -119,6 +119,15 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+pub(crate) fn random() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    // SAFETY: the kernel writes at most the bytes of the array.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
+        16 => Ok(u128::from_le_bytes(bytes)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn check(facts: &Metadata) -> io::Result<()> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     match (facts.uid(), facts.mode() & 0o077) {

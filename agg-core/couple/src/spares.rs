@@ -2,7 +2,7 @@
 //! next one of its series, so that no program waits for new pages.
 
 use crate::areas::Remains;
-use crate::registry::Area;
+use crate::registry::{Area, Series, series};
 use aggio_base::{Extent, os};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,9 +19,6 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// A file is made ready only if the computer has so many times its memory to spare.
 const ROOM: u64 = 4;
-
-/// Names that differ in digits only: the files of one series are alike.
-type Series = Vec<u8>;
 
 /// A nameless file without bytes that has the pages for some.
 #[derive(Debug)]
@@ -112,8 +109,13 @@ impl Spares {
     /// `again`.
     pub(crate) fn end(&mut self, area: Area, remains: Remains, again: bool) {
         let bytes = remains.bytes;
+        let member = self.members.remove(&area);
+        if bytes == 0 {
+            // It has room in a directory that another one may wait for, and is free now.
+            return drop(remains);
+        }
         self.free(remains.file, bytes);
-        let Some(Member { series, budget }) = self.members.remove(&area) else { return };
+        let Some(Member { series, budget }) = member else { return };
         let is_worth_it = remains.is_dense && bytes >= LEAST;
         self.last.insert(series.clone(), if is_worth_it { bytes } else { 0 });
         if !again || !is_worth_it || self.ready.contains_key(&series) {
@@ -124,6 +126,24 @@ impl Spares {
             let until = Instant::now() + KEPT;
             self.ready.insert(series, Ready { spare: None, bytes, budget, until });
         }
+    }
+
+    /// The bytes that the rule of a generation allows in all.
+    pub(crate) fn budget(&self, area: Area) -> Option<u64> {
+        self.members.get(&area).map(|member| member.budget)
+    }
+
+    /// A generation of so many bytes is complete.
+    pub(crate) fn note(&mut self, area: Area, bytes: u64, is_dense: bool) {
+        if let Some(Member { series, .. }) = self.members.get(&area) {
+            let is_worth_it = is_dense && bytes >= LEAST;
+            self.last.insert(series.clone(), if is_worth_it { bytes } else { 0 });
+        }
+    }
+
+    /// What is left of a generation whose bytes have moved is given up.
+    pub(crate) fn release(&mut self, remains: Remains) {
+        self.free(remains.file, remains.bytes);
     }
 
     /// Frees memory in the background.
@@ -168,6 +188,12 @@ impl Spares {
     /// Bytes of memory that is ready, or is being made so.
     pub(crate) fn bytes(&self) -> u64 {
         self.ready.values().map(|ready| ready.bytes).sum()
+    }
+
+    /// Bytes of memory that is being made ready.
+    pub(crate) fn making(&self) -> u64 {
+        let all = self.ready.values().filter(|ready| ready.spare.is_none());
+        all.map(|ready| ready.bytes).sum()
     }
 
     /// Bytes of memory that generations gave back and that is not free yet.
@@ -249,19 +275,6 @@ fn available() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or(0) << 10
-}
-
-/// The series of a name.
-fn series(path: &[u8]) -> Series {
-    let mut series = Series::with_capacity(path.len());
-    for byte in path {
-        match byte.is_ascii_digit() {
-            true if series.last() == Some(&b'0') => {}
-            true => series.push(b'0'),
-            false => series.push(*byte),
-        }
-    }
-    series
 }
 
 #[cfg(test)]
@@ -355,13 +368,6 @@ mod tests {
         spares.shrink(0);
         settle(&mut spares);
         assert_eq!((spares.bytes(), spares.until()), (0, None));
-    }
-
-    #[test]
-    fn names_that_differ_in_digits_are_one_series() {
-        assert_eq!(series(b"/r1/ck.0009.nc"), series(b"/r22/ck.10.nc"));
-        assert_ne!(series(b"ck.1.nc"), series(b"ck.nc"));
-        assert_ne!(series(b"ck.1.nc"), series(b"ck.1.h5"));
     }
 
     #[test]

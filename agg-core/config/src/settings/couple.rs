@@ -1,6 +1,7 @@
 //! `AGGIO_COUPLE`: which files programs exchange in memory, and how.
 
 use aggio_base::pattern::{self, Pattern};
+use std::sync::Arc;
 
 /// Which generation of a file an open for reading means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub enum WriterDeath {
 }
 
 /// How files of a rule are exchanged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Which generation a reader gets.
     pub pick: Pick,
@@ -66,11 +67,13 @@ pub struct Options {
     pub records_now: bool,
     /// Whether generations are stored under their name on disk.
     pub persist: Persist,
-    /// Bytes of memory that all generations of all files may have before another one begins; zero
-    /// for half of the computer's memory.
+    /// Bytes of memory that all generations of all files may have, together with what is expected
+    /// of another one that begins; zero for half of the computer's memory.
     pub budget: u64,
-    /// What becomes of a writer if they are used up.
+    /// What becomes of a writer if they are used up, and the directory is full.
     pub full: Full,
+    /// The absolute name of the directory that has the generations for which there is no memory.
+    pub spill: Option<Arc<str>>,
 }
 
 /// One rule of the list; the first that names a file holds.
@@ -108,6 +111,7 @@ impl CoupleRule {
                 ("ready", "step") => (options.at_sync, options.at_step) = (false, true),
                 ("numrecs", "wait") => options.records_now = false,
                 ("numrecs", "now") => options.records_now = true,
+                ("spill", path) => options.spill = Some(directory(path)?),
                 // The only kind yet, and the default.
                 ("level", "memory") => {}
                 ("persist", "no") => options.persist = Persist::No,
@@ -148,6 +152,11 @@ impl CoupleRule {
     }
 }
 
+/// An absolute name of a directory.
+fn directory(path: &str) -> Option<Arc<str>> {
+    path.starts_with('/').then(|| path.into())
+}
+
 /// A number of bytes, with K, M or G for powers of 1024.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.char_indices().last()? {
@@ -186,7 +195,7 @@ mod tests {
         assert_eq!(all, rules("a"));
         let one = |text| {
             rules(text).map(|rules| {
-                let options = rules[0].options;
+                let options = &rules[0].options;
                 (options.persist, options.budget, options.full)
             })
         };
@@ -205,6 +214,9 @@ mod tests {
         for text in ["a:on_writer_death=file", "a:persist=yes", "a:persist=after"] {
             assert_eq!(on_disk(text), Some(true), "{text}");
         }
+        let spill = |text| rules(text).and_then(|rules| rules[0].options.spill.clone());
+        assert_eq!(spill("a:level=memory"), None);
+        assert_eq!(spill("a:spill=/x/y"), Some("/x/y".into()));
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
         assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));
     }
@@ -213,9 +225,10 @@ mod tests {
     fn an_unknown_option_or_value_makes_all_rules_void() {
         let bad =
             ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"];
-        let later = ["a:numrecs=3", "a:level=process", "a:spill=/x", "a:matchers=2", "a:block=1M"];
+        let places = ["a:spill=", "a:spill=x", "a:level=process"];
+        let later = ["a:numrecs=3", "a:matchers=2", "a:block=1M"];
         let sizes = ["a:budget=0", "a:budget=1T", "a:budget=18446744073709551615K", "a:budget="];
-        for text in [&bad[..], &later[..], &sizes[..]].concat() {
+        for text in [&bad[..], &places[..], &later[..], &sizes[..]].concat() {
             assert_eq!(rules(text), None, "{text}");
         }
     }

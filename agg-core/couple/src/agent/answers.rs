@@ -31,6 +31,16 @@ impl Agent {
             let (number, writer) = (dead.number, &dead.writer);
             return format!("{path}: {writer} died before generation {number} was complete");
         }
+        if let Answer::Fail(number) = answer
+            && let Some((directory, error)) =
+                self.registry.full_directories().find(|(_, error)| error == number)
+        {
+            let error = std::io::Error::from_raw_os_error(error);
+            return format!(
+                "{path}: there is no memory for another generation, {directory} takes no more \
+                 ({error}), and no other program is there that would read those that are kept"
+            );
+        }
         match answer {
             Answer::Fail(libc::ESTALE) => {
                 format!("{path}: the generation that is meant was not kept")

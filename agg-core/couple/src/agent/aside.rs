@@ -3,6 +3,7 @@
 use super::Agent;
 use super::waits::Waiting;
 use crate::areas::{are_same, copy};
+use crate::folder::Folder;
 use crate::registry::{Area, Opening};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -20,6 +21,8 @@ const LARGE: u64 = 16 << 20;
 enum Done {
     Copied(Area, io::Result<()>),
     Compared(Area, io::Result<bool>),
+    /// The bytes are in this file.
+    Moved(Area, io::Result<OwnedFd>),
 }
 
 /// A generation that is filled with the bytes of the one before.
@@ -80,6 +83,11 @@ impl Aside {
     /// Lets a generation that is still filled have no bytes then; false if it is not.
     pub(super) fn cut(&mut self, area: Area) -> bool {
         self.copying.get_mut(&area).map(|copying| copying.cut = true).is_some()
+    }
+
+    /// Lets a thread write the bytes of a file to a directory.
+    pub(super) fn take(&self, area: Area, from: OwnedFd, folder: Folder) -> io::Result<()> {
+        self.start(move || Done::Moved(area, folder.take(&from)))
     }
 
     fn start(&self, work: impl FnOnce() -> Done + Send + 'static) -> io::Result<()> {
@@ -162,6 +170,7 @@ impl Agent {
         for done in self.aside.results() {
             match done {
                 Done::Copied(area, result) => self.is_filled(area, result),
+                Done::Moved(area, result) => self.has_moved(area, result),
                 Done::Compared(area, same) => {
                     let same = same.unwrap_or_else(|error| {
                         log!(Level::Warn, "agent: two generations cannot be compared: {error}");

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::huge::Huge;
-use crate::registry::Area;
+use crate::registry::{Area, State};
 use crate::spares::Spare;
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -67,16 +67,62 @@ impl Agent {
     /// are small.
     pub(super) fn free(&mut self, area: Area) {
         if let Some(remains) = self.areas.take(area) {
-            let again = self.pages.huge(remains.bytes).is_none();
+            // Of what is ready there is room beside the next one.
+            let all = self.all_memory() + self.growth() + 2 * remains.bytes;
+            let again = self.pages.huge(remains.bytes).is_none() && self.has_room_for(area, all);
             self.spares.end(area, remains, again);
+            self.note_peak();
         }
     }
 
+    /// Whether the rule of a generation allows so many bytes in all.
+    fn has_room_for(&self, area: Area, bytes: u64) -> bool {
+        let budget = self.spares.budget(area);
+        budget.is_none_or(|budget| budget == 0 || bytes <= budget)
+    }
+
     /// Tells the registry how much memory there is. What is ready for generations to come has to
-    /// make room for those that are there.
-    pub(super) fn measure(&mut self) {
-        let held = self.areas.bytes();
-        self.spares.shrink(held + self.spares.leaving());
-        self.registry.measure(held + self.spares.leaving(), self.limit);
+    /// make room for those that are there, and for one of `next` bytes.
+    pub(super) fn measure(&mut self, next: u64) {
+        let used = self.areas.bytes() + self.growth();
+        self.spares.shrink(used + self.spares.leaving() + next);
+        let leaving = self.spares.leaving() + self.spares.making();
+        self.registry.measure(used, leaving, self.limit);
+        self.note_peak();
+    }
+
+    /// The same before a program opens a file for writing.
+    pub(super) fn measure_for(&mut self, path: &[u8]) {
+        self.measure(self.registry.expected(path, None));
+    }
+
+    /// The same for writers that wait.
+    pub(super) fn measure_for_waits(&mut self) {
+        let writers = self.waits.values().filter(|waiting| waiting.access.write);
+        let next = writers.map(|waiting| self.registry.expected(&waiting.path, None)).max();
+        if let Some(next) = next {
+            self.measure(next);
+        }
+    }
+
+    /// Bytes that generations which are being written are expected to get.
+    fn growth(&self) -> u64 {
+        let written = self.registry.generations.iter();
+        let written = written.filter(|(_, one)| one.state == State::Writing && one.expected > 0);
+        let rest = written.map(|(area, one)| {
+            let has = self.areas.stat(*area, 0).map_or(0, |stat| 512 * stat.blocks);
+            one.expected.saturating_sub(has)
+        });
+        rest.sum()
+    }
+
+    /// Bytes of memory of all generations: those that are there, were, and will be.
+    pub(super) fn all_memory(&self) -> u64 {
+        self.areas.bytes() + self.spares.leaving() + self.spares.bytes()
+    }
+
+    /// Notes how much memory there is.
+    pub(super) fn note_peak(&mut self) {
+        self.peak = self.peak.max(self.all_memory());
     }
 }

@@ -13,6 +13,7 @@ mod reach;
 mod run;
 mod sending;
 mod serve;
+mod spill;
 mod status;
 mod step;
 mod waits;
@@ -79,6 +80,9 @@ pub struct Agent {
     told_cycle: bool,
     /// Bytes of all generations that became complete.
     written: u64,
+    /// Bytes of memory that there were at most.
+    peak: u64,
+    folders: spill::Folders,
     quit: bool,
     keeper: Option<Keeper>,
     aside: aside::Aside,
@@ -127,6 +131,8 @@ impl Agent {
             idle_since: None,
             told_cycle: false,
             written: 0,
+            peak: 0,
+            folders: spill::Folders::default(),
             quit: false,
             keeper: None,
             aside: aside::Aside::new()?,
@@ -214,6 +220,7 @@ impl Agent {
         self.reach.hear();
         self.spares.hear();
         self.store_again();
+        self.try_folders_again();
         self.hear_aside();
         self.hear_peers()?;
         self.settle();
@@ -223,17 +230,19 @@ impl Agent {
 
     /// Does what the registry wants done, until nothing changes any more.
     fn settle(&mut self) {
+        self.free_left();
         loop {
             if let Some(number) = self.carry_out(0) {
                 let error = io::Error::from_raw_os_error(number);
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
-            if self.waits.values().any(|waiting| waiting.access.write) {
-                self.measure();
+            self.measure_for_waits();
+            if let Some((wait, answer)) = self.registry.ready() {
+                let Some(waiting) = self.waits.remove(&wait) else { continue };
+                self.answer(&waiting, answer);
+            } else if !self.move_ahead() && !self.registry.has_effects() {
+                break;
             }
-            let Some((wait, answer)) = self.registry.ready() else { break };
-            let Some(waiting) = self.waits.remove(&wait) else { continue };
-            self.answer(&waiting, answer);
         }
         self.answer_records();
     }
@@ -259,6 +268,10 @@ impl Agent {
                     }
                     Effect::Store(area, path) => {
                         self.store(area, path);
+                        Ok(())
+                    }
+                    Effect::Move(area, directory) => {
+                        self.move_out(area, &directory);
                         Ok(())
                     }
                     Effect::Remove(path) => {
@@ -311,6 +324,7 @@ impl Agent {
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
         if quiet && !self.any_dies(&generation.writers) {
             let copy_of = generation.copy_of;
+            self.note_peak();
             if let Err(error) = self.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
             }
@@ -318,6 +332,7 @@ impl Agent {
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
             self.registry.weigh(area, 512 * stat.blocks);
+            self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
         }
     }

@@ -5,7 +5,7 @@ use super::away::Way;
 use super::people::Hello;
 use super::waits::Waiting;
 use crate::protocol::{Before, Reply, Request};
-use crate::registry::{Answer, Options, Process};
+use crate::registry::{Answer, Ask, Options, Process};
 use std::io;
 use std::time::Instant;
 
@@ -71,18 +71,7 @@ impl Agent {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, path };
-                if let Some(reply) = ask.write.then(|| self.trouble(&ask.path)).flatten() {
-                    self.reply(link, &reply, None);
-                    return;
-                }
-                if ask.write {
-                    self.measure();
-                }
-                match self.registry.open(process, &ask) {
-                    Answer::Wait if blocking => self.make_wait(waiting, ask),
-                    answer => self.answer_open(&waiting, answer, &ask.path),
-                }
-                return;
+                return self.open(waiting, ask, blocking);
             }
             Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
             Request::Close(handle, moved) => self.close(process, handle, moved),
@@ -124,9 +113,25 @@ impl Agent {
         self.reply(link, &reply, None);
     }
 
+    fn open(&mut self, waiting: Waiting, ask: Ask, blocking: bool) {
+        if ask.write {
+            let refused = self.trouble(&ask.path);
+            if let Some(reply) = refused.or_else(|| self.refused_folder(&ask.options)) {
+                self.reply(waiting.link, &reply, None);
+                return;
+            }
+            self.measure_for(&ask.path);
+        }
+        match self.registry.open(waiting.process, &ask) {
+            Answer::Wait if blocking => self.make_wait(waiting, ask),
+            answer => self.answer_open(&waiting, answer, &ask.path),
+        }
+    }
+
     /// What the agent knows, from a byte on. All parts that a connection asks for one after the
     /// other are of the text that there was when it asked for the first.
     fn part_of_status(&mut self, link: u64, from: u64) -> Reply {
+        self.note_peak();
         let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
         let Some(found) = self.links.get_mut(&link) else { return unknown() };
         if let Some(fresh) = fresh {

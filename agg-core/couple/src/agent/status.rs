@@ -1,7 +1,7 @@
 //! What the agent knows, as JSON for `aggio couple`.
 
 use super::Agent;
-use crate::registry::State;
+use crate::registry::{Home, State};
 use std::fmt::{self, Write};
 
 /// A text that is written as JSON.
@@ -59,14 +59,22 @@ impl Agent {
                 )
             })
         });
+        let full = self.full_folders().map(|(directory, error)| {
+            format!("{{\"directory\":{},\"error\":{}}}", quoted(&directory), quoted(&error))
+        });
         let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"memory\":{},\"peak\":{},\"moved\":{},\"full\":{},\"written\":{},\
+             \"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
             self.began.elapsed().as_secs_f64(),
             self.areas.bytes(),
+            self.all_memory(),
+            self.peak,
+            self.areas.moved_bytes(),
+            list(full),
             self.written,
             list(processes),
             list(files),
@@ -84,11 +92,15 @@ impl Agent {
         };
         let open = self.registry.opens.values().filter(|open| open.area == area).count();
         Some(format!(
-            "{{\"number\":{},\"state\":\"{state}\",\"size\":{},\"bytes\":{},\"writer\":{},\
-             \"open\":{open},\"read\":{}}}",
+            "{{\"number\":{},\"state\":\"{state}\",\"size\":{},\"bytes\":{},\"home\":{},\
+             \"writer\":{},\"open\":{open},\"read\":{}}}",
             generation.number,
             stat.size,
             512 * stat.blocks,
+            quoted(match &generation.home {
+                Home::Directory(directory, _) => directory,
+                Home::Memory | Home::Moving(_) => "memory",
+            }),
             quoted(&generation.maker),
             generation.read,
         ))

@@ -47,13 +47,14 @@ impl Agent {
     pub(super) fn until_next(&self) -> Option<Duration> {
         let reminder = self.waits.values().map(Waiting::next).min();
         let again = self.failed.iter().map(|failed| failed.again).min();
+        let folders = self.folders.again;
         let end = self.idle_since.map(|since| since + self.linger());
         let is_closing = |peers: &Peers| !peers.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
         let spare = self.spares.until();
         let records = self.next_records();
-        let next = [reminder, again, end, look, spare, records, self.door.rests];
+        let next = [reminder, again, folders, end, look, spare, records, self.door.rests];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
@@ -84,9 +85,12 @@ impl Agent {
         let who = self.registry.processes.get(&waiting.process).map_or("", |who| &who.label);
         if waiting.access.write {
             let bytes = self.areas.bytes();
+            let full = self.full_folders();
+            let full = full.map(|(directory, error)| format!("; {directory} is full: {error}"));
             return Some(format!(
                 "{path}: {who} has waited {seconds} s for memory: all generations have {bytes} \
-                 bytes, which is no less than their budget, and some were not read"
+                 bytes, with the next one no less than their budget, and some were not read{}",
+                full.collect::<String>()
             ));
         }
         let next = self.registry.next_number(waiting.process, &waiting.path);

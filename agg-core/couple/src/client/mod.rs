@@ -64,7 +64,7 @@ impl Client {
 
     fn options(&self, path: &[u8]) -> Option<Options> {
         let rule = CoupleRule::of(&self.rules, &String::from_utf8_lossy(path))?;
-        Some(rule.options)
+        Some(rule.options.clone())
     }
 
     /// Connects to the agent of this user if one is running; starts none.

@@ -7,7 +7,7 @@
 //!
 //! All files appear with their contents, by `rename` or `link`, and have mode 0600.
 
-use crate::place::Place;
+use crate::place::{Place, random};
 use aggio_base::keyed::digest;
 use aggio_link::Token;
 use std::fs::{self, File, OpenOptions};
@@ -47,15 +47,6 @@ pub(crate) struct Directory {
     own: Instance,
     /// Names that this agent owns.
     owned: Vec<Vec<u8>>,
-}
-
-fn random() -> io::Result<u128> {
-    let mut bytes = [0; 16];
-    // SAFETY: the kernel writes at most the bytes of the array.
-    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
-        16 => Ok(u128::from_le_bytes(bytes)),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Reads a short file whose first line is right: the other lines, of which the last may hold any

@@ -101,6 +101,11 @@ impl Hosted {
         }
     }
 
+    /// The bytes have moved: readers get them from where they are now.
+    pub(crate) fn is_elsewhere(&mut self) {
+        self.source = None;
+    }
+
     /// Nobody of another node writes any more.
     pub(crate) fn release(&mut self) {
         (self.writer, self.target, self.source) = (None, None, None);

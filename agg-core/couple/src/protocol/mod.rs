@@ -112,7 +112,7 @@ impl Request {
                 let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
                 out.byte(1).bytes(&ask.path).byte(flags(&how));
                 out.byte(flags(&[*read, *append, *blocking, ask.view])).number(u64::from(*mode));
-                write_options(&mut out, ask.options);
+                write_options(&mut out, &ask.options);
             }
             Request::Adopt(device, inode, write) => {
                 out.byte(2).number(*device).number(*inode).byte(flags(&[*write]));
@@ -124,11 +124,11 @@ impl Request {
             Request::Empty(path) => {
                 out.byte(5).bytes(path);
             }
-            Request::Unlink(path, options) => write_options(out.byte(6).bytes(path), *options),
+            Request::Unlink(path, options) => write_options(out.byte(6).bytes(path), options),
             Request::Rename(from, to, options) => {
-                write_options(out.byte(7).bytes(from).bytes(to), *options);
+                write_options(out.byte(7).bytes(from).bytes(to), options);
             }
-            Request::Stat(path, options) => write_options(out.byte(8).bytes(path), *options),
+            Request::Stat(path, options) => write_options(out.byte(8).bytes(path), options),
             Request::List(dir, after, view) => {
                 out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]));
             }

@@ -11,9 +11,10 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    let numbers = (0..3usize, 0..3usize, any::<u32>(), any::<u64>());
+    let spill = prop::option::of("/[a-z/]{0,40}");
+    let numbers = (0..3usize, 0..3usize, any::<u32>(), any::<u64>(), spill);
     (any::<[bool; 5]>(), numbers).prop_map(|([latest, at_sync, at_step, now, drops], numbers)| {
-        let (death, persist, keep, budget) = numbers;
+        let (death, persist, keep, budget, spill) = numbers;
         Options {
             pick: if latest { Pick::Latest } else { Pick::Next },
             keep,
@@ -24,6 +25,7 @@ fn options() -> impl Strategy<Value = Options> {
             persist: [Persist::No, Persist::Yes, Persist::After][persist],
             budget,
             full: if drops { Full::Drop } else { Full::Wait },
+            spill: spill.map(Into::into),
         }
     })
 }

@@ -32,7 +32,8 @@ impl Registry {
             }
         }
         for (number, area) in gone {
-            self.generations.remove(&area);
+            let home = self.generations.remove(&area).map(|one| one.home);
+            home.iter().for_each(|home| self.has_left(home));
             self.effects.push(Effect::Free(area));
             if let Some(name) = self.names.get_mut(path) {
                 name.generations.remove(&number);
@@ -71,13 +72,8 @@ impl Registry {
         let readers = || name.readers.values();
         // Processes of a reader that have not come yet find the last two.
         let are_missing = readers().any(|one| (one.processes.len() as u64) < u64::from(one.ranks));
-        let is_passed = |reader: &super::Reader| {
-            reader.processes.values().all(|position| {
-                let is_closed = position.at == generation.number && position.open == 0;
-                position.at > generation.number
-                    || is_closed && (position.seen || position.finished >= generation.number)
-            })
-        };
-        generation.read && readers().all(is_passed) && (age >= 2 || !are_missing)
+        generation.read
+            && readers().all(|one| generation.is_passed_by(one))
+            && (age >= 2 || !are_missing)
     }
 }

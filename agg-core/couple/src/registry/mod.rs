@@ -9,6 +9,8 @@ mod nodes;
 mod open;
 mod records;
 mod room;
+mod sizes;
+mod spill;
 mod store;
 mod types;
 mod view;
@@ -18,6 +20,7 @@ mod random_tests;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use sizes::{Series, series};
 pub use types::*;
 
 use std::collections::BTreeMap;
@@ -37,9 +40,16 @@ pub struct Registry {
     /// Opens for writing of generations that died with another writer, and what is said of them.
     lost: BTreeMap<Handle, (Process, String)>,
     effects: Vec<Effect>,
-    /// Bytes of memory that are used, and may be.
+    /// Bytes of memory that are used, that are being freed, and that may be used.
     used: u64,
+    leaving: u64,
     limit: u64,
+    /// Bytes of the last complete generation of each series.
+    sizes: BTreeMap<Vec<u8>, u64>,
+    /// Directories that take no more bytes, and the error that said so.
+    full: BTreeMap<Directory, i32>,
+    /// A file that has become complete since memory was looked at.
+    grown: Option<Path>,
     last: u64,
 }
 
@@ -57,6 +67,11 @@ impl Registry {
     /// What is to be done with memory since the last call.
     pub fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
+    }
+
+    /// Whether something is to be done with memory.
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
     }
 
     /// Lets an open for which there was nothing wait; `wait` names it.
@@ -91,6 +106,11 @@ impl Registry {
     /// Whether a program may still have to learn that a writer died.
     pub fn mourns(&self) -> bool {
         self.names.values().any(|name| name.dead.is_some())
+    }
+
+    /// The number that will be given next.
+    pub(crate) fn next_number_of_all(&self) -> u64 {
+        self.last + 1
     }
 
     fn number(&mut self) -> u64 {

@@ -21,7 +21,8 @@ impl Registry {
 
     /// Names below the directory `dir`, without it, that a process finds there.
     pub fn list(&self, process: Process, dir: &[u8]) -> Vec<Path> {
-        let is_there = |path: &[u8], name: &Name| self.look(process, path, name.options).is_some();
+        let is_there =
+            |path: &[u8], name: &Name| self.look(process, path, name.options.clone()).is_some();
         self.names_in(dir, is_there)
     }
 
@@ -199,7 +200,7 @@ impl Registry {
 
     /// What a process means by a name: what it has written, or else what it would read.
     fn meant(&self, process: Process, path: &[u8]) -> Option<Area> {
-        let options = self.names.get(path)?.options;
+        let options = self.names.get(path)?.options.clone();
         match self.choose(process, &Ask { path: path.to_vec(), options, ..Ask::default() }) {
             Choice::Own(area) | Choice::Next(area) => Some(area),
             // Closed by whoever wrote it, and complete as soon as that is seen.

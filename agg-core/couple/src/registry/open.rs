@@ -1,8 +1,9 @@
 //! What an open gets: a new generation, the one that is being written, or the reader's next one.
 
+use super::room::Room;
 use super::{
-    Answer, Area, Ask, Dead, Effect, Generation, Name, Open, Opening, Position, Process, Reader,
-    Registry, State, Stored,
+    Answer, Area, Ask, Dead, Effect, Generation, Home, Name, Open, Opening, Position, Process,
+    Reader, Registry, State, Stored,
 };
 use aggio_config::settings::couple::{Pick, WriterDeath};
 
@@ -70,8 +71,8 @@ impl Registry {
         match there {
             // What is on its way to this node is as good as complete for a writer.
             Some((area, State::Writing)) if self.is_on_its_way(area) => match ask.truncate {
-                true if !self.has_no_room(ask) => Answer::Opened(self.begin(process, ask, None)),
-                _ => Answer::Wait,
+                true => self.begin_if_room(process, ask, None),
+                false => Answer::Wait,
             },
             Some((area, State::Writing)) if self.is_elsewhere(process, area) => {
                 Answer::Fail(libc::EOPNOTSUPP)
@@ -82,20 +83,26 @@ impl Registry {
                 }
                 Answer::Opened(self.opened(process, area, ask, false))
             }
-            Some((_, State::Complete)) if self.has_no_room(ask) => Answer::Wait,
-            None if (ask.create || emptied) && self.has_no_room(ask) => Answer::Wait,
             Some((area, State::Complete)) => {
                 let copy_of = (!ask.truncate && !emptied).then_some(area);
-                Answer::Opened(self.begin(process, ask, copy_of))
+                self.begin_if_room(process, ask, copy_of)
             }
-            None if ask.create || emptied => Answer::Opened(self.begin(process, ask, None)),
+            None if ask.create || emptied => self.begin_if_room(process, ask, None),
             None => Answer::Fail(libc::ENOENT),
+        }
+    }
+
+    fn begin_if_room(&mut self, process: Process, ask: &Ask, copy_of: Option<Area>) -> Answer {
+        match self.room(process, ask, copy_of) {
+            Room::Enough => Answer::Opened(self.begin(process, ask, copy_of)),
+            Room::Later => Answer::Wait,
+            Room::Never(number) => Answer::Fail(number),
         }
     }
 
     /// Begins a generation.
     fn begin(&mut self, process: Process, ask: &Ask, copy_of: Option<Area>) -> Opening {
-        let area = self.number();
+        let (area, expected) = (self.number(), self.expected(&ask.path, copy_of));
         let name = self.names.entry(ask.path.clone()).or_default();
         name.last += 1;
         let emptied = std::mem::take(&mut name.emptied);
@@ -118,6 +125,8 @@ impl Registry {
             alone: None,
             emptied,
             bytes: 0,
+            expected,
+            home: Home::Memory,
             copy_of,
         };
         self.generations.insert(area, generation);
@@ -144,7 +153,7 @@ impl Registry {
             self.is_written_by(process, area);
         }
         if let Some(name) = self.names.get_mut(&ask.path) {
-            name.options = ask.options;
+            name.options = ask.options.clone();
             if ask.write {
                 name.writer = Some(job);
             }
@@ -166,7 +175,7 @@ impl Registry {
         let generation = self.generations.get(&area)?;
         let path = generation.path.clone();
         let is_own = generation.jobs.contains(&self.job(process));
-        let options = self.names.get(&path).map(|name| name.options).unwrap_or_default();
+        let options = self.names.get(&path).map(|name| name.options.clone()).unwrap_or_default();
         let writer = self.names.get(&path).and_then(|name| name.writer);
         let ask = Ask { path, write, options, ..Ask::default() };
         let opening = match write || is_own {
@@ -210,7 +219,7 @@ impl Registry {
         let ranks = self.processes.get(&process).map_or(1, |who| who.ranks);
         let job = self.job(process);
         let name = self.names.entry(ask.path.clone()).or_default();
-        name.options = ask.options;
+        name.options = ask.options.clone();
         let reader = name.readers.entry(job).or_default();
         reader.ranks = ranks;
         reader.processes.entry(process).or_insert(start)

@@ -3,6 +3,7 @@
 mod between;
 mod deaths;
 mod names;
+mod room;
 mod stored;
 mod view;
 
@@ -64,7 +65,14 @@ impl Scene {
 
     fn ask(&self, write: bool) -> Ask {
         let path = FILE.into();
-        Ask { path, write, create: write, truncate: write, options: self.options, ..Ask::default() }
+        Ask {
+            path,
+            write,
+            create: write,
+            truncate: write,
+            options: self.options.clone(),
+            ..Ask::default()
+        }
     }
 
     fn open(&mut self, process: Process, ask: &Ask) -> Answer {
@@ -227,9 +235,9 @@ fn names_are_there_for_writers_as_on_disk() {
     let exclusive = Ask { exclusive: true, ..scene.ask(true) };
     assert_eq!(scene.open(1, &exclusive), Answer::Fail(libc::EEXIST));
     let options = Options::default();
-    assert_eq!(scene.registry.unlink(1, FILE.as_bytes(), options), Ok(()));
-    assert_eq!(scene.registry.unlink(1, FILE.as_bytes(), options), Err(libc::ENOENT));
-    assert_eq!(scene.registry.look(1, FILE.as_bytes(), options), None);
+    assert_eq!(scene.registry.unlink(1, FILE.as_bytes(), options.clone()), Ok(()));
+    assert_eq!(scene.registry.unlink(1, FILE.as_bytes(), options.clone()), Err(libc::ENOENT));
+    assert_eq!(scene.registry.look(1, FILE.as_bytes(), options.clone()), None);
     let second = opened(scene.open(1, &exclusive));
     assert_eq!(second.generation, 2);
     scene.close(1, second, 0);
@@ -256,7 +264,7 @@ fn a_file_that_is_cut_by_name_is_empty_until_it_is_opened() {
     scene.make(1);
     scene.registry.empty(1, FILE.as_bytes()).unwrap();
     let options = Options::default();
-    assert_eq!(scene.registry.look(1, FILE.as_bytes(), options), Some(None));
+    assert_eq!(scene.registry.look(1, FILE.as_bytes(), options.clone()), Some(None));
     let ask = Ask { create: false, truncate: false, ..scene.ask(true) };
     let opening = scene.registry.open(1, &ask);
     assert!(matches!(scene.registry.effects()[..], [Effect::Make(_, None)]));

@@ -2,6 +2,7 @@
 
 pub use aggio_config::settings::couple::Options;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A process that has called, by a number of the agent's.
 pub type Process = u64;
@@ -15,6 +16,8 @@ pub type Area = u64;
 pub type Handle = u64;
 /// The absolute name of a file.
 pub type Path = Vec<u8>;
+/// The absolute name of a directory that has bytes for which there is no memory.
+pub type Directory = Arc<str>;
 
 /// Who a process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +89,9 @@ pub enum Effect {
     Store(Area, Path),
     /// Remove this name from the disk.
     Remove(Path),
+    /// Move the bytes of a complete generation to this directory; then
+    /// [`super::Registry::moved`].
+    Move(Area, Directory),
     /// Say that this generation of a file was given up unread because memory is full.
     Dropped(Path, u64),
     /// Give it up.
@@ -114,6 +120,17 @@ pub enum Stored {
     Done,
     /// It could not be, and is kept in memory.
     Failed,
+}
+
+/// Where the bytes of a generation are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In memory.
+    Memory,
+    /// In memory, while they are copied to this directory.
+    Moving(Directory),
+    /// In this directory; opens with numbers below this one still have the memory.
+    Directory(Directory, Handle),
 }
 
 /// One generation of one file.
@@ -149,6 +166,10 @@ pub struct Generation {
     pub emptied: bool,
     /// Bytes of memory, once it is complete.
     pub bytes: u64,
+    /// Bytes that it is expected to have when it is complete; 0 if nothing is known.
+    pub expected: u64,
+    /// Where its bytes are.
+    pub home: Home,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
 }

@@ -9,7 +9,8 @@ impl Registry {
         let Some(area) = self.newest_readable(process, &ask.path) else {
             return Answer::Fail(libc::ENOENT);
         };
-        let options = self.names.get(&ask.path).map_or(ask.options, |name| name.options);
+        let known = self.names.get(&ask.path).map(|name| &name.options);
+        let options = known.unwrap_or(&ask.options).clone();
         let ask = Ask { options, ..ask.clone() };
         Answer::Opened(self.opened(process, area, &ask, false))
     }

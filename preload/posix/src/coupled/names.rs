@@ -30,6 +30,11 @@ pub(super) fn rule(path: &Path) -> Option<&'static CoupleRule> {
     CoupleRule::of(&config::get().settings.couple, &path.to_string_lossy())
 }
 
+/// Whether files may be in a directory for which there is no memory.
+pub(super) fn spill() -> bool {
+    config::get().settings.couple.iter().any(|rule| rule.options.spill.is_some())
+}
+
 /// Whether a coupled name that the agent knows nothing of may be that of a file on disk.
 pub(super) fn may_be_on_disk(path: &Path) -> bool {
     rule(path).is_some_and(CoupleRule::uses_disk)

@@ -1,7 +1,7 @@
 //! Children, other programs in this process, and its end.
 
 use super::table::{self, TABLE};
-use super::{agent, listing};
+use super::{agent, listing, names};
 use crate::errno;
 use crate::next;
 use crate::state::{self, Inside};
@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// What the kernel shows as the name of a file that has none.
 const NAMELESS: &[u8] = b" (deleted)";
 
-/// How the names of coupled files begin that have none: with small pages, and with huge ones.
-const NAMES: [&[u8]; 2] = [b"/memfd:aggio-couple", b"/aggio-couple"];
+/// How the names of coupled files begin that have none: in memory, and elsewhere.
+const NAMES: [&[u8]; 2] = [b"memfd:aggio-couple", b"aggio-couple"];
 
 /// When the library is loaded: what this program has inherited of coupled files is its own, so
 /// that the agent hears of its end.
@@ -33,10 +33,17 @@ pub fn attach() {
 /// Whether `fd` is of a file that only an agent, or whoever it is from, can tell.
 fn may_be_coupled(fd: c_int) -> bool {
     let link = std::fs::read_link(Path::new(&format!("/proc/self/fd/{fd}")));
-    link.is_ok_and(|name| {
-        let name = name.as_os_str().as_bytes();
-        name.ends_with(NAMELESS) && NAMES.iter().any(|start| name.starts_with(start))
-    })
+    link.is_ok_and(|name| is_of_coupled(name.as_os_str().as_bytes(), names::spill))
+}
+
+/// Whether a coupled file may have the name that the kernel shows; some rule `spills`.
+fn is_of_coupled(name: &[u8], spills: impl Fn() -> bool) -> bool {
+    let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    let Some(last) = last.strip_suffix(NAMELESS) else { return false };
+    // A file that never had a name shows its number.
+    let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
+    NAMES.iter().any(|start| last.starts_with(start))
+        || last.strip_prefix(b"#").is_some_and(is_number) && spills()
 }
 
 /// Tells the agent that this process, too, has `fd` open.
@@ -118,4 +125,25 @@ pub fn mpi_runs(runs: bool) {
 /// The process gives up: what it has open for writing is not complete.
 pub fn died() {
     TABLE.dies.store(true, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coupled_files_are_told_by_the_names_that_the_kernel_shows() {
+        let is_it = |name: &str, spills| is_of_coupled(name.as_bytes(), || spills);
+        for name in ["/memfd:aggio-coupled", "/aggio-coupled", "/tmp/x/aggio-coupled-0af"] {
+            assert!(is_it(&format!("{name} (deleted)"), false), "{name}");
+            assert!(!is_it(name, true), "{name}");
+        }
+        assert!(is_it("/scratch/#123 (deleted)", true));
+        for name in ["/scratch/#123 (deleted)", "/x/other (deleted)", "pipe:[7]", ""] {
+            assert!(!is_it(name, false), "{name}");
+        }
+        for name in ["/scratch/#12x (deleted)", "/scratch/# (deleted)", "/scratch/#123"] {
+            assert!(!is_it(name, true), "{name}");
+        }
+    }
 }

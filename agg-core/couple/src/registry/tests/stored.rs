@@ -52,7 +52,7 @@ fn what_was_removed_is_not_replaced_by_an_older_generation() {
     scene.make_many(1, 2);
     scene.take_many(2, 2);
     assert_eq!(scene.stored.len(), 1, "the first is being stored");
-    scene.registry.unlink(1, FILE.as_bytes(), scene.options).unwrap();
+    scene.registry.unlink(1, FILE.as_bytes(), scene.options.clone()).unwrap();
     scene.settle();
     let appends = Ask { truncate: false, ..scene.ask(true) };
     let opening = opened(scene.open(1, &appends));
@@ -60,7 +60,7 @@ fn what_was_removed_is_not_replaced_by_an_older_generation() {
     assert_eq!((generation.number, generation.copy_of), (3, None));
     let plain = Ask { create: false, ..appends };
     scene.close(1, opening, 0);
-    scene.registry.unlink(1, FILE.as_bytes(), scene.options).unwrap();
+    scene.registry.unlink(1, FILE.as_bytes(), scene.options.clone()).unwrap();
     scene.settle();
     assert_eq!(scene.open(1, &plain), Answer::Fail(libc::ENOENT));
 }
@@ -70,12 +70,14 @@ fn a_writer_waits_for_memory_that_readers_give_back() {
     let mut scene = Scene::with(&[1, 2]);
     scene.options.budget = 10;
     scene.make_many(1, 2);
-    scene.registry.measure(10, 0);
+    let areas: Vec<Area> = scene.registry.generations.keys().copied().collect();
+    areas.into_iter().for_each(|area| scene.registry.weigh(area, 5));
+    scene.registry.measure(10, 0, 0);
     let ask = scene.ask(true);
     assert_eq!(scene.open(1, &ask), Answer::Wait);
     scene.registry.wait(5, 1, ask);
     scene.take_many(2, 2);
-    scene.registry.measure(5, 0);
+    scene.registry.measure(5, 0, 0);
     assert_eq!(opened(scene.ready().unwrap()).generation, 3);
 }
 
@@ -84,9 +86,9 @@ fn the_oldest_is_given_up_if_the_rule_says_so() {
     let mut scene = Scene::with(&[1, 2]);
     (scene.options.budget, scene.options.full) = (10, Full::Drop);
     scene.make_many(1, 2);
-    scene.registry.measure(10, 0);
+    scene.registry.measure(10, 0, 0);
     assert_eq!((scene.make(1), scene.freed.len()), (3, 1));
-    scene.registry.measure(0, 0);
+    scene.registry.measure(0, 0, 0);
     assert_eq!((scene.take(2), scene.take(2)), (2, 3));
 }
 
@@ -109,14 +111,20 @@ impl Steps {
 
     fn measure(&mut self) {
         let left = self.areas.iter().filter(|area| !self.scene.freed.contains(area)).count();
-        self.scene.registry.measure(10 * left as u64, 0);
+        self.scene.registry.measure(10 * left as u64, 0, 0);
     }
 
     /// Whether there was room for the next one.
     fn make(&mut self) -> bool {
         self.measure();
         let ask = self.ask(self.areas.len(), true);
-        let Answer::Opened(opening) = self.scene.open(1, &ask) else { return false };
+        let mut answer = self.scene.open(1, &ask);
+        if answer == Answer::Wait {
+            // What was given up is free now.
+            self.measure();
+            answer = self.scene.open(1, &ask);
+        }
+        let Answer::Opened(opening) = answer else { return false };
         self.scene.close(1, opening, 0);
         self.scene.registry.weigh(opening.area, 10);
         self.areas.push(opening.area);
