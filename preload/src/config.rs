@@ -57,13 +57,18 @@ fn read() -> Config {
 
 /// The engine of this process, with all that the library knows.
 fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
+    // What our threads open is no file of the program.
+    let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));
     let drivers = Drivers::new(&settings.blobs, settings.measures);
     let drivers = match sets {
         Some(sets) => drivers.with(Arc::new(sets)),
         None => drivers,
     };
     let drivers = match stage::home_of(&settings.stage) {
-        Some(home) => drivers.with_last(Arc::new(stage::Staged::new(home))),
+        Some(home) => {
+            let staged = stage::Staged::new(home).with_workers(workers.clone());
+            drivers.with_last(Arc::new(staged))
+        }
         None => drivers,
     };
     // Added last: what is exchanged in memory is nothing else.
@@ -71,8 +76,6 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
         true => drivers,
         false => drivers.with_coupling(coupled::shared(settings)),
     };
-    // What our threads open is no file of the program.
-    let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));
     Engine::new(drivers)
         .with_formats(Formats::new(aggio_formats::FORMATS))
         .with_recaster(&aggio_formats::E3sm)

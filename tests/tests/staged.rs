@@ -131,12 +131,14 @@ fn another_program_that_reads_the_file_meanwhile_sees_what_every_rank_has_writte
     }
 }
 
-/// 4 ranks write 800 KB to a file system with room for some KB, as long as there is a filler.
+/// 4 ranks write 4.8 MB to a file system with room for some KB, as long as there is a filler. A
+/// thread drains as well.
 fn records_without_room(mpi: &Mpi, small: &SmallFileSystem, folder: &Path, mode: &str) -> Finished {
     let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(small.path().join("data"));
-    let job = job.argument(folder.join("told")).argument("500").argument(mode);
+    let job = job.argument(folder.join("told")).argument("3000").argument(mode);
     let job = if mode == "full" { job.argument(small.path().join("filler")) } else { job };
-    staged(job, &folder.join("stages"), ALWAYS)
+    let hints = format!("{ALWAYS}:aggio_defer_drain=idle");
+    staged(job, &folder.join("stages"), &hints)
         .preload(library().as_deref())
         .with_small(small)
         .run()
@@ -153,7 +155,7 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
         return;
     }
     for mpi in installed_for(0) {
-        let Some(small) = SmallFileSystem::mount_if_possible(4 << 20) else { return };
+        let Some(small) = SmallFileSystem::mount_if_possible(8 << 20) else { return };
         let folder = folder();
         fill_up(&small);
         let full = records_without_room(&mpi, &small, folder.path(), "full");
@@ -173,6 +175,6 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
         assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
         let len = std::fs::metadata(small.seen().join("data")).map(|facts| facts.len());
-        assert_eq!(len.ok(), Some(4 * 500 * 400), "{}", mpi.name);
+        assert_eq!(len.ok(), Some(4 * 3000 * 400), "{}", mpi.name);
     }
 }

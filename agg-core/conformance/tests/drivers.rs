@@ -64,7 +64,12 @@ impl Staging {
 
 impl Subject for Staging {
     fn open(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        let staging = driver::Staging { first: true, always: true, later: false, limit: 1 << 30 };
+        let staging = driver::Staging {
+            first: true,
+            always: true,
+            drain: agg_core::hints::Drain::Close,
+            limit: 1 << 30,
+        };
         self.1.open(&OpenHow { staging: Some(staging), ..self.0.how(how) })
     }
 

@@ -8,17 +8,20 @@ pub enum Drain {
     Close,
     /// When the file is synchronised, when another program closes it, or when the user asks.
     Later,
+    /// While the program computes, too: what has not changed for a while.
+    Idle,
 }
 
 impl Drain {
     /// The words for them, the default first.
-    pub const WORDS: &'static [&'static str] = &["close", "later"];
+    pub const WORDS: &'static [&'static str] = &["close", "later", "idle"];
 
     /// What a word means.
     pub fn of(word: &str) -> Option<Self> {
         match word {
             "close" => Some(Drain::Close),
             "later" => Some(Drain::Later),
+            "idle" => Some(Drain::Idle),
             _ => None,
         }
     }

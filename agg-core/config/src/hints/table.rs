@@ -380,7 +380,8 @@ hints! {
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
     /// When what is staged in the directory of `AGGIO_STAGE` goes into the file: when it is
     /// synchronised or closed (`close`), or only when it is synchronised (`later`); then it waits
-    /// for the next program that opens the file, which sees it, or for `aggio recover`.
+    /// for the next program that opens the file, which sees it, or for `aggio recover`. With `idle`
+    /// a thread also drains what has not changed for 50 ms, while the program computes.
     aggio_defer_drain: Choice(Drain::WORDS) = "close"; Aggio Acts [same, at_open];
     /// From the ninth view of a file on ranks set views without waiting for each other, but for one
     /// of 32. What is wrong with a view is the error of its rank, and of all in the next collective

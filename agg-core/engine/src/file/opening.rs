@@ -13,7 +13,7 @@ use aggio_base::log::Level;
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::Transport;
-use aggio_config::hints::{Drain, Origin, Switch};
+use aggio_config::hints::{Origin, Switch};
 use aggio_plan::plan::aggregators;
 use aggio_store::driver::{self, Driver, Facts, OpenHow, Staging, Striped, Striping};
 use std::sync::Arc;
@@ -262,7 +262,7 @@ impl Opening<'_> {
         (self.request.stages && is_shared).then(|| Staging {
             first,
             always: hints.aggio_defer_always,
-            later: hints.drain() == Drain::Later,
+            drain: hints.drain(),
             limit: each.saturating_mul(self.transport.size() as u64),
         })
     }

@@ -53,7 +53,7 @@ impl Stage {
     }
 
     /// The error of bytes that could not be drained, and where they are.
-    fn kept(&self, error: &Error) -> Error {
+    pub(super) fn kept(&self, error: &Error) -> Error {
         let text = format!(
             "{error}; what is not in the file is still staged in {}; `aggio recover` tries again",
             self.place.display()
@@ -66,7 +66,7 @@ impl Stage {
     }
 
     /// Drains a domain; whether it is done.
-    fn step(
+    pub(super) fn step(
         &self,
         locks: &Locks,
         domain: u64,

@@ -8,6 +8,7 @@
 mod control;
 mod drain;
 mod home;
+mod idle;
 mod locks;
 mod look;
 mod places;

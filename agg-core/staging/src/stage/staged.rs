@@ -1,11 +1,14 @@
 //! Files whose small writes are staged, as a kind of storage.
 
+use super::idle::Idle;
 use super::portion::Portion;
 use super::{Home, Stage};
 use aggio_base::log::Level;
 use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
+use aggio_comm::workers::Workers;
+use aggio_config::hints::Drain;
 use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::table::{Drivers, Kind};
 use aggio_store::driver::{Driver, Facts, OpenHow, Outcome, Staging, Striped, generic, latency};
@@ -28,12 +31,18 @@ const PIECE: u64 = 2_000;
 #[derive(Debug)]
 pub struct Staged {
     home: Home,
+    workers: Workers,
 }
 
 impl Staged {
     /// Files that are staged in `home`.
     pub fn new(home: Home) -> Self {
-        Self { home }
+        Self { home, workers: Workers::default() }
+    }
+
+    /// With threads that drain while the program computes.
+    pub fn with_workers(self, workers: Workers) -> Self {
+        Self { workers, ..self }
     }
 
     /// The file `base`, which `how` opened, with its stage.
@@ -41,8 +50,10 @@ impl Staged {
         let Some(terms) = how.staging else { return Ok(base) };
         let Some(target) = look_at(&*base, &how.path)? else { return Ok(base) };
         let path = std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path));
+        let drains = terms.drain == Drain::Idle && terms.first && how.write;
         let file = StagedFile {
-            base,
+            base: Arc::new(base),
+            idle: drains.then(|| Idle::new(self.workers.clone())),
             home: self.home.clone(),
             target,
             path,
@@ -55,7 +66,11 @@ impl Staged {
         };
         // Where nothing is staged and nothing would be, the file is an ordinary one.
         let is_of_use = file.begin()?;
-        Ok(if is_of_use { Box::new(file) } else { file.base })
+        if is_of_use {
+            return Ok(Box::new(file));
+        }
+        let unused = || Error::new(ErrorClass::Intern, "a file that nothing drains is in use");
+        Arc::into_inner(file.base).ok_or_else(unused)
     }
 }
 
@@ -104,7 +119,9 @@ impl Kind for Staged {
 /// An open file, and its stage as soon as there is one.
 #[derive(Debug)]
 pub(super) struct StagedFile {
-    base: Box<dyn Driver>,
+    base: Arc<Box<dyn Driver>>,
+    /// Drains in the background.
+    idle: Option<Idle>,
     home: Home,
     target: File,
     path: PathBuf,
@@ -182,14 +199,26 @@ impl StagedFile {
             false => stage.write(pieces),
         };
         match staged {
-            Ok(()) => staged_all(len, counters),
+            Ok(()) => {
+                self.wake(pieces);
+                staged_all(len, counters)
+            }
             Err(error) if full(&error) => self.make_room(stage, pieces, counters),
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
     }
 
+    /// Somebody is to drain these pieces.
+    fn wake(&self, pieces: &[(u64, &[u8])]) {
+        let Some(idle) = &self.idle else { return };
+        let end = pieces.iter().map(|(at, data)| at + data.len() as u64).max();
+        if let Ok(Some(stage)) = self.stage() {
+            idle.wake(end.unwrap_or(0), &stage, &self.base);
+        }
+    }
+
     fn make_room(&self, stage: &Stage, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
-        if let Err(error) = stage.drain(&*self.base, counters) {
+        if let Err(error) = stage.drain(&**self.base, counters) {
             return Outcome { bytes: 0, result: Err(error) };
         }
         if stage.write(pieces).is_ok() {
@@ -220,7 +249,7 @@ impl StagedFile {
 
     fn drain(&self) -> Result<()> {
         match self.stage()? {
-            Some(stage) if self.writes => stage.drain(&*self.base, &self.counters),
+            Some(stage) if self.writes => stage.drain(&**self.base, &self.counters),
             _ => Ok(()),
         }
     }
@@ -353,8 +382,9 @@ impl Driver for StagedFile {
 
     /// Drains the stage, unless what waits shall wait for another program.
     fn close(&self) -> Result<()> {
-        let drained = if self.terms.later { Ok(()) } else { self.drain() };
+        let drained = if self.terms.drain == Drain::Later { Ok(()) } else { self.drain() };
         self.closed.store(true, Ordering::Release);
+        self.idle.iter().for_each(Idle::stop);
         let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stage) = stage.and_then(Arc::into_inner) {
             stage.leave();
@@ -363,7 +393,7 @@ impl Driver for StagedFile {
     }
 
     fn close_but_offer(&self) -> Result<()> {
-        let drained = if self.terms.later { Ok(()) } else { self.drain() };
+        let drained = if self.terms.drain == Drain::Later { Ok(()) } else { self.drain() };
         drained.and(self.base.close_but_offer())
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use aggio_base::report::Counters;
+use aggio_config::hints::Drain;
 use aggio_store::driver::table::Drivers;
 use aggio_store::driver::{Driver, OpenHow, Staging};
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ pub(super) struct Bench {
 }
 
 pub(super) const TERMS: Staging =
-    Staging { first: true, always: true, later: false, limit: 1 << 30 };
+    Staging { first: true, always: true, drain: Drain::Close, limit: 1 << 30 };
 
 impl Bench {
     pub(super) fn new() -> Self {
@@ -121,7 +122,7 @@ fn what_killed_programs_leave_is_there_for_the_next_one_or_is_recovered() {
 #[test]
 fn what_is_to_wait_for_the_next_program_waits() {
     let bench = Bench::new();
-    let later = Staging { later: true, ..TERMS };
+    let later = Staging { drain: Drain::Later, ..TERMS };
     let file = bench.open(Some(later));
     write(&*file, b"first", 0);
     file.close().unwrap();

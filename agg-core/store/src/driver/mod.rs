@@ -33,6 +33,7 @@ use aggio_base::Extent;
 use aggio_base::error::{Error, Result};
 use aggio_base::os;
 use aggio_base::report::Counters;
+use aggio_config::hints::Drain;
 use aggio_container::blob::{Sealing, Verify};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -105,8 +106,8 @@ pub struct Staging {
     pub first: bool,
     /// Writes are staged whatever that costs.
     pub always: bool,
-    /// What is staged stays so when the file is closed, for the next program.
-    pub later: bool,
+    /// When what is staged goes into the file.
+    pub drain: Drain,
     /// Bytes that may be staged.
     pub limit: u64,
 }
