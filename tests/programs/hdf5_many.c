@@ -1,8 +1,9 @@
 /* A file of many small datasets: one call makes it, another opens it and reads a value of each.
  *
- * hdf5_many FILE make|read COUNT
+ * hdf5_many FILE make|read|reread COUNT
  *
- * Every rank reads every dataset, independently. Prints `seconds S`, from open to close.
+ * Every rank reads every dataset, independently; `reread` of a file that is open for writing, too,
+ * once before and once after rank 0 has changed a value. Prints `seconds S`, from open to close.
  */
 #include <hdf5.h>
 #include <mpi.h>
@@ -47,9 +48,39 @@ static void make(const char *path, int count) {
     H5Pclose(access);
 }
 
-static void look(const char *path, int count) {
+/* Changes a value of dataset 0, or changes it back. */
+static void change(hid_t file, int value) {
+    hsize_t at = 7, one = 1;
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        hid_t set = H5Dopen2(file, "set 0", H5P_DEFAULT);
+        OK(set);
+        hid_t space = H5Dget_space(set), memory = H5Screate_simple(1, &one, NULL);
+        OK(H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL));
+        OK(H5Dwrite(set, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, &value));
+        H5Sclose(memory);
+        H5Sclose(space);
+        H5Dclose(set);
+    }
+    OK(H5Fflush(file, H5F_SCOPE_GLOBAL));
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(H5Fflush(file, H5F_SCOPE_GLOBAL));
+}
+
+static void check_changed(hid_t file, int value) {
+    int values[100];
+    hid_t set = H5Dopen2(file, "set 0", H5P_DEFAULT);
+    OK(set);
+    OK(H5Dread(set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    for (int i = 0; i < 100; i++) ok(values[i] == (i == 7 ? value : i), "wrong value of set 0");
+    H5Dclose(set);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void look(const char *path, int count, unsigned mode) {
     hid_t access = access_properties();
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    hid_t file = H5Fopen(path, mode, access);
     OK(file);
     for (int n = 0; n < count; n++) {
         char name[32];
@@ -66,6 +97,13 @@ static void look(const char *path, int count) {
         H5Sclose(space);
         H5Dclose(set);
     }
+    if (mode == H5F_ACC_RDWR) {
+        check_changed(file, 7);
+        change(file, -7);
+        check_changed(file, -7);
+        change(file, 7);
+        check_changed(file, 7);
+    }
     H5Fclose(file);
     H5Pclose(access);
 }
@@ -74,11 +112,11 @@ int main(int argc, char **argv) {
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    ok(argc == 4, "usage: hdf5_many FILE make|read COUNT");
+    ok(argc == 4, "usage: hdf5_many FILE make|read|reread COUNT");
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     if (!strcmp(argv[2], "make")) make(argv[1], atoi(argv[3]));
-    else look(argv[1], atoi(argv[3]));
+    else look(argv[1], atoi(argv[3]), strcmp(argv[2], "read") ? H5F_ACC_RDWR : H5F_ACC_RDONLY);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("seconds %.6f\n", MPI_Wtime() - begin);
     MPI_Finalize();

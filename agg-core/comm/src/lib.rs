@@ -5,6 +5,7 @@ pub mod group;
 pub mod lanes;
 pub mod meeting;
 pub mod node;
+pub mod pieces;
 pub mod tags;
 pub mod task;
 pub mod transport;

@@ -3,8 +3,10 @@
 
 mod mounted;
 
-use aggio_tests::{Job, Mpi, compile, installed, library};
+use aggio_tests::{Job, Mpi, compile, compile_with, installed, library, skip};
 use mounted::{Mount, pattern};
+use std::process::Command;
+use std::time::Duration;
 
 const RANKS: usize = 4;
 const MIB: usize = 1 << 20;
@@ -101,5 +103,32 @@ fn pieces_with_holes_are_a_request_each_and_no_hole_is_written() {
         let seen = pieces.transfer(mount, mpi, "write");
         assert!(std::fs::read(mount.backing("data")).unwrap() == pieces.content(0xC5));
         assert_eq!((seen.writes, seen.lock_moves), (2048, 0), "{}", mpi.name);
+    });
+}
+
+#[test]
+fn the_structure_of_an_hdf5_file_is_fetched_by_two_requests_of_a_node() {
+    let Some(library) = library() else { return };
+    on_each(0, |mount, mpi| {
+        let package = format!("hdf5-{}", mpi.name);
+        let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
+        let Some(options) = options.ok().filter(|options| options.status.success()) else {
+            return skip(&format!("{package} is missing (tests/setup.sh check)"));
+        };
+        let options = String::from_utf8_lossy(&options.stdout).into_owned();
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let program = compile_with("hdf5_many.c", mpi, &options);
+        let job = |file, what| {
+            let job = Job::new(&program).argument(file).argument(what).argument("200");
+            job.preload(Some(&library))
+        };
+        let made = job(mount.backing("many.h5"), "make").run();
+        assert!(made.succeeded(), "{}", made.report());
+        // What was changed just now is not kept.
+        std::thread::sleep(Duration::from_millis(2100));
+        let before = mount.count("read");
+        let read = job(mount.path("many.h5"), "read").ranks(RANKS as u32).run();
+        assert!(read.succeeded(), "{}", read.report());
+        assert_eq!(mount.count("read") - before, 2, "{}", mpi.name);
     });
 }

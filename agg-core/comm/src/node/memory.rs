@@ -6,6 +6,7 @@
 
 use super::segment::Segment;
 use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::{Extent, os};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -192,6 +193,14 @@ impl Memory {
         let end = at.checked_add(len);
         assert!(end.is_some_and(|end| end <= self.len), "bytes {at}+{len} of shared memory");
         self.base.as_ptr().wrapping_add(at)
+    }
+
+    /// Whether there is storage for `len` bytes from byte `at` on, and will be; of a segment that is
+    /// not known before it is used.
+    pub(crate) fn reserve(&self, at: usize, len: usize) -> bool {
+        let Source::File(file) = &self.source else { return true };
+        let extent = Extent::new(at as u64, len as u64);
+        len == 0 || os::fallocate(file.descriptor().as_raw_fd(), extent, true).is_ok()
     }
 
     /// The 32-bit word at byte `at`, a multiple of 4.

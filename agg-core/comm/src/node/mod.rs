@@ -55,6 +55,15 @@ pub(crate) fn wake(word: &AtomicU32) {
     futex::wake(word);
 }
 
+/// Whether there is no process of this number on the node any more.
+pub(crate) fn has_ended(process: u32) -> bool {
+    let Ok(process) = libc::pid_t::try_from(process) else { return false };
+    // SAFETY: signal 0 only asks whether the process exists.
+    process != 0
+        && unsafe { libc::kill(process, 0) } != 0
+        && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// Makes numbers of operations spread: those of one file follow each other, those of several files
 /// start alike.
 fn mixed(id: u64) -> u64 {
@@ -142,12 +151,7 @@ impl Node {
     fn all_live(&self) -> Result<()> {
         for (index, rank) in self.members().iter().enumerate() {
             let process = self.memory.word(self.layout.process(index)).load(Ordering::Acquire);
-            let Ok(process) = libc::pid_t::try_from(process) else { continue };
-            // SAFETY: signal 0 only asks whether the process exists.
-            let gone = process != 0
-                && unsafe { libc::kill(process, 0) } != 0
-                && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-            if gone {
+            if has_ended(process) {
                 let detail = format!("the process of rank {rank} has ended");
                 return Err(Error::new(ErrorClass::Other, detail).with_rank(*rank));
             }

@@ -7,6 +7,7 @@
 
 use super::{Identity, Offer, POINTERS, SharedPointer, Transport};
 use crate::node::{Memory, NodeAddress};
+use crate::pieces::Counts;
 use crate::{group, lanes};
 use aggio_base::Result;
 use aggio_base::error::{Error, ErrorClass};
@@ -34,6 +35,8 @@ pub(super) struct Slot {
     pub(super) changes: AtomicU32,
     /// From where to where the first rank holds back what it has written alone: both 0 if nothing.
     pub(super) alone: [AtomicU64; 2],
+    /// What is counted of the pieces of the file that ranks keep.
+    pieces: Counts,
 }
 
 const BYTES: usize = size_of::<Slot>() * lanes::COUNT as usize;
@@ -87,6 +90,11 @@ impl NodeTable {
         let device = slot.device.load(Ordering::Relaxed);
         let inode = slot.inode.load(Ordering::Relaxed);
         Some(Offer { address, identity: Identity { device, inode } })
+    }
+
+    /// What is counted of the pieces of the file in `lane`.
+    pub(crate) fn counts(&self, lane: u32) -> &Counts {
+        &self.slot(lane).pieces
     }
 
     pub(super) fn slot(&self, lane: u32) -> &Slot {

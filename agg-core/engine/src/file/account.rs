@@ -38,12 +38,15 @@ impl File {
         Begun { operation, direction, at: self.counters.now() }
     }
 
-    /// Counts what a call did, and adds what the file knows to its error.
+    /// Counts what a call did, lets reads see it, and adds what the file knows to its error.
     pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
         let counters = &*self.counters;
         let bytes = match begun.direction {
             Direction::Read => &counters.bytes_read,
-            Direction::Write => &counters.bytes_written,
+            Direction::Write => {
+                self.small.changed();
+                &counters.bytes_written
+            }
         };
         Counters::add(bytes, outcome.bytes);
         Counters::add_since(&counters.nanoseconds, begun.at);

@@ -27,6 +27,7 @@ impl File {
                     return Err(Error::new(ErrorClass::File, text));
                 }
                 let sealing = self.sealing();
+                self.small.withdraw();
                 let local = local.and(self.close_driver());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
                 self.withdraw();

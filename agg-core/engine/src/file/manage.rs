@@ -41,7 +41,7 @@ impl File {
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the size")?;
-                from_rank(&*file.transport, &tags, file.leader, || {
+                let done = from_rank(&*file.transport, &tags, file.leader, || {
                     file.wrote.store(true, Ordering::Release);
                     let size = u64::try_from(size).unwrap_or(0);
                     match kind {
@@ -50,7 +50,9 @@ impl File {
                     }
                     Ok([size, 0, 0, 0])
                 })
-                .await?;
+                .await;
+                file.small.changed();
+                done?;
                 if kind == Kind::SetSize {
                     file.look_at_size(size.cast_unsigned());
                 }
@@ -91,14 +93,15 @@ impl File {
             let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
             let synced = async {
                 let (transport, news) = (&*file.transport, file.has_news());
-                let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news);
-                if met.await?.1 {
-                    file.share_news(tags.tag(step::NEWS)).await?;
-                }
+                let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news).await;
+                let told = match &met {
+                    Ok((_, true)) => file.share_news(tags.tag(step::NEWS)).await,
+                    _ => Ok(()),
+                };
                 // Now, when what others wrote has reached the file.
                 file.driver.renew();
-                file.small.forget();
-                Ok(())
+                file.small.renewed();
+                met.and(told)
             };
             synced.await.map_err(|error| file.context(error, "MPI_File_sync"))
         })

@@ -60,6 +60,7 @@ use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
 use aggio_comm::lanes::Lane;
+use aggio_comm::pieces::NodePieces;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::{Holders, SharedLocks, SharedPointer, Transport};
 use aggio_comm::workers::Running;
@@ -99,7 +100,8 @@ pub struct File {
     counters: Arc<Counters>,
     habits: Habits,
     plan_cache: PlanCache,
-    small: small::SmallReads,
+    /// What small reads have fetched.
+    small: NodePieces,
     /// How the file's format is found, if that is of use.
     looking: Option<format::Looking>,
     /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.

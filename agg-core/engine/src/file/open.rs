@@ -8,8 +8,7 @@ use super::lane::FileLane;
 use super::open_request::OpenTerms;
 use super::open_result::{self, Found, OpenResult};
 use super::opening::{Here, Opened, Opening, step};
-use super::small::SmallReads;
-use super::{Amode, Direction, File, State, deferred};
+use super::{Amode, Direction, File, State, deferred, small};
 use crate::Engine;
 use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, Result};
@@ -188,6 +187,7 @@ impl Opening<'_> {
         File {
             engine: self.engine.clone(),
             tags: home.lane.tags(),
+            small: small::pieces(&*home.transport, home.lane.number()),
             transport: home.transport,
             lane: Mutex::new(Some(home.lane)),
             driver,
@@ -204,7 +204,6 @@ impl Opening<'_> {
             habits: Habits::default(),
             plan_cache: PlanCache::default(),
             views: AtomicU32::new(0),
-            small: SmallReads::default(),
             looking,
             waiting: defers.then(Mutex::default),
             holders,

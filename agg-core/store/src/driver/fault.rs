@@ -301,7 +301,11 @@ impl Driver for FaultDriver {
     }
 
     fn stamp(&self) -> Option<Stamp> {
-        self.inner.stamp()
+        if !self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_timeless() {
+            return self.inner.stamp();
+        }
+        let size = i64::try_from(self.inner.size().ok()?).ok()?;
+        Some(Stamp { size, modified: 0, changed: 0 })
     }
 
     fn identity(&self) -> Option<Identity> {

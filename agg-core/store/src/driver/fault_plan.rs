@@ -14,6 +14,7 @@
 //!         times=N    at most N times (for nth: N operations in a row)
 //! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
 //!         fs=lustre  files look as if they were on Lustre: new ones get stripes
+//!         fs=timeless  changes of a file show in its size only, not in its times
 //! ```
 //!
 //! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and
@@ -89,6 +90,7 @@ pub(super) struct Rule {
     short: Option<u64>,
     delay: u64,
     lustre: bool,
+    timeless: bool,
 }
 
 /// The rules that concern one rank of one open file, and what has happened to it so far.
@@ -132,6 +134,7 @@ impl Rule {
                 "short" => rule.short = Some(positive()?),
                 "delay" => rule.delay = number()?,
                 "fs" if value == "lustre" => rule.lustre = true,
+                "fs" if value == "timeless" => rule.timeless = true,
                 _ => return Err(wrong()),
             }
         }
@@ -207,6 +210,11 @@ impl Plan {
     /// Whether files are to look as if they were on Lustre.
     pub(super) fn is_lustre(&self) -> bool {
         self.rules.iter().any(|(rule, _)| rule.lustre)
+    }
+
+    /// Whether a file's times are not to tell of its changes.
+    pub(super) fn is_timeless(&self) -> bool {
+        self.rules.iter().any(|(rule, _)| rule.timeless)
     }
 
     /// Records that an operation of `kind` has moved `bytes`.

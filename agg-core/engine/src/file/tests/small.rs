@@ -1,8 +1,8 @@
-//! Small reads of a file that is opened for reading only.
+//! Small reads, which one rank of a node fetches for all.
 
 use super::*;
-use crate::file::small::FRESH;
 use aggio_base::report::Totals;
+use aggio_comm::pieces::FRESH;
 use aggio_store::driver::fault::arrange;
 use std::fs::{FileTimes, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -28,16 +28,30 @@ fn reading<T: Send + 'static>(
     body: impl Fn(&Rank) -> T + Send + Sync + 'static,
 ) -> (T, Totals) {
     let name = scratch.name();
-    let mut all = ranks(1, move |transport| {
+    let (mut values, totals) = all_reading(1, name, amode, setting, body);
+    (values.remove(0), totals)
+}
+
+/// As [`reading`] on several ranks of one node; what they counted together.
+fn all_reading<T: Send + 'static>(
+    size: usize,
+    name: String,
+    amode: Amode,
+    setting: &'static str,
+    body: impl Fn(&Rank) -> T + Send + Sync + 'static,
+) -> (Vec<T>, Totals) {
+    let all = ranks(size, move |transport| {
         let request = OpenRequest::new(&name, amode, hints(&[("aggio_small_reads", setting)]));
         let file = wait(&*transport, engine().open(transport.clone(), request));
-        let rank = Rank { number: 0, file: file.expect("the file opens") };
+        let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
         let value = body(&rank);
         let totals = rank.file.counters().totals();
         rank.wait(rank.file.clone().close()).expect("the file closes");
         (value, totals)
     });
-    all.remove(0)
+    let mut sum = Totals::default();
+    all.iter().for_each(|(_, totals)| sum.add(totals));
+    (all.into_iter().map(|(value, _)| value).collect(), sum)
 }
 
 fn at(offset: usize) -> Position {
@@ -58,7 +72,7 @@ fn two_requests_serve_all_small_reads_of_a_mib() {
         assert_eq!((moved(outcome), bytes[5]), (5, 0xEE), "what is behind the end stays");
         assert_eq!(moved(rank.read(at(2 * MIB + 2000), 20).1), 0);
     });
-    assert!(totals.reads_out <= 6 + 2, "two for each MiB, and ends: {}", totals.reads_out);
+    assert!(totals.reads_out <= 6 + 3, "two for each MiB, and ends: {}", totals.reads_out);
     assert!(totals.remembered > 500, "{}", totals.remembered);
 }
 
@@ -78,16 +92,29 @@ fn reads_that_need_no_plan_are_served_alike() {
 }
 
 #[test]
-fn who_may_write_and_whose_hint_forbids_it_reads_as_it_is_asked_to() {
-    let cases = [(Amode::RDWR, "enable"), (Amode::RDONLY, "disable")];
-    for (amode, setting) in cases {
-        let scratch = old_file(MIB);
-        let (_, totals) = reading(&scratch, amode, setting, |rank| {
-            for place in 0..10 {
-                assert_eq!(rank.read(at(place), 1).0, [byte(place)]);
+fn where_the_hint_forbids_it_reads_are_made_as_they_are() {
+    let scratch = old_file(MIB);
+    let (_, totals) = reading(&scratch, Amode::RDONLY, "disable", |rank| {
+        for place in 0..10 {
+            assert_eq!(rank.read(at(place), 1).0, [byte(place)]);
+        }
+    });
+    assert_eq!((totals.reads_out, totals.bytes_read_out, totals.remembered), (10, 10, 0));
+}
+
+#[test]
+fn two_requests_for_each_mib_serve_all_ranks_of_a_node() {
+    for amode in [Amode::RDONLY, Amode::RDWR] {
+        let scratch = old_file(3 * MIB + 1000);
+        let (_, totals) = all_reading(4, scratch.name(), amode, "enable", |rank| {
+            for place in (0..3 * MIB + 990).step_by(997) {
+                assert_eq!(
+                    rank.read(at(place), 8).0,
+                    [0, 1, 2, 3, 4, 5, 6, 7].map(|n| byte(place + n))
+                );
             }
         });
-        assert_eq!((totals.reads_out, totals.bytes_read_out, totals.remembered), (10, 10, 0));
+        assert_eq!((totals.reads_out, totals.remembered), (8, totals.calls - 4));
     }
 }
 
@@ -175,4 +202,169 @@ fn where_a_mib_cannot_be_fetched_the_read_is_made_as_it_is() {
             rank.wait(rank.file.clone().close()).expect("the file closes");
         });
     }
+}
+
+/// A file whose changes do not show in its times, with such faults besides.
+fn timeless(scratch: &Scratch, faults: &str) -> (String, aggio_store::driver::fault::Arrangement) {
+    let plan = arrange(&scratch.name(), &format!("fs=timeless{faults}")).expect("a plan");
+    (format!("testfs:{}", scratch.name()), plan)
+}
+
+#[test]
+fn a_rank_sees_at_once_what_it_wrote_itself_and_after_a_synchronisation_what_others_wrote() {
+    let scratch = Scratch::holding(&[1; 1000]);
+    let (name, _plan) = timeless(&scratch, "");
+    all_reading(3, name, Amode::RDWR, "enable", |rank| {
+        let own = 100 * rank.number;
+        for round in 2..20 {
+            (0..3).for_each(|_| assert_eq!(rank.read(at(own), 1).0, [round - 1]));
+            assert_eq!(moved(rank.write(at(own), &[round; 100])), 100);
+            (0..3).for_each(|_| assert_eq!(rank.read(at(own), 1).0, [round]));
+            rank.wait(rank.file.sync()).expect("the file is synchronised");
+            for other in [0, 100, 200] {
+                assert_eq!(rank.read(at(other), 1).0, [round]);
+            }
+            rank.wait(rank.file.sync()).expect("all have read");
+        }
+    });
+}
+
+#[test]
+fn after_a_collective_write_and_a_change_of_size_nothing_is_used_that_was_fetched_before() {
+    let scratch = Scratch::holding(&[1; 1000]);
+    let (name, _plan) = timeless(&scratch, "");
+    all_reading(2, name, Amode::RDWR, "enable", |rank| {
+        (0..3).for_each(|_| assert_eq!(rank.read(at(0), 1).0, [1]));
+        // Rank 0 writes for both, or each for itself.
+        assert_eq!(moved(rank.write_all(at(500 * rank.number), &[2; 500])), 500);
+        (0..3).for_each(|_| assert_eq!(rank.read(at(500 * rank.number), 1).0, [2]));
+        rank.wait(rank.file.set_size(10)).expect("a shorter file");
+        rank.wait(rank.file.set_size(1000)).expect("as long as before");
+        (0..3).for_each(|_| assert_eq!(rank.read(at(500), 1).0, [0]));
+    });
+}
+
+#[test]
+fn in_atomic_mode_nothing_is_kept() {
+    let scratch = Scratch::holding(&[1; 1000]);
+    let (name, _plan) = timeless(&scratch, "");
+    let (_, totals) = all_reading(2, name, Amode::RDWR, "enable", |rank| {
+        rank.wait(rank.file.set_atomicity(true)).expect("atomic mode");
+        (0..5).for_each(|_| assert_eq!(rank.read(at(7), 1).0, [1]));
+    });
+    assert_eq!((totals.reads_out, totals.remembered), (10, 0));
+}
+
+#[test]
+fn where_a_mib_cannot_be_fetched_only_the_ranks_whose_bytes_cannot_be_read_hear_of_it() {
+    let scratch = Scratch::holding(&[1; 1000]);
+    // The second request of rank 0 fetches for both.
+    let (name, _plan) = timeless(&scratch, ";op=read,rank=0,nth=2,times=2,errno=EIO");
+    let (_, totals) = all_reading(2, name, Amode::RDONLY, "enable", |rank| {
+        if rank.number == 0 {
+            assert_eq!(rank.read(at(0), 1).0, [1]);
+            assert_eq!(failed(rank.read(at(1), 1).1).errno(), libc::EIO);
+        }
+        rank.barrier();
+        (0..5).for_each(|place| assert_eq!(rank.read(at(place), 1).0, [1]));
+        rank.barrier();
+    });
+    assert_eq!(totals.remembered, 0, "nobody tries again within a second");
+}
+
+/// Random programs access bytes from here on, in two pieces.
+const FIRST: usize = MIB - 3000;
+
+/// A step of a random program.
+enum Step {
+    /// Each rank writes a value in its own part: from where, how many bytes, which.
+    Write {
+        collective: bool,
+        parts: Vec<(usize, usize, u8)>,
+    },
+    Read {
+        start: usize,
+        len: usize,
+    },
+    Sync,
+}
+
+fn random_steps(seed: u64, ranks: usize, count: usize, bytes: usize) -> Vec<Step> {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = |limit: usize| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (random >> 33) as usize % limit
+    };
+    let part = bytes / ranks;
+    let mut step = |_| match below(8) {
+        kind @ 0..2 => {
+            let of_rank = |rank: usize| {
+                let start = rank * part + below(part);
+                (start, 1 + below((rank + 1) * part - start), below(256) as u8)
+            };
+            Step::Write { collective: kind == 0, parts: (0..ranks).map(of_rank).collect() }
+        }
+        2 => Step::Sync,
+        _ => {
+            let start = below(bytes);
+            Step::Read { start, len: 1 + below((bytes - start).min(500)) }
+        }
+    };
+    (0..count).map(&mut step).collect()
+}
+
+/// Carries out the steps. A rank reads what it wrote itself, and of what others write what was
+/// there at the last synchronisation or anything that they write before the next one.
+fn carry_out(rank: &Rank, steps: &[Step], bytes: usize) {
+    let mut settled = vec![1; bytes];
+    for epoch in steps.split_inclusive(|step| matches!(step, Step::Sync)) {
+        let mut may_be: Vec<Vec<u8>> = settled.iter().map(|byte| vec![*byte]).collect();
+        for step in epoch {
+            let Step::Write { parts, .. } = step else { continue };
+            for (writer, (start, len, value)) in parts.iter().enumerate() {
+                settled[*start..start + len].fill(*value);
+                if writer != rank.number {
+                    may_be[*start..start + len].iter_mut().for_each(|byte| byte.push(*value));
+                }
+            }
+        }
+        for step in epoch {
+            match step {
+                Step::Sync => rank.wait(rank.file.sync()).expect("the file is synchronised"),
+                Step::Write { collective, parts } => {
+                    let (start, len, value) = parts[rank.number];
+                    let data = vec![value; len];
+                    let outcome = match collective {
+                        true => rank.write_all(at(FIRST + start), &data),
+                        false => rank.write(at(FIRST + start), &data),
+                    };
+                    assert_eq!(moved(outcome), len as u64);
+                    may_be[start..start + len].fill(vec![value]);
+                }
+                Step::Read { start, len } => {
+                    let (found, outcome) = rank.read(at(FIRST + *start), *len);
+                    assert_eq!(moved(outcome), *len as u64);
+                    for (place, byte) in (*start..).zip(found) {
+                        assert!(may_be[place].contains(&byte), "{place}: {byte}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_writes_reads_and_synchronisations_of_several_ranks_show_what_they_must() {
+    const BYTES: usize = 6000;
+    let mut remembered = 0;
+    for seed in 0..30 {
+        let scratch = Scratch::holding(&vec![1; FIRST + BYTES]);
+        let (name, _plan) = timeless(&scratch, "");
+        let ranks = 1 + seed as usize % 5;
+        let steps = random_steps(seed, ranks, 100, BYTES);
+        let body = move |rank: &Rank| carry_out(rank, &steps, BYTES);
+        println!("seed {seed}, {ranks} ranks");
+        remembered += all_reading(ranks, name, Amode::RDWR, "enable", body).1.remembered;
+    }
+    assert!(remembered > 100, "{remembered} reads were served from pieces");
 }

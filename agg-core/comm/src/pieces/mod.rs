@@ -1,0 +1,232 @@
+//! Pieces of an open file that the ranks of a node keep together: the rank that needs one fetches
+//! it into memory that all of them map, and the others copy from there.
+//!
+//! What is kept is used only while the file is in the state that the reader sees, for
+//! [`FRESH`] at most, if it was fetched after the reader's last synchronisation and no rank of the
+//! node has written through the same open since. Nobody depends on another rank: who waits for a
+//! fetch that takes long, or whose rank has ended, reads for itself.
+
+mod memory;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use crate::node::NodeAddress;
+use crate::transport::NodeTable;
+use memory::Pieces;
+use set::{Claim, Way};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Bytes of a piece, which begins at a multiple of this.
+pub const PIECE: usize = 1 << 20;
+
+/// For so long pieces are used: stores through mappings of other programs change no state.
+pub const FRESH: Duration = Duration::from_secs(1);
+
+/// For so long a rank waits for another one's fetch at most.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often who waits looks whether the rank that fetches lives.
+const PULSE: Duration = Duration::from_millis(20);
+
+/// The state of a file, in words that only the caller understands.
+pub type State = [u64; 5];
+
+/// What the ranks of a node count of one open file.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Counts {
+    /// Where the memory with the pieces is; 0 if there is none.
+    address: AtomicU64,
+    /// Changes that a rank of the node has made while there was such memory.
+    changes: AtomicU32,
+}
+
+/// Where they count.
+#[derive(Debug)]
+enum Place {
+    Node(Arc<NodeTable>, u32),
+    Alone(Counts),
+}
+
+/// The pieces of one open file, as one rank sees them.
+#[derive(Debug)]
+pub struct NodePieces {
+    place: Place,
+    /// Ranks of the node.
+    ranks: usize,
+    /// Synchronisations that this rank has ended. Of those that are collective no rank ends one
+    /// before all have begun it.
+    rounds: AtomicU32,
+    memory: OnceLock<Option<Pieces>>,
+}
+
+/// What a look at a piece found.
+#[derive(Debug)]
+pub enum Look<'a> {
+    /// The bytes of the range.
+    Bytes(Vec<u8>),
+    /// Nobody has the piece: the caller shall fetch it.
+    Fetch(Fetch<'a>),
+    /// The caller does best to read what it wants as it is.
+    AsItIs,
+}
+
+/// The right to fetch a piece; nobody gets the piece if it is dropped.
+#[derive(Debug)]
+pub struct Fetch<'a> {
+    way: Way<'a>,
+    wanted: Wanted,
+    is_done: bool,
+}
+
+/// What a piece must be like to be used.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    number: u64,
+    state: State,
+    rounds: u32,
+    changes: u32,
+    now: u64,
+}
+
+impl NodePieces {
+    /// Those of the file in `lane` on a node with so many `ranks`; of this rank alone without a
+    /// table.
+    pub fn new(table: Option<Arc<NodeTable>>, lane: u32, ranks: usize) -> Self {
+        let place = match table {
+            Some(table) if ranks > 1 => Place::Node(table, lane),
+            _ => Place::Alone(Counts::default()),
+        };
+        let ranks = if matches!(place, Place::Alone(_)) { 1 } else { ranks };
+        Self { place, ranks, rounds: AtomicU32::new(0), memory: OnceLock::new() }
+    }
+
+    fn counts(&self) -> &Counts {
+        match &self.place {
+            Place::Node(table, lane) => table.counts(*lane),
+            Place::Alone(counts) => counts,
+        }
+    }
+
+    /// Whether a rank of the node keeps pieces.
+    pub fn are_kept(&self) -> bool {
+        self.counts().address.load(Ordering::SeqCst) != 0
+    }
+
+    /// This rank has written through this open: nobody uses what was fetched before.
+    pub fn changed(&self) {
+        // Whoever makes the memory from now on fetches what has been written.
+        fence(Ordering::SeqCst);
+        if self.are_kept() || self.memory.get().is_some() {
+            self.counts().changes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// This rank has ended a synchronisation: it uses nothing that was fetched before by a rank
+    /// that had not.
+    pub fn renewed(&self) {
+        self.rounds.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Lets nobody find this rank's memory any more; to be called before the close of the file has
+    /// ended on any rank.
+    pub fn withdraw(&self) {
+        let Some(Some(pieces)) = self.memory.get() else { return };
+        let (own, address) = (word(pieces.address()), &self.counts().address);
+        let _ = address.compare_exchange(own, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// The bytes `range` of piece `number` of the file, which is in `state`. The second look at a
+    /// piece is told to fetch it.
+    pub fn look(&self, number: u64, state: State, range: Range<usize>) -> Look<'_> {
+        let Some(pieces) = self.memory() else { return Look::AsItIs };
+        let set = pieces.set(number);
+        let wanted = Wanted {
+            number,
+            state,
+            rounds: self.rounds.load(Ordering::SeqCst),
+            changes: self.counts().changes.load(Ordering::SeqCst),
+            now: now(),
+        };
+        loop {
+            let seen = set.seen();
+            match set.copy(&wanted, range.clone()) {
+                Some(Ok(bytes)) => return Look::Bytes(bytes),
+                Some(Err(_)) => return Look::AsItIs,
+                None => {}
+            }
+            match set.claim(&wanted) {
+                Claim::Fetch(way) => return Look::Fetch(Fetch { way, wanted, is_done: false }),
+                Claim::AsItIs => return Look::AsItIs,
+                Claim::IsThere => {}
+                Claim::Wait => set.wait(seen),
+            }
+            if now().saturating_sub(wanted.now) > nanoseconds(PATIENCE) {
+                return Look::AsItIs;
+            }
+        }
+    }
+
+    fn memory(&self) -> Option<&Pieces> {
+        self.memory.get_or_init(|| self.find().or_else(|| self.find())).as_ref()
+    }
+
+    /// The memory of the node, or new one for it; `None` if another rank was quicker, or if there
+    /// can be none.
+    fn find(&self) -> Option<Pieces> {
+        let address = &self.counts().address;
+        let there = address.load(Ordering::SeqCst);
+        if let Some(found) = (there != 0).then(|| Pieces::open(place(there)?, self.ranks)).flatten()
+        {
+            return Some(found);
+        }
+        let made = Pieces::create(self.ranks)?;
+        let own = word(made.address());
+        let put = address.compare_exchange(there, own, Ordering::SeqCst, Ordering::SeqCst);
+        put.is_ok().then_some(made)
+    }
+}
+
+impl Fetch<'_> {
+    /// Lets all ranks of the node have the piece: its `bytes` up to the end of the file. The file
+    /// is in the same state as before they were read.
+    pub fn done(mut self, bytes: &[u8]) {
+        self.is_done = self.way.publish(&self.wanted, Some(bytes));
+    }
+
+    /// Nobody shall try again soon.
+    pub fn failed(mut self) {
+        self.is_done = self.way.publish(&self.wanted, None);
+    }
+}
+
+impl Drop for Fetch<'_> {
+    fn drop(&mut self) {
+        self.way.release(self.is_done);
+    }
+}
+
+fn word(address: NodeAddress) -> u64 {
+    u64::from_le_bytes(address.to_bytes())
+}
+
+fn place(word: u64) -> Option<NodeAddress> {
+    NodeAddress::from_bytes(&word.to_le_bytes()).ok()
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The time on a clock that all processes of the node share, in nanoseconds; never 0.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the record outlives the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let [seconds, rest] = [time.tv_sec, time.tv_nsec].map(|part| part.cast_unsigned());
+    (seconds * 1_000_000_000 + rest).max(1)
+}
