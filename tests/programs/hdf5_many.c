@@ -1,9 +1,10 @@
 /* A file of many small datasets: one call makes it, another opens it and reads a value of each.
  *
- * hdf5_many FILE make|read|reread COUNT
+ * hdf5_many FILE make|read|reread|together COUNT
  *
  * Every rank reads every dataset, independently; `reread` of a file that is open for writing, too,
- * once before and once after rank 0 has changed a value. Prints `seconds S`, from open to close.
+ * once before and once after rank 0 has changed a value; `together` with collective requests for
+ * the structure of the file. Prints `seconds S`, from open to close.
  */
 #include <hdf5.h>
 #include <mpi.h>
@@ -18,8 +19,11 @@ static void ok(int fine, const char *what) {
 }
 #define OK(call) ok((call) >= 0, #call)
 
+static int together;
+
 static hid_t access_properties(void) {
     hid_t properties = H5Pcreate(H5P_FILE_ACCESS);
+    if (together) OK(H5Pset_all_coll_metadata_ops(properties, 1));
     OK(H5Pset_fapl_mpio(properties, MPI_COMM_WORLD, MPI_INFO_NULL));
     return properties;
 }
@@ -112,11 +116,12 @@ int main(int argc, char **argv) {
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    ok(argc == 4, "usage: hdf5_many FILE make|read|reread COUNT");
+    ok(argc == 4, "usage: hdf5_many FILE make|read|reread|together COUNT");
+    together = !strcmp(argv[2], "together");
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     if (!strcmp(argv[2], "make")) make(argv[1], atoi(argv[3]));
-    else look(argv[1], atoi(argv[3]), strcmp(argv[2], "read") ? H5F_ACC_RDWR : H5F_ACC_RDONLY);
+    else look(argv[1], atoi(argv[3]), strcmp(argv[2], "reread") ? H5F_ACC_RDONLY : H5F_ACC_RDWR);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("seconds %.6f\n", MPI_Wtime() - begin);
     MPI_Finalize();

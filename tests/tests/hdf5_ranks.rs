@@ -7,7 +7,7 @@ use aggio_tests::{
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The program for an MPI whose HDF5 is there.
 fn program(mpi: &Mpi) -> Option<Program> {
@@ -31,7 +31,7 @@ fn dump(file: &Path) -> String {
     String::from_utf8_lossy(&dumped.stdout).into_owned()
 }
 
-/// How the library serves the programs.
+/// How the library serves the programs; every second time with `AGGIO_DEFER='*'` besides.
 const WAYS: [&[(&str, &str)]; 5] = [
     &[],
     &[("AGGIO_HINTS", "*:aggio_fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
@@ -47,12 +47,15 @@ fn run(
     ranks: u32,
     (first, count): (usize, usize),
     place: &Path,
-    way: Option<&[(&str, &str)]>,
+    way: Option<(&[(&str, &str)], bool)>,
 ) -> BTreeSet<usize> {
     let mut job = Job::new(program).ranks(ranks).directory(place).argument(".");
     job = job.argument(first.to_string()).argument(count.to_string());
-    if let Some(variables) = way {
+    if let Some((variables, defers)) = way {
         job = job.preload(library().as_deref());
+        if defers {
+            job = job.variable("AGGIO_DEFER", "*");
+        }
         for (name, value) in variables {
             job = job.variable(name, value);
         }
@@ -69,14 +72,15 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
     if library().is_none() {
         return;
     }
-    // Few in `make check`, 2,000 in `make check-long`.
-    let (rounds, count) = if factor() == 1 { (WAYS.len(), 5) } else { (20 * factor(), 5) };
+    // Few in `make check`, 100 times the factor in long runs.
+    let (rounds, count) = if factor() == 1 { (2 * WAYS.len(), 3) } else { (4 * factor(), 25) };
+    let began = Instant::now();
     for round in 0..rounds {
         for program in installed_for(round).iter().filter_map(program) {
             let ranks = 2 + (round % 6) as u32;
             let seeds = (1 + round * count, count);
             let (native, served) = (Directory::new(), Directory::new());
-            let way = WAYS[round % WAYS.len()];
+            let way = (WAYS[round % WAYS.len()], round / WAYS.len() % 2 == 1);
             let wrong_anyway = run(&program, ranks, seeds, native.path(), None);
             let wrong = run(&program, ranks, seeds, served.path(), Some(way));
             assert!(wrong.is_subset(&wrong_anyway), "{ranks} ranks, {way:?}: seeds {wrong:?}");
@@ -96,4 +100,5 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
             }
         }
     }
+    aggio_tests::told("programs with parallel HDF5", "every MPI", rounds * count, began);
 }

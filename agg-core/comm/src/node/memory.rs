@@ -195,8 +195,8 @@ impl Memory {
         self.base.as_ptr().wrapping_add(at)
     }
 
-    /// Whether there is storage for `len` bytes from byte `at` on, and will be; of a segment that is
-    /// not known before it is used.
+    /// Whether there is storage for `len` bytes from byte `at` on; of a segment that is not known
+    /// before it is used.
     pub(crate) fn reserve(&self, at: usize, len: usize) -> bool {
         let Source::File(file) = &self.source else { return true };
         let extent = Extent::new(at as u64, len as u64);

@@ -43,6 +43,8 @@ pub(crate) struct Counts {
     address: AtomicU64,
     /// Changes that a rank of the node has made while there was such memory.
     changes: AtomicU32,
+    /// Ranks that need the memory no more.
+    left: AtomicU32,
 }
 
 /// Where they count.
@@ -132,12 +134,14 @@ impl NodePieces {
         self.rounds.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Lets nobody find this rank's memory any more; to be called before the close of the file has
-    /// ended on any rank.
-    pub fn withdraw(&self) {
-        let Some(Some(pieces)) = self.memory.get() else { return };
-        let (own, address) = (word(pieces.address()), &self.counts().address);
-        let _ = address.compare_exchange(own, 0, Ordering::SeqCst, Ordering::SeqCst);
+    /// This rank needs the pieces no more. All ranks of the node call this, each before the file is
+    /// closed on any rank; until then the memory can be found.
+    pub fn leave(&self) {
+        let counts = self.counts();
+        if counts.left.fetch_add(1, Ordering::SeqCst) as usize + 1 == self.ranks {
+            counts.address.store(0, Ordering::SeqCst);
+            counts.left.store(0, Ordering::SeqCst);
+        }
     }
 
     /// The bytes `range` of piece `number` of the file, which is in `state`. The second look at a

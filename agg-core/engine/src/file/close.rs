@@ -27,7 +27,7 @@ impl File {
                     return Err(Error::new(ErrorClass::File, text));
                 }
                 let sealing = self.sealing();
-                self.small.withdraw();
+                self.small.leave();
                 let local = local.and(self.close_driver());
                 let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
                 self.withdraw();

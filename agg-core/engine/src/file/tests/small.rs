@@ -267,9 +267,23 @@ fn where_a_mib_cannot_be_fetched_only_the_ranks_whose_bytes_cannot_be_read_hear_
         }
         rank.barrier();
         (0..5).for_each(|place| assert_eq!(rank.read(at(place), 1).0, [1]));
-        rank.barrier();
     });
     assert_eq!(totals.remembered, 0, "nobody tries again within a second");
+}
+
+#[test]
+fn a_rank_that_comes_when_the_others_close_the_file_finds_what_they_have_fetched() {
+    let scratch = Scratch::holding(&[1; 1000]);
+    let (name, _plan) = timeless(&scratch, "");
+    let (_, totals) = all_reading(2, name, Amode::RDONLY, "enable", |rank| {
+        if rank.number == 0 {
+            (0..3).for_each(|place| assert_eq!(rank.read(at(place), 1).0, [1]));
+        } else {
+            std::thread::sleep(Duration::from_millis(200));
+            assert_eq!(rank.read(at(9), 1).0, [1]);
+        }
+    });
+    assert_eq!(totals.reads_out, 2);
 }
 
 /// Random programs access bytes from here on, in two pieces.
