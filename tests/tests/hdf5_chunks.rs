@@ -148,7 +148,7 @@ fn two_requests_of_a_node_for_each_mib_open_a_file_of_many_datasets() {
         // What was changed just now is not kept.
         std::thread::sleep(Duration::from_millis(2100));
         let mib = std::fs::metadata(&file).expect("its size").len().div_ceil(1 << 20);
-        for (what, more) in [("read", 0), ("reread", 4 * 20)] {
+        for (what, more) in [("read", 0), ("together", 0), ("reread", 4 * 20)] {
             let read = job(what).ranks(4).preload(Some(&library)).variable("AGGIO_REPORT", "json");
             let read = read.variable("AGGIO_HINTS", "*:aggio_small_reads=enable").run();
             assert!(read.succeeded(), "{what}: {}", read.report());

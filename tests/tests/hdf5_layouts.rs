@@ -84,6 +84,38 @@ with h5py.File(sys.argv[1], 'w') as file:
 }
 
 #[test]
+fn advice_names_the_datasets_whose_fill_value_was_written_before_the_data() {
+    let (Some(python), Some(aggio)) = (python(), tool()) else { return };
+    const SCRIPT: &str = "import sys, h5py, numpy
+def add(name, value, time, allocation, side=1024):
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((side // 8, side // 8))
+    properties.set_fill_value(numpy.array(value, 'i4'))
+    properties.set_fill_time(time)
+    properties.set_alloc_time(allocation)
+    space = h5py.h5s.create_simple((side, side))
+    h5py.h5d.create(file.id, name, h5py.h5t.NATIVE_INT32, space, properties)
+d = h5py.h5d
+with h5py.File(sys.argv[1], 'w') as file:
+    add(b'filled', 7, d.FILL_TIME_IFSET, d.ALLOC_TIME_EARLY)
+    add(b'small', 7, d.FILL_TIME_IFSET, d.ALLOC_TIME_EARLY, 64)
+    add(b'zero', 0, d.FILL_TIME_IFSET, d.ALLOC_TIME_EARLY)
+    add(b'never', 7, d.FILL_TIME_NEVER, d.ALLOC_TIME_EARLY)
+    add(b'later', 7, d.FILL_TIME_IFSET, d.ALLOC_TIME_INCR)
+    file['later'][...] = 1";
+    let place = Directory::new();
+    let path = place.path().join("file.h5").display().to_string();
+    let made = Command::new(python).args(["-c", SCRIPT, &path]).output().expect("python runs");
+    assert!(made.status.success(), "{made:?}");
+    let (status, told, _) = run(&aggio, &["stat", &path]);
+    let advice: Vec<&str> = told.lines().filter(|line| line.contains("advice: ")).collect();
+    assert_eq!((status, advice.len()), (Some(0), 1), "{told}");
+    let wanted =
+        "  advice: /filled: the fill value was written to all 4194304 bytes before the data";
+    assert!(advice[0].starts_with(wanted) && advice[0].contains("H5Pset_fill_time"), "{told}");
+}
+
+#[test]
 fn control_characters_in_names_are_escaped() {
     let (Some(python), Some(aggio)) = (python(), tool()) else { return };
     const SCRIPT: &str = "import sys, h5py

@@ -1,6 +1,6 @@
 //! Advice on the layout of HDF5 files: what costs time or space, and the call that avoids it.
 
-use aggio_formats::hdf5::{Chunked, Chunks, Contents, Dataset, Layout, What};
+use aggio_formats::hdf5::{Allocation, Chunked, Chunks, Contents, Dataset, Fill, Layout, What};
 
 /// Chunks below this many bytes cost more requests than they save; smaller datasets are not worth
 /// a word.
@@ -11,6 +11,8 @@ const MANY: u64 = 1000;
 const MOST: u64 = 1 << 20;
 /// Units below this size belong to local file systems, where alignment gains nothing.
 const LEAST_UNIT: u64 = 64 << 10;
+/// Fewer bytes of fill values are not worth a word.
+const FILLED: u64 = 1 << 20;
 
 /// Each piece of advice, with the path of the dataset in front.
 ///
@@ -24,6 +26,7 @@ pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
             small(chunked, chunks),
             filters(dataset, chunked, chunks),
             straddling(dataset, chunked, chunks, unit),
+            filled(dataset, chunked, chunks),
         ];
         advice.extend(each.into_iter().flatten().map(|text| format!("{}: {text}", object.path)));
     }
@@ -65,6 +68,21 @@ fn straddling(dataset: &Dataset, chunked: &Chunked, chunks: &Chunks, unit: u64) 
         format!(
             "{straddling} of {looked_at} chunks of {bytes} bytes do not begin at a multiple of \
              {unit} bytes, the unit of the file system: use H5Pset_alignment(..., {unit}, {unit})"
+        )
+    })
+}
+
+/// A fill value that was written before the data, and that is not left out as zeros are.
+fn filled(dataset: &Dataset, chunked: &Chunked, chunks: &Chunks) -> Option<String> {
+    let filling = &dataset.filling;
+    let Fill::Value(value) = &filling.value else { return None };
+    let is_written = filling.allocation == Allocation::Early && !filling.never;
+    let bytes = chunked.bytes()?.checked_mul(chunks.len()).filter(|bytes| *bytes >= FILLED)?;
+    let is_zero = value.iter().all(|byte| *byte == 0);
+    (is_written && !is_zero && dataset.filters.is_empty()).then(|| {
+        format!(
+            "the fill value was written to all {bytes} bytes before the data: if the program \
+             writes all of them, use H5Pset_fill_time(..., H5D_FILL_TIME_NEVER)"
         )
     })
 }
