@@ -41,14 +41,14 @@ const WAYS: [&[(&str, &str)]; 5] = [
 ];
 
 /// Runs the programs of `seeds` on `ranks` ranks, natively or in one of the ways; the seeds whose
-/// programs read something wrong.
+/// programs read something wrong, or `None` if they do not end well natively.
 fn run(
     program: &Program,
     ranks: u32,
     (first, count): (usize, usize),
     place: &Path,
     way: Option<(&[(&str, &str)], bool)>,
-) -> BTreeSet<usize> {
+) -> Option<BTreeSet<usize>> {
     let mut job = Job::new(program).ranks(ranks).directory(place).argument(".");
     job = job.argument(first.to_string()).argument(count.to_string());
     if let Some((variables, defers)) = way {
@@ -60,11 +60,18 @@ fn run(
             job = job.variable(name, value);
         }
     }
-    let finished = job.limit(Duration::from_secs(60 + 20 * count as u64)).run();
+    let seconds = if way.is_none() { 60 } else { 60 + 20 * count as u64 };
+    let finished = job.limit(Duration::from_secs(seconds)).run();
+    if way.is_none() && !finished.succeeded() {
+        // HDF5's ranks wait for each other in some of these programs, or disagree on a broadcast,
+        // whatever serves their files.
+        println!("seeds from {first} on, {ranks} ranks: do not end well natively");
+        return None;
+    }
     assert!(finished.succeeded(), "{ranks} ranks, {way:?}: {}", finished.report());
     let lines = finished.stdout.lines();
     let seeds = lines.filter_map(|line| line.strip_prefix("wrong: seed ")?.split_once(','));
-    seeds.map(|(seed, _)| seed.parse().expect("a seed")).collect()
+    Some(seeds.map(|(seed, _)| seed.parse().expect("a seed")).collect())
 }
 
 #[test]
@@ -73,8 +80,8 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
         return;
     }
     // Few in `make check`, 100 times the factor in long runs.
-    let (rounds, count) = if factor() == 1 { (2 * WAYS.len(), 3) } else { (4 * factor(), 25) };
-    let began = Instant::now();
+    let (rounds, count) = if factor() == 1 { (2 * WAYS.len(), 3) } else { (20 * factor(), 5) };
+    let (began, mut compared) = (Instant::now(), 0);
     for round in 0..rounds {
         for program in installed_for(round).iter().filter_map(program) {
             let ranks = 2 + (round % 6) as u32;
@@ -82,7 +89,10 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
             let (native, served) = (Directory::new(), Directory::new());
             let way = (WAYS[round % WAYS.len()], round / WAYS.len() % 2 == 1);
             let wrong_anyway = run(&program, ranks, seeds, native.path(), None);
+            let Some(wrong_anyway) = wrong_anyway else { continue };
+            compared += count;
             let wrong = run(&program, ranks, seeds, served.path(), Some(way));
+            let wrong = wrong.expect("it has ended");
             assert!(wrong.is_subset(&wrong_anyway), "{ranks} ranks, {way:?}: seeds {wrong:?}");
             for seed in seeds.0..seeds.0 + count {
                 let [wanted, found] = [&native, &served].map(|directory| {
@@ -100,5 +110,6 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
             }
         }
     }
-    aggio_tests::told("programs with parallel HDF5", "every MPI", rounds * count, began);
+    assert!(compared * 2 > rounds * count, "{compared} programs were compared");
+    aggio_tests::told("programs with parallel HDF5", "all MPIs together", compared, began);
 }
