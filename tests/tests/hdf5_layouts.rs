@@ -44,6 +44,20 @@ fn run(aggio: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (run.status.code(), text(run.stdout), text(run.stderr))
 }
 
+/// What `aggio stat` says of the file that a script of Python makes.
+fn stat_of(python: &str, aggio: &Path, script: &str) -> (Option<i32>, String) {
+    let place = Directory::new();
+    let path = place.path().join("file.h5").display().to_string();
+    let made = Command::new(python).args(["-c", script, &path]).output().expect("python runs");
+    assert!(made.status.success(), "{made:?}");
+    let (status, told, _) = run(aggio, &["stat", &path]);
+    (status, told)
+}
+
+fn advice_in(told: &str) -> Vec<&str> {
+    told.lines().filter(|line| line.contains("advice: ")).collect()
+}
+
 #[test]
 fn a_container_holds_what_its_file_holds() {
     let Some(aggio) = tool() else { return };
@@ -71,12 +85,8 @@ with h5py.File(sys.argv[1], 'w') as file:
     file.create_dataset('few', (20,), 'i1', chunks=(2,), compression='gzip')[...] = 1
     random = numpy.frombuffer(os.urandom(40000), 'i1')
     file.create_dataset('small', data=random, chunks=(20,), compression='gzip')";
-    let place = Directory::new();
-    let path = place.path().join("file.h5").display().to_string();
-    let made = Command::new(python).args(["-c", SCRIPT, &path]).output().expect("python runs");
-    assert!(made.status.success(), "{made:?}");
-    let (status, told, _) = run(&aggio, &["stat", &path]);
-    let advice: Vec<&str> = told.lines().filter(|line| line.contains("advice: ")).collect();
+    let (status, told) = stat_of(python, &aggio, SCRIPT);
+    let advice = advice_in(&told);
     assert_eq!((status, advice.len()), (Some(0), 2), "{told}");
     assert!(advice[0].starts_with("  advice: /small: 2000 chunks of 20 bytes: "), "{told}");
     assert!(advice[0].contains("H5Pset_chunk"), "{told}");
@@ -103,12 +113,8 @@ with h5py.File(sys.argv[1], 'w') as file:
     add(b'never', 7, d.FILL_TIME_NEVER, d.ALLOC_TIME_EARLY)
     add(b'later', 7, d.FILL_TIME_IFSET, d.ALLOC_TIME_INCR)
     file['later'][...] = 1";
-    let place = Directory::new();
-    let path = place.path().join("file.h5").display().to_string();
-    let made = Command::new(python).args(["-c", SCRIPT, &path]).output().expect("python runs");
-    assert!(made.status.success(), "{made:?}");
-    let (status, told, _) = run(&aggio, &["stat", &path]);
-    let advice: Vec<&str> = told.lines().filter(|line| line.contains("advice: ")).collect();
+    let (status, told) = stat_of(python, &aggio, SCRIPT);
+    let advice = advice_in(&told);
     assert_eq!((status, advice.len()), (Some(0), 1), "{told}");
     let wanted =
         "  advice: /filled: the fill value was written to all 4194304 bytes before the data";

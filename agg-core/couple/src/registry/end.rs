@@ -175,12 +175,16 @@ impl Registry {
 
     /// A generation is dead because one of its writers is, or has lost the others.
     fn bury_area(&mut self, area: Area, process: Process) {
+        let writer = self.processes.get(&process).map(|who| who.label.clone());
+        self.opens.retain(|_, open| open.area != area || open.process != process);
+        self.declare_dead(area, writer.unwrap_or_default());
+    }
+
+    /// A generation will never be complete because of `writer`, of whom readers are told.
+    pub(super) fn declare_dead(&mut self, area: Area, writer: String) {
         let Some(generation) = self.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
         let unlinked = generation.unlinked;
-        let writer = self.processes.get(&process).map(|who| who.label.clone());
-        let writer = writer.unwrap_or_default();
-        self.opens.retain(|_, open| open.area != area || open.process != process);
         self.lose_writers(area, &writer);
         self.discard(area);
         let name = self.names.entry(path).or_default();

@@ -1,6 +1,6 @@
 //! Processes and generations on other nodes: a generation is written on one node only.
 
-use super::{Area, Dead, Process, Registry, State};
+use super::{Area, Process, Registry, State};
 
 impl Registry {
     /// A process is on the node `node`; those of which nothing is said are on this one.
@@ -34,15 +34,7 @@ impl Registry {
     /// The bytes of a generation that nobody has open any more will never come.
     pub fn fail(&mut self, area: Area) {
         let Some(generation) = self.generations.get(&area) else { return };
-        let (number, path) = (generation.number, generation.path.clone());
-        let (writer, unlinked) = (generation.maker.clone(), generation.unlinked);
-        self.lose_writers(area, &writer);
-        self.discard(area);
-        let name = self.names.entry(path).or_default();
-        name.last = name.last.max(number);
-        if !unlinked {
-            name.dead = Some(Dead { number, writer });
-        }
+        self.declare_dead(area, generation.maker.clone());
     }
 }
 

@@ -150,12 +150,12 @@ impl Control {
         Change { control: self, target }
     }
 
-    /// Somebody looks at the file with system calls, from now on.
+    /// A program looks at the file with system calls from now on.
     pub(super) fn show(&self) {
         self.words.word(SHOWN).store(1, Release);
     }
 
-    /// Whether somebody has done so.
+    /// Whether a program does.
     pub(super) fn is_shown(&self) -> bool {
         self.words.word(SHOWN).load(Acquire) != 0
     }

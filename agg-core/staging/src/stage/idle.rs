@@ -1,7 +1,7 @@
 //! Draining in the background, while the program computes.
 //!
-//! One opener of the file drains what has not changed for a while. An error is nobody's yet: the
-//! bytes stay staged, and whoever synchronises or closes the file tries again, and is told.
+//! The rank that opened the file first drains what has not changed for a while. After an error the
+//! bytes stay staged: the next synchronisation or close tries again, and returns the error.
 
 use super::Stage;
 use super::places::DOMAIN;
@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// A domain that nobody has staged bytes of for so long is drained.
+/// A domain of which no byte was staged for so long is drained.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The drainer of one opener: at work while something is staged.
+/// What drains a file in the background, as long as something is staged.
 pub(super) struct Idle {
     workers: Workers,
     work: Mutex<Option<Running<()>>>,
@@ -30,9 +30,10 @@ pub(super) struct Idle {
 
 #[derive(Debug, Default)]
 struct State {
-    /// A worker is at it.
+    /// A worker drains, or is about to.
     runs: AtomicBool,
-    failed: AtomicBool,
+    /// A domain could not be drained, or the file is closed: no worker begins any more.
+    ends: AtomicBool,
 }
 
 /// What was seen of the domains, and when.
@@ -60,14 +61,14 @@ impl Idle {
         if end <= DOMAIN {
             return;
         }
-        let State { runs, failed } = &*self.state;
-        if failed.load(Ordering::Relaxed) || runs.swap(true, Ordering::AcqRel) {
+        let State { runs, ends } = &*self.state;
+        if ends.load(Ordering::Relaxed) || runs.swap(true, Ordering::AcqRel) {
             return;
         }
         let running = self.workers.away(drained(stage.clone(), base.clone(), self.state.clone()));
         if running.is_here() {
             // There is no thread for it: it is drained when the file is synchronised.
-            self.state.failed.store(true, Ordering::Relaxed);
+            self.state.ends.store(true, Ordering::Relaxed);
             return;
         }
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +77,7 @@ impl Idle {
 
     /// No worker looks at the file any more when this returns.
     pub(super) fn stop(&self) {
-        self.state.failed.store(true, Ordering::Relaxed);
+        self.state.ends.store(true, Ordering::Relaxed);
         let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(work.and_then(|running| running.stop()));
     }
@@ -105,7 +106,7 @@ fn drained(
         Ok(true) => Poll::Pending,
         Ok(false) => {
             state.runs.store(false, Ordering::Release);
-            // What was staged before that had nobody to wake.
+            // What was staged before that has woken no other worker.
             match !stage.to_drain().is_empty() && !state.runs.swap(true, Ordering::AcqRel) {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
@@ -113,7 +114,7 @@ fn drained(
         }
         Err(error) => {
             log!(Level::Warn, "in the background: {error}");
-            state.failed.store(true, Ordering::Relaxed);
+            state.ends.store(true, Ordering::Relaxed);
             Poll::Ready(())
         }
     }))
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_is_lost_between_those_who_stage_and_the_drainer() {
+    fn no_byte_is_lost_while_others_stage_what_is_being_drained() {
         let bench = Bench::new();
         let file = bench.open(IDLE);
         let mut wanted = vec![0; 2 * DOMAIN as usize];

@@ -11,14 +11,14 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Writes to the file that `target` has open what is staged of it, for somebody who is about to
-/// look at it with system calls. If he `stays`, because he opens it, nothing is staged any more as
-/// long as others use the stage: all writes go to the file.
+/// Writes what is staged to the file that `target` has open, for a program that is about to look at
+/// the file with system calls. With `stays`, because the program opens it, nothing is staged any
+/// more as long as others use the stage: all writes go to the file.
 ///
 /// # Errors
 /// What the system says; what is not in the file is still staged.
 pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
-    // Draining writes, and what looks may be open for nothing at all.
+    // Draining writes to the file, and `target` may be open for neither reading nor writing.
     let name = format!("/proc/self/fd/{}", target.as_raw_fd());
     let target_of_stage = target.try_clone().map_err(|error| Error::os("fcntl", &error))?;
     let Some(stage) = Stage::join(home, target_of_stage, Path::new(""), false)? else {
@@ -37,8 +37,8 @@ pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
 }
 
 impl Stage {
-    /// What is written from now on goes to the file, if somebody `stays` who looks at that; who is
-    /// staging at the moment has done so.
+    /// With `stays`, what is written from now on goes to the file. Writes that are being staged
+    /// have ended when this returns.
     fn show_from_now_on(&self, stays: bool) -> Result<()> {
         if stays {
             self.control.show();

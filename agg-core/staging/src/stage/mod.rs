@@ -116,7 +116,7 @@ impl Stage {
         };
         let _access = self.locks.access().map_err(|error| failed("fcntl", error))?;
         if self.control.is_shown() {
-            let text = "somebody has the file open who sees nothing of its stage";
+            let text = "a program has the file open that does not see its stage";
             return Err(Error::new(ErrorClass::NoSpace, text));
         }
         let extents = || pieces.iter().map(|(at, data)| Extent::new(*at, data.len() as u64));
@@ -139,7 +139,7 @@ impl Stage {
         self.places.dirty_domains().is_empty()
     }
 
-    /// Whether somebody looks at the file itself, so that nothing is to be staged.
+    /// Whether a program looks at the file with system calls, so that nothing is to be staged.
     pub(super) fn is_shown(&self) -> bool {
         self.control.is_shown()
     }

@@ -101,6 +101,13 @@ impl std::fmt::Debug for LazyDriver {
 }
 
 impl LazyDriver {
+    /// Nobody opens the file any more; `close` ends it where it is open.
+    fn end(&self, close: impl FnOnce(&dyn Driver) -> Result<()>) -> Result<()> {
+        let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.closed.store(true, Ordering::Release);
+        self.opened.get().map_or(Ok(()), |driver| close(&**driver))
+    }
+
     /// One attempt on the file.
     fn attempt<T>(&self, act: impl FnOnce(&dyn Driver) -> io::Result<T>) -> io::Result<T> {
         act(self.get().map_err(|error| error.to_io())?)
@@ -190,9 +197,11 @@ impl Driver for LazyDriver {
     }
 
     fn close(&self) -> Result<()> {
-        let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        self.closed.store(true, Ordering::Release);
-        self.opened.get().map_or(Ok(()), |driver| driver.close())
+        self.end(|driver| driver.close())
+    }
+
+    fn close_incomplete(&self) -> Result<()> {
+        self.end(|driver| driver.close_incomplete())
     }
 
     fn sealing(&self) -> Option<Sealing> {
@@ -235,5 +244,73 @@ impl Driver for LazyDriver {
 
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
         self.get()?.try_lock(extent, exclusive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes how it was closed.
+    #[derive(Debug)]
+    struct Noted(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Noted {
+        fn note(&self, what: &'static str) -> Result<()> {
+            self.0.lock().unwrap().push(what);
+            Ok(())
+        }
+    }
+
+    impl Driver for Noted {
+        fn name(&self) -> &'static str {
+            "noted"
+        }
+
+        fn pread(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn pwrite(&self, bytes: &[u8], _: u64) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn size(&self) -> Result<u64> {
+            Ok(0)
+        }
+
+        fn set_size(&self, _: u64) -> Result<()> {
+            Ok(())
+        }
+
+        fn sync(&self) -> Result<()> {
+            Ok(())
+        }
+
+        fn close(&self) -> Result<()> {
+            self.note("close")
+        }
+
+        fn close_incomplete(&self) -> Result<()> {
+            self.note("close_incomplete")
+        }
+
+        fn facts(&self) -> Facts {
+            Facts::of_bytes("")
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_opened_is_closed_in_the_way_that_is_asked_for() {
+        let notes = Arc::default();
+        let lazy = || {
+            let (how, facts) = (OpenHow::default(), Facts::of_bytes(""));
+            let lazy = LazyDriver::new(Arc::default(), how, facts, || None);
+            assert!(lazy.opened.set(Box::new(Noted(Arc::clone(&notes)))).is_ok());
+            lazy
+        };
+        lazy().close().unwrap();
+        lazy().close_incomplete().unwrap();
+        assert_eq!(*notes.lock().unwrap(), ["close", "close_incomplete"]);
     }
 }
