@@ -5,13 +5,15 @@
  * The writer opens each generation as HDF5 does: created without truncation, then cut to no bytes.
  * The reader prints one line for each, and at the end how fast all but the first two came: with
  * `touch` it looks at one value of each 4 KiB. With LOUD in its environment the writer says when it
- * has opened a generation. With FEWER the last rank of the writer dies before it writes its part.
+ * has opened a generation. With FEWER the last rank of the writer dies before it writes its part;
+ * with FEWER=unseen its parent, a process of the launcher, stands still then and sees nothing.
  * A file that cannot be opened or closed is told with its class, by every rank. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, ranks, size[2], part[2], start[2];
 
@@ -25,6 +27,11 @@ static void check(int error, const char *what) {
     if (strcmp(what, "get_size") == 0) MPI_Abort(MPI_COMM_WORLD, 3);
     MPI_Finalize();
     exit(3);
+}
+
+static void die(const char *how) {
+    if (strcmp(how, "unseen") == 0) kill(getppid(), SIGSTOP);
+    raise(SIGKILL);
 }
 
 static void decompose(const char *how) {
@@ -91,7 +98,7 @@ int main(int argc, char **argv) {
         if (writes) check(MPI_File_set_size(file, 0), "set_size");
         check(MPI_File_set_view(file, 0, MPI_INT, block, "native", MPI_INFO_NULL), "set_view");
         if (writes) {
-            if (getenv("FEWER") && rank == ranks - 1) raise(SIGKILL);
+            if (getenv("FEWER") && rank == ranks - 1) die(getenv("FEWER"));
             check(MPI_File_write_all(file, data, (int)count, MPI_INT, MPI_STATUS_IGNORE), "write");
             if (generation == generations && getenv("HALF")) {
                 if (rank == 0) printf("half\n");

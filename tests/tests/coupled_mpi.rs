@@ -207,22 +207,33 @@ fn every_rank_of_a_reader_learns_that_the_writer_died() {
 #[test]
 fn what_a_killed_rank_was_to_write_is_missed_by_readers() {
     for mpi in &installed() {
-        let meeting = Meeting::new();
-        meeting.kills.set(true);
         let goes_on: &[&str] = match mpi.family {
             Family::Mpich => &["-disable-auto-cleanup"],
             Family::OpenMpi => &[],
         };
-        let size = ["f.dat", "1", "30", "1000"];
-        let mut writer =
-            meeting.command(mpi, goes_on, 2, &[&["write", "rows"], &size[..]].concat());
-        writer.env("FEWER", "1");
-        let writer = Job::of(writer);
-        let reader = meeting.start(mpi, 1, &[&["read", "rows"], &size[..]].concat(), false);
-        let (status, text) = reader.ends();
-        assert!(!status.success() && text.contains("open: MPI_ERR_IO"), "{}: {text}", mpi.name);
-        // What is left of the writer may wait for its other rank.
-        writer.kill();
-        kill_marked(meeting.place.path().as_os_str());
+        a_reader_misses_a_rank(mpi, goes_on, "seen");
     }
+}
+
+/// The system keeps a process that has ended until its parent has asked for its exit status.
+#[test]
+fn a_rank_is_missed_whose_launcher_has_not_seen_that_it_ended() {
+    for mpi in &installed() {
+        a_reader_misses_a_rank(mpi, &[], "unseen");
+    }
+}
+
+fn a_reader_misses_a_rank(mpi: &Mpi, options: &[&str], fewer: &str) {
+    let meeting = Meeting::new();
+    meeting.kills.set(true);
+    let size = ["f.dat", "1", "30", "1000"];
+    let mut writer = meeting.command(mpi, options, 2, &[&["write", "rows"], &size[..]].concat());
+    writer.env("FEWER", fewer);
+    let writer = Job::of(writer);
+    let reader = meeting.start(mpi, 1, &[&["read", "rows"], &size[..]].concat(), false);
+    let (status, text) = reader.ends();
+    assert!(!status.success() && text.contains("open: MPI_ERR_IO"), "{}: {text}", mpi.name);
+    // What is left of the writer may wait for its other rank.
+    writer.kill();
+    kill_marked(meeting.place.path().as_os_str());
 }

@@ -74,10 +74,15 @@ pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
 
 /// A copy of descriptor `fd` of process `process`, for which the process need do nothing.
 pub fn copy_descriptor(process: libc::pid_t, fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: both calls take numbers only; the C library may have no functions for them.
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
-    // SAFETY: as above.
+    let process = open_process(process)?;
+    // SAFETY: takes numbers only; the C library may have no function for it.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) })
+}
+
+/// A descriptor of a process, which is readable from its end on (`pidfd_open`, Linux 5.3).
+pub fn open_process(process: libc::pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only; the C library may have no function for it.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })
 }
 
 /// The new descriptor that a call returned.

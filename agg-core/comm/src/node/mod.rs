@@ -13,6 +13,7 @@ mod layout;
 mod map;
 mod memory;
 mod operation;
+mod process;
 mod ring;
 mod segment;
 
@@ -24,6 +25,7 @@ pub(crate) use memory::Memory;
 pub use memory::NodeAddress;
 pub(crate) use memory::{MemoryFile, open_descriptor};
 pub use operation::{Operation, Pulse};
+pub(crate) use process::has_ended;
 pub use ring::{Ring, Unstored};
 
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -53,15 +55,6 @@ pub fn memory_size(members: usize, nodes: usize) -> usize {
 /// Wakes all who sleep on `word`.
 pub(crate) fn wake(word: &AtomicU32) {
     futex::wake(word);
-}
-
-/// Whether there is no process of this number on the node any more.
-pub(crate) fn has_ended(process: u32) -> bool {
-    let Ok(process) = libc::pid_t::try_from(process) else { return false };
-    // SAFETY: signal 0 only asks whether the process exists.
-    process != 0
-        && unsafe { libc::kill(process, 0) } != 0
-        && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Makes numbers of operations spread: those of one file follow each other, those of several files
