@@ -18,8 +18,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # The library that is shown and measured; `make check` has another one, see below.
 LIBRARY := $(or $(AGGIO_LIBRARY),$(abspath $(TARGET)/release/libaggio.so))
 
-.PHONY: all build demo check check-long conformance bench simulate lint doc test test-waiting \
-        test-others install clean
+.PHONY: all build demo check check-long conformance bench simulate lint doc test test-first \
+        test-second test-others install clean
 
 all: build
 
@@ -33,12 +33,13 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-# Tests that wait more than they compute: for killed jobs, time limits, hosts, and ranks that take
-# turns. They run beside all others, which keeps both cores busy.
-WAITING := battery campaign coupled_campaign deferred e3sm hosts killed staged
+# Three parts that take about the same time. They run beside each other, because most tests wait more
+# than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns.
+FIRST  := battery coupled_campaign e3sm hosts killed
+SECOND := blobs campaign containers deferred fsx limits staged
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
-OTHERS := $(filter-out $(WAITING),$(sort $(SUITES_OF_TESTS)))
+OTHERS := $(filter-out $(FIRST) $(SECOND),$(sort $(SUITES_OF_TESTS)))
 
 # The build whose library and commands MPI jobs use. That of `cargo build` takes a quarter of the
 # time of the optimised one, and checks for overflows.
@@ -47,14 +48,15 @@ TESTING = AGGIO_TESTS=require \
   AGGIO_LIBRARY=$(or $(AGGIO_LIBRARY),$(abspath $(TARGET)/$(TESTED)/libaggio.so))
 
 # A missing MPI or library fails the run here; a plain `cargo test` skips what it cannot start.
-# Both halves are run to their ends, and each prints what it has to say in one piece.
+# Each part is run to its end, and prints what it has to say in one piece.
 test:
 	$(CARGO) build --workspace $(if $(filter release,$(TESTED)),--release)
 	$(CARGO) test --workspace --no-run
-	$(MAKE) -j2 --keep-going --output-sync=target test-waiting test-others
+	$(MAKE) -j3 --keep-going --output-sync=target test-first test-second test-others
 
-test-waiting:
-	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(WAITING))
+test-first test-second: test-%:
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast \
+	  $(addprefix --test ,$(if $(filter first,$*),$(FIRST),$(SECOND)))
 
 test-others:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast --lib --bins $(addprefix --test ,$(OTHERS))

@@ -3,11 +3,12 @@
 
 use super::run::Run;
 use super::runs::Runs;
+use super::superseded;
 use aggio_base::Extent;
 use std::ops::Range;
 
 /// Runs that are searched one by one before they are sorted with the others.
-const FRESH: usize = 1024;
+const FRESH: usize = 256;
 
 /// A range that becomes zeros: everything behind a new size, or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,8 @@ impl Events {
 pub(crate) struct Live {
     sorted: Runs,
     sorted_len: usize,
+    /// Runs that no read needs.
+    superseded: Vec<Run>,
     fresh: Vec<Run>,
     /// The last run of each log.
     open: Vec<Option<Run>>,
@@ -98,16 +101,20 @@ impl Live {
     fn sort(&mut self) {
         let mut all: Vec<Run> = std::mem::take(&mut self.sorted).into_all();
         all.append(&mut self.fresh);
-        self.sorted_len = all.len();
-        self.sorted = Runs::new(all);
+        let (needed, mut superseded) = superseded::split(all);
+        self.superseded.append(&mut superseded);
+        self.sorted_len = needed.len();
+        self.sorted = Runs::new(needed);
     }
 
     /// All runs, those of one log not necessarily in their order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Run> {
-        self.sorted.all().chain(&self.fresh).chain(self.open.iter().flatten())
+        let sorted = self.sorted.all().chain(&self.superseded);
+        sorted.chain(&self.fresh).chain(self.open.iter().flatten())
     }
 
-    /// Calls `take` with every run that has pieces in `range`, and their numbers.
+    /// Calls `take` with every run that has pieces in `range` which reads may need, and their
+    /// numbers.
     pub(crate) fn in_range(&self, range: Extent, take: &mut impl FnMut(&Run, Range<u64>)) {
         self.sorted.in_range(range, take);
         for run in self.fresh.iter().chain(self.open.iter().flatten()) {

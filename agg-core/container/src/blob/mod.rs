@@ -45,6 +45,7 @@ mod shared;
 mod spans;
 mod split;
 mod summary;
+mod superseded;
 mod torn;
 mod transfer;
 mod varint;
