@@ -33,8 +33,8 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-# Three parts that take about the same time. They run beside each other, because most tests wait more
-# than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns.
+# Three parts that take about the same time. They run beside each other, because most tests wait
+# more than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns.
 FIRST  := battery coupled_campaign e3sm hosts killed
 SECOND := blobs campaign containers deferred fsx limits staged
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
