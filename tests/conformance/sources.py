@@ -26,34 +26,40 @@ def quietly(command, **variables):
     return done.stdout
 
 
-def apt(*command):
-    """apt with lists and sources of its own: the machine's configuration need not have deb-src
-    lines."""
-    for folder in ("lists/partial", "cache/archives/partial"):
-        os.makedirs(os.path.join(APT, folder), exist_ok=True)
+def this_release():
+    """The name of the Debian that runs here."""
     with open("/etc/os-release") as stream:
         release = dict(line.strip().split("=", 1) for line in stream if "=" in line)
-    with open(os.path.join(APT, "sources.list"), "w") as stream:
-        codename = release.get("VERSION_CODENAME", "bookworm").strip('"')
+    return release.get("VERSION_CODENAME", "bookworm").strip('"')
+
+
+def apt(release, *command):
+    """apt with lists and sources of its own: the machine's configuration need not have deb-src
+    lines."""
+    place = os.path.join(APT, release)
+    for folder in ("lists/partial", "cache/archives/partial"):
+        os.makedirs(os.path.join(place, folder), exist_ok=True)
+    with open(os.path.join(place, "sources.list"), "w") as stream:
         stream.write("deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
-                     f"http://deb.debian.org/debian {codename} main\n")
-    return quietly(["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={APT}/sources.list",
-                    "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={APT}/lists",
-                    "-o", f"Dir::Cache={APT}/cache", "-o", "Acquire::Retries=3",
+                     f"http://deb.debian.org/debian {release} main\n")
+    return quietly(["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={place}/sources.list",
+                    "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={place}/lists",
+                    "-o", f"Dir::Cache={place}/cache", "-o", "Acquire::Retries=3",
                     "-o", "APT::Sandbox::User=root", *command])
 
 
-def debian_source(package):
-    """The unpacked source package; fetched once."""
-    folder = os.path.join(SOURCES, package)
+def debian_source(package, release=""):
+    """The unpacked source package of a release of Debian, this one by default; fetched once."""
+    folder = os.path.join(SOURCES, f"{package}-{release}" if release else package)
+    release = release or this_release()
     if not os.path.isdir(folder):
         print(f"fetching the source package {package}", flush=True)
         os.makedirs(SOURCES, exist_ok=True)
         here = os.getcwd()
         os.chdir(SOURCES)
         try:
-            apt("update")
-            apt("source", "--download-only", package)
+            apt(release, "update")
+            apt(release, "source", "--download-only", package)
             description = max(glob.glob(f"{package}_*.dsc"), key=os.path.getmtime)
             # Checking needs the keys of all Debian developers; apt has checked the archive's
             # signature already.

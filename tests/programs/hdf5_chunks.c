@@ -8,8 +8,13 @@
  *   side    rows and columns of the dataset; chunk: of a chunk; cell: of the part that one call
  *           writes if the mode is independent (0: all)
  *   steps   the dataset grows by `side` rows in each step
- *   deflate 0 to 9; fill: early (the default of parallel HDF5), never, or a number
- *   idle    ranks at the end that have no data; metadata: collective if 1; read: 0 for none
+ *   shuffle 1 for this filter, deflate 0 to 9, szip 1; fill: early (the default of parallel HDF5),
+ *           never, or a number
+ *   times   so often everything is written, with other values but for the last time, so that chunks
+ *           with filters have other sizes and places
+ *   idle    ranks at the end that have no data; metadata: collective if 1
+ *   write   0 for none, of a file that is there; read: 0 for none, `whole` if each rank reads
+ *           everything, else its part
  *
  * Prints `wrote S read S`: seconds between barriers, creation and close included.
  */
@@ -52,13 +57,17 @@ static long number(const char *name, long otherwise) {
 }
 
 /* The part of this rank in a step: `start` and `count`, both zero for none. */
-static void part(pair start, pair count) {
+static void part(int writes, pair start, pair count) {
     hsize_t side = number("side", 2048);
     int working = ranks - (int)number("idle", 0);
     const char *layout = text("layout", "rows");
     memset(start, 0, sizeof(pair));
     memset(count, 0, sizeof(pair));
     if (rank >= working) return;
+    if (!writes && !strcmp(text("read", ""), "whole")) {
+        count[0] = count[1] = side;
+        return;
+    }
     int down = working, across = 1;
     if (!strcmp(layout, "columns")) down = 1, across = working;
     if (!strcmp(layout, "blocks"))
@@ -70,7 +79,11 @@ static void part(pair start, pair count) {
     count[1] = side * (column + 1) / across - start[1];
 }
 
-static int value(hsize_t row, hsize_t column) { return (int)(row * 10007 + column * 3 + 1); }
+/* Two bytes that filters make smaller, and two that they do not. */
+static int value(hsize_t row, hsize_t column) {
+    unsigned noise = (unsigned)(row * 2654435761u + column * 40503u) * 2246822519u;
+    return (int)((row * 3 + column) << 16 | (noise >> 11 & 0xffff));
+}
 
 static hid_t transfer_properties(void) {
     const char *mode = text("mode", "collective");
@@ -91,6 +104,8 @@ static hid_t make(hid_t file) {
     const char *fill = text("fill", "early");
     hid_t space = H5Screate_simple(2, first, most), properties = H5Pcreate(H5P_DATASET_CREATE);
     OK(H5Pset_chunk(properties, 2, chunk));
+    if (number("shuffle", 0)) OK(H5Pset_shuffle(properties));
+    if (number("szip", 0)) OK(H5Pset_szip(properties, H5_SZIP_NN_OPTION_MASK, 16));
     if (number("deflate", 0)) OK(H5Pset_deflate(properties, number("deflate", 0)));
     if (!strcmp(fill, "never")) {
         OK(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER));
@@ -105,16 +120,16 @@ static hid_t make(hid_t file) {
     return set;
 }
 
-/* Moves the part at `start`, `count` of a step, `cell` rows at a time. */
-static void move(hid_t set, int step, int writes, hid_t properties) {
+/* Moves the part of a step, `cell` rows at a time; writes values that differ by `salt`. */
+static void move(hid_t set, int step, int writes, int salt, hid_t properties) {
     hsize_t side = number("side", 2048), cell = number("cell", 0);
     pair start, count;
-    part(start, count);
+    part(writes, start, count);
     int *data = malloc((count[0] * count[1] + 1) * sizeof *data);
     for (hsize_t i = 0; i < count[0]; i++)
         for (hsize_t j = 0; j < count[1]; j++)
             data[i * count[1] + j] =
-                writes ? value(step * side + start[0] + i, start[1] + j) : -1;
+                writes ? value(step * side + start[0] + i, start[1] + j) ^ salt * (int)(i * j) : -1;
     hid_t space = H5Dget_space(set);
     hsize_t rows = cell && count[0] ? cell : count[0];
     for (hsize_t done = 0; done == 0 || done < count[0]; done += rows ? rows : 1) {
@@ -134,7 +149,7 @@ static void move(hid_t set, int step, int writes, hid_t properties) {
     }
     for (hsize_t i = 0; i < count[0]; i++)
         for (hsize_t j = 0; j < count[1]; j++)
-            if (data[i * count[1] + j] != value(step * side + start[0] + i, start[1] + j))
+            if (!salt && data[i * count[1] + j] != value(step * side + start[0] + i, start[1] + j))
                 fail("wrong data");
     H5Sclose(space);
     free(data);
@@ -155,6 +170,30 @@ static double seconds(void) {
     return MPI_Wtime();
 }
 
+static void write_all(hid_t access, hid_t transfer) {
+    hid_t file = H5Fcreate(arguments[1], H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    OK(file);
+    hid_t set = make(file);
+    for (int step = 0; step < number("steps", 1); step++) {
+        pair now = {(hsize_t)number("side", 2048) * (step + 1), number("side", 2048)};
+        if (step) OK(H5Dset_extent(set, now));
+        for (int again = number("times", 1) - 1; again >= 0; again--)
+            move(set, step, 1, again, transfer);
+    }
+    OK(H5Dclose(set));
+    OK(H5Fclose(file));
+}
+
+static void read_all(hid_t access, hid_t transfer) {
+    hid_t file = H5Fopen(arguments[1], H5F_ACC_RDONLY, access);
+    OK(file);
+    hid_t set = H5Dopen2(file, "x", H5P_DEFAULT);
+    OK(set);
+    for (int step = 0; step < number("steps", 1); step++) move(set, step, 0, 0, transfer);
+    OK(H5Dclose(set));
+    OK(H5Fclose(file));
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     argument_count = argc, arguments = argv;
@@ -163,27 +202,10 @@ int main(int argc, char **argv) {
     if (argc < 2) fail("usage: hdf5_chunks FILE [NAME=VALUE ...]");
     hid_t access = access_properties(), transfer = transfer_properties();
     double begin = seconds();
-    hid_t file = H5Fcreate(argv[1], H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    OK(file);
-    hid_t set = make(file);
-    for (int step = 0; step < number("steps", 1); step++) {
-        pair now = {(hsize_t)number("side", 2048) * (step + 1), number("side", 2048)};
-        if (step) OK(H5Dset_extent(set, now));
-        move(set, step, 1, transfer);
-    }
-    OK(H5Dclose(set));
-    OK(H5Fclose(file));
+    if (number("write", 1)) write_all(access, transfer);
     double wrote = seconds() - begin;
     begin = seconds();
-    if (number("read", 1)) {
-        file = H5Fopen(argv[1], H5F_ACC_RDONLY, access);
-        OK(file);
-        set = H5Dopen2(file, "x", H5P_DEFAULT);
-        OK(set);
-        for (int step = 0; step < number("steps", 1); step++) move(set, step, 0, transfer);
-        OK(H5Dclose(set));
-        OK(H5Fclose(file));
-    }
+    if (strcmp(text("read", ""), "0")) read_all(access, transfer);
     double read = seconds() - begin;
     if (rank == 0) printf("wrote %.6f read %.6f\n", wrote, read);
     H5Pclose(access);

@@ -23,6 +23,10 @@ SUITES = {
     "pnetcdf-burst": pnetcdf.Burst("pnetcdf-burst", AGGIO_BLOB="*"),
     "hdf5": hdf5.Programs("hdf5"),
     "hdf5-defer": hdf5.Programs("hdf5-defer", AGGIO_DEFER="*", AGGIO_HINTS=ALWAYS),
+    "hdf5-1.14": hdf5.Programs("hdf5-1.14", "trixie"),
+    "hdf5-1.14-defer": hdf5.Programs(
+        "hdf5-1.14-defer", "trixie", AGGIO_DEFER="*", AGGIO_HINTS=ALWAYS
+    ),
     "h5py": h5py.Modules("h5py"),
     "h5py-defer": h5py.Modules("h5py-defer", AGGIO_DEFER="*", AGGIO_HINTS=ALWAYS),
     "netcdf": netcdf.Programs("netcdf"),

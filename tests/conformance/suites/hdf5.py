@@ -1,4 +1,5 @@
-"""HDF5's parallel tests: testpar of the hdf5 source package, the library itself built for each MPI.
+"""HDF5's parallel tests: testpar of the hdf5 source packages of Debian 12 (1.10) and 13 (1.14), the
+library itself built for each MPI.
 
 The same programs twice: as they are, and with writes that wait (`AGGIO_DEFER`): HDF5 is linked into
 them, so that no library tells by its name who opens the files.
@@ -25,19 +26,23 @@ PROGRAMS = [
     "t_pflush1",
     "t_pflush2",
 ]
+#: Those that HDF5 1.14 has besides. `t_2Gio` writes files of 2 GiB and more.
+NEWER = ["t_pmulti_dset", "t_select_io_dset", "t_vfd", "t_subfiling_vfd"]
 RANKS = 4
 # t_prestart reads what t_pshutdown wrote, t_pflush2 what t_pflush1 left when it aborted: they share
 # a directory.
 FIRST = {"t_prestart": "t_pshutdown", "t_pflush2": "t_pflush1"}
 
 
-def build(mpi):
-    source = debian_source("hdf5")
-    directory = mpi.work("hdf5")
+def build(mpi, release):
+    """The folder that HDF5 of a release of Debian is built in, for an MPI."""
+    source = debian_source("hdf5", release)
+    directory = mpi.work(os.path.basename(source))
     log = os.path.join(directory, "build.log")
     if os.path.exists(os.path.join(directory, "complete")):
         return directory
-    print(f"building HDF5 for {mpi.name}", flush=True)
+    print(f"building {os.path.basename(source)} for {mpi.name}", flush=True)
+    newer = ["--enable-subfiling-vfd"] if release else []
     if not os.path.exists(os.path.join(directory, "config.status")):
         sh(
             [
@@ -50,6 +55,7 @@ def build(mpi):
                 "--enable-build-mode=production",
                 f"CC={mpi.tool('mpicc')}",
                 "CFLAGS=-O1",
+                *newer,
             ],
             directory,
             log,
@@ -58,7 +64,7 @@ def build(mpi):
     for command in (
         ["-C", "src"],
         ["-C", "test", "libh5test.la"],
-        ["-k", "-C", "testpar", *PROGRAMS],
+        ["-k", "-C", "testpar", *PROGRAMS, *(NEWER if release else [])],
     ):
         sh(["make", jobs, *command], directory, log)
     open(os.path.join(directory, "complete"), "w").close()
@@ -94,17 +100,19 @@ def verdict(name):
 
 
 class Programs:
-    """All programs, with variables of aggio."""
+    """All programs of the HDF5 of a release of Debian, with variables of aggio."""
 
     MPIS = ["openmpi", "mpich"]
 
-    def __init__(self, suite, **variables):
+    def __init__(self, suite, release="", **variables):
         self.suite = suite
+        self.release = release
         self.variables = variables
 
     def prepare(self, mpi):
-        folder = os.path.join(build(mpi), "testpar")
-        return [self.test(folder, name) for name in PROGRAMS]
+        folder = os.path.join(build(mpi, self.release), "testpar")
+        names = [*PROGRAMS, *NEWER] if self.release else PROGRAMS
+        return [self.test(folder, name) for name in names]
 
     def test(self, folder, name):
         program, first = os.path.join(folder, name), FIRST.get(name)

@@ -1,7 +1,7 @@
 //! Runs a program and kills one of its processes, or all, at a system call with a given number.
 //!
 //! ```text
-//! aggio-test-kill [--all | --rank RANK] NUMBER PROGRAM [ARGUMENT...]
+//! aggio-test-kill [--all | --rank RANK] [--from FILE] NUMBER PROGRAM [ARGUMENT...]
 //! ```
 //!
 //! System calls of all processes and threads of the program are counted together as they begin. At
@@ -9,10 +9,12 @@
 //! the call is carried out; whoever is left goes on untouched. Prints `killed in call CALL` or
 //! `ended after COUNT calls`, and `hung` if something was still running half a minute later, which
 //! it then kills. `--rank` is for a rank of an MPI job: ranks other than RANK run untouched, and
-//! when RANK is killed this process kills itself, for the launcher to see.
+//! when RANK is killed this process kills itself, for the launcher to see. With `--from` calls
+//! count once FILE is there.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 /// Seconds after which nothing of the program may be running.
@@ -26,6 +28,8 @@ struct Watch {
     count: u64,
     number: u64,
     all: bool,
+    /// Calls count once this file is there.
+    from: Option<PathBuf>,
     killed: Option<i64>,
 }
 
@@ -36,9 +40,13 @@ fn main() -> ExitCode {
     let of_rank = arguments.first().is_some_and(|first| first == "--rank");
     let another = of_rank && arguments.get(1) != rank().as_ref();
     arguments.drain(..2 * usize::from(of_rank));
+    let mut from = None;
+    if arguments.len() > 1 && arguments[0] == "--from" {
+        from = arguments.drain(..2).next_back().map(PathBuf::from);
+    }
     let number = arguments.first().and_then(|text| text.parse().ok());
     let (Some(number), Some(program)) = (number, arguments.get(1)) else {
-        eprintln!("aggio-test-kill: wanted [--all | --rank RANK] NUMBER PROGRAM [ARGUMENT...]");
+        eprintln!("aggio-test-kill: wanted [--all | --rank RANK] [--from FILE] NUMBER PROGRAM ...");
         return ExitCode::from(2);
     };
     let mut command = Command::new(program);
@@ -63,7 +71,7 @@ fn main() -> ExitCode {
     };
     arm();
     let (traced, inside) = (BTreeSet::from([child]), BTreeSet::new());
-    let mut watch = Watch { traced, inside, count: 0, number, all, killed: None };
+    let mut watch = Watch { traced, inside, count: 0, number, all, from, killed: None };
     let hung = watch.run(child);
     match (hung, watch.killed) {
         (true, _) => println!("hung"),
@@ -152,6 +160,10 @@ impl Watch {
     /// A call begins; whether its process was killed instead.
     fn begins(&mut self, pid: i32) -> bool {
         self.inside.insert(pid);
+        if self.from.as_ref().is_some_and(|file| !file.exists()) {
+            return false;
+        }
+        self.from = None;
         self.count += 1;
         if self.killed.is_some() || self.count != self.number {
             return false;

@@ -32,6 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often who waits looks whether the rank that fetches lives.
 const PULSE: Duration = Duration::from_millis(20);
 
+/// So many extents are fetched for others after the last one that others wanted.
+const HOPE: u32 = 8;
+
+/// Set in the numbers of pieces that begin anywhere; the other bits are where.
+const ANYWHERE: u64 = 1 << 63;
+
 /// The state of a file, in words that only the caller understands.
 pub type State = [u64; 5];
 
@@ -45,6 +51,9 @@ pub(crate) struct Counts {
     changes: AtomicU32,
     /// Ranks that need the memory no more.
     left: AtomicU32,
+    /// How likely ranks read the same extents: more for each that was looked at again, less for
+    /// each that one rank has fetched for others.
+    alike: AtomicU32,
 }
 
 /// Where they count.
@@ -140,6 +149,7 @@ impl NodePieces {
         let counts = self.counts();
         if counts.left.fetch_add(1, Ordering::SeqCst) as usize + 1 == self.ranks {
             counts.address.store(0, Ordering::SeqCst);
+            counts.alike.store(0, Ordering::SeqCst);
             counts.left.store(0, Ordering::SeqCst);
         }
     }
@@ -147,6 +157,37 @@ impl NodePieces {
     /// The bytes `range` of piece `number` of the file, which is in `state`. The second look at a
     /// piece is told to fetch it.
     pub fn look(&self, number: u64, state: State, range: Range<usize>) -> Look<'_> {
+        self.look_or_fetch(number, state, range, false)
+    }
+
+    /// The bytes of an extent of at most [`PIECE`] bytes that begins at byte `offset`, which all
+    /// ranks are expected to look at as a whole. The second look at it is told to fetch it, or the
+    /// first one where the last extents were looked at by several ranks.
+    pub fn look_at_extent(&self, offset: u64, state: State, len: usize) -> Look<'_> {
+        let alike = &self.counts().alike;
+        let hope = alike.load(Ordering::Relaxed);
+        let found = self.look_or_fetch(ANYWHERE | offset, state, 0..len, hope > 0);
+        match (&found, hope) {
+            // Two ranks may count down at a time: neither counts below what it saw.
+            (Look::Fetch(_), 1..) => alike.store(hope - 1, Ordering::Relaxed),
+            (Look::Fetch(_) | Look::Bytes(_), _) => alike.store(HOPE, Ordering::Relaxed),
+            (Look::AsItIs, _) => {}
+        }
+        found
+    }
+
+    /// The next bytes of an extent of which [`NodePieces::look_at_extent`] has told the beginning.
+    pub fn look_further(&self, offset: u64, state: State, len: usize) -> Look<'_> {
+        self.look_or_fetch(ANYWHERE | offset, state, 0..len, true)
+    }
+
+    fn look_or_fetch(
+        &self,
+        number: u64,
+        state: State,
+        range: Range<usize>,
+        is_first: bool,
+    ) -> Look<'_> {
         let Some(pieces) = self.memory() else { return Look::AsItIs };
         let set = pieces.set(number);
         let wanted = Wanted {
@@ -163,7 +204,7 @@ impl NodePieces {
                 Some(Err(_)) => return Look::AsItIs,
                 None => {}
             }
-            match set.claim(&wanted) {
+            match set.claim(&wanted, is_first) {
                 Claim::Fetch(way) => return Look::Fetch(Fetch { way, wanted, is_done: false }),
                 Claim::AsItIs => return Look::AsItIs,
                 Claim::IsThere => {}

@@ -174,8 +174,9 @@ impl<'a> Set<'a> {
         is_same.then_some(bytes)
     }
 
-    /// Decides who fetches a piece that was not found.
-    pub(super) fn claim(self, wanted: &Wanted) -> Claim<'a> {
+    /// Decides who fetches a piece that was not found: who asks first, if that is said, else who
+    /// asks second.
+    pub(super) fn claim(self, wanted: &Wanted, is_first: bool) -> Claim<'a> {
         let Some(_guard) = self.lock() else { return Claim::AsItIs };
         let (control, tag) = (self.control, wanted.number + 1);
         if let Some(index) = self.find(wanted.number) {
@@ -192,7 +193,8 @@ impl<'a> Set<'a> {
             }
             control.tags[index].store(0, Ordering::SeqCst);
         }
-        if !control.touched.iter().any(|number| number.load(Ordering::Relaxed) == tag) {
+        let is_touched = || control.touched.iter().any(|one| one.load(Ordering::Relaxed) == tag);
+        if !is_first && !is_touched() {
             let next = control.next.fetch_add(1, Ordering::Relaxed) as usize % TOUCHED;
             control.touched[next].store(tag, Ordering::Relaxed);
             return Claim::AsItIs;

@@ -185,6 +185,30 @@ fn a_rank_alone_keeps_pieces_as_well() {
     assert_eq!(bytes(alone.look(7, STATE, 0..3)), b"new");
 }
 
+#[test]
+fn extents_are_fetched_at_the_first_look_while_others_want_them() {
+    let [one, other] = pair();
+    let look = |pieces: &NodePieces, offset| match pieces.look_at_extent(offset, STATE, 3) {
+        Look::Fetch(fetch) => {
+            fetch.done(b"abc");
+            "fetched"
+        }
+        Look::Bytes(bytes) => {
+            assert_eq!(bytes, b"abc");
+            "there"
+        }
+        Look::AsItIs => "as it is",
+    };
+    assert_eq!(look(&one, 10), "as it is", "nobody has wanted any so far");
+    assert_eq!(look(&other, 10), "fetched");
+    assert_eq!([look(&one, 11), look(&other, 11)], ["fetched", "there"]);
+    let alone: Vec<_> = (0..u64::from(HOPE) + 2).map(|number| look(&one, 100 + number)).collect();
+    assert_eq!(alone[HOPE as usize - 1..], ["fetched", "as it is", "as it is"]);
+    assert_eq!(look(&other, 11), "there", "hope is back");
+    assert_eq!(look(&one, 300), "fetched");
+    assert!(matches!(one.look(10, STATE, 0..3), Look::AsItIs), "pieces are others");
+}
+
 /// The byte of a piece of a file in a state.
 fn byte(number: u64, state: u64, at: usize) -> u8 {
     (number * 31 + state * 7 + at as u64 % 251) as u8

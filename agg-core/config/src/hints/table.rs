@@ -400,7 +400,8 @@ hints! {
     /// each does. -1: what costs less, or 60 if `aggio_chunk_opt_num` is set.
     aggio_chunk_opt_ratio: Offset(-1, 100) = -1i64; Aggio Acts [same];
     /// Whether small reads fetch the MiB around them, for all ranks of the node, when a second one
-    /// falls into it: `automatic` where requests take long.
+    /// falls into it, and reads of up to 8 MiB that several ranks make alike are made once:
+    /// `automatic` where requests take long.
     aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;
     /// Whether zeros that are written where the file has no bytes yet, as fill values are, only get
     /// storage: `automatic` where the file system says reliably what is stored.

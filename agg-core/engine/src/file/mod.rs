@@ -10,6 +10,7 @@
 
 mod account;
 mod agreement;
+mod alike;
 mod amode;
 mod asking;
 mod at_once;

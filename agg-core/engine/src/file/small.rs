@@ -5,8 +5,8 @@
 //! then: each read compares its size and the times of its last changes, after a second it is
 //! fetched anew, and a synchronisation, an open and a write through the same handle forget it.
 
-use super::File;
 use super::data::Request;
+use super::{File, alike};
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_comm::pieces::{Fetch, Look, NodePieces, PIECE, State};
@@ -17,7 +17,7 @@ use aggio_store::driver::{Outcome, Stamp};
 use aggio_types::memory::Memory;
 use std::ops::Range;
 
-/// Reads of more bytes are made as they are.
+/// Larger reads fetch nothing around them.
 const SMALL: u64 = 64 << 10;
 
 /// The pieces of the file that are kept on the node of a rank.
@@ -27,15 +27,16 @@ pub(super) fn pieces(transport: &dyn Transport, lane: u32) -> NodePieces {
 }
 
 impl File {
-    /// Carries out a small read from what was read before, or by reading more; `None` if it is to
-    /// be made as it is.
+    /// Carries out a read from what was read before, or so that others have it as well; `None` if
+    /// it is to be made as it is.
     pub(super) fn read_small(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
         let Request { view, position, len, .. } = request;
         let is_one_run = || view.is_contiguous_at(*position, *len);
-        if *len > SMALL || request.atomic || !self.may_remember(&request.hints) || !is_one_run() {
+        let is_in_question = *len <= alike::MOST && !request.atomic;
+        if !is_in_question || !self.may_remember(&request.hints) || !is_one_run() {
             return None;
         }
-        let bytes = self.remembered(Extent::new(view.offset_at(*position), *len))?;
+        let bytes = self.kept(Extent::new(view.offset_at(*position), *len))?;
         memory.scatter(0, &bytes);
         Some(Outcome { bytes: *len, result: Ok(()) })
     }
@@ -43,11 +44,16 @@ impl File {
     /// As [`File::read_small`] for one run of bytes that is not read in atomic mode.
     pub(super) fn read_small_run(&self, buffer: &mut [u8], offset: u64) -> Option<Outcome> {
         let len = buffer.len() as u64;
-        if len > SMALL || !self.may_remember(&self.hints()) {
+        if len > alike::MOST || !self.may_remember(&self.hints()) {
             return None;
         }
-        buffer.copy_from_slice(&self.remembered(Extent::new(offset, len))?);
+        buffer.copy_from_slice(&self.kept(Extent::new(offset, len))?);
         Some(Outcome { bytes: len, result: Ok(()) })
+    }
+
+    /// The bytes of an `extent`, not empty, if they are kept by now.
+    fn kept(&self, extent: Extent) -> Option<Vec<u8>> {
+        if extent.len > SMALL { self.read_alike(extent) } else { self.remembered(extent) }
     }
 
     /// The bytes of a small `extent`, not empty, if they are kept by now.
@@ -115,7 +121,7 @@ impl File {
 }
 
 /// A stamp as words.
-fn state(stamp: Stamp) -> State {
+pub(super) fn state(stamp: Stamp) -> State {
     let Stamp { size, modified, changed } = stamp;
     let [modified, changed] = [modified, changed].map(i128::cast_unsigned);
     let half = |time: u128, shift: u32| (time >> shift) as u64;

@@ -1,6 +1,7 @@
 //! Files opened by threads that play ranks.
 
 mod account;
+mod alike;
 mod asking;
 mod at_once;
 mod atomic;

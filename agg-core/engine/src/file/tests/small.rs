@@ -7,17 +7,17 @@ use aggio_store::driver::fault::arrange;
 use std::fs::{FileTimes, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// A file of bytes that tell their places, which nobody has changed for two seconds.
-fn old_file(len: usize) -> Scratch {
-    let bytes: Vec<u8> = (0..len).map(byte).collect();
-    let scratch = Scratch::holding(&bytes);
+pub(super) fn old_file(len: usize) -> Scratch {
+    let period: Vec<u8> = (0..251).map(byte).collect();
+    let scratch = Scratch::holding(&period.repeat(len.div_ceil(251))[..len]);
     std::thread::sleep(Duration::from_millis(2100));
     scratch
 }
 
-fn byte(place: usize) -> u8 {
+pub(super) fn byte(place: usize) -> u8 {
     (place % 251) as u8
 }
 
@@ -33,7 +33,7 @@ fn reading<T: Send + 'static>(
 }
 
 /// As [`reading`] on several ranks of one node; what they counted together.
-fn all_reading<T: Send + 'static>(
+pub(super) fn all_reading<T: Send + 'static>(
     size: usize,
     name: String,
     amode: Amode,
@@ -54,7 +54,7 @@ fn all_reading<T: Send + 'static>(
     (all.into_iter().map(|(value, _)| value).collect(), sum)
 }
 
-fn at(offset: usize) -> Position {
+pub(super) fn at(offset: usize) -> Position {
     Position::Explicit(offset as i64)
 }
 
@@ -205,7 +205,10 @@ fn where_a_mib_cannot_be_fetched_the_read_is_made_as_it_is() {
 }
 
 /// A file whose changes do not show in its times, with such faults besides.
-fn timeless(scratch: &Scratch, faults: &str) -> (String, aggio_store::driver::fault::Arrangement) {
+pub(super) fn timeless(
+    scratch: &Scratch,
+    faults: &str,
+) -> (String, aggio_store::driver::fault::Arrangement) {
     let plan = arrange(&scratch.name(), &format!("fs=timeless{faults}")).expect("a plan");
     (format!("testfs:{}", scratch.name()), plan)
 }
