@@ -1,7 +1,9 @@
 //! What ranks, and programs without MPI, see of bytes that a rank has written and not synchronised,
 //! where the program has ordered the two by messages (`programs/visibility.c`).
 
-use aggio_tests::{Directory, Finished, Job, Mpi, compile, factor, installed, library};
+use aggio_tests::{
+    Directory, Finished, Job, Mpi, compile, factor, installed, installed_for, library, names_in,
+};
 use std::path::Path;
 
 /// Runs the program on `ranks` ranks, which access the file by MPI-IO only if `alone`.
@@ -48,6 +50,28 @@ fn ranks_see_what_waits_on_others_though_it_is_not_synchronised() {
                 let finished = run(&mpi, Some(&library), ranks, true, &variables);
                 let what = format!("{} {ranks} {hints}", mpi.name);
                 assert!(finished.succeeded(), "{what}: {}", finished.report());
+            }
+        }
+    }
+}
+
+/// Also those who look by system calls, in the job or in another program that has the library.
+#[test]
+fn everybody_sees_at_once_what_is_staged() {
+    let Some(library) = library() else { return };
+    let always = "*:aggio_defer_always=true";
+    let idle = "*:aggio_defer_always=true:aggio_defer_drain=idle";
+    for (row, ranks) in numbers_of_ranks().into_iter().enumerate() {
+        for mpi in installed_for(row) {
+            for hints in [always, idle] {
+                let stages = Directory::new();
+                let place = stages.path().to_str().expect("UTF-8");
+                let variables =
+                    [("AGGIO_DEFER", "*"), ("AGGIO_HINTS", hints), ("AGGIO_STAGE", place)];
+                let finished = run(&mpi, Some(&library), ranks, false, &variables);
+                let what = format!("{} {ranks} {hints}", mpi.name);
+                assert!(finished.succeeded(), "{what}: {}", finished.report());
+                assert_eq!(names_in(stages.path()), [""; 0], "{what}: a stage is left");
             }
         }
     }
