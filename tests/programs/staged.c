@@ -5,7 +5,8 @@
  * staged DATA ACKNOWLEDGED RECORDS check: compares every record with what it should be.
  * staged DATA ACKNOWLEDGED RECORDS show: before anybody synchronises, another program reads DATA.
  * staged DATA ACKNOWLEDGED RECORDS full FILLER: the file system of DATA is full until FILLER goes;
- * "kept" in place of "full": it stays full. */
+ * "kept" in place of "full": it stays full.
+ * staged DATA ACKNOWLEDGED RECORDS once: the first attempt to store fails with EIO, "ever": all. */
 #include "check.h"
 #include <ctype.h>
 #include <fcntl.h>
@@ -42,11 +43,13 @@ static void show(const char *data, int records)
     CHECK(fgetc(pipe) == EOF && pclose(pipe) == 0, "the copy is longer");
 }
 
-/* Without room draining fails on every rank, and the bytes are there all the same. */
-static void overflow(MPI_File file, int records, const char *filler)
+/* Draining fails on every rank, and the bytes are there all the same; then it goes on after FILLER
+ * is removed, or at once, or never. */
+static void not_drained(MPI_File file, int records, const char *how, const char *filler)
 {
     int words[WORDS];
-    FAILS(MPI_File_sync(file), MPI_ERR_NO_SPACE);
+    int class = !strcmp(how, "full") || !strcmp(how, "kept") ? MPI_ERR_NO_SPACE : MPI_ERR_IO;
+    FAILS(MPI_File_sync(file), class);
     for (int record = 0; record < records; record++) {
         int left = (check_rank + check_size - 1) % check_size;
         MPI_Offset at = ((MPI_Offset)record * check_size + left) * sizeof words;
@@ -54,15 +57,15 @@ static void overflow(MPI_File file, int records, const char *filler)
         compare(words, left, record);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (filler) {
-        if (check_rank == 0)
+    if (!strcmp(how, "full") || !strcmp(how, "once")) {
+        if (filler && check_rank == 0)
             CHECK(unlink(filler) == 0, "%s stays", filler);
         MPI_Barrier(MPI_COMM_WORLD);
         OK(MPI_File_sync(file));
         OK(MPI_File_close(&file));
     } else {
         int closed = MPI_File_close(&file);
-        FAILS(closed, MPI_ERR_NO_SPACE);
+        FAILS(closed, class);
         printf("%s\n", check_text(closed));
     }
 }
@@ -111,8 +114,8 @@ int main(int argc, char **argv)
             kill(getpid(), SIGKILL);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    if (!strcmp(argv[4], "full") || !strcmp(argv[4], "kept")) {
-        overflow(file, records, argc > 5 ? argv[5] : NULL);
+    if (strchr("fkoe", argv[4][0])) {
+        not_drained(file, records, argv[4], argc > 5 ? argv[5] : NULL);
         return check_finish();
     }
     if (!strcmp(argv[4], "show")) {

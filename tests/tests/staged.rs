@@ -2,8 +2,8 @@
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{
-    Directory, Finished, Job, Mpi, SmallFileSystem, compile, factor, installed, installed_for,
-    library, names_in,
+    Directory, Finished, Job, Mpi, SmallFileSystem, compile, factor, faults, installed,
+    installed_for, library, names_in,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -176,5 +176,39 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
         let len = std::fs::metadata(small.seen().join("data")).map(|facts| facts.len());
         assert_eq!(len.ok(), Some(4 * 3000 * 400), "{}", mpi.name);
+    }
+}
+
+/// The same records on a file system of which the first attempt to store, or each, fails with EIO.
+fn records_that_fail(mpi: &Mpi, library: &Path, folder: &Path, mode: &str) -> Finished {
+    let plan = if mode == "once" { "op=write,rank=0,nth=1,errno=5" } else { "op=write,errno=5" };
+    let preloaded = format!("{}:{}", library.display(), faults::shim().display());
+    let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(folder.join("data"));
+    let job = job.argument(folder.join("told")).argument("200").argument(mode);
+    let job = job.variable("FAULT_FILE", folder.join("data")).variable("FAULT_PLAN", plan);
+    staged(job, &folder.join("stages"), ALWAYS).variable("LD_PRELOAD", preloaded).run()
+}
+
+#[test]
+fn an_error_of_the_disk_is_told_to_every_rank_and_what_is_staged_stays_until_it_is_stored() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let folder = folder();
+        let once = records_that_fail(&mpi, &library, folder.path(), "once");
+        assert!(once.succeeded(), "{}: {}", mpi.name, once.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+        let native = records(&mpi, folder.path(), "check", None);
+        assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
+
+        std::fs::remove_file(folder.path().join("data")).expect("a file");
+        let ever = records_that_fail(&mpi, &library, folder.path(), "ever");
+        assert!(ever.succeeded(), "{}: {}", mpi.name, ever.report());
+        assert!(ever.stdout.contains("still staged in"), "{}: {}", mpi.name, ever.report());
+        assert_eq!(names_of_stages(folder.path()).len(), 1, "{}", mpi.name);
+        let next = records(&mpi, folder.path(), "check", Some(ALWAYS));
+        assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
+        let native = records(&mpi, folder.path(), "check", None);
+        assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
     }
 }
