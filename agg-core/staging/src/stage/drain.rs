@@ -82,7 +82,8 @@ impl Stage {
         let found = self.places.runs(extent, &mut |run| runs.push(run));
         found.map_err(|error| Error::os("mmap", &error))?;
         if runs.is_empty() {
-            return Ok(true);
+            // Whoever cleared it may have been killed meanwhile.
+            return self.clear(domain).map(|()| true);
         }
         let alone = (round >= PATIENT).then_some(alone);
         self.copy(&runs, base, counters)?;
@@ -93,10 +94,16 @@ impl Stage {
         if self.places.version(domain) != version {
             return Ok(false);
         }
+        self.clear(domain).map(|()| true)
+    }
+
+    /// No byte of a domain is staged any more.
+    fn clear(&self, domain: u64) -> Result<()> {
         self.places.clear(domain).map_err(|error| Error::os("fallocate", &error))?;
         // Its memory is free for others; without that it only lasts longer.
+        let extent = Extent::new(domain * DOMAIN, DOMAIN);
         let _ = aggio_base::os::punch(self.bytes.as_raw_fd(), extent);
-        Ok(true)
+        Ok(())
     }
 
     /// Copies runs of a domain from the stage to the file, each in one request.

@@ -149,14 +149,18 @@ impl Stage {
         self.places.held()
     }
 
-    /// The end of the last staged byte.
+    /// The end of the last staged byte. Of a domain that killed processes have left there may be
+    /// none.
     pub(super) fn end(&self) -> Result<u64> {
-        let Some(last) = self.places.dirty_domains().last().copied() else { return Ok(0) };
-        let mut end = 0;
-        let domain = Extent::new(last * places::DOMAIN, places::DOMAIN);
-        let found = self.places.runs(domain, &mut |run| end = run.end());
-        found.map_err(|error| Error::os("mmap", &error))?;
-        Ok(end)
+        for domain in self.places.dirty_domains().into_iter().rev() {
+            let (mut end, domain) = (0, Extent::new(domain * places::DOMAIN, places::DOMAIN));
+            let found = self.places.runs(domain, &mut |run| end = run.end());
+            found.map_err(|error| Error::os("mmap", &error))?;
+            if end > 0 {
+                return Ok(end);
+            }
+        }
+        Ok(0)
     }
 
     /// Fills `buffer` with the file from `offset` on: what `base` reads of the file itself, under

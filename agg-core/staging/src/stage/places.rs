@@ -169,17 +169,25 @@ impl Places {
     }
 
     /// The bytes of `extent`, which was prepared, are staged from now on.
+    ///
+    /// The domain is announced before the first byte. Where a killed process has left a byte of a
+    /// write that it never acknowledged, later writes are therefore staged, too, and replace it.
     pub(super) fn add(&self, extent: Extent) -> io::Result<()> {
         for part in parts(extent, DOMAIN) {
             let window = self.window(part.offset)?;
+            self.announce(part);
             parts(part, PAGE).for_each(|piece| window.add(piece));
-            let domain = part.offset / DOMAIN;
-            self.held_in(domain).fetch_add(part.len, Relaxed);
-            self.dirty(domain).store(1, Release);
         }
-        self.head.word(HELD).fetch_add(extent.len, Relaxed);
-        self.head.word(END).fetch_max(extent.end(), AcqRel);
         Ok(())
+    }
+
+    /// Bytes of `part`, which is in one domain, may be staged from now on.
+    fn announce(&self, part: Extent) {
+        let domain = part.offset / DOMAIN;
+        self.held_in(domain).fetch_add(part.len, Relaxed);
+        self.head.word(HELD).fetch_add(part.len, Relaxed);
+        self.head.word(END).fetch_max(part.end(), AcqRel);
+        self.dirty(domain).store(1, Release);
     }
 
     /// Whether a byte of `extent` may be staged; knows whole domains.
@@ -214,12 +222,11 @@ impl Places {
     }
 
     /// No byte of a domain is staged any more. Nobody else looks at it meanwhile.
+    ///
+    /// The domain stays one of which bytes may be staged until nothing is left of them.
     pub(super) fn clear(&self, domain: u64) -> io::Result<()> {
         let extent = Extent::new(domain * DOMAIN, DOMAIN);
-        let window = self.window(extent.offset)?;
-        for page in extent.offset / PAGE..extent.end() / PAGE {
-            window.states.byte(STATES + page).store(NONE, Release);
-        }
+        self.clear_states(extent)?;
         // Whoever stores there next must not find old bits.
         self.head.word(EPOCH).fetch_add(1, AcqRel);
         let bits = Extent::new(BITS + extent.offset / 8, DOMAIN / 8);
@@ -228,6 +235,27 @@ impl Places {
         self.head.word(HELD).fetch_sub(held, Relaxed);
         self.dirty(domain).store(0, Release);
         Ok(())
+    }
+
+    fn clear_states(&self, domain: Extent) -> io::Result<()> {
+        let window = self.window(domain.offset)?;
+        for page in domain.offset / PAGE..domain.end() / PAGE {
+            window.states.byte(STATES + page).store(NONE, Release);
+        }
+        Ok(())
+    }
+
+    /// What a process leaves that is killed while it clears a domain.
+    #[cfg(test)]
+    pub(super) fn clear_in_part(&self, domain: u64) {
+        self.clear_states(Extent::new(domain * DOMAIN, DOMAIN)).unwrap();
+    }
+
+    /// What a process leaves that is killed before the first byte of a write is staged.
+    #[cfg(test)]
+    pub(super) fn add_in_part(&self, extent: Extent) {
+        self.prepare(extent).unwrap();
+        self.announce(extent);
     }
 }
 

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 /// What was done about one stage.
 #[derive(Debug)]
@@ -101,12 +102,13 @@ fn attempt(home: &Home, place: &Path, changed: bool, path: &mut PathBuf) -> Resu
     let (home, place) = (home.clone(), place.to_path_buf());
     let draining = Mutex::new(Locks::new(draining));
     let stage = Stage { home, place, target, control, places, bytes, locks, draining };
-    let drained = stage.drain(&*base, &Counters::default());
+    let counters = Counters::default();
+    let drained = stage.drain(&*base, &counters);
     let synced = drained.and_then(|()| base.sync());
     let closed = base.close();
     stage.leave();
     synced.and(closed)?;
-    Ok(Some(held))
+    Ok(Some(counters.bytes_written_out.load(Ordering::Relaxed)))
 }
 
 /// Why the bytes of a stage are not written to a file.
