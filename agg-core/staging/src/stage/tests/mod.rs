@@ -1,5 +1,7 @@
 //! Stages from outside: what readers, other openers and later programs see.
 
+mod killed;
+
 use super::*;
 use aggio_base::report::Counters;
 use aggio_config::hints::Drain;
@@ -117,60 +119,6 @@ fn what_killed_programs_leave_is_there_for_the_next_one_or_is_recovered() {
     let done = bench.recover(false);
     assert_eq!((done.len(), done[0].bytes, &done[0].error), (1, 5, &None));
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"012new67..".to_vec(), 0));
-}
-
-/// Places of the only stage there is.
-fn places_of(bench: &Bench) -> Places {
-    let files = bench.home().open(&bench.stages()[0]).unwrap().unwrap();
-    Places::open(files.places).unwrap()
-}
-
-#[test]
-fn who_is_killed_after_it_has_stored_a_domain_leaves_nothing_to_be_stored() {
-    for next in ["close", "recover"] {
-        let bench = Bench::new();
-        std::fs::write(bench.path(), b"stored").unwrap();
-        let file = bench.open(Some(TERMS));
-        write(&*file, b"stored", 0);
-        places_of(&bench).clear_in_part(0);
-        kill(file);
-        match next {
-            "close" => bench.open(Some(TERMS)).close().unwrap(),
-            _ => {
-                let done = bench.recover(false);
-                assert_eq!((&done[0].error, done[0].bytes), (&None, 0));
-            }
-        }
-        assert_eq!((bench.on_disk(), bench.stages().len()), (b"stored".to_vec(), 0), "{next}");
-    }
-}
-
-#[test]
-fn what_was_stored_by_a_killed_process_does_not_come_back_after_the_file_was_cut() {
-    let bench = Bench::new();
-    std::fs::write(bench.path(), b"stored").unwrap();
-    let file = bench.open(Some(TERMS));
-    write(&*file, b"stored", 0);
-    places_of(&bench).clear_in_part(0);
-    kill(file);
-    let next = bench.open(Some(TERMS));
-    next.set_size(0).unwrap();
-    write(&*next, b"new", 10);
-    let wanted = b"\0\0\0\0\0\0\0\0\0\0new";
-    assert_eq!(read(&*next, 0, 20), wanted);
-    next.close().unwrap();
-    assert_eq!(bench.on_disk(), wanted);
-}
-
-#[test]
-fn a_write_that_never_began_to_be_staged_hides_no_other_one() {
-    let bench = Bench::new();
-    let file = bench.open(Some(TERMS));
-    write(&*file, b"first", 10);
-    places_of(&bench).add_in_part(Extent::new(3 * places::DOMAIN, 100));
-    assert_eq!((file.size(), read(&*file, 10, 20)), (Ok(15), b"first".to_vec()));
-    file.close().unwrap();
-    assert_eq!((bench.on_disk().len(), bench.stages().len()), (15, 0));
 }
 
 #[test]
