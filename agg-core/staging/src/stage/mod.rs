@@ -6,13 +6,13 @@
 //! in the order of the file. Which bytes wait is known by the byte.
 
 mod control;
+mod cost;
 mod drain;
 mod home;
 mod idle;
 mod locks;
 mod look;
 mod places;
-mod portion;
 mod recover;
 mod staged;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files whose small writes are staged, as a kind of storage.
 
+use super::cost::is_worth_it;
 use super::idle::Idle;
-use super::portion::Portion;
 use super::{Home, Stage};
 use aggio_base::log::Level;
 use aggio_base::report::Counters;
@@ -10,6 +10,7 @@ use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_comm::workers::Workers;
 use aggio_config::hints::Drain;
 use aggio_plan::plan::cost::Costs;
+use aggio_store::driver::portions::write_in_portions;
 use aggio_store::driver::table::{Drivers, Kind};
 use aggio_store::driver::{Driver, Facts, OpenHow, Outcome, Staging, Striped, generic, latency};
 use aggio_store::independent::Strategy;
@@ -21,11 +22,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Nanoseconds for a MiB that is staged: it is copied twice more.
-const MIB: u64 = 400_000;
-/// Nanoseconds for a piece that is staged.
-const PIECE: u64 = 2_000;
 
 /// The kind of storage: ordinary files, opened with terms of staging.
 #[derive(Debug)]
@@ -225,6 +221,10 @@ impl StagedFile {
             let bytes = pieces.iter().map(|(_, data)| data.len() as u64).sum();
             return staged_all(bytes, counters);
         }
+        self.each_straight(pieces, counters)
+    }
+
+    fn each_straight(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
         let mut bytes = 0;
         for (at, data) in pieces {
             let outcome = self.straight(data, *at, counters);
@@ -260,14 +260,6 @@ fn staged_all(bytes: u64, counters: &Counters) -> Outcome {
     Counters::add(&counters.writes_out, 1);
     Counters::add(&counters.bytes_written_out, bytes);
     Outcome { bytes, result: Ok(()) }
-}
-
-/// Whether `bytes` in so many `pieces` take less time if they are staged, where requests cost
-/// `costs`: straight to the file each piece is a request.
-fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
-    let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
-    let staging = copies + u128::from(pieces) * u128::from(PIECE);
-    2 * staging <= u128::from(costs.latency()) * u128::from(pieces)
 }
 
 /// As an attempt at a transfer, of which nobody counts the requests.
@@ -341,7 +333,10 @@ impl Driver for StagedFile {
             Ok(stage) => {
                 let stage = stage.as_deref();
                 Counters::add(&counters.deferred, u64::from(stage.is_some()));
-                Portion::of(self, stage, counters).write(view, pos, memory)
+                write_in_portions(view, pos, memory, &mut |pieces| match stage {
+                    Some(stage) => self.put(stage, pieces, counters),
+                    None => self.each_straight(pieces, counters),
+                })
             }
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
@@ -431,19 +426,4 @@ impl Driver for StagedFile {
 /// The directory of stages that `AGGIO_STAGE` names, if it is one.
 pub fn home_of(directory: &str) -> Option<Home> {
     (!directory.is_empty()).then(|| Home::new(Path::new(directory)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_staged_where_a_request_for_each_costs_more() {
-        let slow = Costs::new(1_048_576, 1 << 21);
-        assert!(is_worth_it(slow, 8, 1) && is_worth_it(slow, 1 << 20, 1));
-        assert!(is_worth_it(slow, 64 << 20, 64), "many of a MiB");
-        assert!(!is_worth_it(slow, 4 << 20, 1) && !is_worth_it(slow, u64::MAX, 1));
-        let quick = Costs::new(2_000, 1 << 18);
-        assert!(!is_worth_it(quick, 8, 1) && !is_worth_it(quick, 8 << 10, 1 << 10));
-    }
 }

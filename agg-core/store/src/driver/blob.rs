@@ -1,6 +1,7 @@
 //! Blob containers as files: each rank that writes appends to a log of its own.
 
 use super::descriptor::Descriptor;
+use super::portions::write_in_portions;
 use super::table::{Drivers, Kind};
 use super::{Driver, Facts, OpenHow, Outcome, generic, locks, os, posix};
 use crate::independent::Strategy;
@@ -18,11 +19,6 @@ use std::os::fd::IntoRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-
-/// Bytes of scattered data that become one frame of the log.
-const FRAME: usize = 4 << 20;
-/// Pieces that become one frame of the log.
-const FRAME_PIECES: usize = 64 << 10;
 
 /// The kind of storage; with the rules that say which new files become containers.
 #[derive(Debug)]
@@ -219,6 +215,28 @@ impl BlobFile {
         self.container.reader()?.verifying(self.how.verify)
     }
 
+    /// Writes pieces of the file, which ascend, as one frame.
+    fn write_frame(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
+        let start = counters.now();
+        let result = self.write(|writer| writer.write_pieces(pieces));
+        Counters::add(&counters.writes_out, 1);
+        if counters.is_timed() {
+            Counters::add_since(&counters.nanoseconds_out, start);
+        }
+        let extents = || pieces.iter().map(|(at, data)| Extent::new(*at, data.len() as u64));
+        if let Err(error) = result {
+            let first = extents().next().map_or(0, |extent| extent.offset);
+            let end = extents().next_back().map_or(first, |extent| extent.end());
+            return Outcome {
+                bytes: 0,
+                result: Err(error.with_extent(Extent::between(first, end))),
+            };
+        }
+        let bytes = extents().map(|extent| extent.len).sum();
+        Counters::add(&counters.bytes_written_out, bytes);
+        Outcome { bytes, result: Ok(()) }
+    }
+
     /// An error once the file has been closed.
     fn open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
@@ -278,10 +296,7 @@ impl Driver for BlobFile {
         _: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        let mut frames =
-            Frames { file: self, counters, data: Vec::new(), pieces: Vec::new(), bytes: 0 };
-        let result = frames.write(view, pos, memory);
-        Outcome { bytes: frames.bytes, result }
+        write_in_portions(view, pos, memory, &mut |pieces| self.write_frame(pieces, counters))
     }
 
     fn size(&self) -> Result<u64> {
@@ -354,72 +369,5 @@ impl Driver for BlobFile {
 
     fn facts(&self) -> Facts {
         Facts { has_logs: true, ..Facts::of_bytes("blob") }
-    }
-}
-
-/// Scattered data on its way into frames.
-struct Frames<'a> {
-    file: &'a BlobFile,
-    counters: &'a Counters,
-    data: Vec<u8>,
-    /// File ranges of the data, in its order.
-    pieces: Vec<Extent>,
-    /// Bytes stored.
-    bytes: u64,
-}
-
-impl Frames<'_> {
-    fn write(&mut self, view: &View, pos: u64, memory: &Memory) -> Result<()> {
-        let (len, mut cursor) = (memory.len(), memory.cursor(0));
-        self.data.reserve(len.min(FRAME as u64) as usize);
-        let mut placed = 0;
-        for extent in view.extents(pos, len) {
-            generic::check_range(extent.offset, extent.len)?;
-            let mut rest = extent;
-            while rest.len > 0 {
-                let room = (FRAME - self.data.len()) as u64;
-                let part = Extent::new(rest.offset, rest.len.min(room));
-                let start = self.data.len();
-                self.data.resize(start + part.len as usize, 0);
-                cursor.gather(&mut self.data[start..]);
-                self.pieces.push(part);
-                rest = Extent::new(part.end(), rest.len - part.len);
-                if self.data.len() == FRAME || self.pieces.len() == FRAME_PIECES {
-                    self.flush()?;
-                }
-            }
-            placed += extent.len;
-        }
-        self.flush()?;
-        if placed < len {
-            let missing = Extent::new(pos.saturating_add(placed), len - placed);
-            let why = "the file view ends before the data does";
-            return Err(Error::new(ErrorClass::Arg, why).with_extent(missing));
-        }
-        Ok(())
-    }
-
-    /// Writes what is gathered as one frame.
-    fn flush(&mut self) -> Result<()> {
-        let Some(first) = self.pieces.first() else { return Ok(()) };
-        let span = Extent::between(first.offset, self.pieces.last().map_or(0, |last| last.end()));
-        let (mut rest, mut pieces) = (&*self.data, Vec::with_capacity(self.pieces.len()));
-        for piece in &self.pieces {
-            let (data, behind) = rest.split_at(piece.len as usize);
-            pieces.push((piece.offset, data));
-            rest = behind;
-        }
-        let start = self.counters.now();
-        let result = self.file.write(|writer| writer.write_pieces(&pieces));
-        Counters::add(&self.counters.writes_out, 1);
-        if self.counters.is_timed() {
-            Counters::add_since(&self.counters.nanoseconds_out, start);
-        }
-        result.map_err(|error| error.with_extent(span))?;
-        self.bytes += self.data.len() as u64;
-        Counters::add(&self.counters.bytes_written_out, self.data.len() as u64);
-        self.data.clear();
-        self.pieces.clear();
-        Ok(())
     }
 }

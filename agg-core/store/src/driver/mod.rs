@@ -15,6 +15,7 @@ mod kinds;
 mod lazy;
 pub mod locks;
 mod mapped;
+pub mod portions;
 mod posix;
 mod reserving;
 pub mod sigbus;
