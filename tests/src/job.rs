@@ -2,8 +2,8 @@
 
 use crate::hosts::{Cluster, Launch};
 use crate::mark::{MARK, await_marked, kill_marked};
-use crate::memory;
 use crate::{Directory, Program, SmallFileSystem};
+use crate::{launcher, memory};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -138,7 +138,12 @@ impl Job {
             .stderr(File::create(&stderr).expect("the temporary directory can be written"));
         let (started, since) = (Instant::now(), SystemTime::now());
         let mut child = command.spawn().expect("mpirun starts");
-        let status = wait(&mut child, started + self.limit);
+        let end = started + self.limit;
+        // On several hosts ranks are no children of the launcher.
+        let status = match &self.launch {
+            Some(_) => wait(&mut child, end),
+            None => launcher::wait_for(&mut child, end),
+        };
         let processes_left = if status.is_some() { await_marked(&mark) } else { 0 };
         kill_marked(&mark);
         if status.is_none() {

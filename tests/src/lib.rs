@@ -18,6 +18,7 @@ pub mod faults;
 pub mod fsx;
 pub mod hosts;
 mod job;
+pub mod launcher;
 mod library;
 mod mark;
 mod memory;

@@ -2,7 +2,7 @@
 //! ranks and decompositions, the reader started first and second, and writers that die.
 
 use aggio_tests::{
-    Directory, Family, MARK, Mpi, compile, installed, kill_marked, library, names_in,
+    Directory, Family, MARK, Mpi, compile, installed, kill_marked, launcher, library, names_in,
     remove_left_since,
 };
 use std::cell::Cell;
@@ -114,16 +114,9 @@ impl Job {
     }
 
     fn ends(mut self) -> (ExitStatus, String) {
-        let began = Instant::now();
-        let status = loop {
-            match self.child.try_wait().expect("a child") {
-                Some(status) => break status,
-                None if began.elapsed() > LIMIT => {
-                    self.kill();
-                    panic!("it waits for ever");
-                }
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
+        let Some(status) = launcher::wait_for(&mut self.child, Instant::now() + LIMIT) else {
+            self.kill();
+            panic!("it waits for ever");
         };
         let mut text = String::new();
         self.out.read_to_string(&mut text).expect("text");
