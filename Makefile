@@ -36,7 +36,7 @@ doc:
 # Three parts that take about the same time. They run beside each other, because most tests wait
 # more than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns.
 FIRST  := battery coupled_campaign e3sm hosts killed
-SECOND := blobs campaign containers deferred fsx limits staged
+SECOND := blobs campaign containers deferred fsx limits staged staged_kills
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(FIRST) $(SECOND),$(sort $(SUITES_OF_TESTS)))

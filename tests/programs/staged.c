@@ -6,11 +6,14 @@
  * staged DATA ACKNOWLEDGED RECORDS show: before anybody synchronises, another program reads DATA.
  * staged DATA ACKNOWLEDGED RECORDS full FILLER: the file system of DATA is full until FILLER goes;
  * "kept" in place of "full": it stays full.
+ * With DIES=VICTIM,MICROSECONDS that rank, or all for -1, end so long after the start of MPI as if
+ * they were killed.
  * staged DATA ACKNOWLEDGED RECORDS once: the first attempt to store fails with EIO, "ever": all. */
 #include "check.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { WORDS = 100 };
@@ -70,11 +73,23 @@ static void not_drained(MPI_File file, int records, const char *how, const char 
     }
 }
 
+/* The default action of the signal ends the process, wherever it is. */
+static void die_later(const char *how)
+{
+    int victim, microseconds;
+    if (!how || sscanf(how, "%d,%d", &victim, &microseconds) != 2)
+        return;
+    struct itimerval end = {{0, 0}, {microseconds / 1000000, microseconds % 1000000}};
+    if (victim == check_rank || victim == -1)
+        CHECK(setitimer(ITIMER_REAL, &end, NULL) == 0, "setitimer");
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, words[WORDS];
     MPI_File file;
     check_init(&argc, &argv);
+    die_later(getenv("DIES"));
     rank = check_rank;
     size = check_size;
     int records = atoi(argv[3]), victim = atoi(argv[4]);
