@@ -9,8 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until `end` for a launcher; `None` if it still runs then.
 ///
-/// Open MPI's `mpirun` can wait for itself for ever in `PMIx_server_finalize` after a rank has ended
-/// badly. So one that has had no process for a while is killed, and has not succeeded.
+/// Open MPI's `mpirun` can wait for itself for ever in `PMIx_server_finalize` after a rank has
+/// ended badly. So one that has had no process for a while is killed, and has not succeeded.
 pub fn wait_for(launcher: &mut Child, end: Instant) -> Option<ExitStatus> {
     wait(launcher, end, PATIENCE)
 }
