@@ -5,7 +5,7 @@ use super::places::Places;
 use crate::spool::{host, random};
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ const BYTES: &str = "bytes";
 const NEW: &str = "new";
 const GONE: &str = "gone";
 
+/// So often others may remove a new directory before it is held.
+const ATTEMPTS: u32 = 16;
+
 /// The directory of the stages of a user.
 #[derive(Clone, Debug)]
 pub struct Home {
@@ -31,6 +34,13 @@ pub(super) struct Files {
     pub(super) head: File,
     pub(super) places: File,
     pub(super) bytes: File,
+}
+
+/// A directory that this process holds, so that nobody else takes it for what a killed one left.
+struct Held {
+    dir: File,
+    /// Whether others see that; otherwise it is only not old yet.
+    is_sure: bool,
 }
 
 /// What a name in the directory stands for.
@@ -63,24 +73,63 @@ impl Home {
         self.dir.join(format!("{}{what}-{:016x}{:016x}", self.prefix(), random(), random()))
     }
 
-    /// Makes a stage for `target`, called `path`, unless another process is quicker.
+    /// Makes a stage for `target`, called `path`, unless another process is quicker; what killed
+    /// processes left of making others goes.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<()> {
-        let new = self.fresh(NEW);
-        let failed = |call: &str, error: &io::Error| {
-            Error::os(call, error).with_path(&new.display().to_string())
-        };
-        DirBuilder::new().mode(0o700).create(&new).map_err(|error| failed("mkdir", &error))?;
+        let (new, _held) = self.unfinished()?;
         let filled = self.fill(&new, target, path).and_then(|identity| {
             match std::fs::rename(&new, self.place(&identity)) {
                 Err(error) if is_there(&error) => Ok(false),
-                Err(error) => Err(failed("rename", &error)),
+                Err(error) => Err(named("rename", &new)(error)),
                 Ok(()) => Ok(true),
             }
         });
         if !matches!(filled, Ok(true)) {
             remove(&new);
         }
-        filled.map(drop)
+        filled?;
+        for one in self.list().unwrap_or_default() {
+            if let Found::Remains(path) = one {
+                self.clear(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// A new directory, which nobody removes as long as this process holds it.
+    fn unfinished(&self) -> Result<(PathBuf, Held)> {
+        for _ in 0..ATTEMPTS {
+            let new = self.fresh(NEW);
+            DirBuilder::new().mode(0o700).create(&new).map_err(named("mkdir", &new))?;
+            if let Some(held) = self.hold(&new).map_err(named("open", &new))? {
+                return Ok((new, held));
+            }
+        }
+        let text = "other processes remove each directory as soon as it is made";
+        let error = Error::new(ErrorClass::FileInUse, text).with_errno(libc::EBUSY);
+        Err(error.with_path(&self.dir.display().to_string()))
+    }
+
+    /// Holds an unfinished directory of this user's, unless somebody else does or has removed it.
+    fn hold(&self, unfinished: &Path) -> io::Result<Option<Held>> {
+        let mut how = File::options();
+        how.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+        let dir = match how.open(unfinished) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if dir.metadata()?.uid() != self.user {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        let is_sure = match dir.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // Network file systems may have no such locks for directories.
+            Err(TryLockError::Error(_)) => false,
+        };
+        // It may have been removed before it was locked.
+        let there = unfinished.symlink_metadata().is_ok_and(|facts| is_same(&facts, &dir));
+        Ok(there.then_some(Held { dir, is_sure }))
     }
 
     fn fill(&self, new: &Path, target: &File, path: &Path) -> Result<Identity> {
@@ -109,10 +158,7 @@ impl Home {
     }
 
     fn open_files(&self, place: &Path) -> Result<Files> {
-        let named = |call: &str, error: &io::Error| {
-            Error::os(call, error).with_path(&place.display().to_string())
-        };
-        let facts = place.symlink_metadata().map_err(|error| named("stat", &error))?;
+        let facts = place.symlink_metadata().map_err(named("stat", place))?;
         if !facts.is_dir() || facts.uid() != self.user || facts.mode() & 0o077 != 0 {
             let text = "it is not a directory of this user's alone";
             return Err(Error::new(ErrorClass::Access, text)
@@ -122,7 +168,7 @@ impl Home {
         let open = |name: &str| {
             let mut how = File::options();
             how.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-            how.open(place.join(name)).map_err(|error| named("open", &error))
+            how.open(place.join(name)).map_err(named("open", place))
         };
         Ok(Files { head: open(HEAD)?, places: open(PLACES)?, bytes: open(BYTES)? })
     }
@@ -134,9 +180,7 @@ impl Home {
 
     /// Whether `head` is still that of the stage in `place`.
     pub(super) fn is_in_place(place: &Path, head: &File) -> bool {
-        let number = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
-        let named = place.join(HEAD).symlink_metadata().map(number).ok();
-        named.is_some() && named == head.metadata().map(number).ok()
+        place.join(HEAD).symlink_metadata().is_ok_and(|facts| is_same(&facts, head))
     }
 
     /// Takes the name of a stage away from it; where it is now.
@@ -175,20 +219,33 @@ impl Home {
     }
 
     /// Removes what a killed process left of a stage, unless somebody may be at it.
-    pub(super) fn clear(remains: &Path) -> bool {
-        let old = |facts: std::fs::Metadata| {
-            facts
-                .modified()
-                .ok()
-                .and_then(|at| at.elapsed().ok())
-                .is_some_and(|age| age.as_secs() > 60)
-        };
-        let is_old = remains.symlink_metadata().is_ok_and(|facts| facts.is_dir() && old(facts));
-        if is_old {
+    pub(super) fn clear(&self, remains: &Path) -> bool {
+        let held = self.hold(remains).ok().flatten();
+        let is_left = held.is_some_and(|held| held.is_sure || held.is_old());
+        if is_left {
             remove(remains);
         }
-        is_old
+        is_left
     }
+}
+
+impl Held {
+    /// Whether nobody has changed it for a minute.
+    fn is_old(&self) -> bool {
+        let changed = self.dir.metadata().and_then(|facts| facts.modified());
+        let age = changed.ok().and_then(|at| at.elapsed().ok());
+        age.is_some_and(|age| age.as_secs() > 60)
+    }
+}
+
+fn is_same(facts: &Metadata, file: &File) -> bool {
+    file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (facts.dev(), facts.ino()))
+}
+
+/// An error of a call, with the path that it is about.
+fn named(call: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+    let path = path.display().to_string();
+    move |error| Error::os(call, &error).with_path(&path)
 }
 
 /// Removes the files of a stage and their directory; what is not ours there stays.

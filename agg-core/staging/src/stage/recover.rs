@@ -41,7 +41,7 @@ pub fn recover(home: &Home, changed: bool) -> Result<Vec<Drained>> {
     for one in found {
         match one {
             Found::Remains(path) => {
-                if Home::clear(&path) {
+                if home.clear(&path) {
                     done.push(Drained { stage: path.clone(), path, bytes: 0, error: None });
                 }
             }

@@ -57,3 +57,34 @@ fn a_write_that_never_began_to_be_staged_hides_no_other_one() {
     file.close().unwrap();
     assert_eq!((bench.on_disk().len(), bench.stages().len()), (15, 0));
 }
+
+/// What somebody leaves who is killed while a stage is made.
+fn unfinished(bench: &Bench, name: &str) -> std::path::PathBuf {
+    let stage = &bench.stages()[0];
+    let user = stage.file_name().unwrap().to_str().unwrap().split('-').nth(2).unwrap().to_owned();
+    let path = stage.with_file_name(format!("aggio-stage-{user}-new-{name}"));
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("places"), "").unwrap();
+    path
+}
+
+#[test]
+fn what_is_left_of_a_stage_that_was_being_made_goes_at_once_unless_somebody_holds_it() {
+    let bench = Bench::new();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"x", 0);
+    let [left, held] = ["left", "held"].map(|name| unfinished(&bench, name));
+    let maker = std::fs::File::open(&held).unwrap();
+    maker.lock().unwrap();
+    let done = bench.recover(false);
+    assert_eq!(done.iter().map(|one| (&one.stage, one.bytes)).collect::<Vec<_>>(), [(&left, 0)]);
+    assert!(held.exists() && !left.exists());
+    drop(maker);
+    file.close().unwrap();
+    // Whoever makes the next stage clears up.
+    let next = bench.open(Some(TERMS));
+    write(&*next, b"y", 0);
+    assert!(!held.exists());
+    next.close().unwrap();
+    assert_eq!(bench.stages().len(), 0);
+}

@@ -58,7 +58,7 @@ impl Bench {
         Home::new(&self.dir.path().join("stages"))
     }
 
-    fn recover(&self, changed: bool) -> Vec<Drained> {
+    pub(super) fn recover(&self, changed: bool) -> Vec<Drained> {
         recover(&Home::new(&self.dir.path().join("stages")), changed).unwrap()
     }
 }
