@@ -157,6 +157,14 @@ impl Coupling {
         for id in self.processes("", "--foreground") {
             // SAFETY: kill takes two numbers; the process is one of these scripts' agents.
             unsafe { libc::kill(id, libc::SIGKILL) };
+            // Its locks are free when it has ended, not before.
+            let has_ended = || {
+                let stat = std::fs::read_to_string(format!("/proc/{id}/stat"));
+                stat.map_or(true, |stat| stat.contains(") Z ") || stat.contains(") X "))
+            };
+            while !has_ended() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 

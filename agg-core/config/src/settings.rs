@@ -155,12 +155,14 @@ variables! {
     /// generation under its name on disk, and `persist=after` when its last reader is done;
     /// `budget` limits the memory of all, and when it is used up, complete ones move to the
     /// directory of `spill`; without one, or if that is full, a writer waits before it makes
-    /// another one, or with `full=drop` the oldest is given up; `on_writer_death` says what waiting
+    /// another one, or with `full=drop` the oldest is given up; with `level=process` complete ones
+    /// are in that directory, where they survive the agent; `on_writer_death` says what waiting
     /// readers learn when a writer dies: an error, nothing until another one writes, or what is in
     /// the file on disk.
     AGGIO_COUPLE: "PATTERN[:gen=next|latest][:ready=close|sync|step]\
         [:numrecs=wait|now][:keep=read|N][:persist=no|yes|after][:budget=SIZE]\
-        [:spill=DIRECTORY][:full=wait|drop][:on_writer_death=error|wait|file],..." = "no file",
+        [:spill=DIRECTORY][:level=memory|process][:full=wait|drop]\
+        [:on_writer_death=error|wait|file],..." = "no file",
         |s, text| couple::set(&mut s.couple, text);
     /// Where programs find those that they exchange files with: a directory of the user's, which
     /// nobody else may enter. It is made if it is missing.

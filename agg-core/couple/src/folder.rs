@@ -7,7 +7,7 @@ use aggio_base::os;
 use std::ffi::CString;
 use std::fs::Metadata;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 /// How files are named for the moment in which they have a name, where they need one; what was open
@@ -18,17 +18,25 @@ const NAME: &str = "aggio-coupled";
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
 
+impl From<OwnedFd> for Folder {
+    fn from(directory: OwnedFd) -> Self {
+        Self(directory)
+    }
+}
+
+impl AsRawFd for Folder {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 impl Folder {
     /// The directory `path`.
     ///
     /// # Errors
     /// It is missing, no directory but a link, or another user's; nobody may write there.
     pub(crate) fn open(path: &str) -> io::Result<Self> {
-        Self::open_checked(path).map_err(|error| {
-            let number = error.raw_os_error();
-            let text = format!("the directory {path}, which is to have coupled files: {error}");
-            Refused::of(number.unwrap_or(libc::EACCES), text)
-        })
+        Self::open_checked(path).map_err(|error| refusal(path, &error))
     }
 
     fn open_checked(path: &str) -> io::Result<Self> {
@@ -65,7 +73,7 @@ impl Folder {
         }
     }
 
-    fn open_at(&self, name: &std::ffi::CStr, flags: i32) -> io::Result<OwnedFd> {
+    pub(crate) fn open_at(&self, name: &std::ffi::CStr, flags: i32) -> io::Result<OwnedFd> {
         // SAFETY: the name is a terminated string.
         match unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600) } {
             -1 => Err(io::Error::last_os_error()),
@@ -112,7 +120,13 @@ impl Folder {
     }
 }
 
-fn owned(fd: std::os::fd::RawFd) -> OwnedFd {
+/// What is said of a directory that cannot be used.
+pub(crate) fn refusal(path: &str, error: &io::Error) -> io::Error {
+    let text = format!("the directory {path}, which is to have coupled files: {error}");
+    Refused::of(error.raw_os_error().unwrap_or(libc::EACCES), text)
+}
+
+pub(crate) fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: callers pass descriptors that they have just made.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }

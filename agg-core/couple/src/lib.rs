@@ -14,6 +14,7 @@ mod peers;
 mod place;
 mod protocol;
 mod spares;
+mod spool;
 
 pub use classic::{NUMBER, covers_number};
 pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};

@@ -128,7 +128,7 @@ pub(crate) fn random() -> io::Result<u128> {
     }
 }
 
-fn check(facts: &Metadata) -> io::Result<()> {
+pub(crate) fn check(facts: &Metadata) -> io::Result<()> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     match (facts.uid(), facts.mode() & 0o077) {
         (owner, _) if owner != user() => refuse(format!("it belongs to user {owner}")),

@@ -49,6 +49,7 @@ pub enum WriterDeath {
 
 /// How files of a rule are exchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the switches of a rule")]
 pub struct Options {
     /// Which generation a reader gets.
     pub pick: Pick,
@@ -72,8 +73,11 @@ pub struct Options {
     pub budget: u64,
     /// What becomes of a writer if they are used up, and the directory is full.
     pub full: Full,
-    /// The absolute name of the directory that has the generations for which there is no memory.
+    /// The absolute name of the directory that has the generations for which there is no memory;
+    /// with `survives`, all of them.
     pub spill: Option<Arc<str>>,
+    /// Complete generations survive the agent.
+    pub survives: bool,
 }
 
 /// One rule of the list; the first that names a file holds.
@@ -112,8 +116,8 @@ impl CoupleRule {
                 ("numrecs", "wait") => options.records_now = false,
                 ("numrecs", "now") => options.records_now = true,
                 ("spill", path) => options.spill = Some(directory(path)?),
-                // The only kind yet, and the default.
-                ("level", "memory") => {}
+                ("level", "memory") => options.survives = false,
+                ("level", "process") => options.survives = true,
                 ("persist", "no") => options.persist = Persist::No,
                 ("persist", "yes") => options.persist = Persist::Yes,
                 ("persist", "after") => options.persist = Persist::After,
@@ -128,7 +132,9 @@ impl CoupleRule {
                 _ => return None,
             }
         }
-        Some(rule)
+        let Options { survives, spill, .. } = &rule.options;
+        // What is to survive the agent needs a place outside of it.
+        (!survives || spill.is_some()).then_some(rule)
     }
 
     /// Which files it means.
@@ -217,6 +223,9 @@ mod tests {
         let spill = |text| rules(text).and_then(|rules| rules[0].options.spill.clone());
         assert_eq!(spill("a:level=memory"), None);
         assert_eq!(spill("a:spill=/x/y"), Some("/x/y".into()));
+        let survives = |text| rules(text).map(|rules| rules[0].options.survives);
+        assert_eq!(survives("a:spill=/x"), Some(false));
+        assert_eq!(survives("a:level=process:spill=/x"), Some(true));
         assert_eq!(death("a:on_writer_death=wait"), Some(WriterDeath::Wait));
         assert_eq!(death("a:on_writer_death=file"), Some(WriterDeath::File));
     }
@@ -225,7 +234,7 @@ mod tests {
     fn an_unknown_option_or_value_makes_all_rules_void() {
         let bad =
             ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"];
-        let places = ["a:spill=", "a:spill=x", "a:level=process"];
+        let places = ["a:spill=", "a:spill=x", "a:level=process", "a:level=disk:spill=/x"];
         let later = ["a:numrecs=3", "a:matchers=2", "a:block=1M"];
         let sizes = ["a:budget=0", "a:budget=1T", "a:budget=18446744073709551615K", "a:budget="];
         for text in [&bad[..], &places[..], &later[..], &sizes[..]].concat() {

@@ -173,7 +173,22 @@ impl Agent {
 
     /// Sends an answer, and says whether it is on its way. A program that does not take it loses
     /// its connection.
+    ///
+    /// What it tells survives this agent from then on. An open that nobody has been told of must
+    /// not: nobody would close it.
     pub(super) fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
+        let is_open = matches!(reply, Reply::Opened(..));
+        if !is_open {
+            self.save();
+        }
+        let sent = self.send(link, reply, fd);
+        if is_open {
+            self.save();
+        }
+        sent
+    }
+
+    fn send(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
         if let Some(told) = self.reply_away(link, reply, fd) {
             return told;
         }

@@ -16,12 +16,15 @@ mod serve;
 mod spill;
 mod status;
 mod step;
+mod survive;
 mod waits;
 
 #[cfg(test)]
 mod aside_tests;
 #[cfg(test)]
 mod step_tests;
+#[cfg(test)]
+mod survive_tests;
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +86,7 @@ pub struct Agent {
     /// Bytes of memory that there were at most.
     peak: u64,
     folders: spill::Folders,
+    spools: survive::Spools,
     quit: bool,
     keeper: Option<Keeper>,
     aside: aside::Aside,
@@ -133,6 +137,7 @@ impl Agent {
             written: 0,
             peak: 0,
             folders: spill::Folders::default(),
+            spools: survive::Spools::default(),
             quit: false,
             keeper: None,
             aside: aside::Aside::new()?,
@@ -160,6 +165,7 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
+        self.leave_spools();
         // Where the socket is gone, the names may be another agent's by now.
         if !self.reach.is_lost() {
             ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
@@ -225,6 +231,7 @@ impl Agent {
         self.hear_peers()?;
         self.settle();
         self.remind();
+        self.save();
         Ok(())
     }
 
@@ -262,10 +269,7 @@ impl Agent {
                     }
                     Effect::Make(area, copy_of) => self.make(area, mode, copy_of),
                     Effect::Empty(area) => self.empty(area),
-                    Effect::Look(area) => {
-                        self.look(area);
-                        Ok(())
-                    }
+                    Effect::Look(area) => self.look_at(area),
                     Effect::Store(area, path) => {
                         self.store(area, path);
                         Ok(())
@@ -308,11 +312,20 @@ impl Agent {
         }
     }
 
-    /// Completes a generation if nobody can write to it any more.
+    /// Completes a generation if nobody can write to it any more. An error is its writer's.
     fn look(&mut self, area: u64) {
-        let Some(generation) = self.registry.generations.get(&area) else { return };
+        if let Err(error) = self.look_at(area)
+            && let Some(generation) = self.registry.generations.get(&area)
+        {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            self.troubles.insert(generation.path.clone(), (number, error.to_string()));
+        }
+    }
+
+    fn look_at(&mut self, area: u64) -> io::Result<()> {
+        let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
         if self.aside.fills(area) {
-            return;
+            return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
         let quiet = generation.state == State::Writing
@@ -328,13 +341,15 @@ impl Agent {
             if let Err(error) = self.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
             }
-            let Some(changed) = self.is_changed(area, copy_of) else { return };
+            let Some(changed) = self.is_changed(area, copy_of) else { return Ok(()) };
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
             self.registry.weigh(area, 512 * stat.blocks);
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
+            return self.keep(area);
         }
+        Ok(())
     }
 
     /// Whether nothing is left to do, and has not been for a while.

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 #[derive(Debug)]
 pub(super) struct Person {
     pub(super) pid: i32,
-    start: u64,
+    pub(super) start: u64,
     life: OwnedFd,
     /// It has said that it ends in order, or that is all that can be known.
     pub(super) orderly: bool,

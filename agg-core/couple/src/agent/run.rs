@@ -3,7 +3,9 @@
 use super::Agent;
 use crate::client::READY;
 use crate::place::Place;
-use aggio_base::log::{self, Level};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_config::settings::Settings;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::FromRawFd;
@@ -22,7 +24,10 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     // SAFETY: the program that started this process opened the descriptor for it.
     let ready = told.then(|| unsafe { File::from_raw_fd(READY) });
     configure_log(dir, told);
-    let agent = Agent::new(dir);
+    let mut agent = Agent::new(dir);
+    if let Ok(Some(agent)) = &mut agent {
+        find_survivors(agent);
+    }
     if let Some(mut ready) = ready {
         let said = match &agent {
             Ok(_) => "R".to_owned(),
@@ -33,6 +38,17 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     let Some(mut agent) = agent? else { return Ok(false) };
     agent.stays = stays;
     agent.run().map(|()| true)
+}
+
+/// Looks for what an earlier agent has left, where this process is told of directories. Others are
+/// looked at when programs name them.
+fn find_survivors(agent: &mut Agent) {
+    let settings = Settings::of_process(&mut Default::default());
+    for rule in &settings.couple {
+        if let Err(error) = agent.find_survivors(&rule.options) {
+            log!(Level::Error, "agent: {error}");
+        }
+    }
 }
 
 fn configure_log(dir: &str, told: bool) {

@@ -66,12 +66,30 @@ impl Agent {
     }
 
     pub(super) fn serve_here(&mut self, link: u64, process: Process, request: Request) {
-        let reply = match request {
+        let reply = match self.refused_spool(&request) {
+            Some(refused) => refused,
+            None => match self.serve_known(link, process, request) {
+                Some(reply) => reply,
+                None => return,
+            },
+        };
+        let reply = match (self.carry_out(0), reply) {
+            (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
+            (_, reply) => reply,
+        };
+        self.settle();
+        self.reply(link, &reply, None);
+    }
+
+    /// The answer to a request, unless that is given later, or was.
+    fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
+        Some(match request {
             Request::Open { ask, read, append, blocking, mode } => {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, path };
-                return self.open(waiting, ask, blocking);
+                self.open(waiting, ask, blocking);
+                return None;
             }
             Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
             Request::Close(handle, moved) => self.close(process, handle, moved),
@@ -88,7 +106,8 @@ impl Agent {
                 }
             }
             Request::Records(handle, told) => {
-                return self.serve_records(link, process, handle, told);
+                self.serve_records(link, process, handle, told);
+                return None;
             }
             Request::Withdraw(handle) => {
                 self.registry.withdraw(process, handle);
@@ -104,13 +123,22 @@ impl Agent {
             Request::List(dir, after, view) => self.list(process, &dir, &after, view),
             Request::Goodbye => self.take_leave(process),
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
+        })
+    }
+
+    /// What is said of a request about a file whose generations are to survive, if the directory
+    /// that has them cannot be used.
+    fn refused_spool(&mut self, request: &Request) -> Option<Reply> {
+        let (path, options) = match request {
+            Request::Open { ask, .. } => (&ask.path, &ask.options),
+            Request::Stat(path, options)
+            | Request::Unlink(path, options)
+            | Request::Rename(path, _, options) => (path, options),
+            _ => return None,
         };
-        let reply = match (self.carry_out(0), reply) {
-            (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
-            (_, reply) => reply,
-        };
-        self.settle();
-        self.reply(link, &reply, None);
+        let error = self.find_survivors(options).err();
+        self.registry.touch(path);
+        error.map(|error| self.refused(&error))
     }
 
     fn open(&mut self, waiting: Waiting, ask: Ask, blocking: bool) {
@@ -155,9 +183,13 @@ impl Agent {
     }
 
     fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else { return self.lost(handle) };
+        let Some(open) = self.registry.opens.get(&handle).copied() else {
+            return self.lost(handle);
+        };
         let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
+        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
         self.registry.see(process, handle, moved, moved >= size);
+        path.iter().for_each(|path| self.registry.touch(path));
         Reply::Done
     }
 
@@ -204,8 +236,12 @@ impl Agent {
 
     /// What is said of an open that is none any more.
     pub(super) fn lost(&self, handle: u64) -> Reply {
-        let loss = self.registry.loss(handle).map(str::to_owned);
-        loss.map_or_else(unknown, |text| Reply::Failed(libc::EIO, text))
+        match self.registry.loss(handle).map(str::to_owned) {
+            Some(text) => Reply::Failed(libc::EIO, text),
+            // An earlier agent was told, and did not come to say so.
+            None if self.registry.has_completed(handle) => Reply::Done,
+            None => unknown(),
+        }
     }
 
     fn is_shown_at_sync(&self, area: u64) -> bool {

@@ -46,8 +46,12 @@ impl Agent {
     /// What is said of an open for writing under a rule with a directory that cannot be used.
     pub(super) fn refused_folder(&mut self, options: &Options) -> Option<Reply> {
         let error = self.folders.open(options.spill.as_ref()?).err()?;
+        Some(self.refused(&error))
+    }
+
+    pub(super) fn refused(&self, error: &io::Error) -> Reply {
         log!(Level::Error, "agent: {error}");
-        Some(Reply::Failed(number(&error), error.to_string()))
+        Reply::Failed(number(error), error.to_string())
     }
 
     /// Lets a thread write the bytes of a generation to a directory.

@@ -29,6 +29,15 @@ impl Areas {
         Ok(())
     }
 
+    /// Takes over a file of an earlier agent, to which nobody writes.
+    pub(crate) fn adopt(&mut self, area: Area, file: OwnedFd) -> io::Result<()> {
+        let lease = file.try_clone()?;
+        let (watch, has_memory) = (-1, true);
+        let memory = Memory { file, lease, watch, copied: None, ready: 0, slack: 0, has_memory };
+        self.files.insert(area, memory);
+        Ok(())
+    }
+
     /// Memory of files that have moved which nobody has open any more; `is_open` tells whether a
     /// file has opens with numbers below another one.
     pub(crate) fn left(&mut self, is_open: impl Fn(Area, u64) -> bool) -> Vec<Remains> {

@@ -1,5 +1,6 @@
 //! Connections of one process to its agent: as many as it has requests at a time.
 
+use super::failure::Failure;
 use super::identity;
 use super::patience::{self, ANSWERS, SILENCE};
 use super::start;
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Connections that are kept for later requests at most.
 const KEPT: usize = 8;
+
+/// How often a request is said again to another agent.
+const REPEATS: usize = 2 * KEPT;
 
 /// How long an agent may take to come, on a machine with much else to do.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +56,8 @@ pub(super) struct Connections {
     /// The process that has not been told that an agent ended; 0 if all was told.
     untold: AtomicU64,
     slots: [Slot; KEPT],
+    /// What an agent knows is known by the one after it.
+    survives: bool,
 }
 
 fn process() -> u64 {
@@ -59,13 +65,14 @@ fn process() -> u64 {
 }
 
 impl Connections {
-    pub(super) fn new(dir: &str, agent: &str) -> Self {
+    pub(super) fn new(dir: &str, agent: &str, survives: bool) -> Self {
         Self {
             dir: dir.into(),
             agent: agent.into(),
             spoken: AtomicU64::new(0),
             untold: AtomicU64::new(0),
             slots: Default::default(),
+            survives,
         }
     }
 
@@ -133,17 +140,32 @@ impl Connections {
         Ok(())
     }
 
-    /// Asks the agent, and waits for what it answers.
+    /// Asks the agent, and waits for what it answers. One that has ended without an answer is
+    /// followed by another one, which is asked again if it can know what that knew.
     pub(super) fn call(&self, request: &Request) -> io::Result<(Reply, Option<OwnedFd>)> {
+        let may_repeat = self.survives && request.may_be_repeated();
+        // All connections that are kept may be those of the agent that has ended.
+        for _ in 0..if may_repeat { REPEATS } else { 0 } {
+            match self.ask(request) {
+                Err(Failure::Gone(error)) => {
+                    log!(Level::Warn, "the agent has ended: {error}; another one is asked");
+                }
+                other => return other.map_err(Failure::into),
+            }
+        }
+        self.ask(request).map_err(Failure::into)
+    }
+
+    fn ask(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let message = request.encode();
         if message.len() > crate::protocol::MOST {
-            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG).into());
         }
         let packets = match self.take() {
             Some(packets) => packets,
             None => self.connect()?,
         };
-        packets.send(&message, None, true).map_err(gone)?;
+        packets.send(&message, None, true).map_err(Failure::Gone)?;
         let began = Instant::now();
         let silent = || {
             let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(&packets));
@@ -158,14 +180,15 @@ impl Connections {
                     // An open that waits is answered at once then, here or on another node; one
                     // that was answered meanwhile has succeeded.
                     if std::mem::take(&mut may_be_cancelled) {
-                        packets.send(&Request::Cancel.encode(), None, true).map_err(gone)?;
+                        let cancel = Request::Cancel.encode();
+                        packets.send(&cancel, None, true).map_err(Failure::Gone)?;
                     }
                     continue;
                 }
-                received => received.map_err(gone)?,
+                received => received.map_err(Failure::Gone)?,
             };
             let Some((message, fd)) = received else {
-                return Err(gone(io::ErrorKind::UnexpectedEof.into()));
+                return Err(Failure::Gone(io::ErrorKind::UnexpectedEof.into()));
             };
             match Reply::decode(&message)? {
                 Reply::Waits(text) => log!(Level::Warn, "{text}"),
@@ -224,12 +247,6 @@ impl Connections {
             }
         }
     }
-}
-
-/// The agent ended, and with it what was in its memory.
-fn gone(error: io::Error) -> io::Error {
-    log!(Level::Error, "the agent of coupled files has ended: {error}");
-    io::Error::from_raw_os_error(libc::EIO)
 }
 
 /// A connection to the agent; `None` if there is none.
@@ -304,7 +321,7 @@ fn greet(packets: &Packets) -> io::Result<bool> {
     })
 }
 
-fn greet_by(
+pub(super) fn greet_by(
     packets: &Packets,
     hear: impl FnOnce() -> io::Result<Option<Packet>>,
 ) -> io::Result<bool> {
@@ -324,89 +341,6 @@ fn greet_by(
     }
 }
 
-/// A connection for questions that an agent can answer at once.
-#[derive(Debug)]
-pub(super) struct Visit(Packets);
-
-impl Visit {
-    /// `None` if there is no agent.
-    pub(super) fn to(dir: &str) -> io::Result<Option<Self>> {
-        Ok(connect_to(&Place::open(dir)?)?.map(Self))
-    }
-
-    /// Says who this process is; false if the agent has just ended.
-    ///
-    /// # Errors
-    /// `TimedOut` if the agent does not answer.
-    pub(super) fn greet(&self) -> io::Result<bool> {
-        greet_by(&self.0, || self.hear())
-    }
-
-    fn hear(&self) -> io::Result<Option<Packet>> {
-        patience::receive_within(&self.0, ANSWERS).map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => {
-                let (agent, seconds) = (patience::agent_of(&self.0), ANSWERS.as_secs());
-                let text = format!("{agent} has not answered for {seconds} s");
-                io::Error::new(io::ErrorKind::TimedOut, text)
-            }
-            _ => error,
-        })
-    }
-
-    /// Says something, and does not wait for the answer.
-    pub(super) fn say(&self, request: &Request) -> io::Result<()> {
-        self.0.send(&request.encode(), None, false)
-    }
-
-    /// The answer, and the descriptor that comes with it; `None` if the agent ends.
-    ///
-    /// # Errors
-    /// `TimedOut` if the agent does not answer.
-    pub(super) fn ask_for_file(
-        &self,
-        request: &Request,
-    ) -> io::Result<Option<(Reply, Option<OwnedFd>)>> {
-        if !or_gone(self.0.send(&request.encode(), None, true).map(|()| true))? {
-            return Ok(None);
-        }
-        while let Some((message, fd)) = or_gone(self.hear())? {
-            match Reply::decode(&message)? {
-                Reply::Waits(text) => log!(Level::Warn, "{text}"),
-                reply => return Ok(Some((reply, fd))),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The same without a descriptor.
-    ///
-    /// # Errors
-    /// As [`ask_for_file`](Self::ask_for_file).
-    pub(super) fn ask(&self, request: &Request) -> io::Result<Option<Reply>> {
-        Ok(self.ask_for_file(request)?.map(|(reply, _)| reply))
-    }
-}
-
-/// An agent that was killed meanwhile is one that ends.
-fn or_gone<T: Default>(result: io::Result<T>) -> io::Result<T> {
-    match result {
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-            ) =>
-        {
-            Ok(T::default())
-        }
-        result => result,
-    }
-}
-
-/// Asks an agent one thing that needs no program; `None` if there is no agent.
-pub(super) fn ask_once(dir: &str, request: &Request) -> io::Result<Option<Reply>> {
-    Visit::to(dir)?.map_or(Ok(None), |visit| visit.ask(request))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,7 +348,7 @@ mod tests {
 
     #[test]
     fn connections_that_threads_take_and_put_back_are_kept_or_closed() {
-        let connections = Connections::new("", "");
+        let connections = Connections::new("", "", false);
         let work = || {
             let mut ends = Vec::new();
             for _ in 0..2000 {

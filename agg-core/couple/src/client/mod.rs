@@ -1,6 +1,7 @@
 //! What a program calls to open, publish and look at coupled files.
 
 mod connection;
+mod failure;
 mod identity;
 mod name;
 mod patience;
@@ -9,6 +10,7 @@ mod spawn;
 mod start;
 mod types;
 mod view;
+mod visit;
 
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Ask, Options};
@@ -43,7 +45,8 @@ pub struct Client {
 impl Client {
     /// A client that connects, and starts an agent if there is none, at its first use.
     pub fn new(settings: &Settings) -> Self {
-        let connections = Connections::new(&settings.couple_dir, &settings.agent);
+        let survives = settings.couple.iter().any(|rule| rule.options.survives);
+        let connections = Connections::new(&settings.couple_dir, &settings.agent, survives);
         Self { rules: settings.couple.as_slice().into(), connections: Arc::new(connections) }
     }
 
@@ -302,7 +305,7 @@ impl Client {
 pub fn status(dir: &str) -> io::Result<Option<String>> {
     let mut text = Vec::new();
     // By one connection: all parts are of the same text.
-    let Some(visit) = connection::Visit::to(dir)? else { return Ok(None) };
+    let Some(visit) = visit::Visit::to(dir)? else { return Ok(None) };
     loop {
         let request = Request::Status(text.len() as u64);
         match visit.ask(&request)? {
@@ -326,7 +329,7 @@ pub fn status(dir: &str) -> io::Result<Option<String>> {
 /// As [`status`].
 pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
     let request = Request::Drop(path.as_os_str().as_bytes().to_vec());
-    match connection::ask_once(dir, &request)? {
+    match visit::ask_once(dir, &request)? {
         None => Ok(None),
         Some(Reply::Text(count, _)) => {
             Ok(Some(String::from_utf8_lossy(&count).parse().map_err(io::Error::other)?))
@@ -340,7 +343,7 @@ pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
 /// # Errors
 /// `EBUSY`; as [`status`].
 pub fn quit(dir: &str) -> io::Result<bool> {
-    match connection::ask_once(dir, &Request::Quit)? {
+    match visit::ask_once(dir, &Request::Quit)? {
         None => Ok(false),
         Some(Reply::Done) => Ok(true),
         Some(other) => Err(failure(other, &Request::Quit)),

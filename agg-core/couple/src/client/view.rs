@@ -1,7 +1,7 @@
 //! Looking at coupled files for programs that are no readers, as a mount does.
 
-use super::connection::Visit;
 use super::name::coupled_name;
+use super::visit::Visit;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
 use aggio_base::log;

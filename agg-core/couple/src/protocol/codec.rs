@@ -24,6 +24,17 @@ impl Writer {
     }
 }
 
+impl Writer {
+    pub(crate) fn text(&mut self, value: &str) -> &mut Self {
+        self.bytes(value.as_bytes())
+    }
+
+    pub(crate) fn list<T>(&mut self, all: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        self.number(all.len() as u64);
+        all.iter().for_each(|one| each(self, one));
+    }
+}
+
 /// A message that is being read.
 #[derive(Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
@@ -52,6 +63,15 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn text(&mut self) -> io::Result<String> {
         String::from_utf8(self.bytes()?).map_err(|_| bad("a text is no UTF-8"))
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> io::Result<T>,
+    ) -> io::Result<Vec<T>> {
+        let count = self.number()?;
+        // Each takes bytes, so that no count is too large.
+        (0..count).map(|_| each(self)).collect()
     }
 
     /// Several yes or no, the first one the lowest bit.

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::registry::{Ask, Options};
 pub(crate) use codec::{Reader, Writer, bad, flags};
-use options::{read_options, write_options};
+pub(crate) use options::{read_options, write_options};
 use std::io;
 
 pub(crate) use reply::Reply;
@@ -160,6 +160,18 @@ impl Request {
             }
         }
         out.0
+    }
+
+    /// Whether it may be said again to another agent, if nobody knows what the one before did.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        !matches!(
+            self,
+            Request::Empty(_)
+                | Request::Unlink(..)
+                | Request::Rename(..)
+                | Request::Drop(_)
+                | Request::Quit
+        )
     }
 
     /// The file that it is about, as messages name it.

@@ -5,7 +5,7 @@ use crate::registry::Options;
 use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use std::io;
 
-pub(super) fn write_options(out: &mut Writer, options: &Options) {
+pub(crate) fn write_options(out: &mut Writer, options: &Options) {
     let pick = u8::from(options.pick == Pick::Latest);
     let death = match options.death {
         WriterDeath::Error => 0,
@@ -21,10 +21,11 @@ pub(super) fn write_options(out: &mut Writer, options: &Options) {
     let drops = options.full == Full::Drop;
     out.byte(persist).byte(drops.into()).number(options.budget);
     out.byte(pick).byte(death).byte(flags(&ready)).number(options.keep.into());
+    out.byte(options.survives.into());
     out.bytes(options.spill.as_deref().unwrap_or_default().as_bytes());
 }
 
-pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
+pub(crate) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
     let persist = match from.byte()? {
         0 => Persist::No,
         1 => Persist::Yes,
@@ -47,10 +48,22 @@ pub(super) fn read_options(from: &mut Reader<'_>) -> io::Result<Options> {
     };
     let [at_sync, at_step, records_now] = from.flags()?;
     let keep = u32::try_from(from.number()?).map_err(|_| bad("its number to keep is too large"))?;
-    let spill = from.text()?;
+    let ([survives], spill) = (from.flags()?, from.text()?);
     if !spill.is_empty() && !spill.starts_with('/') {
         return Err(bad("its directory has no absolute name"));
     }
     let spill = (!spill.is_empty()).then(|| spill.into());
-    Ok(Options { pick, keep, death, at_sync, at_step, records_now, persist, budget, full, spill })
+    Ok(Options {
+        pick,
+        keep,
+        death,
+        at_sync,
+        at_step,
+        records_now,
+        persist,
+        budget,
+        full,
+        spill,
+        survives,
+    })
 }

@@ -13,7 +13,8 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 fn options() -> impl Strategy<Value = Options> {
     let spill = prop::option::of("/[a-z/]{0,40}");
     let numbers = (0..3usize, 0..3usize, any::<u32>(), any::<u64>(), spill);
-    (any::<[bool; 5]>(), numbers).prop_map(|([latest, at_sync, at_step, now, drops], numbers)| {
+    (any::<[bool; 6]>(), numbers).prop_map(|(switches, numbers)| {
+        let [latest, at_sync, at_step, now, drops, survives] = switches;
         let (death, persist, keep, budget, spill) = numbers;
         Options {
             pick: if latest { Pick::Latest } else { Pick::Next },
@@ -26,6 +27,7 @@ fn options() -> impl Strategy<Value = Options> {
             budget,
             full: if drops { Full::Drop } else { Full::Wait },
             spill: spill.map(Into::into),
+            survives,
         }
     })
 }

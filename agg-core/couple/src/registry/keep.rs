@@ -6,6 +6,7 @@ use aggio_config::settings::couple::Pick;
 impl Registry {
     /// Gives up all generations of a name that nobody needs any more.
     pub(super) fn give_up(&mut self, path: &[u8]) {
+        self.touch(path);
         let Some(name) = self.names.get(path) else { return };
         let complete: Vec<(u64, Area)> = name
             .generations

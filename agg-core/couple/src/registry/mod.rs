@@ -23,7 +23,7 @@ mod tests;
 pub(crate) use sizes::{Series, series};
 pub use types::*;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All names, generations, openings and processes.
 #[derive(Debug, Default)]
@@ -48,6 +48,8 @@ pub struct Registry {
     sizes: BTreeMap<Vec<u8>, u64>,
     /// Directories that take no more bytes, and the error that said so.
     full: BTreeMap<Directory, i32>,
+    /// Files of which something has changed since the last call of `touched`.
+    touched: BTreeSet<Path>,
     /// A file that has become complete since memory was looked at.
     grown: Option<Path>,
     last: u64,
@@ -111,6 +113,27 @@ impl Registry {
     /// The number that will be given next.
     pub(crate) fn next_number_of_all(&self) -> u64 {
         self.last + 1
+    }
+
+    /// Numbers up to this one were given by an earlier agent.
+    pub(crate) fn count_behind(&mut self, number: u64) {
+        self.last = self.last.max(number);
+    }
+
+    /// Something has changed that is known of a file.
+    pub(crate) fn touch(&mut self, path: &[u8]) {
+        self.touched.insert(path.to_vec());
+    }
+
+    /// Files of which something has changed since the last call.
+    pub(crate) fn touched(&mut self) -> BTreeSet<Path> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Whether a generation that is complete was written by an open that has ended.
+    pub(crate) fn has_completed(&self, handle: Handle) -> bool {
+        let mut all = self.generations.values();
+        all.any(|one| one.state == State::Complete && one.handles.contains(&handle))
     }
 
     fn number(&mut self) -> u64 {

@@ -128,6 +128,7 @@ impl Registry {
             expected,
             home: Home::Memory,
             copy_of,
+            handles: [].into(),
         };
         self.generations.insert(area, generation);
         self.effects.push(Effect::Make(area, copy_of));
@@ -165,6 +166,7 @@ impl Registry {
                 generation.alone = generation.writers.is_empty().then_some(handle);
                 generation.jobs.insert(job);
                 generation.writers.insert(process);
+                generation.handles.insert(handle);
             }
         }
         Opening { handle, area, generation: number }

@@ -149,6 +149,7 @@ impl Registry {
         self.leaving += bytes;
         self.has_left(&generation.home);
         self.effects.push(Effect::Free(area));
+        self.touch(&generation.path);
         let Some(name) = self.names.get_mut(&generation.path) else { return };
         name.generations.remove(&generation.number);
         name.lost = name.lost.max(generation.number);

@@ -39,7 +39,8 @@ impl Registry {
             is_there && one.bytes > 0 && one.stored != Stored::Busy && !is_needed
         });
         let all = all.filter_map(|(area, one)| {
-            let directory = self.names.get(&one.path)?.options.spill.clone()?;
+            let options = &self.names.get(&one.path)?.options;
+            let directory = options.spill.clone().filter(|_| !options.survives)?;
             let takes = !self.full.contains_key(&directory);
             takes.then(|| (self.turn(*area, one), *area, directory))
         });

@@ -5,7 +5,7 @@ use aggio_config::settings::couple::Persist;
 
 impl Registry {
     /// A generation became complete: it is stored now, later or never, as the rule says.
-    pub(super) fn want_stored(&mut self, area: Area) {
+    pub(crate) fn want_stored(&mut self, area: Area) {
         let Some(generation) = self.generations.get_mut(&area) else { return };
         let name = self.names.get(&generation.path);
         let persist = name.map(|name| name.options.persist).unwrap_or_default();

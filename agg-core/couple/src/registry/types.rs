@@ -172,6 +172,8 @@ pub struct Generation {
     pub home: Home,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
+    /// Opens by which it was written.
+    pub handles: BTreeSet<Handle>,
 }
 
 /// One open of one process.

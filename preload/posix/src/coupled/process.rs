@@ -12,6 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// How the names of files begin that an agent has left for another one.
+const KEPT: &[u8] = b"bytes-";
+
 /// What the kernel shows as the name of a file that has none.
 const NAMELESS: &[u8] = b" (deleted)";
 
@@ -39,7 +42,10 @@ fn may_be_coupled(fd: c_int) -> bool {
 /// Whether a coupled file may have the name that the kernel shows; some rule `spills`.
 fn is_of_coupled(name: &[u8], spills: impl Fn() -> bool) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
-    let Some(last) = last.strip_suffix(NAMELESS) else { return false };
+    let Some(last) = last.strip_suffix(NAMELESS) else {
+        // Those of an earlier agent have names.
+        return last.starts_with(KEPT) && spills();
+    };
     // A file that never had a name shows its number.
     let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     NAMES.iter().any(|start| last.starts_with(start))
@@ -138,6 +144,8 @@ mod tests {
             assert!(is_it(&format!("{name} (deleted)"), false), "{name}");
             assert!(!is_it(name, true), "{name}");
         }
+        assert!(is_it("/x/aggio-coupled-0-node-17/bytes-7", true));
+        assert!(!is_it("/x/aggio-coupled-0-node-17/bytes-7", false));
         assert!(is_it("/scratch/#123 (deleted)", true));
         for name in ["/scratch/#123 (deleted)", "/x/other (deleted)", "pipe:[7]", ""] {
             assert!(!is_it(name, false), "{name}");

@@ -1,0 +1,303 @@
+//! Readers get each generation once and in its order, however many agents die meanwhile.
+
+use super::*;
+use crate::protocol::{Packets, Reply, Request, pair};
+use crate::registry::{Ask, Options, Who};
+use proptest::prelude::*;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+const FILE: &[u8] = b"/d/f";
+const READERS: usize = 2;
+
+/// Bytes of a generation: more than a look at a file.
+const LEN: usize = 5000;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write,
+    Open(usize),
+    Close(usize),
+    /// The agent dies.
+    Kill,
+    /// A reader is killed, and another one of its family takes its place.
+    Restart(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let reader = || 0..READERS;
+    prop_oneof![
+        3 => Just(Step::Write),
+        4 => reader().prop_map(Step::Open),
+        4 => reader().prop_map(Step::Close),
+        2 => Just(Step::Kill),
+        1 => reader().prop_map(Step::Restart),
+    ]
+}
+
+/// A process of a family of its own.
+struct Part {
+    child: std::process::Child,
+    /// The generations that it has read, and what it has open.
+    done: u64,
+    open: Option<(u64, u64)>,
+    /// It has asked for the file.
+    is_known: bool,
+}
+
+impl Part {
+    fn new(done: u64) -> Self {
+        let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        Self { child, done, open: None, is_known: false }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Agents of one place, one after the other, and programs that outlive them.
+struct Scene {
+    scratch: tempfile::TempDir,
+    agent: Option<Agent>,
+    ends: BTreeMap<u64, Packets>,
+    options: Options,
+    parts: Vec<Part>,
+    made: u64,
+}
+
+/// Its number as process and connection, which no agent gives.
+const WRITER: u64 = 1 << 40;
+
+impl Scene {
+    fn new() -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let kept = scratch.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        let spill = Some(kept.to_str().unwrap().into());
+        let options = Options { survives: true, spill, ..Options::default() };
+        let parts = (0..READERS).map(|_| Part::new(0)).collect();
+        let mut scene =
+            Self { scratch, agent: None, ends: BTreeMap::new(), options, parts, made: 0 };
+        scene.begin();
+        scene
+    }
+
+    /// Another agent, to which all programs connect.
+    fn begin(&mut self) {
+        self.agent = None;
+        let place = self.scratch.path().join("place");
+        let mut agent = Agent::new(place.to_str().unwrap()).unwrap().unwrap();
+        agent.find_survivors(&self.options).unwrap();
+        agent.last += 1000;
+        self.agent = Some(agent);
+        let who = |agent: &mut Agent, text: &str| {
+            let number = agent.jobs.of(text);
+            Who { job: number, ranks: 1, family: number, label: text.into() }
+        };
+        let agent = self.agent.as_mut().unwrap();
+        let writer = who(agent, "job of the writer");
+        agent.registry.join(WRITER, writer);
+        self.connect(WRITER, WRITER);
+        for part in 0..READERS {
+            self.enter(part);
+        }
+    }
+
+    fn agent(&mut self) -> &mut Agent {
+        self.agent.as_mut().unwrap()
+    }
+
+    fn connect(&mut self, link: u64, process: Process) {
+        let (packets, end) = pair().unwrap();
+        self.agent().links.insert(link, Link { process: Some(process), ..Link::new(packets) });
+        self.ends.insert(link, end);
+    }
+
+    /// A reader connects, whom the agent may know.
+    fn enter(&mut self, part: usize) {
+        let person = Person::of(self.parts[part].child.id().cast_signed()).unwrap().0;
+        let agent = self.agent();
+        let known = agent.people.iter().find(|(_, one)| one.pid == person.pid);
+        let process = match known.map(|(process, _)| *process) {
+            Some(process) => process,
+            None => {
+                agent.last += 1;
+                let process = agent.last;
+                let (job, family) = (format!("process {}", person.pid), format!("session {part}"));
+                let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
+                let label = format!("reader {part}");
+                agent.registry.join(process, Who { job, ranks: 1, family, label });
+                agent.people.insert(process, person);
+                process
+            }
+        };
+        self.connect(10 + part as u64, process);
+    }
+
+    fn call(&mut self, link: u64, request: Request) -> (Reply, Option<OwnedFd>) {
+        self.agent().serve(link, request);
+        let (message, fd) = self.ends[&link].receive(false).unwrap().unwrap();
+        (Reply::decode(&message).unwrap(), fd)
+    }
+
+    fn ask(&self, write: bool) -> Request {
+        let (path, options) = (FILE.to_vec(), self.options.clone());
+        let ask = Ask { path, write, create: write, truncate: write, options, ..Ask::default() };
+        Request::Open { ask, read: !write, append: false, blocking: false, mode: 0o600 }
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Write => {
+                let (reply, fd) = self.call(WRITER, self.ask(true));
+                let Reply::Opened(handle, number) = reply else { panic!("{reply:?}") };
+                self.made += 1;
+                assert_eq!(number, self.made);
+                let file = File::from(fd.unwrap());
+                file.write_all_at(&[number as u8; LEN], 0).unwrap();
+                drop(file);
+                assert_eq!(self.call(WRITER, Request::Close(handle, 0)).0, Reply::Done);
+            }
+            Step::Open(part) if self.parts[part].open.is_none() => self.open(part),
+            Step::Close(part) => {
+                if let Some((handle, number)) = self.parts[part].open.take() {
+                    let request = Request::Close(handle, LEN as u64);
+                    assert_eq!(self.call(10 + part as u64, request).0, Reply::Done);
+                    self.parts[part].done = number;
+                }
+            }
+            Step::Kill => self.begin(),
+            Step::Restart(part) => {
+                self.parts[part] = Part::new(self.parts[part].done);
+                self.agent().lose_the_dead();
+                self.enter(part);
+            }
+            Step::Open(_) => {}
+        }
+        // As at the end of each turn.
+        self.agent().settle();
+        self.agent().save();
+    }
+
+    fn open(&mut self, part: usize) {
+        let (reply, fd) = self.call(10 + part as u64, self.ask(false));
+        let next = self.parts[part].done + 1;
+        let was_known = std::mem::replace(&mut self.parts[part].is_known, true);
+        match reply {
+            Reply::Opened(handle, number) => {
+                // What all others had read before it came was given up.
+                let is_it = number == next || !was_known && number > next;
+                assert!(is_it, "{number} instead of {next}");
+                let mut bytes = [0; LEN];
+                File::from(fd.unwrap()).read_exact_at(&mut bytes, 0).unwrap();
+                assert!(bytes.iter().all(|byte| *byte == number as u8), "{number}");
+                self.parts[part].open = Some((handle, number));
+            }
+            Reply::Failed(libc::EAGAIN, _) => {
+                assert!(next > self.made || !was_known, "{next} is not there");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn readers_get_each_generation_once_and_in_its_order_from_whatever_agent(
+        steps in prop::collection::vec(step(), 1..40)
+    ) {
+        let mut scene = Scene::new();
+        // Readers that are there from the beginning wait for all of it.
+        (0..READERS).for_each(|part| scene.apply(Step::Open(part)));
+        steps.into_iter().for_each(|step| scene.apply(step));
+        scene.begin();
+        for part in 0..READERS {
+            scene.apply(Step::Close(part));
+            for _ in 0..=scene.made {
+                [Step::Open(part), Step::Close(part)].into_iter().for_each(|one| scene.apply(one));
+            }
+        }
+        // Everybody ends, and the agent: nothing is left.
+        scene.parts.clear();
+        scene.agent().lose_the_dead();
+        scene.agent().registry.end(WRITER, true);
+        scene.agent().settle();
+        prop_assert!(scene.agent().registry.generations.is_empty());
+        scene.agent().leave_spools();
+        let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
+        prop_assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_removes_what_survives_it() {
+    let mut scene = Scene::new();
+    scene.parts.clear();
+    scene.agent().lose_the_dead();
+    scene.apply(Step::Write);
+    assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
+    scene.agent().leave_spools();
+    let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+impl Scene {
+    /// Changes what an agent that has died wrote of the file.
+    fn change_record(&mut self, change: impl FnOnce(&mut crate::spool::Record)) {
+        self.agent = None;
+        let place = Place::open(self.scratch.path().join("place").to_str().unwrap()).unwrap();
+        let spool =
+            crate::spool::Spool::open(self.options.spill.as_deref().unwrap(), &place).unwrap();
+        let mut found = spool.find(&crate::spool::boot()).unwrap();
+        let (number, mut record) = found.records.remove(0);
+        change(&mut record);
+        spool.write(number, &record).unwrap();
+    }
+
+    fn read_all(&mut self, part: usize) {
+        (0..=self.made).for_each(|_| {
+            self.apply(Step::Open(part));
+            self.apply(Step::Close(part));
+        });
+    }
+}
+
+#[test]
+fn a_generation_that_was_about_to_get_its_name_takes_no_older_ones_with_it() {
+    let mut scene = Scene::new();
+    scene.apply(Step::Open(0));
+    (0..3).for_each(|_| scene.apply(Step::Write));
+    scene.apply(Step::Open(0));
+    scene.apply(Step::Close(0));
+    scene.change_record(|record| {
+        let last = record.generations.last().unwrap().clone();
+        let next = crate::spool::Kept { area: 7, number: 4, named: false, ..last };
+        record.numbers[0] = 4;
+        record.generations.push(next);
+    });
+    scene.begin();
+    scene.read_all(0);
+    assert_eq!(scene.parts[0].done, 3);
+}
+
+#[test]
+fn a_generation_that_was_given_up_is_lost_for_those_that_have_not_read_it() {
+    let mut scene = Scene::new();
+    scene.apply(Step::Open(0));
+    (0..2).for_each(|_| scene.apply(Step::Write));
+    scene.apply(Step::Open(0));
+    scene.apply(Step::Close(0));
+    scene.change_record(|record| {
+        let last = record.generations.last_mut().unwrap();
+        (last.area, last.named) = (7, true);
+    });
+    scene.begin();
+    let (reply, _) = scene.call(10, scene.ask(false));
+    assert!(matches!(reply, Reply::Failed(libc::ESTALE, _)), "{reply:?}");
+}

@@ -1,0 +1,281 @@
+//! Where generations are that survive their agent: in a directory of the agent's own in the one
+//! that the user named.
+//!
+//! ```text
+//! aggio-coupled-UID-NODE-PLACE/       of the agent of one place; it holds a lock of it
+//!     bytes-NUMBER                    a complete generation
+//!     record-NUMBER                   what is known of one file: replaced as a whole
+//!     record-NUMBER.new               the same, about to replace it
+//! ```
+//!
+//! A generation has no name before it is complete, so that one which is being written vanishes with
+//! the agent and its writers. Its record is written before it gets its name, and once more behind
+//! that: bytes without a record are nobody's, and a record without bytes tells of a generation that
+//! was not complete yet, or of one that was given up.
+
+mod record;
+
+pub(crate) use record::{Being, Kept, Record};
+
+use crate::folder::{self, Folder, owned};
+use crate::place::{Place, user};
+use crate::registry::Area;
+use aggio_base::os;
+use std::ffi::{CString, OsStr};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+
+/// Bytes of a record at most.
+const LONGEST: u64 = 16 << 20;
+
+const BYTES: &str = "bytes-";
+const RECORD: &str = "record-";
+const NEW: &str = ".new";
+
+/// The directory of one agent, locked.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    outer: Folder,
+    name: String,
+    inner: Folder,
+    /// How messages name it.
+    path: String,
+}
+
+/// What is in the directory.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) records: Vec<(u64, Record)>,
+    /// What is no file of an agent's, or was damaged, and why.
+    pub(crate) strange: Vec<(String, String)>,
+}
+
+impl Spool {
+    /// The directory of the agent of `place` in the directory `path`, which is made if it is
+    /// missing.
+    ///
+    /// # Errors
+    /// Either directory is another user's, or others may enter the inner one; another agent has it;
+    /// its file system has no nameless files.
+    pub(crate) fn open(path: &str, place: &Place) -> io::Result<Self> {
+        let outer = Folder::open(path)?;
+        let digest = aggio_base::checksum::crc32c(place.path().as_os_str().as_bytes());
+        let name = format!("aggio-coupled-{}-{}-{digest:08x}", user(), place.host());
+        let path = format!("{path}/{name}");
+        let inner = Self::enter(&outer, &name).map_err(|error| folder::refusal(&path, &error))?;
+        let spool = Self { outer, name, inner, path };
+        spool.file().map_err(|error| folder::refusal(&spool.path, &error))?;
+        Ok(spool)
+    }
+
+    fn enter(outer: &Folder, name: &str) -> io::Result<Folder> {
+        let c_name = CString::new(name)?;
+        // SAFETY: the name is a terminated string.
+        let made = unsafe { libc::mkdirat(outer.as_raw_fd(), c_name.as_ptr(), 0o700) };
+        if made == -1 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
+            }
+        }
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let inner = outer.open_at(&c_name, flags)?;
+        let facts = std::fs::metadata(format!("/proc/self/fd/{}", inner.as_raw_fd()))?;
+        crate::place::check(&facts)?;
+        // SAFETY: no memory is involved.
+        match unsafe { libc::flock(inner.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(Folder::from(inner)),
+        }
+    }
+
+    /// How messages name it.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The memory of a generation that begins: a nameless file, open for reading.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn file(&self) -> io::Result<OwnedFd> {
+        let made = self.inner.open_at(c".", libc::O_RDWR | libc::O_CLOEXEC | libc::O_TMPFILE)?;
+        // A description that could write would count as a writer.
+        os::reopen(made.as_raw_fd(), libc::O_RDONLY).map(owned)
+    }
+
+    /// Gives the file of a complete generation its name.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn keep(&self, area: Area, file: &OwnedFd) -> io::Result<()> {
+        self.link(file, &format!("{BYTES}{area}"))
+    }
+
+    fn link(&self, file: &OwnedFd, name: &str) -> io::Result<()> {
+        let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let (to, here) = (CString::new(name)?, self.inner.as_raw_fd());
+        let (at, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        // SAFETY: both names are terminated strings.
+        match unsafe { libc::linkat(at, from.as_ptr(), here, to.as_ptr(), flags) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file of a complete generation, open for reading, if it is as its record says.
+    ///
+    /// # Errors
+    /// `NotFound` if it was given up; it is another one.
+    pub(crate) fn kept(&self, one: &Kept) -> io::Result<OwnedFd> {
+        let (file, facts) = self.open_file(&format!("{BYTES}{}", one.area))?;
+        let (size, mode) = (facts.len(), facts.mode() & 0o7777);
+        if (size, mode) != (one.size, one.mode) {
+            let text = format!("it has {size} bytes and mode {mode:o}, which its record does not");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        Ok(file)
+    }
+
+    /// A file of this user's with one name.
+    fn open_file(&self, name: &str) -> io::Result<(OwnedFd, Metadata)> {
+        let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = File::from(self.inner.open_at(&CString::new(name)?, flags)?);
+        let facts = file.metadata()?;
+        if !facts.is_file() || facts.uid() != user() || facts.nlink() != 1 {
+            let text = "it is no file of this user's alone";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        Ok((file.into(), facts))
+    }
+
+    /// Replaces a record; nobody ever sees a part of it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn write(&self, number: u64, record: &Record) -> io::Result<()> {
+        let (name, new) = (format!("{RECORD}{number}"), format!("{RECORD}{number}{NEW}"));
+        let made = self.inner.open_at(c".", libc::O_RDWR | libc::O_CLOEXEC | libc::O_TMPFILE)?;
+        File::from(made.try_clone()?).write_all(&record.encode())?;
+        match self.link(&made, &new) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove(&new)?;
+                self.link(&made, &new)?;
+            }
+            result => result?,
+        }
+        self.rename(&new, &name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to, here) = (CString::new(from)?, CString::new(to)?, self.inner.as_raw_fd());
+        // SAFETY: both names are terminated strings.
+        match unsafe { libc::renameat(here, from.as_ptr(), here, to.as_ptr()) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the file of a generation, if it has a name.
+    pub(crate) fn give_up(&self, area: Area) -> io::Result<()> {
+        self.remove(&format!("{BYTES}{area}"))
+    }
+
+    /// Removes a record.
+    pub(crate) fn forget(&self, number: u64) -> io::Result<()> {
+        self.remove(&format!("{RECORD}{number}"))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let name = CString::new(name)?;
+        // SAFETY: the name is a terminated string.
+        match unsafe { libc::unlinkat(self.inner.as_raw_fd(), name.as_ptr(), 0) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                error => Err(error),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// What an earlier agent has left.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(crate) fn find(&self, boot: &str) -> io::Result<Found> {
+        let mut found = Found::default();
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(format!("/proc/self/fd/{}", self.inner.as_raw_fd()))? {
+            names.push(entry?.file_name());
+        }
+        // What is about to replace a record comes behind it.
+        names.sort();
+        let mut bytes = Vec::new();
+        for name in names {
+            let name = OsStr::to_string_lossy(&name).into_owned();
+            if let Some(area) = number(&name, BYTES, "") {
+                bytes.push((name, area));
+                continue;
+            }
+            let new = number(&name, RECORD, NEW);
+            let Some(number) = number(&name, RECORD, "").or(new) else {
+                found.strange.push((name, "it is no file of an agent's".into()));
+                continue;
+            };
+            match self.read(&name, boot) {
+                Ok(record) => {
+                    found.records.retain(|(known, _)| *known != number);
+                    found.records.push((number, record));
+                }
+                Err(why) => found.strange.push((name, why.to_string())),
+            }
+        }
+        let generations = || found.records.iter().flat_map(|(_, record)| &record.generations);
+        let is_known = |area: u64| generations().any(|one| one.area == area);
+        bytes.retain(|(_, area)| !is_known(*area));
+        let nobodys = bytes.into_iter().map(|(name, _)| (name, "no record names it".into()));
+        found.strange.extend(nobodys.collect::<Vec<_>>());
+        Ok(found)
+    }
+
+    fn read(&self, name: &str, boot: &str) -> io::Result<Record> {
+        let (file, facts) = self.open_file(name)?;
+        if facts.len() > LONGEST || facts.mode() & 0o077 != 0 {
+            return Err(io::Error::other("it is no file of an agent's"));
+        }
+        let mut bytes = Vec::new();
+        File::from(file).take(LONGEST).read_to_end(&mut bytes)?;
+        let record = Record::decode(&bytes)?;
+        match record.boot == boot {
+            true => Ok(record),
+            false => Err(io::Error::other("it is of before the computer was started")),
+        }
+    }
+
+    /// Removes the directory, if nothing is in it.
+    pub(crate) fn close(self) {
+        let Ok(name) = CString::new(self.name) else { return };
+        // SAFETY: the name is a terminated string.
+        unsafe { libc::unlinkat(self.outer.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) };
+    }
+}
+
+/// The number in a name.
+fn number(name: &str, start: &str, end: &str) -> Option<u64> {
+    let digits = name.strip_prefix(start)?.strip_suffix(end)?;
+    let number = digits.parse().ok()?;
+    // Only as it was written.
+    (format!("{number}") == digits).then_some(number)
+}
+
+/// The time between two starts of the computer.
+pub(crate) fn boot() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

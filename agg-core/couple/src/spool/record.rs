@@ -1,0 +1,304 @@
+//! What an agent writes of a file whose generations survive it, and the next one reads.
+
+use crate::protocol::{Reader, Writer, bad, flags, read_options, write_options};
+use crate::registry::{Area, Handle, Options, Path, Position};
+use aggio_base::checksum::crc32c;
+use std::io;
+
+/// What every record begins with: a mark, and the version of what follows.
+const BEGINNING: [u8; 8] = *b"AGCREC\x01\n";
+
+/// All that is known under one name. Programs, families and processes are told by their texts:
+/// numbers are those of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The time between two starts of the computer in which it was written.
+    pub(crate) boot: String,
+    pub(crate) path: Path,
+    pub(crate) options: Options,
+    /// The last number that was given, and the newest ones that were given up, stored, and given
+    /// up for the writer.
+    pub(crate) numbers: [u64; 4],
+    pub(crate) emptied: bool,
+    /// The newest generation, if its writer died, and that.
+    pub(crate) dead: Option<(u64, String)>,
+    /// The program that wrote last.
+    pub(crate) writer: Option<String>,
+    /// What families of readers were done with, and which generation they removed last.
+    pub(crate) ended: Vec<(String, u64)>,
+    pub(crate) removed: Vec<(String, u64)>,
+    pub(crate) generations: Vec<Kept>,
+    pub(crate) readers: Vec<Being>,
+}
+
+/// A complete generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) area: Area,
+    pub(crate) number: u64,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    /// How messages name the process that began it.
+    pub(crate) maker: String,
+    /// Programs that wrote it.
+    pub(crate) jobs: Vec<String>,
+    /// Opens by which it was written.
+    pub(crate) handles: Vec<Handle>,
+    pub(crate) read: bool,
+    pub(crate) unlinked: bool,
+    /// It is to be on disk, and is not.
+    pub(crate) wanted: bool,
+    /// It is on disk.
+    pub(crate) stored: bool,
+    /// Its bytes have had their name: if they have none, it was given up.
+    pub(crate) named: bool,
+}
+
+/// A process that reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Being {
+    pub(crate) pid: u32,
+    /// When it started.
+    pub(crate) start: u64,
+    pub(crate) job: String,
+    pub(crate) ranks: u32,
+    pub(crate) family: String,
+    pub(crate) label: String,
+    pub(crate) position: Position,
+    /// What it has open, and whether that was not complete when it was opened.
+    pub(crate) opens: Vec<(Handle, Area, bool)>,
+}
+
+impl Record {
+    /// The bytes of a file.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(BEGINNING.to_vec());
+        out.text(&self.boot).bytes(&self.path);
+        write_options(&mut out, &self.options);
+        self.numbers.iter().for_each(|number| _ = out.number(*number));
+        out.byte(flags(&[self.emptied, self.dead.is_some(), self.writer.is_some()]));
+        if let Some((number, writer)) = &self.dead {
+            out.number(*number).text(writer);
+        }
+        self.writer.iter().for_each(|writer| _ = out.text(writer));
+        for pairs in [&self.ended, &self.removed] {
+            out.list(pairs, |out, (family, number)| _ = out.text(family).number(*number));
+        }
+        out.list(&self.generations, |out, one| one.encode(out));
+        out.list(&self.readers, |out, one| one.encode(out));
+        let sum = crc32c(&out.0);
+        out.0.extend(sum.to_le_bytes());
+        out.0
+    }
+
+    /// What a file says.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent of this version has written.
+    pub(crate) fn decode(bytes: &[u8]) -> io::Result<Self> {
+        let (body, sum) = bytes.split_last_chunk().ok_or_else(|| bad("it is cut short"))?;
+        let body_of =
+            body.strip_prefix(&BEGINNING).ok_or_else(|| bad("it does not begin as one"))?;
+        if crc32c(body) != u32::from_le_bytes(*sum) {
+            return Err(bad("its checksum is wrong"));
+        }
+        let mut from = Reader(body_of);
+        let (boot, path) = (from.text()?, from.bytes()?);
+        let options = read_options(&mut from)?;
+        let mut numbers = [0; 4];
+        for number in &mut numbers {
+            *number = from.number()?;
+        }
+        let [emptied, is_dead, is_written] = from.flags()?;
+        let dead = if is_dead { Some((from.number()?, from.text()?)) } else { None };
+        let writer = if is_written { Some(from.text()?) } else { None };
+        let pair = |from: &mut Reader<'_>| Ok((from.text()?, from.number()?));
+        let (ended, removed) = (from.list(pair)?, from.list(pair)?);
+        let generations = from.list(Kept::decode)?;
+        let readers = from.list(Being::decode)?;
+        from.end()?;
+        Ok(Self {
+            boot,
+            path,
+            options,
+            numbers,
+            emptied,
+            dead,
+            writer,
+            ended,
+            removed,
+            generations,
+            readers,
+        })
+    }
+}
+
+impl Kept {
+    fn encode(&self, out: &mut Writer) {
+        out.number(self.area).number(self.number).number(self.size).number(self.mode.into());
+        out.text(&self.maker);
+        out.list(&self.jobs, |out, job| _ = out.text(job));
+        out.list(&self.handles, |out, handle| _ = out.number(*handle));
+        out.byte(flags(&[self.read, self.unlinked, self.wanted, self.stored, self.named]));
+    }
+
+    fn decode(from: &mut Reader<'_>) -> io::Result<Self> {
+        let (area, number, size) = (from.number()?, from.number()?, from.number()?);
+        let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
+        let (maker, jobs) = (from.text()?, from.list(Reader::text)?);
+        let handles = from.list(Reader::number)?;
+        let [read, unlinked, wanted, stored, named] = from.flags()?;
+        Ok(Self {
+            area,
+            number,
+            size,
+            mode,
+            maker,
+            jobs,
+            handles,
+            read,
+            unlinked,
+            wanted,
+            stored,
+            named,
+        })
+    }
+}
+
+impl Being {
+    fn encode(&self, out: &mut Writer) {
+        out.number(self.pid.into()).number(self.start).text(&self.job).number(self.ranks.into());
+        out.text(&self.family).text(&self.label);
+        let Position { at, open, seen, finished } = self.position;
+        out.number(at).number(open.into()).byte(flags(&[seen])).number(finished);
+        out.list(&self.opens, |out, (handle, area, is_part)| {
+            out.number(*handle).number(*area).byte(flags(&[*is_part]));
+        });
+    }
+
+    fn decode(from: &mut Reader<'_>) -> io::Result<Self> {
+        let small = |number: u64| u32::try_from(number).map_err(|_| bad("a number is too large"));
+        let (pid, start) = (small(from.number()?)?, from.number()?);
+        let (job, ranks) = (from.text()?, small(from.number()?)?);
+        let (family, label) = (from.text()?, from.text()?);
+        let (at, open) = (from.number()?, small(from.number()?)?);
+        let ([seen], finished) = (from.flags()?, from.number()?);
+        let position = Position { at, open, seen, finished };
+        let opens = from.list(|from| {
+            let (handle, area, [is_part]) = (from.number()?, from.number()?, from.flags()?);
+            Ok((handle, area, is_part))
+        })?;
+        Ok(Self { pid, start, job, ranks, family, label, position, opens })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pairs() -> impl Strategy<Value = Vec<(String, u64)>> {
+        prop::collection::vec(("[a-z 0-9]{0,20}", any::<u64>()), 0..4)
+    }
+
+    fn kept() -> impl Strategy<Value = Kept> {
+        let texts = ("[a-z]{0,9}", prop::collection::vec("[a-z]{0,9}", 0..3));
+        let numbers = (any::<[u64; 3]>(), any::<u32>(), prop::collection::vec(any::<u64>(), 0..3));
+        (texts, numbers, any::<[bool; 5]>()).prop_map(|((maker, jobs), numbers, flags)| {
+            let ([area, number, size], mode, handles) = numbers;
+            let [read, unlinked, wanted, stored, named] = flags;
+            Kept {
+                area,
+                number,
+                size,
+                mode,
+                maker,
+                jobs,
+                handles,
+                read,
+                unlinked,
+                wanted,
+                stored,
+                named,
+            }
+        })
+    }
+
+    fn being() -> impl Strategy<Value = Being> {
+        let opens = prop::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 0..3);
+        let position = (any::<u64>(), any::<u32>(), any::<bool>(), any::<u64>());
+        let position =
+            position.prop_map(|(at, open, seen, finished)| Position { at, open, seen, finished });
+        let texts = ["[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}"];
+        (any::<[u32; 2]>(), any::<u64>(), texts, position, opens).prop_map(
+            |([pid, ranks], start, [job, family, label], position, opens)| Being {
+                pid,
+                start,
+                job,
+                ranks,
+                family,
+                label,
+                position,
+                opens,
+            },
+        )
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let texts = ("[a-z0-9-]{0,36}", prop::collection::vec(any::<u8>(), 0..60));
+        let state = (any::<[u64; 4]>(), any::<bool>());
+        let died = prop::option::of((any::<u64>(), "[a-z]{0,9}"));
+        let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
+        let all = (prop::collection::vec(kept(), 0..4), prop::collection::vec(being(), 0..4));
+        (texts, state, families, all).prop_map(|(texts, state, families, all)| {
+            let ((boot, path), (numbers, emptied)) = (texts, state);
+            let (ended, removed, writer, dead) = families;
+            let ((generations, readers), options) = (all, Options::default());
+            Record {
+                boot,
+                path,
+                options,
+                numbers,
+                emptied,
+                dead,
+                writer,
+                ended,
+                removed,
+                generations,
+                readers,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_read_as_they_were_written(record in record()) {
+            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+        }
+
+        #[test]
+        fn a_record_that_was_cut_or_changed_is_none(
+            record in record(),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8,
+        ) {
+            let bytes = record.encode();
+            let at = at.index(bytes.len());
+            prop_assert!(Record::decode(&bytes[..at]).is_err());
+            let mut changed = bytes;
+            changed[at] ^= 1u8 << bit;
+            prop_assert!(Record::decode(&changed).is_err());
+        }
+
+        #[test]
+        fn any_bytes_with_the_right_checksum_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..400)
+        ) {
+            let mut all = BEGINNING.to_vec();
+            all.extend(bytes);
+            let sum = crc32c(&all);
+            all.extend(sum.to_le_bytes());
+            let _ = Record::decode(&all);
+        }
+    }
+}
