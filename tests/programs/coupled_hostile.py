@@ -1,14 +1,16 @@
 """Talks to the agent in the directory argv[1] as no program of aggio does.
 
 hello: connects, sends what may be anything, and tells whether the connection was closed.
-messages N [SEED]: sends N messages: noise, cut ones, long ones, ones with descriptors, mutated
-ones, and good ones for a file of its own.
+good: tells which of its good messages are not taken, so that they are of this version.
+messages N [SEED [DIRECTORY]]: sends N messages: noise, cut ones, long ones, ones with descriptors, mutated
+ones, and good ones for a file of its own, whose generations survive in DIRECTORY.
 """
 import os
 import random
 import socket
 import stat
 import sys
+import time
 
 
 def agent(directory):
@@ -17,8 +19,14 @@ def agent(directory):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.settimeout(5)
-            connection.connect(path)
-            return connection
+            # More may wait than the system keeps.
+            for _ in range(5000):
+                try:
+                    connection.connect(path)
+                    return connection
+                except BlockingIOError:
+                    time.sleep(0.002)
+            sys.exit("the agent takes no connections")
     sys.exit("there is no agent")
 
 
@@ -41,13 +49,30 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x02"
+MARK = b"AGC\x04"
 NAME = text(b"/hostile/f.1")
-OPTIONS = bytes(2) + number(1 << 20) + b"\x00\x00\x03" + number(2)
-HELLO = MARK + b"\x00" + text(b"job") + number(2) + number(1) + text(b"hostile")
+
+
+def options(survives, spill):
+    rest = b"\x00\x00\x03" + number(2) + bytes([survives])
+    return bytes(2) + number(1 << 20) + rest + text(spill)
+
+
+def hello(*spools):
+    start = MARK + b"\x00" + text(b"job") + number(2) + number(1) + text(b"hostile")
+    return start + number(len(spools)) + b"".join(map(text, spools))
+
+
+OPTIONS = options(0, b"")
+SPOOL = os.path.abspath(sys.argv[5]).encode() if len(sys.argv) > 5 else b"/hostile"
+KEPT = options(1, SPOOL)
 GOOD = [
-    HELLO,
-    HELLO,
+    hello(),
+    hello(),
+    hello(SPOOL),
+    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + KEPT,
+    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + KEPT,
+    MARK + b"\x08" + NAME + KEPT,
     MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + OPTIONS,
     MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + OPTIONS,
     MARK + b"\x01" + NAME + b"\x00\x09" + number(0) + OPTIONS,
@@ -67,6 +92,7 @@ GOOD = [
     MARK + b"\x10",
     MARK + b"\x11" + number(7) + number(1),
     MARK + b"\x12" + number(7) + b"\x01",
+    MARK + b"\x13" + number(7),
 ]
 
 
@@ -77,13 +103,24 @@ def message(chance):
     if kind == 1:
         return MARK + chance.randbytes(chance.randrange(1, 3000))
     if kind == 2:
-        return MARK + bytes([chance.randrange(20)]) + b"\xff" * chance.randrange(200)
+        return MARK + bytes([chance.randrange(24)]) + b"\xff" * chance.randrange(200)
     good = bytearray(chance.choice(GOOD))
     if kind == 3:
         return bytes(good[: chance.randrange(1, len(good))])
     for _ in range(chance.randrange(4)):
         good[chance.randrange(len(good))] = chance.randrange(256)
     return bytes(good)
+
+
+def is_taken(message):
+    """Whether the agent still answers the connection after it."""
+    connection = agent(directory)
+    try:
+        for sent in [hello(), message, MARK + b"\x0b" + number(0)]:
+            connection.send(sent)
+        return any(b"\"peak\"" in connection.recv(1 << 16) for _ in range(3))
+    except ConnectionError:
+        return False
 
 
 directory, what = sys.argv[1:3]
@@ -94,6 +131,8 @@ if what == "hello":
         print("closed" if is_closed(connection) else "open")
     except ConnectionError:
         print("closed")
+elif what == "good":
+    print([message for message in GOOD if not is_taken(message)])
 else:
     chance = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 7)
     count = int(sys.argv[3])

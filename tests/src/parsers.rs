@@ -13,6 +13,7 @@ use agg_core::pattern::Pattern;
 use agg_core::settings::Settings;
 use agg_core::view::View;
 use agg_core::{Error, Extent};
+use aggio_couple::inspect as couple;
 use aggio_formats::cdf::{self, Dialect, Endian, Layout, Place};
 use aggio_formats::hdf5::{Contents, Details, OneOf, Source, What};
 use aggio_formats::{Logical, Options, plain, set};
@@ -35,6 +36,9 @@ pub const ALL: &[Parser] = &[
     ("netcdf", netcdf),
     ("blobs", blobs),
     ("hdf5", hdf5),
+    ("requests", requests),
+    ("messages", messages),
+    ("records", records),
 ];
 
 /// Datatype trees that another rank sends.
@@ -125,6 +129,33 @@ pub fn frames(bytes: &[u8]) {
     for bytes in [bytes.to_vec(), inspect::frame_with_checksum(bytes)] {
         if let Ok(again) = inspect::frame(&bytes) {
             assert_eq!(inspect::frame(&again), Ok(again));
+        }
+    }
+}
+
+/// What programs and their agent of coupled files say to each other.
+pub fn requests(bytes: &[u8]) {
+    for parse in [couple::request, couple::reply] {
+        if let Ok(again) = parse(bytes) {
+            assert_eq!(parse(&again).expect("what was encoded can be decoded"), again);
+        }
+    }
+}
+
+/// What agents of coupled files on different nodes say to each other.
+pub fn messages(bytes: &[u8]) {
+    if let Ok(again) = couple::message(bytes) {
+        let decoded = couple::message(&again);
+        assert_eq!(decoded.expect("what was encoded can be decoded"), again);
+    }
+}
+
+/// Records of generations that survive their agent, as they are, and with a checksum that fits.
+pub fn records(bytes: &[u8]) {
+    for bytes in [bytes.to_vec(), couple::with_checksum(bytes)] {
+        if let Ok(again) = couple::record(&bytes) {
+            // No two texts mean the same, so that nothing in it was passed over.
+            assert_eq!(again, bytes);
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Programs that exchange files in memory are killed at random times, by turns one rank, the
 //! writer, the reader and the agent. Who survives ends soon with the right bytes or the right
 //! error, nothing is left, and then the same programs exchange files as if nothing had happened.
+//! By turns generations survive their agent (`level=process`): then a reader misses nothing that a
+//! writer was told is complete.
 //!
 //! `make check` has the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`)
 //! kills a thousand times, anew. `AGGIO_TEST_DEATHS` is another number, and `AGGIO_TEST_SEED`
 //! repeats what a failure names.
 
 use aggio_tests::coupling::{Coupling, Ended, Running, ranks};
-use aggio_tests::{compile, compile_plain, factor, installed, names_in, remove_left_since, told};
+use aggio_tests::{
+    Directory, compile, compile_plain, factor, installed, names_in, remove_left_since, told,
+};
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -48,6 +52,8 @@ struct Death {
     victim: Victim,
     after: Duration,
     reader_first: bool,
+    /// Generations survive the agent.
+    survives: bool,
     writer: String,
     reader: String,
 }
@@ -78,7 +84,8 @@ impl Death {
             (writer, reader, 300)
         };
         let after = Duration::from_millis(random.below(span));
-        Death { victim, after, reader_first: random.below(2) == 0, writer, reader }
+        let [reader_first, survives] = [(); 2].map(|()| random.below(2) == 0);
+        Death { victim, after, reader_first, survives, writer, reader }
     }
 
     fn write(&self, coupling: &Coupling) -> Running {
@@ -135,7 +142,8 @@ fn judge(ended: &Ended) {
 }
 
 fn failed_rightly(ended: &Ended) -> bool {
-    ended.stderr.contains("Input/output error") || ended.stdout.contains("MPI_ERR_IO")
+    let told = ["Input/output error", "Stale file handle"];
+    told.iter().any(|text| ended.stderr.contains(text)) || ended.stdout.contains("MPI_ERR_IO")
 }
 
 /// Waits so long for a program; whether it has ended.
@@ -166,6 +174,14 @@ fn outlive(death: &Death, coupling: &Coupling, writer: Running, mut reader: Runn
         Victim::Agent => {
             let ended = writer.ends_within(SOON);
             assert!(ended.status.success() || failed_rightly(&ended), "{ended:?}");
+            if death.survives {
+                // It ends with its writer, and misses nothing but what that has lost.
+                let opened = ended.stdout.matches("open ").count();
+                let ended = reader.ends_within(SOON);
+                let read = ended.stdout.matches("generation ").count();
+                assert!(read + 1 >= opened, "{opened} opened: {ended:?}");
+                return judge(&ended);
+            }
             let has_read = reader.printed().contains("generation");
             // One that comes now waits for another writer at the next agent.
             if !has_read && !ends_in(&mut reader, Duration::from_secs(2)) {
@@ -200,7 +216,12 @@ fn round(seed: u64) {
     let mut random = Random(seed);
     let death = Death::of(&mut random);
     println!("seed {seed}: {death:?}");
-    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let kept = Directory::new();
+    let rules = match death.survives {
+        true => format!("ck.*:level=process:spill={}", kept.path().display()),
+        false => "ck.*".into(),
+    };
+    let Some(coupling) = Coupling::of(&rules) else { return };
     let began = SystemTime::now();
     let (writer, reader) = death.start(&coupling);
     std::thread::sleep(death.after);
@@ -214,6 +235,11 @@ fn round(seed: u64) {
     }
     if death.victim != Victim::Agent {
         leaves_nothing(&coupling);
+    } else if death.survives {
+        // What is left for the next agent is not for the programs that follow.
+        coupling.run("test -e ck.9; true");
+        leaves_nothing(&coupling);
+        assert_eq!(names_in(kept.path()), [] as [&str; 0]);
     }
     let (writer, reader) = death.start(&coupling);
     writer.succeeds();
@@ -221,6 +247,7 @@ fn round(seed: u64) {
     assert!(ended.status.success(), "{ended:?}");
     judge(&ended);
     leaves_nothing(&coupling);
+    assert_eq!(names_in(kept.path()), [] as [&str; 0]);
     if death.writer.contains("coupled_mpi") {
         // What MPIs leave of ranks that are killed is not ours to answer for, but to remove.
         remove_left_since(began);

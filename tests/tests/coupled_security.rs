@@ -2,7 +2,7 @@
 //! a hostile program of the user can do, which is little.
 
 use aggio_tests::coupling::{Coupling, Ended};
-use aggio_tests::skip;
+use aggio_tests::{Directory, skip};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::time::Duration;
@@ -82,12 +82,19 @@ fn a_directory_that_another_user_made_is_refused_and_so_is_one_open_to_others() 
 
 #[test]
 fn hostile_messages_end_a_connection_and_nothing_else() {
-    let Some(coupling) = Coupling::of("ck.*") else { return };
+    // Some name the directory of what survives, too.
+    let place = Directory::new();
+    let rules = format!("ck.1,ck.*:level=process:spill={}", place.path().display());
+    let Some(coupling) = Coupling::of(&rules) else { return };
     coupling.run("echo before > ck.1");
     let mut reader = coupling.start("cat ck.2");
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let count: u64 = number("AGGIO_TEST_MESSAGES").unwrap_or(4000);
+    let (seed, spool) = (number("AGGIO_TEST_SEED").unwrap_or(7), place.path().display());
     let hostile = "/usr/bin/python3 $PROGRAMS/coupled_hostile.py $AGGIO_COUPLE_DIR";
-    let printed = coupling.run(&format!("LD_PRELOAD= {hostile} messages 4000"));
-    assert_eq!(printed, "4000 sent\n");
+    assert_eq!(coupling.run(&format!("LD_PRELOAD= {hostile} good")), "[]\n");
+    let printed = coupling.run(&format!("LD_PRELOAD= {hostile} messages {count} {seed} {spool}"));
+    assert_eq!(printed, format!("{count} sent\n"));
     assert!(reader.runs());
     coupling.run("echo after > ck.2");
     assert_eq!(reader.succeeds(), "after\n");

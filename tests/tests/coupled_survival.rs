@@ -2,7 +2,7 @@
 //! read, once and in its order, and nothing is left behind.
 
 use aggio_tests::coupling::Coupling;
-use aggio_tests::{Directory, compile_plain, names_in, skip};
+use aggio_tests::{Directory, SmallFileSystem, compile_plain, names_in, skip};
 use std::os::unix::fs::chown;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -248,4 +248,162 @@ fn files_go_when_generations_are_dropped_and_when_the_agent_is_told_to_end() {
         std::thread::sleep(Duration::from_millis(10));
     }
     is_clean(&place);
+}
+
+/// Writes a generation, and then does what is in the file `then` when that is there.
+const ONE: &str = "import os, time
+with open('ck.1', 'w') as file: file.write('whole')
+print('written', flush=True)
+while not os.path.exists('then'): time.sleep(0.01)
+exec(open('then').read())";
+
+#[test]
+fn a_writer_that_dies_between_two_generations_is_missed_by_the_next_agent_too() {
+    let place = Directory::new();
+    let Some(coupling) = coupling(&place) else { return };
+    std::fs::write(coupling.path().join("one.py"), ONE).expect("a script");
+    let mut writer = coupling.start("exec /usr/bin/python3 one.py");
+    writer.until("written");
+    let mut reader = coupling.start("exec 3<&0; cat ck.1; echo; cat ck.1");
+    reader.until("whole\n");
+    std::thread::sleep(Duration::from_millis(300));
+    coupling.kill_agent();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(reader.runs(), "{reader:?}");
+    writer.kill();
+    let ended = reader.ends_within(SOON);
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.contains("died before generation 2 was complete"), "{ended:?}");
+    is_clean(&place);
+}
+
+#[test]
+fn a_writer_that_ends_in_order_after_the_agent_was_killed_has_not_died() {
+    let place = Directory::new();
+    let Some(coupling) = coupling(&place) else { return };
+    std::fs::write(coupling.path().join("one.py"), ONE).expect("a script");
+    let mut writer = coupling.start("exec /usr/bin/python3 one.py");
+    writer.until("written");
+    let mut reader = coupling.start("cat ck.1; echo; cat ck.1");
+    reader.until("whole\n");
+    std::thread::sleep(Duration::from_millis(300));
+    coupling.kill_agent();
+    std::thread::sleep(Duration::from_millis(300));
+    std::fs::write(coupling.path().join("then"), "pass").expect("a file");
+    writer.succeeds();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(reader.runs(), "{reader:?}");
+    coupling.run("echo more > ck.1");
+    assert_eq!(reader.succeeds(), "whole\nmore\n");
+    is_clean(&place);
+}
+
+#[test]
+fn names_are_removed_and_changed_under_the_next_agent() {
+    let place = Directory::new();
+    let Some(coupling) = coupling(&place) else { return };
+    std::fs::write(coupling.path().join("one.py"), ONE).expect("a script");
+    let then = "os.rename('ck.1', 'ck.2')
+with open('ck.1', 'w') as file: file.write('other')
+os.unlink('ck.1')
+assert not os.path.exists('ck.1')
+os.truncate('ck.2', 0)
+with open('ck.2', 'r+') as file: file.write('more')";
+    let mut writer = coupling.start("exec /usr/bin/python3 one.py");
+    writer.until("written");
+    coupling.kill_agent();
+    std::fs::write(coupling.path().join("then.new"), then).expect("a file");
+    std::fs::rename(coupling.path().join("then.new"), coupling.path().join("then")).expect("one");
+    writer.succeeds();
+    coupling.kill_agent();
+    // Readers still get what had its name before.
+    assert_eq!(coupling.run("cat ck.2; echo; cat ck.2; echo; cat ck.1"), "whole\nmore\nother");
+    is_clean(&place);
+}
+
+#[test]
+fn a_file_of_another_rule_is_not_waited_for_under_an_agent_that_has_lost_it() {
+    let place = Directory::new();
+    let rules = format!("ck.*:level=process:spill={},me.*", place.path().display());
+    let Some(coupling) = Coupling::of(&rules) else { return };
+    let python = "import time
+with open('ck.1', 'w') as file: file.write('kept')
+print('ready', flush=True)
+time.sleep(0.5)
+print(open('ck.2').read(), flush=True)
+try: open('me.1')
+except OSError as error: print(error.strerror, flush=True)
+print(open('me.1').read())";
+    std::fs::write(coupling.path().join("read.py"), python).expect("a script");
+    coupling.run("echo lost > me.1; printf kept > ck.2");
+    let mut reader = coupling.start("/usr/bin/python3 read.py");
+    reader.until("ready");
+    coupling.kill_agent();
+    reader.until("Input/output error");
+    coupling.run("printf next > me.1");
+    assert_eq!(reader.succeeds(), "ready\nkept\nInput/output error\nnext\n");
+    coupling.run("cat ck.1");
+    is_clean(&place);
+}
+
+#[test]
+fn a_writer_is_told_that_there_is_no_room_to_make_its_generation_survive() {
+    const SIZE: u64 = 64 << 10;
+    let Some(small) = SmallFileSystem::mount_if_possible(SIZE) else { return };
+    let rules = format!("ck.*:level=process:spill={}", small.path().display());
+    let Some(coupling) = Coupling::of(&rules) else { return };
+    let coupling = coupling.with_small(&small);
+    // Its bytes have room, and what is known of them has none.
+    let python = "import os
+fd = os.open('ck.1', os.O_WRONLY | os.O_CREAT)
+size = 0
+try:
+    while True: size += os.write(fd, bytes(4096))
+except OSError as error: print('write', error.strerror, flush=True)
+try: os.close(fd)
+except OSError as error: print('close', error.strerror)
+print(size)";
+    std::fs::write(coupling.path().join("fill.py"), python).expect("a script");
+    let filled = coupling.run("/usr/bin/python3 fill.py");
+    let no_room = "No space left on device";
+    let start = format!("write {no_room}\nclose {no_room}\n");
+    assert!(filled.starts_with(&start), "{filled} {}", coupling.log());
+    let line = "ck.1: generation 1 does not survive this agent";
+    assert!(coupling.log().contains(line), "{}", coupling.log());
+    // Nothing is lost while the agent lives, and there is room again when it was read.
+    let size: u64 = filled[start.len()..].trim().parse().expect("a number");
+    assert_eq!(coupling.run("cat ck.1 | wc -c").trim(), size.to_string());
+    coupling.run("until echo whole > ck.2; do sleep 0.1; done");
+    coupling.kill_agent();
+    assert_eq!(coupling.run("cat ck.2"), "whole\n");
+}
+
+#[test]
+fn readers_learn_what_is_lost_when_its_writer_ends_and_does_not_write_it_again() {
+    for (end, told) in [("os._exit(0)", ""), ("os.close(fd)", "Stale file handle")] {
+        let place = Directory::new();
+        let Some(coupling) = coupling(&place) else { return };
+        let python = format!(
+            "import os, time\nopen('ck.1', 'w').write('whole')\n\
+             fd = os.open('ck.1', os.O_WRONLY | os.O_TRUNC)\nos.write(fd, b'half')\n\
+             print('half', flush=True)\nwhile not os.path.exists('end'): time.sleep(0.01)\n\
+             {end}"
+        );
+        std::fs::write(coupling.path().join("write.py"), python).expect("a script");
+        let mut writer = coupling.start("exec /usr/bin/python3 write.py");
+        writer.until("half");
+        let mut reader = coupling.start("cat ck.1; echo; cat ck.1");
+        reader.until("whole\n");
+        std::thread::sleep(Duration::from_millis(300));
+        coupling.kill_agent();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(reader.runs(), "{reader:?}");
+        std::fs::write(coupling.path().join("end"), "").expect("a file");
+        assert!(writer.ends_within(SOON).stderr.contains(told));
+        let ended = reader.ends_within(SOON);
+        assert!(!ended.status.success() && ended.stdout == "whole\n", "{end}: {ended:?}");
+        let text = ": the agent of python3 (process ";
+        assert!(ended.stderr.contains(text), "{end}: {ended:?}");
+        is_clean(&place);
+    }
 }

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod client;
+pub mod inspect;
 pub mod registry;
 
 mod areas;

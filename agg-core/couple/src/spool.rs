@@ -15,7 +15,7 @@
 
 mod record;
 
-pub(crate) use record::{Being, Kept, Record};
+pub(crate) use record::{Being, Kept, NUMBERS, Record, Written};
 
 use crate::folder::{self, Folder, owned};
 use crate::place::{Place, user};
@@ -27,9 +27,14 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
 /// Bytes of a record at most.
 const LONGEST: u64 = 16 << 20;
+
+/// How long an agent that was killed may take to leave its directory, on a machine with much else
+/// to do.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 const BYTES: &str = "bytes-";
 const RECORD: &str = "record-";
@@ -51,6 +56,8 @@ pub(crate) struct Found {
     pub(crate) records: Vec<(u64, Record)>,
     /// What is no file of an agent's, or was damaged, and why.
     pub(crate) strange: Vec<(String, String)>,
+    /// The greatest number in a name.
+    pub(crate) last: u64,
 }
 
 impl Spool {
@@ -85,11 +92,8 @@ impl Spool {
         let inner = outer.open_at(&c_name, flags)?;
         let facts = std::fs::metadata(format!("/proc/self/fd/{}", inner.as_raw_fd()))?;
         crate::place::check(&facts)?;
-        // SAFETY: no memory is involved.
-        match unsafe { libc::flock(inner.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(Folder::from(inner)),
-        }
+        lock(&inner)?;
+        Ok(Folder::from(inner))
     }
 
     /// How messages name it.
@@ -132,12 +136,18 @@ impl Spool {
     /// `NotFound` if it was given up; it is another one.
     pub(crate) fn kept(&self, one: &Kept) -> io::Result<OwnedFd> {
         let (file, facts) = self.open_file(&format!("{BYTES}{}", one.area))?;
-        let (size, mode) = (facts.len(), facts.mode() & 0o7777);
-        if (size, mode) != (one.size, one.mode) {
-            let text = format!("it has {size} bytes and mode {mode:o}, which its record does not");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        let (size, mode, inode) = (facts.len(), facts.mode() & 0o7777, facts.ino());
+        let modified = (facts.mtime(), facts.mtime_nsec());
+        let said = (one.size, one.mode, one.inode, one.modified);
+        if (size, mode, inode, modified) == said {
+            return Ok(file);
         }
-        Ok(file)
+        let text = format!(
+            "it is not the file of its record: {size} bytes, mode {mode:o}, inode {inode}, written \
+             at {} s",
+            modified.0
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
     /// A file of this user's with one name.
@@ -158,8 +168,12 @@ impl Spool {
     /// What the system says.
     pub(crate) fn write(&self, number: u64, record: &Record) -> io::Result<()> {
         let (name, new) = (format!("{RECORD}{number}"), format!("{RECORD}{number}{NEW}"));
+        let bytes = record.encode();
+        if bytes.len() as u64 > LONGEST {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
         let made = self.inner.open_at(c".", libc::O_RDWR | libc::O_CLOEXEC | libc::O_TMPFILE)?;
-        File::from(made.try_clone()?).write_all(&record.encode())?;
+        File::from(made.try_clone()?).write_all(&bytes)?;
         match self.link(&made, &new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.remove(&new)?;
@@ -217,6 +231,7 @@ impl Spool {
         for name in names {
             let name = OsStr::to_string_lossy(&name).into_owned();
             if let Some(area) = number(&name, BYTES, "") {
+                found.last = found.last.max(area);
                 bytes.push((name, area));
                 continue;
             }
@@ -225,14 +240,22 @@ impl Spool {
                 found.strange.push((name, "it is no file of an agent's".into()));
                 continue;
             };
+            found.last = found.last.max(number);
             match self.read(&name, boot) {
                 Ok(record) => {
+                    if new.is_some() {
+                        // What is told from now on is not to depend on the one before it.
+                        self.rename(&name, &format!("{RECORD}{number}"))?;
+                        let is_replaced = format!("{RECORD}{number}");
+                        found.strange.retain(|(name, _)| *name != is_replaced);
+                    }
                     found.records.retain(|(known, _)| *known != number);
                     found.records.push((number, record));
                 }
                 Err(why) => found.strange.push((name, why.to_string())),
             }
         }
+        found.keep_newest();
         let generations = || found.records.iter().flat_map(|(_, record)| &record.generations);
         let is_known = |area: u64| generations().any(|one| one.area == area);
         bytes.retain(|(_, area)| !is_known(*area));
@@ -263,12 +286,48 @@ impl Spool {
     }
 }
 
+impl Found {
+    /// Of two records of one file the one with the greater number was begun later.
+    fn keep_newest(&mut self) {
+        let mut records = std::mem::take(&mut self.records);
+        records.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        for (number, record) in records {
+            match self.records.iter().any(|(_, newer)| newer.path == record.path) {
+                false => self.records.push((number, record)),
+                true => {
+                    let why = "there is a newer record of the same file".into();
+                    self.strange.push((format!("{RECORD}{number}"), why));
+                }
+            }
+        }
+    }
+}
+
+/// Locks the directory of an agent. The one before may have been killed, and be on its way out.
+fn lock(directory: &OwnedFd) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        // SAFETY: no memory is involved.
+        if unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ if began.elapsed() > PATIENCE => {
+                return Err(io::Error::from_raw_os_error(libc::EBUSY));
+            }
+            _ => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
 /// The number in a name.
 fn number(name: &str, start: &str, end: &str) -> Option<u64> {
     let digits = name.strip_prefix(start)?.strip_suffix(end)?;
     let number = digits.parse().ok()?;
     // Only as it was written.
-    (format!("{number}") == digits).then_some(number)
+    (number < NUMBERS && format!("{number}") == digits).then_some(number)
 }
 
 /// The time between two starts of the computer.

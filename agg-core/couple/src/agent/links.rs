@@ -174,10 +174,15 @@ impl Agent {
     /// Sends an answer, and says whether it is on its way. A program that does not take it loses
     /// its connection.
     ///
-    /// What it tells survives this agent from then on. An open that nobody has been told of must
-    /// not: nobody would close it.
+    /// What it tells survives this agent from then on. An open for reading that nobody has been
+    /// told of must not: nobody would close it.
     pub(super) fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
-        let is_open = matches!(reply, Reply::Opened(..));
+        let is_open = match reply {
+            Reply::Opened(handle, _) => {
+                self.registry.opens.get(handle).is_none_or(|open| !open.write)
+            }
+            _ => false,
+        };
         if !is_open {
             self.save();
         }

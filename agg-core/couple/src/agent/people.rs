@@ -145,9 +145,11 @@ impl Agent {
                 self.last
             }
         };
-        if let Some(person) = self.people.get_mut(&process) {
+        if let Some(person) = self.people.get_mut(&process)
+            && std::mem::replace(&mut person.orderly, false)
+        {
             // It may have become another program, which is served as well.
-            person.orderly = false;
+            self.touch_written_by(process);
         }
         self.stays = false;
         if let Some(found) = self.links.get_mut(&link) {
@@ -191,6 +193,7 @@ impl Agent {
         // Without connection and not ending: it is another program now. How that ends tells nobody.
         if facts(person.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
             person.orderly = true;
+            self.touch_written_by(process);
             // One that has only looked is as good as gone; it may come again.
             if self.registry.has_no_part(process) && !self.uses_copies(process) {
                 self.lose(process);

@@ -26,7 +26,9 @@ pub(super) struct Access {
 impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
         match request {
-            Request::Hello { job, ranks, rank, command } => {
+            Request::Hello { job, ranks, rank, command, spools } => {
+                // Who opens a file there is told if that cannot be.
+                spools.into_iter().for_each(|spool| _ = self.find_in(&spool.into()));
                 let hello = Hello { job, ranks, rank, command };
                 let reply = self.greet(link, &hello).map_or_else(|error| invisible(&error), done);
                 self.reply(link, &reply, None);
@@ -102,7 +104,7 @@ impl Agent {
                         self.announce(open.area, process, before);
                         Reply::Done
                     }
-                    None => self.lost(handle),
+                    None => self.lost(process, handle),
                 }
             }
             Request::Records(handle, told) => {
@@ -114,10 +116,19 @@ impl Agent {
                 Reply::Done
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
-            Request::Empty(path) => told(self.registry.empty(process, &path)),
+            Request::Empty(path) => {
+                self.registry.touch(&path);
+                told(self.registry.empty(process, &path))
+            }
             Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
             Request::Rename(from, to, options) => {
-                told(self.registry.rename(process, &from, &to, options))
+                let result = self.registry.rename(process, &from, &to, options);
+                // In no record is worse than in two.
+                let others = self.registry.touched();
+                self.registry.touch(&to);
+                self.save();
+                others.iter().for_each(|path| self.registry.touch(path));
+                told(result)
             }
             Request::Stat(path, options) => self.stat(process, &path, options),
             Request::List(dir, after, view) => self.list(process, &dir, &after, view),
@@ -184,7 +195,7 @@ impl Agent {
 
     fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
-            return self.lost(handle);
+            return self.lost(process, handle);
         };
         let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
         let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
@@ -195,7 +206,7 @@ impl Agent {
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
-            let reply = self.lost(handle);
+            let reply = self.lost(process, handle);
             self.registry.close(process, handle, 0, false);
             return reply;
         };
@@ -207,7 +218,9 @@ impl Agent {
     }
 
     fn sync(&mut self, process: Process, handle: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else { return self.lost(handle) };
+        let Some(open) = self.registry.opens.get(&handle) else {
+            return self.lost(process, handle);
+        };
         let (area, write) = (open.area, open.write);
         if self.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
@@ -223,6 +236,7 @@ impl Agent {
         if let Some(person) = self.people.get_mut(&process) {
             person.orderly = true;
         }
+        self.touch_written_by(process);
         Reply::Done
     }
 
@@ -230,17 +244,20 @@ impl Agent {
     fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
         match self.registry.spoil(process, handle) {
             true => Reply::Done,
-            false => self.lost(handle),
+            false => self.lost(process, handle),
         }
     }
 
     /// What is said of an open that is none any more.
-    pub(super) fn lost(&self, handle: u64) -> Reply {
+    pub(super) fn lost(&mut self, process: Process, handle: u64) -> Reply {
         match self.registry.loss(handle).map(str::to_owned) {
             Some(text) => Reply::Failed(libc::EIO, text),
             // An earlier agent was told, and did not come to say so.
             None if self.registry.has_completed(handle) => Reply::Done,
-            None => unknown(),
+            None => {
+                self.registry.tell_torn(process, handle);
+                unknown()
+            }
         }
     }
 

@@ -196,7 +196,7 @@ impl Agent {
     /// `None` if it has to wait.
     fn records(&mut self, process: Process, handle: Handle, told: u64) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).filter(|open| open.process == process);
-        let Some(open) = open.copied() else { return Some(self.lost(handle)) };
+        let Some(open) = open.copied() else { return Some(self.lost(process, handle)) };
         let Some(generation) = self.registry.generations.get(&open.area) else {
             let text = "the writer of an open file died before it was complete (ready=step)";
             return Some(Reply::Failed(libc::EIO, text.into()));

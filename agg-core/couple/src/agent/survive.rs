@@ -1,13 +1,11 @@
 //! Generations that survive this agent: what it writes of them, and what it finds of an earlier
 //! one.
 
+mod revive;
+
 use super::Agent;
-use super::people::Person;
-use crate::registry::{
-    Area, Directory, Generation, Home, Name, Open, Options, Path, Process, Reader, State, Stored,
-    Who,
-};
-use crate::spool::{Being, Kept, Record, Spool, boot};
+use crate::registry::{Area, Directory, Job, Name, Path, Position, Process, State, Stored, Who};
+use crate::spool::{Being, Kept, Record, Spool, Written, boot};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,193 +21,20 @@ pub(super) struct Spools {
     named: BTreeSet<Area>,
     /// Files of which there is a record, and its number.
     records: BTreeMap<Path, (Directory, u64)>,
+    /// Files whose record could not be written, and the number of the error.
+    unsaved: BTreeMap<Path, i32>,
     boot: String,
 }
 
 impl Default for Spools {
     fn default() -> Self {
         let (open, areas, records) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { open, areas, named: BTreeSet::new(), records, boot: boot() }
+        let (named, unsaved) = (BTreeSet::new(), BTreeMap::new());
+        Self { open, areas, named, records, unsaved, boot: boot() }
     }
 }
 
-/// Processes of records, by number and start.
-type Beings = BTreeMap<(u32, u64), (Process, bool)>;
-
 impl Agent {
-    /// Makes sure that what an earlier agent has left for the files of a rule is known.
-    ///
-    /// # Errors
-    /// Its directory cannot be used.
-    pub(super) fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
-        let Some(directory) = options.spill.as_ref().filter(|_| options.survives) else {
-            return Ok(());
-        };
-        if self.spools.open.contains_key(directory) {
-            return Ok(());
-        }
-        let spool = Spool::open(directory, &self.place)?;
-        let found = spool.find(&self.spools.boot)?;
-        for (name, why) in found.strange {
-            log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
-        }
-        let mut beings = Beings::new();
-        for (number, record) in found.records {
-            self.revive(&spool, directory, number, record, &mut beings);
-        }
-        self.spools.open.insert(directory.clone(), spool);
-        for ((pid, start), (process, has_open)) in beings {
-            match Person::of(pid.cast_signed()) {
-                Ok((mut person, _)) if person.start == start => {
-                    // One that has nothing to write may end as it likes.
-                    person.orderly = true;
-                    self.people.insert(process, person);
-                }
-                _ => self.registry.end(process, !has_open),
-            }
-        }
-        self.settle();
-        Ok(())
-    }
-
-    /// Takes over a file of an earlier agent.
-    fn revive(
-        &mut self,
-        spool: &Spool,
-        directory: &Directory,
-        number: u64,
-        record: Record,
-        beings: &mut Beings,
-    ) {
-        if self.registry.names.contains_key(&record.path) {
-            let path = String::from_utf8_lossy(&record.path);
-            let text = "what an earlier agent has left is not read: there is a newer file";
-            log!(Level::Warn, "agent: {path}: {text}");
-            return;
-        }
-        let mut jobs = |texts: &[(String, u64)]| {
-            texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
-        };
-        let [last, lost, on_disk, dropped] = record.numbers;
-        let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
-        let dead = record.dead.map(|(number, writer)| crate::registry::Dead { number, writer });
-        let writer = record.writer.map(|text| self.jobs.of(&text));
-        let name = Name {
-            last,
-            lost,
-            ended,
-            removed,
-            on_disk,
-            dropped,
-            dead,
-            writer,
-            emptied: record.emptied,
-            options: record.options,
-            ..Name::default()
-        };
-        self.registry.names.insert(record.path.clone(), name);
-        self.spools.records.insert(record.path.clone(), (directory.clone(), number));
-        self.registry.count_behind(number);
-        for kept in record.generations {
-            let (number, named) = (kept.number, kept.named);
-            if let Err(error) = self.revive_generation(spool, directory, &record.path, kept) {
-                if error.kind() != io::ErrorKind::NotFound {
-                    let path = String::from_utf8_lossy(&record.path);
-                    let text = format!("{path}: generation {number} of an earlier agent");
-                    log!(Level::Warn, "agent: {text} is not read: {error}");
-                }
-                // One that was about to get its name was not complete: its writer was not told so.
-                if let Some(name) = self.registry.names.get_mut(&record.path).filter(|_| named) {
-                    name.lost = name.lost.max(number);
-                }
-            }
-        }
-        for being in record.readers {
-            self.revive_reader(&record.path, being, beings);
-        }
-        self.registry.touch(&record.path);
-    }
-
-    fn revive_generation(
-        &mut self,
-        spool: &Spool,
-        directory: &Directory,
-        path: &Path,
-        kept: Kept,
-    ) -> io::Result<()> {
-        let (area, number) = (kept.area, kept.number);
-        self.areas.adopt(area, spool.kept(&kept)?)?;
-        self.spools.areas.insert(area, directory.clone());
-        self.spools.named.insert(area);
-        let generation = Generation {
-            path: path.clone(),
-            number,
-            state: State::Complete,
-            jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
-            writers: BTreeSet::new(),
-            maker: kept.maker,
-            published: false,
-            step: false,
-            records: None,
-            read: kept.read,
-            unlinked: kept.unlinked,
-            stored: if kept.stored { Stored::Done } else { Stored::Never },
-            alone: None,
-            emptied: false,
-            bytes: 0,
-            expected: 0,
-            home: Home::Memory,
-            copy_of: None,
-            handles: kept.handles.into_iter().collect(),
-        };
-        self.registry.count_behind(area);
-        self.registry.generations.insert(area, generation);
-        if let Some(name) = self.registry.names.get_mut(path) {
-            name.generations.insert(number, area);
-        }
-        if kept.wanted {
-            self.registry.want_stored(area);
-        }
-        let stat = self.areas.stat(area, 0).unwrap_or_default();
-        self.registry.weigh(area, 512 * stat.blocks);
-        Ok(())
-    }
-
-    fn revive_reader(&mut self, path: &Path, being: Being, beings: &mut Beings) {
-        let key = (being.pid, being.start);
-        let is_it = |one: &Person| (one.pid.cast_unsigned(), one.start) == key;
-        let known = self.people.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
-        let (job, family) = (self.jobs.of(&being.job), self.jobs.of(&being.family));
-        let process = match (known, beings.get(&key)) {
-            (Some(process), _) => process,
-            (None, Some((process, _))) => *process,
-            (None, None) => {
-                self.last += 1;
-                let (ranks, label) = (being.ranks, being.label);
-                self.registry.join(self.last, Who { job, ranks, family, label });
-                self.last
-            }
-        };
-        let opens = being.opens.into_iter();
-        let opens = opens.filter(|(_, area, _)| self.registry.generations.contains_key(area));
-        let opens: Vec<_> = opens.collect();
-        let mut position = being.position;
-        position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
-        if known.is_none() {
-            beings.entry(key).or_insert((process, false)).1 |= !opens.is_empty();
-        }
-        for (handle, area, is_part) in opens {
-            self.registry.count_behind(handle);
-            let open = Open { process, area, write: false, reads_on: true, is_part };
-            self.registry.opens.insert(handle, open);
-        }
-        if let Some(name) = self.registry.names.get_mut(path) {
-            let reader = name.readers.entry(job).or_insert_with(Reader::default);
-            reader.ranks = being.ranks;
-            reader.processes.insert(process, position);
-        }
-    }
-
     /// A file for a generation that is to survive; `None` if it is not to.
     pub(super) fn surviving_file(
         &mut self,
@@ -229,21 +54,41 @@ impl Agent {
     }
 
     /// A generation is complete: from now on it survives.
+    ///
+    /// # Errors
+    /// What is known of it, or its name, could not be written. It is complete all the same, and
+    /// lost if this agent dies.
     pub(super) fn keep(&mut self, area: Area) -> io::Result<()> {
         let Some(directory) = self.spools.areas.get(&area).cloned() else { return Ok(()) };
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        let path = generation.path.clone();
+        let (path, number) = (generation.path.clone(), generation.number);
+        self.registry.touch(&path);
         self.save();
-        let file = self.areas.open(area, true, false, false)?;
-        let kept = self.spools.open.get(&directory).map(|spool| spool.keep(area, &file));
-        kept.unwrap_or(Ok(())).inspect_err(|error| {
-            let text = "a generation does not survive this agent";
-            log!(Level::Error, "agent: {directory}: {text}: {error}");
+        self.name(&path, area, &directory).inspect_err(|error| {
+            let path = String::from_utf8_lossy(&path);
+            let text = format!("{path}: generation {number} does not survive this agent");
+            log!(Level::Error, "agent: {text}: {directory}: {error}");
         })?;
         // That it has its name is written before its writer is told.
         self.spools.named.insert(area);
         self.registry.touch(&path);
         Ok(())
+    }
+
+    fn name(&self, path: &Path, area: Area, directory: &Directory) -> io::Result<()> {
+        if let Some(number) = self.spools.unsaved.get(path) {
+            return Err(io::Error::from_raw_os_error(*number));
+        }
+        let file = self.areas.open(area, true, false, false)?;
+        self.spools.open.get(directory).map_or(Ok(()), |spool| spool.keep(area, &file))
+    }
+
+    /// Something has changed that is known of a process which may write.
+    pub(super) fn touch_written_by(&mut self, process: Process) {
+        let Some(job) = self.registry.processes.get(&process).map(|who| who.job) else { return };
+        let all = self.registry.names.iter().filter(|(_, name)| name.writer == Some(job));
+        let paths: Vec<Path> = all.map(|(path, _)| path.clone()).collect();
+        paths.iter().for_each(|path| self.registry.touch(path));
     }
 
     /// The directory that has a generation which survives.
@@ -276,10 +121,17 @@ impl Agent {
                 }
                 (None, None) => Ok(()),
             };
-            if let Err(error) = result {
-                let path = String::from_utf8_lossy(&path);
-                let text = "what is known of it does not survive this agent";
-                log!(Level::Error, "agent: {path}: {text}: {error}");
+            let Err(error) = result else {
+                self.spools.unsaved.remove(&path);
+                continue;
+            };
+            let text = String::from_utf8_lossy(&path).into_owned();
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            // It is tried again whenever something happens.
+            self.registry.touch(&path);
+            if self.spools.unsaved.insert(path, number).is_none() {
+                let what = "what is known of it does not survive this agent for now";
+                log!(Level::Error, "agent: {text}: {what}: {error}");
             }
         }
     }
@@ -311,8 +163,25 @@ impl Agent {
         };
         let generations = name.generations.values().filter_map(|area| self.kept(*area));
         let readers = name.readers.values().flat_map(|reader| {
-            reader.processes.keys().filter_map(|process| self.being(path, reader, *process))
+            let processes = reader.processes.iter();
+            processes.filter_map(|(process, position)| self.being(path, *process, *position))
         });
+        let is_orderly = |process| self.people.get(&process).is_none_or(|one| one.orderly);
+        let generations_of = |job| {
+            let mut all = name.generations.values();
+            all.any(|area| {
+                let one = self.registry.generations.get(area);
+                one.is_some_and(|one| one.state == State::Writing && one.jobs.contains(&job))
+            })
+        };
+        let is_writer = |process, who: &Who| {
+            let writes = name.writer == Some(who.job) || generations_of(who.job);
+            writes && !is_orderly(process)
+        };
+        let writers = self.registry.processes.iter();
+        let writers = writers.filter(|(process, who)| is_writer(**process, who));
+        let writers =
+            writers.filter_map(|(process, _)| self.being(path, *process, Position::default()));
         Some(Record {
             boot: self.spools.boot.clone(),
             path: path.clone(),
@@ -325,7 +194,31 @@ impl Agent {
             removed: texts(&name.removed),
             generations: generations.collect(),
             readers: readers.collect(),
+            writers: writers.collect(),
+            torn: self.torn(name),
         })
+    }
+
+    /// What programs lose if this agent dies, or have lost before.
+    fn torn(&self, name: &Name) -> Vec<Written> {
+        let text = |job: &Job| self.jobs.text(*job).to_owned();
+        let before = name.torn.iter().map(|(job, torn)| Written {
+            job: text(job),
+            number: torn.number,
+            maker: torn.maker.clone(),
+            handles: torn.handles.iter().copied().collect(),
+        });
+        let generations = name.generations.values();
+        let generations = generations.filter_map(|area| self.registry.generations.get(area));
+        let written = generations.filter(|one| one.state == State::Writing).flat_map(|one| {
+            one.jobs.iter().map(|job| Written {
+                job: text(job),
+                number: one.number,
+                maker: one.maker.clone(),
+                handles: one.handles.iter().copied().collect(),
+            })
+        });
+        before.chain(written).collect()
     }
 
     /// What is written of a generation, if it is complete.
@@ -338,6 +231,8 @@ impl Agent {
             number: one.number,
             size: stat.size,
             mode: stat.mode & 0o7777,
+            inode: stat.inode,
+            modified: stat.modified,
             maker: one.maker.clone(),
             jobs: one.jobs.iter().map(|job| self.jobs.text(*job).to_owned()).collect(),
             handles: one.handles.iter().copied().collect(),
@@ -349,8 +244,8 @@ impl Agent {
         })
     }
 
-    /// What is written of a process of this node that reads.
-    fn being(&self, path: &Path, reader: &Reader, process: Process) -> Option<Being> {
+    /// What is written of a process of this node, and of what it reads.
+    fn being(&self, path: &Path, process: Process, position: Position) -> Option<Being> {
         let (person, who) = (self.people.get(&process)?, self.registry.processes.get(&process)?);
         let is_own =
             |area: &Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
@@ -363,10 +258,10 @@ impl Agent {
             pid: person.pid.cast_unsigned(),
             start: person.start,
             job: self.jobs.text(who.job).to_owned(),
-            ranks: reader.ranks,
+            ranks: who.ranks,
             family: self.jobs.text(who.family).to_owned(),
             label: who.label.clone(),
-            position: *reader.processes.get(&process)?,
+            position,
             opens: opens.map(|(handle, open)| (*handle, open.area, open.is_part)).collect(),
         })
     }

@@ -301,3 +301,46 @@ fn a_generation_that_was_given_up_is_lost_for_those_that_have_not_read_it() {
     let (reply, _) = scene.call(10, scene.ask(false));
     assert!(matches!(reply, Reply::Failed(libc::ESTALE, _)), "{reply:?}");
 }
+
+#[test]
+fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directory() {
+    let mut scene = Scene::new();
+    let (reply, fd) = scene.call(WRITER, scene.ask(true));
+    let Reply::Opened(handle, 1) = reply else { panic!("{reply:?}") };
+    File::from(fd.unwrap()).write_all_at(b"bytes", 0).unwrap();
+    assert_eq!(scene.call(WRITER, Request::Close(handle, 0)).0, Reply::Done);
+    for (spools, is_known) in [(vec![], false), (vec![scene.options.spill.clone()], true)] {
+        scene.agent = None;
+        let place = scene.scratch.path().join("place");
+        scene.agent = Agent::new(place.to_str().unwrap()).unwrap();
+        let (packets, end) = pair().unwrap();
+        scene.agent().links.insert(1, Link::new(packets));
+        scene.ends.insert(1, end);
+        let spools = spools.iter().flatten().map(ToString::to_string).collect();
+        let (job, command) = (String::new(), "writer".into());
+        let hello = Request::Hello { job, ranks: 1, rank: 0, command, spools };
+        assert_eq!(scene.call(1, hello).0, Reply::Done);
+        let (reply, _) = scene.call(1, Request::Close(handle, 0));
+        assert_eq!(reply == Reply::Done, is_known, "{reply:?}");
+    }
+}
+
+#[test]
+fn a_generation_that_two_records_name_has_one_name() {
+    let mut scene = Scene::new();
+    scene.apply(Step::Write);
+    scene.agent = None;
+    let place = Place::open(scene.scratch.path().join("place").to_str().unwrap()).unwrap();
+    let kept = scene.options.spill.as_deref().unwrap();
+    let spool = crate::spool::Spool::open(kept, &place).unwrap();
+    let (number, mut record) = spool.find(&crate::spool::boot()).unwrap().records.remove(0);
+    // The agent died while it renamed the file.
+    record.path = b"/d/to".to_vec();
+    spool.write(number + 1, &record).unwrap();
+    drop(spool);
+    scene.begin();
+    let generations: Vec<_> = scene.agent().registry.generations.values().collect();
+    assert_eq!(generations.len(), 1);
+    let names = scene.agent().registry.names.values();
+    assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
+}

@@ -6,6 +6,7 @@ use super::patience::{self, ANSWERS, SILENCE};
 use super::start;
 use crate::place::{self, Place};
 use crate::protocol::{Packet, Packets, Reply, Request};
+use crate::registry::Directory;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -56,8 +57,11 @@ pub(super) struct Connections {
     /// The process that has not been told that an agent ended; 0 if all was told.
     untold: AtomicU64,
     slots: [Slot; KEPT],
-    /// What an agent knows is known by the one after it.
-    survives: bool,
+    /// Directories of what survives an agent.
+    spools: Vec<Directory>,
+    /// The process that went on with another agent, and has not been told of what did not survive
+    /// the one before.
+    moved_on: AtomicU64,
 }
 
 fn process() -> u64 {
@@ -65,14 +69,15 @@ fn process() -> u64 {
 }
 
 impl Connections {
-    pub(super) fn new(dir: &str, agent: &str, survives: bool) -> Self {
+    pub(super) fn new(dir: &str, agent: &str, spools: Vec<Directory>) -> Self {
         Self {
             dir: dir.into(),
             agent: agent.into(),
             spoken: AtomicU64::new(0),
             untold: AtomicU64::new(0),
             slots: Default::default(),
-            survives,
+            spools,
+            moved_on: AtomicU64::new(0),
         }
     }
 
@@ -133,6 +138,11 @@ impl Connections {
         self.untold.swap(0, Relaxed) == process()
     }
 
+    /// Whether this process has gone on with another agent since the last call.
+    pub(super) fn has_moved_on(&self) -> bool {
+        self.moved_on.swap(0, Relaxed) == process()
+    }
+
     /// Makes sure that there is an agent.
     pub(super) fn reach(&self) -> io::Result<()> {
         let packets = self.connect()?;
@@ -143,17 +153,26 @@ impl Connections {
     /// Asks the agent, and waits for what it answers. One that has ended without an answer is
     /// followed by another one, which is asked again if it can know what that knew.
     pub(super) fn call(&self, request: &Request) -> io::Result<(Reply, Option<OwnedFd>)> {
-        let may_repeat = self.survives && request.may_be_repeated();
         // All connections that are kept may be those of the agent that has ended.
-        for _ in 0..if may_repeat { REPEATS } else { 0 } {
+        for _ in 0..REPEATS {
             match self.ask(request) {
-                Err(Failure::Gone(error)) => {
-                    log!(Level::Warn, "the agent has ended: {error}; another one is asked");
+                Err(failure) if self.may_repeat(request, &failure) => {
+                    self.moved_on.store(process(), Relaxed);
+                    log!(Level::Warn, "the agent of coupled files has ended; another one is asked");
                 }
                 other => return other.map_err(Failure::into),
             }
         }
         self.ask(request).map_err(Failure::into)
+    }
+
+    fn may_repeat(&self, request: &Request, failure: &Failure) -> bool {
+        let may_repeat = match failure {
+            Failure::Unheard(_) => true,
+            Failure::Gone(_) => request.may_be_repeated(),
+            Failure::Other(_) => false,
+        };
+        may_repeat && !self.spools.is_empty() && request.may_survive()
     }
 
     fn ask(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Failure> {
@@ -165,7 +184,7 @@ impl Connections {
             Some(packets) => packets,
             None => self.connect()?,
         };
-        packets.send(&message, None, true).map_err(Failure::Gone)?;
+        packets.send(&message, None, true).map_err(Failure::Unheard)?;
         let began = Instant::now();
         let silent = || {
             let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(&packets));
@@ -207,7 +226,7 @@ impl Connections {
         loop {
             match connect_to(&place)? {
                 Some(packets) => {
-                    if greet(&packets)? {
+                    if self.greet(&packets)? {
                         self.spoken.store(process(), Relaxed);
                         return Ok(packets);
                     }
@@ -229,7 +248,7 @@ impl Connections {
     /// One more connection to an agent that is there.
     fn another(&self) -> Option<Packets> {
         let packets = connect_to(&Place::open(&self.dir).ok()?).ok()??;
-        greet(&packets).is_ok_and(|greeted| greeted).then_some(packets)
+        self.greet(&packets).is_ok_and(|greeted| greeted).then_some(packets)
     }
 
     /// Tells the agent, if this process has ever spoken to it, that it ends in order.
@@ -237,15 +256,49 @@ impl Connections {
         if self.spoken.load(Relaxed) != process() {
             return;
         }
-        // Threads that wait have the others.
-        let Some(packets) = self.take().or_else(|| self.another()) else { return };
-        let told = packets.send(&Request::Goodbye.encode(), None, true);
-        if told.is_ok() {
-            // It is heard before the end of this process, also without an answer.
-            if patience::receive_within(&packets, ANSWERS).is_ok() {
-                self.put_back(packets);
+        // Threads that wait have the others. Those of an agent that has ended tell nobody.
+        while let Some(packets) = self.take() {
+            if self.is_taken_leave(packets) {
+                return;
             }
         }
+        let _ = self.another().is_some_and(|packets| self.is_taken_leave(packets));
+    }
+
+    /// Whether an agent knows now that this process ends in order.
+    fn is_taken_leave(&self, packets: Packets) -> bool {
+        if packets.send(&Request::Goodbye.encode(), None, true).is_err() {
+            return false;
+        }
+        match patience::receive_within(&packets, ANSWERS) {
+            Ok(Some(_)) => {
+                self.put_back(packets);
+                true
+            }
+            // It is heard before the end of this process, also without an answer.
+            Err(error) => error.kind() == io::ErrorKind::TimedOut,
+            Ok(None) => false,
+        }
+    }
+
+    /// Says who this process is; false if the agent has just ended. The agent's answer may take any
+    /// time, of which the log tells.
+    fn greet(&self, packets: &Packets) -> io::Result<bool> {
+        let began = Instant::now();
+        let silent = || {
+            let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(packets));
+            let own = std::process::id();
+            let text = format!("process {own} has waited {seconds} s for {agent}");
+            log!(Level::Warn, "{text}, which has not taken its connection");
+        };
+        greet_by(packets, &self.spools, || {
+            loop {
+                match patience::receive(packets, SILENCE, silent) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    received => return received,
+                }
+            }
+        })
     }
 }
 
@@ -301,32 +354,13 @@ fn high(fd: OwnedFd) -> OwnedFd {
     }
 }
 
-/// Says who this process is; false if the agent has just ended. The agent's answer may take any
-/// time, of which the log tells.
-fn greet(packets: &Packets) -> io::Result<bool> {
-    let began = Instant::now();
-    let silent = || {
-        let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(packets));
-        let own = std::process::id();
-        let text = format!("process {own} has waited {seconds} s for {agent}");
-        log!(Level::Warn, "{text}, which has not taken its connection");
-    };
-    greet_by(packets, || {
-        loop {
-            match patience::receive(packets, SILENCE, silent) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                received => return received,
-            }
-        }
-    })
-}
-
 pub(super) fn greet_by(
     packets: &Packets,
+    spools: &[Directory],
     hear: impl FnOnce() -> io::Result<Option<Packet>>,
 ) -> io::Result<bool> {
     let variable = |name: &str| aggio_config::settings::process_variable(name);
-    let hello = identity::hello(&variable);
+    let hello = identity::hello(&variable, spools);
     if packets.send(&hello.encode(), None, true).is_err() {
         return Ok(false);
     }
@@ -348,7 +382,7 @@ mod tests {
 
     #[test]
     fn connections_that_threads_take_and_put_back_are_kept_or_closed() {
-        let connections = Connections::new("", "", false);
+        let connections = Connections::new("", "", Vec::new());
         let work = || {
             let mut ends = Vec::new();
             for _ in 0..2000 {

@@ -7,8 +7,10 @@ use std::io;
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The agent ended, and with it what was in its memory.
+    /// The agent ended, and with it what was in its memory. What it did nobody knows.
     Gone(io::Error),
+    /// It had ended before it was asked.
+    Unheard(io::Error),
     Other(io::Error),
 }
 
@@ -22,7 +24,7 @@ impl From<Failure> for io::Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Other(error) => error,
-            Failure::Gone(error) => {
+            Failure::Gone(error) | Failure::Unheard(error) => {
                 log!(Level::Error, "the agent of coupled files has ended: {error}");
                 Self::from_raw_os_error(libc::EIO)
             }

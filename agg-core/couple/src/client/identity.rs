@@ -1,6 +1,7 @@
 //! Who this process is: part of which program that a launcher started, or a program of its own.
 
 use crate::protocol::Request;
+use crate::registry::Directory;
 
 /// Variables in which launchers tell the number of processes of a job.
 const SIZES: &[&str] =
@@ -13,7 +14,7 @@ const NAMES: &[&str] = &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID
 const LONGEST: usize = 256;
 
 /// The first message of this process.
-pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>) -> Request {
+pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>, spools: &[Directory]) -> Request {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let name = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name.rsplit(|byte| *byte == b'/').next().unwrap_or(name));
@@ -21,7 +22,9 @@ pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>) -> Request {
     let command_line = command.clone();
     let (job, ranks, rank) = job(variable, parent, &command_line).unwrap_or_default();
     let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
-    Request::Hello { job: cut(&job), ranks, rank, command: cut(&name) }
+    let (job, command) = (cut(&job), cut(&name));
+    let spools = spools.iter().map(|spool| spool.to_string()).collect();
+    Request::Hello { job, ranks, rank, command, spools }
 }
 
 /// Name, number of processes and rank of a launcher's job; `None` outside of one.

@@ -18,6 +18,7 @@ use aggio_base::os;
 use aggio_config::settings::Settings;
 use aggio_config::settings::couple::CoupleRule;
 use connection::Connections;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -45,8 +46,10 @@ pub struct Client {
 impl Client {
     /// A client that connects, and starts an agent if there is none, at its first use.
     pub fn new(settings: &Settings) -> Self {
-        let survives = settings.couple.iter().any(|rule| rule.options.survives);
-        let connections = Connections::new(&settings.couple_dir, &settings.agent, survives);
+        let spools = settings.couple.iter().filter(|rule| rule.options.survives);
+        let spools: BTreeSet<_> = spools.filter_map(|rule| rule.options.spill.clone()).collect();
+        let spools = spools.into_iter().collect();
+        let connections = Connections::new(&settings.couple_dir, &settings.agent, spools);
         Self { rules: settings.couple.as_slice().into(), connections: Arc::new(connections) }
     }
 
@@ -95,7 +98,9 @@ impl Client {
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
         let path = how.path.as_os_str().as_bytes().to_vec();
         let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;
-        if self.connections.is_untold() {
+        // Who goes on with another agent would wait for what that does not have.
+        let is_lost = !options.survives && self.connections.has_moved_on();
+        if self.connections.is_untold() || is_lost {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         let Open { write, create, exclusive, truncate, view, .. } = *how;

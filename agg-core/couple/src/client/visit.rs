@@ -24,7 +24,7 @@ impl Visit {
     /// # Errors
     /// `TimedOut` if the agent does not answer.
     pub(super) fn greet(&self) -> io::Result<bool> {
-        greet_by(&self.0, || self.hear())
+        greet_by(&self.0, &[], || self.hear())
     }
 
     fn hear(&self) -> io::Result<Option<Packet>> {

@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x03";
+const BEGINNING: [u8; 4] = *b"AGC\x04";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) enum Request {
         rank: u32,
         /// How messages name it.
         command: String,
+        /// Directories of its rules that have generations which survive agents.
+        spools: Vec<String>,
     },
     /// [`super::Client::open`]
     Open {
@@ -104,9 +106,10 @@ impl Request {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());
         match self {
-            Request::Hello { job, ranks, rank, command } => {
+            Request::Hello { job, ranks, rank, command, spools } => {
                 out.byte(0).bytes(job.as_bytes()).number(u64::from(*ranks));
                 out.number(u64::from(*rank)).bytes(command.as_bytes());
+                out.list(spools, |out, spool| _ = out.text(spool));
             }
             Request::Open { ask, read, append, blocking, mode } => {
                 let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
@@ -174,6 +177,17 @@ impl Request {
         )
     }
 
+    /// Whether what it is about may survive an agent.
+    pub(crate) fn may_survive(&self) -> bool {
+        match self {
+            Request::Open { ask: Ask { options, .. }, .. }
+            | Request::Unlink(_, options)
+            | Request::Rename(_, _, options)
+            | Request::Stat(_, options) => options.survives,
+            _ => true,
+        }
+    }
+
     /// The file that it is about, as messages name it.
     pub(crate) fn subject(&self) -> String {
         match self {
@@ -201,6 +215,7 @@ impl Request {
                 ranks: small(from.number()?)?,
                 rank: small(from.number()?)?,
                 command: from.text()?,
+                spools: from.list(directory)?,
             },
             1 => open(&mut from)?,
             2 => {
@@ -237,6 +252,11 @@ impl Request {
         from.end()?;
         Ok(request)
     }
+}
+
+fn directory(from: &mut Reader<'_>) -> io::Result<String> {
+    let path = from.text()?;
+    if path.starts_with('/') { Ok(path) } else { Err(bad("a directory has no absolute name")) }
 }
 
 fn open(from: &mut Reader<'_>) -> io::Result<Request> {

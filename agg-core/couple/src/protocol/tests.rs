@@ -40,8 +40,10 @@ fn ask() -> impl Strategy<Value = Ask> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let hello = (".*", any::<u32>(), any::<u32>(), ".*")
-        .prop_map(|(job, ranks, rank, command)| Request::Hello { job, ranks, rank, command });
+    let hello = (".*", any::<u32>(), any::<u32>(), ".*").prop_map(|(job, ranks, rank, command)| {
+        let spools = (0..rank % 3).map(|number| format!("/{command}/{number}")).collect();
+        Request::Hello { job, ranks, rank, command, spools }
+    });
     let open = (ask(), any::<[bool; 3]>(), any::<u32>()).prop_map(|(ask, how, mode)| {
         let [read, append, blocking] = how;
         Request::Open { ask, read, append, blocking, mode }

@@ -113,6 +113,7 @@ impl Registry {
         }
         self.sites.remove(&area);
         self.effects.push(Effect::Free(area));
+        self.touch(&generation.path);
         self.tidy(&generation.path);
     }
 
@@ -133,6 +134,7 @@ impl Registry {
         self.effects.extend(areas.into_iter().map(Effect::Look));
         self.nodes.remove(&process);
         let Some(who) = self.processes.remove(&process) else { return };
+        self.end_torn(who.job);
         let paths: Vec<Path> = self.names.keys().cloned().collect();
         for path in paths {
             let Some(name) = self.names.get_mut(&path) else { continue };

@@ -12,6 +12,7 @@ mod room;
 mod sizes;
 mod spill;
 mod store;
+mod torn;
 mod types;
 mod view;
 

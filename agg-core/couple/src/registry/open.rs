@@ -56,6 +56,9 @@ impl Registry {
     }
 
     fn open_to_write(&mut self, process: Process, ask: &Ask) -> Answer {
+        if let Some(answer) = self.tears(process, ask) {
+            return answer;
+        }
         let emptied = self.names.get(&ask.path).is_some_and(|name| name.emptied);
         let there = self.newest(&ask.path).filter(|(_, newest)| !newest.unlinked);
         let there = there.map(|(area, newest)| (area, newest.state));

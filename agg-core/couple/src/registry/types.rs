@@ -222,6 +222,19 @@ pub struct Dead {
     pub writer: String,
 }
 
+/// A generation that was being written when an earlier agent died.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Torn {
+    /// Which one.
+    pub number: u64,
+    /// How messages name the process that began it.
+    pub maker: String,
+    /// Opens by which it was being written.
+    pub handles: BTreeSet<Handle>,
+    /// Processes that know that it is lost.
+    pub told: BTreeSet<Process>,
+}
+
 /// All that is known under one name.
 #[derive(Clone, Debug, Default)]
 pub struct Name {
@@ -245,6 +258,8 @@ pub struct Name {
     pub dead: Option<Dead>,
     /// The program that wrote last.
     pub writer: Option<Job>,
+    /// Programs that were writing when an earlier agent died, and may write again.
+    pub torn: BTreeMap<Job, Torn>,
     /// For its writer the file has no bytes, and its next open makes a generation.
     pub emptied: bool,
     /// What the rule said last.

@@ -8,6 +8,10 @@ use std::io;
 /// What every record begins with: a mark, and the version of what follows.
 const BEGINNING: [u8; 8] = *b"AGCREC\x01\n";
 
+/// Numbers of generations, openings and files are smaller: what has larger ones was not written by
+/// an agent, and would leave none for the next one.
+pub(crate) const NUMBERS: u64 = 1 << 62;
+
 /// All that is known under one name. Programs, families and processes are told by their texts:
 /// numbers are those of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +33,21 @@ pub(crate) struct Record {
     pub(crate) removed: Vec<(String, u64)>,
     pub(crate) generations: Vec<Kept>,
     pub(crate) readers: Vec<Being>,
+    /// Processes of the program that wrote last.
+    pub(crate) writers: Vec<Being>,
+    /// What is being written, or was lost and not written again, by program.
+    pub(crate) torn: Vec<Written>,
+}
+
+/// A generation that a program is writing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) job: String,
+    pub(crate) number: u64,
+    /// How messages name the process that began it.
+    pub(crate) maker: String,
+    /// Opens by which it is written.
+    pub(crate) handles: Vec<Handle>,
 }
 
 /// A complete generation.
@@ -38,6 +57,9 @@ pub(crate) struct Kept {
     pub(crate) number: u64,
     pub(crate) size: u64,
     pub(crate) mode: u32,
+    pub(crate) inode: u64,
+    /// When it was written last: seconds and nanoseconds.
+    pub(crate) modified: (i64, i64),
     /// How messages name the process that began it.
     pub(crate) maker: String,
     /// Programs that wrote it.
@@ -54,7 +76,7 @@ pub(crate) struct Kept {
     pub(crate) named: bool,
 }
 
-/// A process that reads.
+/// A process that reads or writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Being {
     pub(crate) pid: u32,
@@ -85,7 +107,13 @@ impl Record {
             out.list(pairs, |out, (family, number)| _ = out.text(family).number(*number));
         }
         out.list(&self.generations, |out, one| one.encode(out));
-        out.list(&self.readers, |out, one| one.encode(out));
+        for all in [&self.readers, &self.writers] {
+            out.list(all, |out, one| one.encode(out));
+        }
+        out.list(&self.torn, |out, Written { job, number, maker, handles }| {
+            out.text(job).number(*number).text(maker);
+            out.list(handles, |out, handle| _ = out.number(*handle));
+        });
         let sum = crc32c(&out.0);
         out.0.extend(sum.to_le_bytes());
         out.0
@@ -107,15 +135,19 @@ impl Record {
         let options = read_options(&mut from)?;
         let mut numbers = [0; 4];
         for number in &mut numbers {
-            *number = from.number()?;
+            *number = own_number(&mut from)?;
         }
         let [emptied, is_dead, is_written] = from.flags()?;
-        let dead = if is_dead { Some((from.number()?, from.text()?)) } else { None };
+        let dead = if is_dead { Some((own_number(&mut from)?, from.text()?)) } else { None };
         let writer = if is_written { Some(from.text()?) } else { None };
-        let pair = |from: &mut Reader<'_>| Ok((from.text()?, from.number()?));
+        let pair = |from: &mut Reader<'_>| Ok((from.text()?, own_number(from)?));
         let (ended, removed) = (from.list(pair)?, from.list(pair)?);
         let generations = from.list(Kept::decode)?;
-        let readers = from.list(Being::decode)?;
+        let (readers, writers) = (from.list(Being::decode)?, from.list(Being::decode)?);
+        let torn = from.list(|from| {
+            let (job, number, maker) = (from.text()?, own_number(from)?, from.text()?);
+            Ok(Written { job, number, maker, handles: from.list(own_number)? })
+        })?;
         from.end()?;
         Ok(Self {
             boot,
@@ -129,30 +161,46 @@ impl Record {
             removed,
             generations,
             readers,
+            writers,
+            torn,
         })
+    }
+}
+
+/// A number that an agent has given.
+fn own_number(from: &mut Reader<'_>) -> io::Result<u64> {
+    match from.number()? {
+        number if number < NUMBERS => Ok(number),
+        _ => Err(bad("a number is too large")),
     }
 }
 
 impl Kept {
     fn encode(&self, out: &mut Writer) {
         out.number(self.area).number(self.number).number(self.size).number(self.mode.into());
-        out.text(&self.maker);
+        let (seconds, nanoseconds) = self.modified;
+        out.number(self.inode).number(seconds.cast_unsigned());
+        out.number(nanoseconds.cast_unsigned()).text(&self.maker);
         out.list(&self.jobs, |out, job| _ = out.text(job));
         out.list(&self.handles, |out, handle| _ = out.number(*handle));
         out.byte(flags(&[self.read, self.unlinked, self.wanted, self.stored, self.named]));
     }
 
     fn decode(from: &mut Reader<'_>) -> io::Result<Self> {
-        let (area, number, size) = (from.number()?, from.number()?, from.number()?);
+        let (area, number, size) = (own_number(from)?, own_number(from)?, from.number()?);
         let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
+        let (inode, seconds, nanoseconds) = (from.number()?, from.number()?, from.number()?);
+        let modified = (seconds.cast_signed(), nanoseconds.cast_signed());
         let (maker, jobs) = (from.text()?, from.list(Reader::text)?);
-        let handles = from.list(Reader::number)?;
+        let handles = from.list(own_number)?;
         let [read, unlinked, wanted, stored, named] = from.flags()?;
         Ok(Self {
             area,
             number,
             size,
             mode,
+            inode,
+            modified,
             maker,
             jobs,
             handles,
@@ -181,11 +229,11 @@ impl Being {
         let (pid, start) = (small(from.number()?)?, from.number()?);
         let (job, ranks) = (from.text()?, small(from.number()?)?);
         let (family, label) = (from.text()?, from.text()?);
-        let (at, open) = (from.number()?, small(from.number()?)?);
-        let ([seen], finished) = (from.flags()?, from.number()?);
+        let (at, open) = (own_number(from)?, small(from.number()?)?);
+        let ([seen], finished) = (from.flags()?, own_number(from)?);
         let position = Position { at, open, seen, finished };
         let opens = from.list(|from| {
-            let (handle, area, [is_part]) = (from.number()?, from.number()?, from.flags()?);
+            let (handle, area, [is_part]) = (own_number(from)?, own_number(from)?, from.flags()?);
             Ok((handle, area, is_part))
         })?;
         Ok(Self { pid, start, job, ranks, family, label, position, opens })
@@ -193,112 +241,4 @@ impl Being {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn pairs() -> impl Strategy<Value = Vec<(String, u64)>> {
-        prop::collection::vec(("[a-z 0-9]{0,20}", any::<u64>()), 0..4)
-    }
-
-    fn kept() -> impl Strategy<Value = Kept> {
-        let texts = ("[a-z]{0,9}", prop::collection::vec("[a-z]{0,9}", 0..3));
-        let numbers = (any::<[u64; 3]>(), any::<u32>(), prop::collection::vec(any::<u64>(), 0..3));
-        (texts, numbers, any::<[bool; 5]>()).prop_map(|((maker, jobs), numbers, flags)| {
-            let ([area, number, size], mode, handles) = numbers;
-            let [read, unlinked, wanted, stored, named] = flags;
-            Kept {
-                area,
-                number,
-                size,
-                mode,
-                maker,
-                jobs,
-                handles,
-                read,
-                unlinked,
-                wanted,
-                stored,
-                named,
-            }
-        })
-    }
-
-    fn being() -> impl Strategy<Value = Being> {
-        let opens = prop::collection::vec((any::<u64>(), any::<u64>(), any::<bool>()), 0..3);
-        let position = (any::<u64>(), any::<u32>(), any::<bool>(), any::<u64>());
-        let position =
-            position.prop_map(|(at, open, seen, finished)| Position { at, open, seen, finished });
-        let texts = ["[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}"];
-        (any::<[u32; 2]>(), any::<u64>(), texts, position, opens).prop_map(
-            |([pid, ranks], start, [job, family, label], position, opens)| Being {
-                pid,
-                start,
-                job,
-                ranks,
-                family,
-                label,
-                position,
-                opens,
-            },
-        )
-    }
-
-    fn record() -> impl Strategy<Value = Record> {
-        let texts = ("[a-z0-9-]{0,36}", prop::collection::vec(any::<u8>(), 0..60));
-        let state = (any::<[u64; 4]>(), any::<bool>());
-        let died = prop::option::of((any::<u64>(), "[a-z]{0,9}"));
-        let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
-        let all = (prop::collection::vec(kept(), 0..4), prop::collection::vec(being(), 0..4));
-        (texts, state, families, all).prop_map(|(texts, state, families, all)| {
-            let ((boot, path), (numbers, emptied)) = (texts, state);
-            let (ended, removed, writer, dead) = families;
-            let ((generations, readers), options) = (all, Options::default());
-            Record {
-                boot,
-                path,
-                options,
-                numbers,
-                emptied,
-                dead,
-                writer,
-                ended,
-                removed,
-                generations,
-                readers,
-            }
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn records_are_read_as_they_were_written(record in record()) {
-            prop_assert_eq!(Record::decode(&record.encode()).unwrap(), record);
-        }
-
-        #[test]
-        fn a_record_that_was_cut_or_changed_is_none(
-            record in record(),
-            at in any::<prop::sample::Index>(),
-            bit in 0..8,
-        ) {
-            let bytes = record.encode();
-            let at = at.index(bytes.len());
-            prop_assert!(Record::decode(&bytes[..at]).is_err());
-            let mut changed = bytes;
-            changed[at] ^= 1u8 << bit;
-            prop_assert!(Record::decode(&changed).is_err());
-        }
-
-        #[test]
-        fn any_bytes_with_the_right_checksum_are_read_or_refused(
-            bytes in prop::collection::vec(any::<u8>(), 0..400)
-        ) {
-            let mut all = BEGINNING.to_vec();
-            all.extend(bytes);
-            let sum = crc32c(&all);
-            all.extend(sum.to_le_bytes());
-            let _ = Record::decode(&all);
-        }
-    }
-}
+mod tests;

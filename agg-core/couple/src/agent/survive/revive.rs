@@ -1,0 +1,234 @@
+//! What an agent takes over from an earlier one.
+
+use super::super::Agent;
+use super::super::people::Person;
+use crate::registry::{
+    Dead, Directory, Generation, Home, Name, Open, Options, Path, Process, Reader, State, Stored,
+    Torn, Who,
+};
+use crate::spool::{Being, Kept, Record, Spool};
+use aggio_base::log;
+use aggio_base::log::Level;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// A process of a record.
+#[derive(Debug)]
+struct Known {
+    process: Process,
+    /// It has something open that it reads.
+    has_open: bool,
+    /// Its program wrote a file last, and may write the next generation.
+    writes: bool,
+}
+
+/// Processes of records, by number and start.
+type Beings = BTreeMap<(u32, u64), Known>;
+
+impl Agent {
+    /// Makes sure that what an earlier agent has left for the files of a rule is known.
+    ///
+    /// # Errors
+    /// Its directory cannot be used.
+    pub(in crate::agent) fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
+        let directory = options.spill.as_ref().filter(|_| options.survives);
+        directory.map_or(Ok(()), |directory| self.find_in(directory))
+    }
+
+    /// The same for all that is in a directory.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(in crate::agent) fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
+        if self.spools.open.contains_key(directory) {
+            return Ok(());
+        }
+        let spool = Spool::open(directory, &self.place)?;
+        let found = spool.find(&self.spools.boot)?;
+        self.registry.count_behind(found.last);
+        for (name, why) in found.strange {
+            log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
+        }
+        let mut beings = Beings::new();
+        for (number, record) in found.records {
+            self.revive(&spool, directory, number, record, &mut beings);
+        }
+        self.spools.open.insert(directory.clone(), spool);
+        for ((pid, start), known) in beings {
+            let Known { process, has_open, writes } = known;
+            match Person::of(pid.cast_signed()) {
+                Ok((mut person, _)) if person.start == start => {
+                    // One that has nothing to write may end as it likes.
+                    person.orderly = !writes;
+                    self.people.insert(process, person);
+                }
+                _ => self.registry.end(process, !has_open),
+            }
+        }
+        for job in self.registry.torn_without_processes() {
+            self.registry.end_torn(job);
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Takes over a file of an earlier agent.
+    fn revive(
+        &mut self,
+        spool: &Spool,
+        directory: &Directory,
+        number: u64,
+        record: Record,
+        beings: &mut Beings,
+    ) {
+        if self.registry.names.contains_key(&record.path) {
+            let path = String::from_utf8_lossy(&record.path);
+            let text = "what an earlier agent has left is not read: there is a newer file";
+            log!(Level::Warn, "agent: {path}: {text}");
+            return;
+        }
+        let mut jobs = |texts: &[(String, u64)]| {
+            texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
+        };
+        let [last, lost, on_disk, dropped] = record.numbers;
+        let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
+        let dead = record.dead.map(|(number, writer)| Dead { number, writer });
+        let writer = record.writer.map(|text| self.jobs.of(&text));
+        let mut torn = BTreeMap::<_, Torn>::new();
+        for written in record.torn {
+            let one = torn.entry(self.jobs.of(&written.job)).or_default();
+            one.handles.extend(written.handles);
+            if written.number >= one.number {
+                (one.number, one.maker) = (written.number, written.maker);
+            }
+        }
+        let name = Name {
+            last,
+            lost,
+            ended,
+            removed,
+            on_disk,
+            dropped,
+            dead,
+            writer,
+            torn,
+            emptied: record.emptied,
+            options: record.options,
+            ..Name::default()
+        };
+        self.registry.names.insert(record.path.clone(), name);
+        self.spools.records.insert(record.path.clone(), (directory.clone(), number));
+        self.registry.count_behind(number);
+        for kept in record.generations {
+            let (number, named) = (kept.number, kept.named);
+            if let Err(error) = self.revive_generation(spool, directory, &record.path, kept) {
+                if error.kind() != io::ErrorKind::NotFound {
+                    let path = String::from_utf8_lossy(&record.path);
+                    let text = format!("{path}: generation {number} of an earlier agent");
+                    log!(Level::Warn, "agent: {text} is not read: {error}");
+                }
+                // One that was about to get its name was not complete: its writer was not told so.
+                if let Some(name) = self.registry.names.get_mut(&record.path).filter(|_| named) {
+                    name.lost = name.lost.max(number);
+                }
+            }
+        }
+        for being in record.readers {
+            self.revive_reader(&record.path, being, beings);
+        }
+        for being in record.writers {
+            let key = (being.pid, being.start);
+            let _ = self.revive_process(&being, beings);
+            beings.entry(key).and_modify(|known| known.writes = true);
+        }
+        self.registry.touch(&record.path);
+    }
+
+    fn revive_generation(
+        &mut self,
+        spool: &Spool,
+        directory: &Directory,
+        path: &Path,
+        kept: Kept,
+    ) -> io::Result<()> {
+        let (area, number) = (kept.area, kept.number);
+        if self.registry.generations.contains_key(&area) {
+            return Err(io::Error::other("it has another name by now"));
+        }
+        self.areas.adopt(area, spool.kept(&kept)?)?;
+        self.spools.areas.insert(area, directory.clone());
+        self.spools.named.insert(area);
+        let generation = Generation {
+            path: path.clone(),
+            number,
+            state: State::Complete,
+            jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
+            writers: BTreeSet::new(),
+            maker: kept.maker,
+            published: false,
+            step: false,
+            records: None,
+            read: kept.read,
+            unlinked: kept.unlinked,
+            stored: if kept.stored { Stored::Done } else { Stored::Never },
+            alone: None,
+            emptied: false,
+            bytes: 0,
+            expected: 0,
+            home: Home::Memory,
+            copy_of: None,
+            handles: kept.handles.into_iter().collect(),
+        };
+        self.registry.count_behind(area);
+        self.registry.generations.insert(area, generation);
+        if let Some(name) = self.registry.names.get_mut(path) {
+            name.generations.insert(number, area);
+        }
+        if kept.wanted {
+            self.registry.want_stored(area);
+        }
+        let stat = self.areas.stat(area, 0).unwrap_or_default();
+        self.registry.weigh(area, 512 * stat.blocks);
+        Ok(())
+    }
+
+    /// The process that a record tells of, which may be known.
+    fn revive_process(&mut self, being: &Being, beings: &mut Beings) -> Process {
+        let key = (being.pid, being.start);
+        let is_it = |one: &Person| (one.pid.cast_unsigned(), one.start) == key;
+        let known = self.people.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
+        if let Some(process) = known.or_else(|| beings.get(&key).map(|known| known.process)) {
+            return process;
+        }
+        self.last += 1;
+        let (job, family) = (self.jobs.of(&being.job), self.jobs.of(&being.family));
+        let (ranks, label) = (being.ranks, being.label.clone());
+        self.registry.join(self.last, Who { job, ranks, family, label });
+        let process = self.last;
+        beings.insert(key, Known { process, has_open: false, writes: false });
+        process
+    }
+
+    fn revive_reader(&mut self, path: &Path, being: Being, beings: &mut Beings) {
+        let process = self.revive_process(&being, beings);
+        let job = self.jobs.of(&being.job);
+        let opens = being.opens.into_iter();
+        let opens = opens.filter(|(_, area, _)| self.registry.generations.contains_key(area));
+        let opens: Vec<_> = opens.collect();
+        let mut position = being.position;
+        position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
+        if let Some(known) = beings.get_mut(&(being.pid, being.start)) {
+            known.has_open |= !opens.is_empty();
+        }
+        for (handle, area, is_part) in opens {
+            self.registry.count_behind(handle);
+            let open = Open { process, area, write: false, reads_on: true, is_part };
+            self.registry.opens.insert(handle, open);
+        }
+        if let Some(name) = self.registry.names.get_mut(path) {
+            let reader = name.readers.entry(job).or_insert_with(Reader::default);
+            reader.ranks = being.ranks;
+            reader.processes.insert(process, position);
+        }
+    }
+}

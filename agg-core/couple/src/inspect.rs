@@ -1,0 +1,47 @@
+//! What this crate reads, under arbitrary bytes: for tests of parsers.
+
+use crate::peers::Message;
+use crate::protocol::{Reply, Request};
+use crate::spool::Record;
+use aggio_base::checksum::crc32c;
+use std::io;
+
+/// A message of a program to its agent, as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn request(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Request::decode(bytes).map(|request| request.encode())
+}
+
+/// An answer of an agent to a program, as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn reply(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Reply::decode(bytes).map(|reply| reply.encode())
+}
+
+/// A message between agents of two nodes, as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn message(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Message::decode(bytes).map(|message| message.encode())
+}
+
+/// A record of generations that survive an agent, as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn record(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Record::decode(bytes).map(|record| record.encode())
+}
+
+/// These bytes, of which the last four become the checksum of those before.
+pub fn with_checksum(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes[..bytes.len().saturating_sub(4)].to_vec();
+    let sum = crc32c(&all);
+    all.extend(sum.to_le_bytes());
+    all
+}

@@ -1,0 +1,85 @@
+//! Generations that were being written when an earlier agent died. Their writers learn that by an
+//! error, and may write them again; readers learn it if those end instead. Processes of one program
+//! that have not learned it may yet come to write the rest of what others have lost: that must not
+//! be taken for a whole generation.
+
+use super::{Answer, Ask, Dead, Handle, Job, Process, Registry, State};
+
+impl Registry {
+    /// The answer to an open for writing by one of several processes of a program that has lost a
+    /// generation, if it has not been told so yet. What others of the program have begun anew
+    /// meanwhile will not be complete without it.
+    pub(super) fn tears(&mut self, process: Process, ask: &Ask) -> Option<Answer> {
+        let who = self.processes.get(&process).filter(|who| who.ranks > 1)?;
+        let (job, ranks, label) = (who.job, who.ranks, who.label.clone());
+        let torn = self.names.get_mut(&ask.path)?.torn.get_mut(&job)?;
+        let is_first = torn.told.insert(process);
+        self.mend(&ask.path, job, ranks);
+        // One that begins a generation has nothing to do with those before.
+        if !is_first || ask.truncate {
+            return None;
+        }
+        let newest = self.newest(&ask.path);
+        let newest = newest.filter(|(_, one)| one.state == State::Writing);
+        if let Some(area) = newest.filter(|(_, one)| one.jobs.contains(&job)).map(|(area, _)| area)
+        {
+            self.declare_dead(area, label);
+        }
+        Some(Answer::Fail(libc::ESTALE))
+    }
+
+    /// A process learns that what it wrote by `handle` is lost.
+    pub(crate) fn tell_torn(&mut self, process: Process, handle: Handle) {
+        let Some(who) = self.processes.get(&process) else { return };
+        let (job, ranks) = (who.job, who.ranks);
+        let mut paths = Vec::new();
+        for (path, name) in &mut self.names {
+            let torn = name.torn.get_mut(&job).filter(|torn| torn.handles.contains(&handle));
+            if let Some(torn) = torn {
+                torn.told.insert(process);
+                paths.push(path.clone());
+            }
+        }
+        paths.iter().for_each(|path| self.mend(path, job, ranks));
+    }
+
+    /// Forgets a loss that all processes of the program know of, and that another generation
+    /// follows.
+    fn mend(&mut self, path: &[u8], job: Job, ranks: u32) {
+        self.touch(path);
+        let Some(name) = self.names.get_mut(path) else { return };
+        let last = name.last;
+        let is_over = |told: usize, number| told as u64 >= u64::from(ranks) && last > number;
+        if name.torn.get(&job).is_some_and(|torn| is_over(torn.told.len(), torn.number)) {
+            name.torn.remove(&job);
+        }
+    }
+
+    /// Programs that have lost a generation, and of which no process is there.
+    pub(crate) fn torn_without_processes(&self) -> Vec<Job> {
+        let torn = self.names.values().flat_map(|name| name.torn.keys().copied());
+        torn.filter(|job| !self.has_processes(*job)).collect()
+    }
+
+    fn has_processes(&self, job: Job) -> bool {
+        self.processes.values().any(|who| who.job == job)
+    }
+
+    /// A program may have ended, or some of it. If so, and nobody has written again what it has
+    /// lost, readers learn that.
+    pub(crate) fn end_torn(&mut self, job: Job) {
+        if self.has_processes(job) {
+            return;
+        }
+        let mut touched = Vec::new();
+        for (path, name) in &mut self.names {
+            let Some(torn) = name.torn.remove(&job) else { continue };
+            touched.push(path.clone());
+            if name.last == torn.number && name.dead.is_none() {
+                let writer = format!("the agent of {}", torn.maker);
+                name.dead = Some(Dead { number: torn.number, writer });
+            }
+        }
+        touched.iter().for_each(|path| self.touch(path));
+    }
+}

@@ -1,0 +1,5 @@
+//! Fuzzes messages between programs and their agent of coupled files.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| aggio_tests::parsers::requests(bytes));
