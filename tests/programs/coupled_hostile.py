@@ -2,8 +2,8 @@
 
 hello: connects, sends what may be anything, and tells whether the connection was closed.
 good: tells which of its good messages are not taken, so that they are of this version.
-messages N [SEED [DIRECTORY]]: sends N messages: noise, cut ones, long ones, ones with descriptors, mutated
-ones, and good ones for a file of its own, whose generations survive in DIRECTORY.
+messages N [SEED [DIRECTORY]]: sends N messages: noise, cut ones, long ones, ones with descriptors,
+mutated ones, and good ones for a file of its own, whose generations survive in DIRECTORY.
 """
 import os
 import random
