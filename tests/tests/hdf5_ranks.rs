@@ -142,7 +142,7 @@ fn random_programs_leave_the_files_that_they_leave_natively() {
 }
 
 /// Hosts, and ranks on each.
-const HOSTS: [(u32, u32); 5] = [(2, 1), (3, 2), (2, 2), (4, 1), (2, 3)];
+const HOSTS: [(u32, u32); 6] = [(3, 1), (4, 1), (2, 1), (2, 2), (1, 4), (3, 2)];
 
 #[test]
 fn random_programs_on_several_hosts_leave_the_files_that_they_leave_natively_on_one() {
@@ -151,7 +151,7 @@ fn random_programs_on_several_hosts_leave_the_files_that_they_leave_natively_on_
     }
     let agent = Path::new(env!("CARGO_BIN_EXE_aggio-test-host"));
     // Each cluster runs so many rounds; other seeds than on one host.
-    let (clusters, rounds, count) = if factor() == 1 { (2, 1, 2) } else { (5, 4 * factor(), 5) };
+    let (clusters, rounds, count) = if factor() == 1 { (2, 1, 2) } else { (6, 4 * factor(), 5) };
     let (began, mut compared, mut number) = (Instant::now(), 0, 0);
     for (hosts, ranks) in HOSTS.into_iter().take(clusters) {
         let Some(cluster) = Plan::new(hosts, ranks).start_if_possible(agent) else { return };

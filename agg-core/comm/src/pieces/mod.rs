@@ -157,16 +157,23 @@ impl NodePieces {
     /// The bytes `range` of piece `number` of the file, which is in `state`. The second look at a
     /// piece is told to fetch it.
     pub fn look(&self, number: u64, state: State, range: Range<usize>) -> Look<'_> {
-        self.look_or_fetch(number, state, range, false)
+        self.look_or_fetch(number, state, range, false, PATIENCE)
     }
 
     /// The bytes of an extent of at most [`PIECE`] bytes that begins at byte `offset`, which all
     /// ranks are expected to look at as a whole. The second look at it is told to fetch it, or the
-    /// first one where the last extents were looked at by several ranks.
-    pub fn look_at_extent(&self, offset: u64, state: State, len: usize) -> Look<'_> {
+    /// first one where the last extents were looked at by several ranks. Who finds that another
+    /// rank fetches it waits for so long at most.
+    pub fn look_at_extent(
+        &self,
+        offset: u64,
+        state: State,
+        len: usize,
+        patience: Duration,
+    ) -> Look<'_> {
         let alike = &self.counts().alike;
         let hope = alike.load(Ordering::Relaxed);
-        let found = self.look_or_fetch(ANYWHERE | offset, state, 0..len, hope > 0);
+        let found = self.look_or_fetch(ANYWHERE | offset, state, 0..len, hope > 0, patience);
         match (&found, hope) {
             // Two ranks may count down at a time: neither counts below what it saw.
             (Look::Fetch(_), 1..) => alike.store(hope - 1, Ordering::Relaxed),
@@ -177,8 +184,14 @@ impl NodePieces {
     }
 
     /// The next bytes of an extent of which [`NodePieces::look_at_extent`] has told the beginning.
-    pub fn look_further(&self, offset: u64, state: State, len: usize) -> Look<'_> {
-        self.look_or_fetch(ANYWHERE | offset, state, 0..len, true)
+    pub fn look_further(
+        &self,
+        offset: u64,
+        state: State,
+        len: usize,
+        patience: Duration,
+    ) -> Look<'_> {
+        self.look_or_fetch(ANYWHERE | offset, state, 0..len, true, patience)
     }
 
     fn look_or_fetch(
@@ -187,6 +200,7 @@ impl NodePieces {
         state: State,
         range: Range<usize>,
         is_first: bool,
+        patience: Duration,
     ) -> Look<'_> {
         let Some(pieces) = self.memory() else { return Look::AsItIs };
         let set = pieces.set(number);
@@ -208,9 +222,9 @@ impl NodePieces {
                 Claim::Fetch(way) => return Look::Fetch(Fetch { way, wanted, is_done: false }),
                 Claim::AsItIs => return Look::AsItIs,
                 Claim::IsThere => {}
-                Claim::Wait => set.wait(seen),
+                Claim::Wait => set.wait(seen, patience),
             }
-            if now().saturating_sub(wanted.now) > nanoseconds(PATIENCE) {
+            if now().saturating_sub(wanted.now) > nanoseconds(patience) {
                 return Look::AsItIs;
             }
         }

@@ -8,6 +8,7 @@ use super::{FRESH, PIECE, PULSE, State, Wanted, nanoseconds};
 use crate::node;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 /// Pieces of a set.
 pub(super) const WAYS: usize = 16;
@@ -138,8 +139,8 @@ impl<'a> Set<'a> {
     }
 
     /// Sleeps a little, or until a fetch ends.
-    pub(super) fn wait(self, seen: u32) {
-        node::sleep(self.control.events.as_ptr() as usize, seen, PULSE);
+    pub(super) fn wait(self, seen: u32, patience: Duration) {
+        node::sleep(self.control.events.as_ptr() as usize, seen, PULSE.min(patience));
     }
 
     fn find(self, number: u64) -> Option<usize> {

@@ -188,7 +188,8 @@ fn a_rank_alone_keeps_pieces_as_well() {
 #[test]
 fn extents_are_fetched_at_the_first_look_while_others_want_them() {
     let [one, other] = pair();
-    let look = |pieces: &NodePieces, offset| match pieces.look_at_extent(offset, STATE, 3) {
+    let look = |pieces: &NodePieces, offset| match pieces.look_at_extent(offset, STATE, 3, PATIENCE)
+    {
         Look::Fetch(fetch) => {
             fetch.done(b"abc");
             "fetched"
@@ -207,6 +208,19 @@ fn extents_are_fetched_at_the_first_look_while_others_want_them() {
     assert_eq!(look(&other, 11), "there", "hope is back");
     assert_eq!(look(&one, 300), "fetched");
     assert!(matches!(one.look(10, STATE, 0..3), Look::AsItIs), "pieces are others");
+}
+
+#[test]
+fn who_waits_for_an_extent_waits_no_longer_than_it_wants_to() {
+    let [one, other] = pair();
+    const SHORT: Duration = Duration::from_millis(3);
+    let looks = [(); 2].map(|()| one.look_at_extent(10, STATE, 3, PATIENCE));
+    let [Look::AsItIs, Look::Fetch(fetch)] = looks else { panic!("{looks:?}") };
+    let began = Instant::now();
+    assert!(matches!(other.look_at_extent(10, STATE, 3, SHORT), Look::AsItIs));
+    assert!((SHORT..PATIENCE / 2).contains(&began.elapsed()));
+    fetch.done(b"abc");
+    assert_eq!(bytes(other.look_at_extent(10, STATE, 3, SHORT)), b"abc");
 }
 
 /// The byte of a piece of a file in a state.

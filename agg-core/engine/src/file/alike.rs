@@ -9,11 +9,16 @@ use super::File;
 use super::small::state;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
-use aggio_comm::pieces::{Fetch, Look, PIECE};
+use aggio_comm::pieces::{FRESH, Fetch, Look, PIECE};
+use aggio_config::hints::Switch;
 use aggio_store::driver::Stamp;
+use std::time::Duration;
 
 /// Reads of more bytes are made as they are.
 pub(super) const MOST: u64 = 8 << 20;
+
+/// For so long a rank waits for another one at least.
+const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 
 /// The bytes of an extent, how many of them are there, and the pieces after these that this rank
 /// shall fetch.
@@ -31,14 +36,15 @@ impl File {
         if extent.end() > u64::try_from(stamp.size).ok()? {
             return None;
         }
+        let patience = self.patience(extent.len);
         let bytes = aggio_base::allocate::zeros(extent.len as usize).ok()?;
         let mut gathered = Gathered { bytes, there: 0, fetches: Vec::new() };
         for offset in (extent.offset..extent.end()).step_by(PIECE) {
             let part = Extent::new(offset, (extent.end() - offset).min(PIECE as u64));
             let (state, len) = (state(stamp), part.len as usize);
             let look = match offset == extent.offset {
-                true => self.small.look_at_extent(offset, state, len),
-                false => self.small.look_further(offset, state, len),
+                true => self.small.look_at_extent(offset, state, len, patience),
+                false => self.small.look_further(offset, state, len, patience),
             };
             match look {
                 Look::Fetch(fetch) => gathered.fetches.push((fetch, part)),
@@ -54,6 +60,18 @@ impl File {
         self.fetch_alike(&mut gathered, stamp)?;
         Counters::add(&self.counters.remembered, u64::from(is_found));
         Some(gathered.bytes)
+    }
+
+    /// How long to wait for another rank that fetches so many bytes: where it has no processor, or
+    /// less of the device than this one would have, an own request ends earlier.
+    fn patience(&self, len: u64) -> Duration {
+        if self.hints().aggio_small_reads == Switch::Enable {
+            return FRESH;
+        }
+        let costs = self.cost_of_reads();
+        let transfer = costs.mib().saturating_mul(len) >> 20;
+        let expected = Duration::from_nanos(costs.latency().saturating_add(transfer));
+        (2 * expected).clamp(LEAST_PATIENCE, FRESH)
     }
 
     /// Fetches the pieces that were promised to others, by one request.

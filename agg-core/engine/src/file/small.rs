@@ -104,12 +104,14 @@ impl File {
         is_whole.then(|| bytes[range].to_vec())
     }
 
+    /// What reads have cost so far, or will by what is known of the file system.
+    pub(super) fn cost_of_reads(&self) -> Costs {
+        let assumed = || Costs::assumed(&self.facts.file_system);
+        self.driver.meter().map_or_else(assumed, |meter| meter.reads.figures())
+    }
+
     fn may_remember(&self, hints: &Hints) -> bool {
-        let is_slow = || {
-            let assumed = || Costs::assumed(&self.facts.file_system);
-            let meter = self.driver.meter();
-            meter.map_or_else(assumed, |meter| meter.reads.figures()).is_slow()
-        };
+        let is_slow = || self.cost_of_reads().is_slow();
         let is_wanted = match hints.aggio_small_reads {
             // What another rank of the node has found out holds here as well.
             Switch::Automatic => is_slow() || self.small.are_kept(),
