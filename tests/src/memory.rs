@@ -2,28 +2,46 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 const DIRECTORY: &str = "/dev/shm";
 /// What Debian's MPIs call theirs.
 const NAMES: [&str; 3] = ["mpich_shar_tmp", "vader_segment.", "ucx_shm_posix_"];
 
+/// A process that makes shared memory has mapped it by then.
+const MAPPED: Duration = Duration::from_secs(3);
+
 /// Removes the shared memory of MPIs that was made since `started` by this user and that no process
 /// has mapped: of a job that was killed nobody else does.
 pub fn remove_left_since(started: SystemTime) {
-    let left: Vec<PathBuf> = made_since(started).collect();
-    if left.is_empty() {
-        return;
+    // Another test's job may just be making some.
+    let is_new = |path: &Path| {
+        let made = path.metadata().and_then(|facts| facts.modified());
+        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < MAPPED))
+    };
+    let mut left = unmapped_since(started);
+    while left.iter().any(|path| is_new(path)) {
+        std::thread::sleep(Duration::from_millis(100));
+        left = unmapped_since(started).into_iter().filter(|path| left.contains(path)).collect();
+    }
+    for path in left {
+        // Somebody else may have removed it.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn unmapped_since(started: SystemTime) -> Vec<PathBuf> {
+    let mut made: Vec<PathBuf> = made_since(started).collect();
+    if made.is_empty() {
+        return made;
     }
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let maps: Vec<String> = processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("maps")).ok())
         .collect();
     let is_mapped = |path: &Path| maps.iter().any(|map| map.contains(&*path.to_string_lossy()));
-    for path in left.iter().filter(|path| !is_mapped(path)) {
-        // Somebody else may have removed it.
-        let _ = std::fs::remove_file(path);
-    }
+    made.retain(|path| !is_mapped(path));
+    made
 }
 
 fn made_since(started: SystemTime) -> impl Iterator<Item = PathBuf> {
