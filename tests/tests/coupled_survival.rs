@@ -155,14 +155,11 @@ fn nothing_is_lost_while_the_agent_is_killed_again_and_again() {
     let mut writer = coupling.start(&format!("/usr/bin/python3 write.py {count}"));
     let mut reader = coupling.start(&format!("/usr/bin/python3 read.py {count}"));
     let mut kills = 0;
-    for round in 0u64.. {
-        if !writer.runs() && !reader.runs() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(60 + round * 37 % 190));
+    // On a machine with much else to do no agent would live long enough.
+    while kills < 100 && (writer.runs() || reader.runs()) {
+        std::thread::sleep(Duration::from_millis(60 + kills * 37 % 190));
         coupling.kill_agent();
         kills += 1;
-        assert!(round < 400, "{writer:?} {reader:?} {}", coupling.log());
     }
     assert!(kills >= 3);
     let (written, read) = (writer.succeeds(), reader.succeeds());
