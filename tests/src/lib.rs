@@ -47,7 +47,9 @@ pub use mark::{MARK, kill_marked};
 pub use memory::remove_left_since;
 pub use mpi::{Family, Mpi, installed, installed_for};
 pub use newer_hdf5::newer_hdf5;
-pub use program::{Program, compile, compile_as, compile_plain, compile_shim, compile_with};
+pub use program::{
+    Program, compile, compile_as, compile_plain, compile_shim, compile_with, compile_with_hdf5,
+};
 pub use skip::{postpone, skip};
 pub use small::SmallFileSystem;
 pub use strace::{calls_of_each, calls_on};

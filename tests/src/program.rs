@@ -35,6 +35,19 @@ pub fn compile_with(source: &str, mpi: &Mpi, libraries: &[&str]) -> Program {
     compile_as(source, "", mpi, libraries)
 }
 
+/// The same for a program that needs the parallel HDF5 of its MPI; `None`, and a skipped test, if
+/// there is none.
+pub fn compile_with_hdf5(source: &str, mpi: &Mpi) -> Option<Program> {
+    let package = format!("hdf5-{}", mpi.name);
+    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
+    let Some(options) = options.ok().filter(|options| options.status.success()) else {
+        crate::skip(&format!("{package} is missing (tests/setup.sh check)"));
+        return None;
+    };
+    let options = String::from_utf8_lossy(&options.stdout).into_owned();
+    Some(compile_with(source, mpi, &options.split_whitespace().collect::<Vec<_>>()))
+}
+
 /// The same, kept apart by `name` from the program that other options made of the source.
 ///
 /// # Panics

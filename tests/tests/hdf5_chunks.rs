@@ -1,6 +1,6 @@
 //! Chunked datasets that parallel HDF5 writes: the same file as natively, by fewer bytes.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with, installed, library, skip};
+use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with_hdf5, installed, library};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,18 +8,7 @@ use std::time::Duration;
 /// The program for each MPI whose HDF5 is there.
 fn programs(source: &str) -> Vec<Program> {
     let all: Vec<Mpi> = installed();
-    all.iter().filter_map(|mpi| program(source, mpi)).collect()
-}
-
-fn program(source: &str, mpi: &Mpi) -> Option<Program> {
-    let package = format!("hdf5-{}", mpi.name);
-    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
-    let Some(options) = options.ok().filter(|options| options.status.success()) else {
-        skip(&format!("{package} is missing (tests/setup.sh check)"));
-        return None;
-    };
-    let options = String::from_utf8_lossy(&options.stdout).into_owned();
-    Some(compile_with(source, mpi, &options.split_whitespace().collect::<Vec<_>>()))
+    all.iter().filter_map(|mpi| compile_with_hdf5(source, mpi)).collect()
 }
 
 /// Runs the program with `arguments` in `place`, where it leaves the file `x.h5`.

@@ -1,20 +1,13 @@
 //! Chunks with filters: the same file as natively, and one request where ranks read the same chunk.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with, factor, installed};
-use aggio_tests::{installed_for, library, skip};
+use aggio_tests::{Directory, Finished, Job, Mpi, Program, compile_with_hdf5, factor, installed};
+use aggio_tests::{installed_for, library};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 fn program(mpi: &Mpi) -> Option<Program> {
-    let package = format!("hdf5-{}", mpi.name);
-    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
-    let Some(options) = options.ok().filter(|options| options.status.success()) else {
-        skip(&format!("{package} is missing (tests/setup.sh check)"));
-        return None;
-    };
-    let options = String::from_utf8_lossy(&options.stdout).into_owned();
-    Some(compile_with("hdf5_chunks.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+    compile_with_hdf5("hdf5_chunks.c", mpi)
 }
 
 /// A run of the program in `place`, where its file is `x.h5`.

@@ -2,8 +2,8 @@
 //! read, and no call that has failed is told as a success.
 
 use aggio_tests::{
-    Directory, Finished, Job, Mpi, Program, SmallFileSystem, bytes_of_container, compile_with,
-    factor, installed_for, library, skip,
+    Directory, Finished, Job, Mpi, Program, SmallFileSystem, bytes_of_container, compile_with_hdf5,
+    factor, installed_for, library,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,14 +12,7 @@ use std::time::Duration;
 const RANKS: u32 = 3;
 
 fn program(mpi: &Mpi) -> Option<Program> {
-    let package = format!("hdf5-{}", mpi.name);
-    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
-    let Some(options) = options.ok().filter(|options| options.status.success()) else {
-        skip(&format!("{package} is missing (tests/setup.sh check)"));
-        return None;
-    };
-    let options = String::from_utf8_lossy(&options.stdout).into_owned();
-    Some(compile_with("hdf5_kept.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+    compile_with_hdf5("hdf5_kept.c", mpi)
 }
 
 /// What the calls of each rank came to, one after the other.

@@ -2,8 +2,8 @@
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
-    Directory, Family, Job, Mpi, Program, bytes_of_container, compile_with, factor, installed_for,
-    library, skip,
+    Directory, Family, Job, Mpi, Program, bytes_of_container, compile_with_hdf5, factor,
+    installed_for, library,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,14 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The program for an MPI whose HDF5 is there.
 fn program(mpi: &Mpi) -> Option<Program> {
-    let package = format!("hdf5-{}", mpi.name);
-    let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
-    let Some(options) = options.ok().filter(|options| options.status.success()) else {
-        skip(&format!("{package} is missing (tests/setup.sh check)"));
-        return None;
-    };
-    let options = String::from_utf8_lossy(&options.stdout).into_owned();
-    Some(compile_with("hdf5_ranks.c", mpi, &options.split_whitespace().collect::<Vec<_>>()))
+    compile_with_hdf5("hdf5_ranks.c", mpi)
 }
 
 /// What `h5dump` tells of a file: properties and data.

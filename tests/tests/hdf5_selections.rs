@@ -3,7 +3,7 @@
 
 use aggio_tests::hosts::Plan;
 use aggio_tests::{
-    Directory, Family, Finished, Job, Mpi, Program, compile_with, factor, installed, library, skip,
+    Directory, Family, Finished, Job, Mpi, Program, compile_with_hdf5, factor, installed, library,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,7 @@ use std::time::{Duration, Instant};
 fn programs() -> Vec<(Mpi, Program)> {
     let mut all = Vec::new();
     for mpi in installed() {
-        let package = format!("hdf5-{}", mpi.name);
-        let options = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
-        let Some(options) = options.ok().filter(|options| options.status.success()) else {
-            skip(&format!("{package} is missing (tests/setup.sh check)"));
-            continue;
-        };
-        let options = String::from_utf8_lossy(&options.stdout).into_owned();
-        let options: Vec<&str> = options.split_whitespace().collect();
-        let program = compile_with("hdf5_selections.c", &mpi, &options);
+        let Some(program) = compile_with_hdf5("hdf5_selections.c", &mpi) else { continue };
         all.push((mpi, program));
     }
     all
