@@ -10,8 +10,7 @@
 
 use aggio_tests::coupling::{Coupling, Ended, Running, ranks};
 use aggio_tests::{
-    Directory, compile, compile_plain, factor, installed, names_in, postpone, remove_left_since,
-    told,
+    Directory, compile, compile_plain, factor, installed, names_in, remove_left_since, told,
 };
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
@@ -223,10 +222,6 @@ fn round(seed: u64) {
     let mut random = Random(seed);
     let death = Death::of(&mut random);
     println!("seed {seed}: {death:?}");
-    if death.survives && death.victim == Victim::Agent && factor() == 1 {
-        postpone("a reader can get EIO for a generation that survived (docs/coupling.md, Limits)");
-        return;
-    }
     let kept = Directory::new();
     let rules = match death.survives {
         true => format!("ck.*:level=process:spill={}", kept.path().display()),

@@ -96,7 +96,7 @@ impl Agent {
                 self.reply(link, &Reply::Records(None), None);
                 Way::There
             }
-            Request::Adopt(device, inode, write) => match peers.copies.find(device, inode) {
+            Request::Adopt(device, inode, write, _) => match peers.copies.find(device, inode) {
                 Some(key) => {
                     self.adopt_away(link, process, key, write);
                     Way::There

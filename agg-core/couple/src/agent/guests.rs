@@ -63,7 +63,7 @@ impl Agent {
             }
             Message::Adopt { process, ticket, area, write } => {
                 let guest = self.guest(peer, process)?;
-                let adopted = self.registry.adopt(guest, area, write);
+                let adopted = self.registry.adopt(guest, area, write, 0);
                 let reply = match adopted {
                     Some(opening) => Reply::Opened(opening.handle, opening.generation),
                     None => Reply::Failed(libc::ENOENT, String::new()),

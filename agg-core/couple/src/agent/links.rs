@@ -174,23 +174,11 @@ impl Agent {
     /// Sends an answer, and says whether it is on its way. A program that does not take it loses
     /// its connection.
     ///
-    /// What it tells survives this agent from then on. An open for reading that nobody has been
-    /// told of must not: nobody would close it.
+    /// What it tells survives this agent from then on. A program that was not told of its open asks
+    /// the next agent for it again, by the same key.
     pub(super) fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
-        let is_open = match reply {
-            Reply::Opened(handle, _) => {
-                self.registry.opens.get(handle).is_none_or(|open| !open.write)
-            }
-            _ => false,
-        };
-        if !is_open {
-            self.save();
-        }
-        let sent = self.send(link, reply, fd);
-        if is_open {
-            self.save();
-        }
-        sent
+        self.save();
+        self.send(link, reply, fd)
     }
 
     fn send(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {

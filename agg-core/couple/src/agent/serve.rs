@@ -93,7 +93,9 @@ impl Agent {
                 self.open(waiting, ask, blocking);
                 return None;
             }
-            Request::Adopt(device, inode, write) => self.adopt(process, device, inode, write),
+            Request::Adopt(device, inode, write, key) => {
+                self.adopt(process, device, inode, write, key)
+            }
             Request::Close(handle, moved) => self.close(process, handle, moved),
             Request::Check(handle, moved) => self.check(process, handle, moved),
             Request::Sync(handle) => self.sync(process, handle),
@@ -185,9 +187,9 @@ impl Agent {
         Reply::Text(part, total as u64)
     }
 
-    fn adopt(&mut self, process: Process, device: u64, inode: u64, write: bool) -> Reply {
+    fn adopt(&mut self, process: Process, device: u64, inode: u64, write: bool, key: u64) -> Reply {
         let area = self.areas.find(device, inode);
-        match area.and_then(|area| self.registry.adopt(process, area, write)) {
+        match area.and_then(|area| self.registry.adopt(process, area, write, key)) {
             Some(opening) => Reply::Opened(opening.handle, opening.generation),
             None => Reply::Failed(libc::ENOENT, String::new()),
         }

@@ -4,8 +4,10 @@
 mod revive;
 
 use super::Agent;
-use crate::registry::{Area, Directory, Job, Name, Path, Position, Process, State, Stored, Who};
-use crate::spool::{Being, Kept, Record, Spool, Written, boot};
+use crate::registry::{
+    Area, Directory, Handle, Job, Name, Open, Path, Position, Process, State, Stored, Who,
+};
+use crate::spool::{Being, Held, Kept, Record, Spool, Written, boot};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,7 +264,7 @@ impl Agent {
             family: self.jobs.text(who.family).to_owned(),
             label: who.label.clone(),
             position,
-            opens: opens.map(|(handle, open)| (*handle, open.area, open.is_part)).collect(),
+            opens: opens.map(|(handle, open)| held(*handle, open)).collect(),
         })
     }
 
@@ -286,4 +288,9 @@ impl Agent {
             }
         }
     }
+}
+
+fn held(handle: Handle, open: &Open) -> Held {
+    let Open { area, key, is_part, .. } = *open;
+    Held { handle, area, key, is_part }
 }

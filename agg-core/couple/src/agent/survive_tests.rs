@@ -20,6 +20,9 @@ enum Step {
     Close(usize),
     /// The agent dies.
     Kill,
+    /// It dies before a reader has its answer, who asks the next one again.
+    KillAtOpen(usize),
+    KillAtClose(usize),
     /// A reader is killed, and another one of its family takes its place.
     Restart(usize),
 }
@@ -31,6 +34,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => reader().prop_map(Step::Open),
         4 => reader().prop_map(Step::Close),
         2 => Just(Step::Kill),
+        1 => reader().prop_map(Step::KillAtOpen),
+        1 => reader().prop_map(Step::KillAtClose),
         1 => reader().prop_map(Step::Restart),
     ]
 }
@@ -67,6 +72,9 @@ struct Scene {
     options: Options,
     parts: Vec<Part>,
     made: u64,
+    key: u64,
+    /// The agent dies before it can answer the next request of a reader.
+    dies: bool,
 }
 
 /// Its number as process and connection, which no agent gives.
@@ -80,8 +88,16 @@ impl Scene {
         let spill = Some(kept.to_str().unwrap().into());
         let options = Options { survives: true, spill, ..Options::default() };
         let parts = (0..READERS).map(|_| Part::new(0)).collect();
-        let mut scene =
-            Self { scratch, agent: None, ends: BTreeMap::new(), options, parts, made: 0 };
+        let mut scene = Self {
+            scratch,
+            agent: None,
+            ends: BTreeMap::new(),
+            options,
+            parts,
+            made: 0,
+            key: 0,
+            dies: false,
+        };
         scene.begin();
         scene
     }
@@ -147,21 +163,29 @@ impl Scene {
     }
 
     fn call(&mut self, link: u64, request: Request) -> (Reply, Option<OwnedFd>) {
+        if std::mem::take(&mut self.dies) {
+            let again = Request::decode(&request.encode()).unwrap();
+            self.agent().serve(link, again);
+            self.begin();
+        }
         self.agent().serve(link, request);
         let (message, fd) = self.ends[&link].receive(false).unwrap().unwrap();
         (Reply::decode(&message).unwrap(), fd)
     }
 
-    fn ask(&self, write: bool) -> Request {
-        let (path, options) = (FILE.to_vec(), self.options.clone());
-        let ask = Ask { path, write, create: write, truncate: write, options, ..Ask::default() };
+    fn ask(&mut self, write: bool) -> Request {
+        self.key += 1;
+        let (path, options, key) = (FILE.to_vec(), self.options.clone(), self.key);
+        let [create, truncate] = [write; 2];
+        let ask = Ask { path, write, create, truncate, options, key, ..Ask::default() };
         Request::Open { ask, read: !write, append: false, blocking: false, mode: 0o600 }
     }
 
     fn apply(&mut self, step: Step) {
         match step {
             Step::Write => {
-                let (reply, fd) = self.call(WRITER, self.ask(true));
+                let ask = self.ask(true);
+                let (reply, fd) = self.call(WRITER, ask);
                 let Reply::Opened(handle, number) = reply else { panic!("{reply:?}") };
                 self.made += 1;
                 assert_eq!(number, self.made);
@@ -174,9 +198,20 @@ impl Scene {
             Step::Close(part) => {
                 if let Some((handle, number)) = self.parts[part].open.take() {
                     let request = Request::Close(handle, LEN as u64);
-                    assert_eq!(self.call(10 + part as u64, request).0, Reply::Done);
+                    // One that was closed already is not known any more.
+                    let dies = self.dies;
+                    let reply = self.call(10 + part as u64, request).0;
+                    assert!(reply == Reply::Done || dies && is_unknown(&reply), "{reply:?}");
                     self.parts[part].done = number;
                 }
+            }
+            Step::KillAtOpen(part) | Step::KillAtClose(part) => {
+                self.dies = true;
+                self.apply(match step {
+                    Step::KillAtOpen(_) => Step::Open(part),
+                    _ => Step::Close(part),
+                });
+                self.dies = false;
             }
             Step::Kill => self.begin(),
             Step::Restart(part) => {
@@ -192,7 +227,8 @@ impl Scene {
     }
 
     fn open(&mut self, part: usize) {
-        let (reply, fd) = self.call(10 + part as u64, self.ask(false));
+        let ask = self.ask(false);
+        let (reply, fd) = self.call(10 + part as u64, ask);
         let next = self.parts[part].done + 1;
         let was_known = std::mem::replace(&mut self.parts[part].is_known, true);
         match reply {
@@ -211,6 +247,10 @@ impl Scene {
             other => panic!("{other:?}"),
         }
     }
+}
+
+fn is_unknown(reply: &Reply) -> bool {
+    matches!(reply, Reply::Failed(libc::ESTALE, _))
 }
 
 proptest! {
@@ -306,14 +346,16 @@ fn a_generation_that_was_given_up_is_lost_for_those_that_have_not_read_it() {
         (last.area, last.named) = (7, true);
     });
     scene.begin();
-    let (reply, _) = scene.call(10, scene.ask(false));
+    let ask = scene.ask(false);
+    let (reply, _) = scene.call(10, ask);
     assert!(matches!(reply, Reply::Failed(libc::ESTALE, _)), "{reply:?}");
 }
 
 #[test]
 fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directory() {
     let mut scene = Scene::new();
-    let (reply, fd) = scene.call(WRITER, scene.ask(true));
+    let ask = scene.ask(true);
+    let (reply, fd) = scene.call(WRITER, ask);
     let Reply::Opened(handle, 1) = reply else { panic!("{reply:?}") };
     File::from(fd.unwrap()).write_all_at(b"bytes", 0).unwrap();
     assert_eq!(scene.call(WRITER, Request::Close(handle, 0)).0, Reply::Done);

@@ -62,6 +62,16 @@ pub(super) struct Connections {
     /// The process that went on with another agent, and has not been told of what did not survive
     /// the one before.
     moved_on: AtomicU64,
+    /// The last number of an open.
+    keys: AtomicU64,
+}
+
+/// Where numbers of opens begin. A program that another one has become (`execve`) has its process,
+/// and is to have other numbers.
+fn first_key() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanoseconds = now.map_or(0, |since| since.as_nanos() as u64);
+    nanoseconds.wrapping_shl(4).max(1)
 }
 
 fn process() -> u64 {
@@ -78,6 +88,7 @@ impl Connections {
             slots: Default::default(),
             spools,
             moved_on: AtomicU64::new(0),
+            keys: AtomicU64::new(first_key()),
         }
     }
 
@@ -138,6 +149,16 @@ impl Connections {
         self.untold.swap(0, Relaxed) == process()
     }
 
+    /// A number for an open that no other open of this process has.
+    pub(super) fn key(&self) -> u64 {
+        self.keys.fetch_add(1, Relaxed)
+    }
+
+    /// This process goes on with another agent than before.
+    pub(super) fn go_on(&self) {
+        self.moved_on.store(process(), Relaxed);
+    }
+
     /// Whether this process has gone on with another agent since the last call.
     pub(super) fn has_moved_on(&self) -> bool {
         self.moved_on.swap(0, Relaxed) == process()
@@ -157,7 +178,7 @@ impl Connections {
         for _ in 0..REPEATS {
             match self.ask(request) {
                 Err(failure) if self.may_repeat(request, &failure) => {
-                    self.moved_on.store(process(), Relaxed);
+                    self.go_on();
                     log!(Level::Warn, "the agent of coupled files has ended; another one is asked");
                 }
                 other => return other.map_err(Failure::into),

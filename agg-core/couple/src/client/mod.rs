@@ -104,8 +104,9 @@ impl Client {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         let Open { write, create, exclusive, truncate, view, .. } = *how;
+        let key = self.connections.key();
         let request = Request::Open {
-            ask: Ask { path, write, create, exclusive, truncate, view, options },
+            ask: Ask { path, write, create, exclusive, truncate, view, key, options },
             read: how.read,
             append: how.append,
             blocking: how.blocking,
@@ -133,7 +134,7 @@ impl Client {
     /// # Errors
     /// As [`adopt`](Self::adopt).
     pub fn adopt_file(&self, device: u64, inode: u64, write: bool) -> io::Result<u64> {
-        let request = Request::Adopt(device, inode, write);
+        let request = Request::Adopt(device, inode, write, self.connections.key());
         match self.connections.call(&request)?.0 {
             Reply::Opened(handle, _) => Ok(handle),
             other => Err(failure(other, &request)),
@@ -160,10 +161,15 @@ impl Client {
 
     /// As [`close`](Self::close) for a file that was open for reading. The program has its bytes;
     /// that the agent has ended it learns by its next open, which would wait for ever for what
-    /// another agent knows.
+    /// another agent knows. If only this agent does not know the open, those learn it whose
+    /// generations do not survive an agent.
     pub fn close_read(&self, handle: u64, moved: u64) {
-        if self.close(handle, moved).is_err() {
-            self.connections.tell_later();
+        match self.close(handle, moved) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ESTALE) => {
+                self.connections.go_on();
+            }
+            Err(_) => self.connections.tell_later(),
         }
     }
 

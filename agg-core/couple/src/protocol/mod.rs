@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x04";
+const BEGINNING: [u8; 4] = *b"AGC\x05";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) enum Request {
         mode: u32,
     },
     /// [`super::Client::adopt`]: device and inode of a descriptor, and whether it may write.
-    Adopt(u64, u64, bool),
+    Adopt(u64, u64, bool, u64),
     /// [`super::Client::close`]: the handle, bytes that were moved.
     Close(u64, u64),
     /// [`super::Client::sync`]
@@ -115,10 +115,11 @@ impl Request {
                 let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
                 out.byte(1).bytes(&ask.path).byte(flags(&how));
                 out.byte(flags(&[*read, *append, *blocking, ask.view])).number(u64::from(*mode));
+                out.number(ask.key);
                 write_options(&mut out, &ask.options);
             }
-            Request::Adopt(device, inode, write) => {
-                out.byte(2).number(*device).number(*inode).byte(flags(&[*write]));
+            Request::Adopt(device, inode, write, key) => {
+                out.byte(2).number(*device).number(*inode).byte(flags(&[*write])).number(*key);
             }
             Request::Close(handle, moved) => {
                 out.byte(3).number(*handle).number(*moved);
@@ -220,7 +221,7 @@ impl Request {
             1 => open(&mut from)?,
             2 => {
                 let (device, inode, [write]) = (from.number()?, from.number()?, from.flags()?);
-                Request::Adopt(device, inode, write)
+                Request::Adopt(device, inode, write, from.number()?)
             }
             3 => Request::Close(from.number()?, from.number()?),
             4 => Request::Sync(from.number()?),
@@ -264,8 +265,8 @@ fn open(from: &mut Reader<'_>) -> io::Result<Request> {
     let [write, create, exclusive, truncate] = from.flags()?;
     let [read, append, blocking, view] = from.flags()?;
     let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
-    let options = read_options(from)?;
-    let ask = Ask { path, write, create, exclusive, truncate, view, options };
+    let (key, options) = (from.number()?, read_options(from)?);
+    let ask = Ask { path, write, create, exclusive, truncate, view, key, options };
     Ok(Request::Open { ask, read, append, blocking, mode })
 }
 

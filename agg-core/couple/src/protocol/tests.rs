@@ -33,9 +33,9 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    (path(), any::<[bool; 5]>(), options()).prop_map(|(path, how, options)| {
+    (path(), any::<[bool; 5]>(), any::<u64>(), options()).prop_map(|(path, how, key, options)| {
         let [write, create, exclusive, truncate, view] = how;
-        Ask { path, write, create, exclusive, truncate, view, options }
+        Ask { path, write, create, exclusive, truncate, view, key, options }
     })
 }
 
@@ -51,7 +51,8 @@ fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         hello,
         open,
-        any::<(u64, u64, bool)>().prop_map(|(one, other, write)| Request::Adopt(one, other, write)),
+        any::<(u64, u64, bool, u64)>()
+            .prop_map(|(one, other, write, key)| Request::Adopt(one, other, write, key)),
         any::<(u64, u64)>().prop_map(|(handle, moved)| Request::Close(handle, moved)),
         any::<u64>().prop_map(Request::Sync),
         path().prop_map(Request::Empty),

@@ -2,7 +2,7 @@
 
 use super::room::Room;
 use super::{
-    Answer, Area, Ask, Dead, Effect, Generation, Home, Name, Open, Opening, Position, Process,
+    Answer, Area, Ask, Dead, Effect, Generation, Home, Job, Name, Open, Opening, Position, Process,
     Reader, Registry, State, Stored,
 };
 use aggio_config::settings::couple::{Pick, WriterDeath};
@@ -27,6 +27,9 @@ pub(super) enum Choice {
 impl Registry {
     /// Opens a file for a process, or says that it has to wait.
     pub fn open(&mut self, process: Process, ask: &Ask) -> Answer {
+        if let Some(opening) = self.asked_before(process, ask.key) {
+            return Answer::Opened(opening);
+        }
         if ask.write {
             return self.open_to_write(process, ask);
         }
@@ -53,6 +56,15 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// The open that a process has asked for by `key` before: an earlier agent has made it, and died
+    /// before it could say so.
+    fn asked_before(&self, process: Process, key: u64) -> Option<Opening> {
+        let is_it = |open: &Open| open.process == process && open.key == key;
+        let (handle, open) = self.opens.iter().find(|(_, open)| key != 0 && is_it(open))?;
+        let generation = self.generations.get(&open.area)?.number;
+        Some(Opening { handle: *handle, area: open.area, generation })
     }
 
     fn open_to_write(&mut self, process: Process, ask: &Ask) -> Answer {
@@ -149,10 +161,9 @@ impl Registry {
         reads_on: bool,
     ) -> Opening {
         let (handle, job) = (self.number(), self.job(process));
-        let generation = self.generations.get(&area);
-        let is_part = reads_on
-            && generation.is_some_and(|one| one.records.is_some() && one.state == State::Writing);
-        self.opens.insert(handle, Open { process, area, write: ask.write, reads_on, is_part });
+        let is_part = reads_on && self.is_read_in_part(job, area);
+        let open = Open { process, area, write: ask.write, reads_on, is_part, key: ask.key };
+        self.opens.insert(handle, open);
         if ask.write {
             self.is_written_by(process, area);
         }
@@ -175,14 +186,34 @@ impl Registry {
         Opening { handle, area, generation: number }
     }
 
-    /// A process holds a descriptor of `area` that another one opened.
-    pub fn adopt(&mut self, process: Process, area: Area, write: bool) -> Option<Opening> {
+    /// Whether a program that opens `area` for reading now will open it again to have the rest.
+    /// Processes that open it together are told the same, although it may become complete between
+    /// the first and the last of them.
+    fn is_read_in_part(&self, job: Job, area: Area) -> bool {
+        let generation = self.generations.get(&area);
+        let has_part =
+            |open: &Open| open.area == area && open.is_part && self.job(open.process) == job;
+        generation.is_some_and(|one| one.records.is_some() && one.state == State::Writing)
+            || self.opens.values().any(has_part)
+    }
+
+    /// A process holds a descriptor of `area` that another one opened. `key` is that of [`Ask`].
+    pub fn adopt(
+        &mut self,
+        process: Process,
+        area: Area,
+        write: bool,
+        key: u64,
+    ) -> Option<Opening> {
+        if let Some(opening) = self.asked_before(process, key) {
+            return Some(opening);
+        }
         let generation = self.generations.get(&area)?;
         let path = generation.path.clone();
         let is_own = generation.jobs.contains(&self.job(process));
         let options = self.names.get(&path).map(|name| name.options.clone()).unwrap_or_default();
         let writer = self.names.get(&path).and_then(|name| name.writer);
-        let ask = Ask { path, write, options, ..Ask::default() };
+        let ask = Ask { path, write, key, options, ..Ask::default() };
         let opening = match write || is_own {
             true => self.opened(process, area, &ask, false),
             false => self.read_on(process, area, &ask),

@@ -187,11 +187,33 @@ fn a_rank_that_moved_nothing_has_read_what_another_rank_read() {
     (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
     scene.make_many(1, 2);
     let root = opened(scene.read(10));
-    let other = scene.registry.adopt(11, root.area, false).unwrap();
+    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
     assert_eq!(other.generation, 1);
     scene.close(10, root, 0);
     scene.close(11, other, 1 << 20);
     assert_eq!(scene.take(10), 2);
+}
+
+#[test]
+fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
+    let mut scene = scene();
+    scene.options.at_step = true;
+    scene.join(1, 1, 1, 1);
+    (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
+    let written = scene.write(1);
+    scene.registry.show_records(written.area, 3);
+    let root = opened(scene.read(10));
+    scene.close(1, written, 0);
+    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
+    scene.close(10, root, 1 << 20);
+    scene.close(11, other, 1 << 20);
+    // Both have seen a part.
+    let root = opened(scene.read(10));
+    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
+    assert_eq!((root.generation, other.generation), (1, 1));
+    scene.close(10, root, 1 << 20);
+    scene.close(11, other, 1 << 20);
+    assert_eq!(scene.read(10), Answer::Wait);
 }
 
 #[test]
@@ -333,7 +355,7 @@ fn a_rank_that_read_nothing_goes_on_if_another_one_read_and_has_not_closed_yet()
     (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
     scene.make_many(1, 2);
     let first = opened(scene.read(10));
-    let other = scene.registry.adopt(11, first.area, false).unwrap();
+    let other = scene.registry.adopt(11, first.area, false, 0).unwrap();
     scene.close(10, first, 0);
     scene.registry.see(11, other.handle, 2047, false);
     scene.registry.see(10, other.handle, 5000, false);

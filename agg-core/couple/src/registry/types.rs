@@ -48,6 +48,8 @@ pub struct Ask {
     pub truncate: bool,
     /// Looks at the newest generation, and is no reader of the file.
     pub view: bool,
+    /// By which the process names this open, if it asks another agent for it again; 0 for none.
+    pub key: u64,
     /// What the rule says.
     pub options: Options,
 }
@@ -189,6 +191,8 @@ pub struct Open {
     pub reads_on: bool,
     /// The generation was not complete, so that its reader opens it again to have the rest.
     pub is_part: bool,
+    /// By which the process has asked for it; 0 if it will not ask again.
+    pub key: u64,
 }
 
 /// Where one process that reads a file has got to.

@@ -6,7 +6,7 @@ use aggio_base::checksum::crc32c;
 use std::io;
 
 /// What every record begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 8] = *b"AGCREC\x01\n";
+const BEGINNING: [u8; 8] = *b"AGCREC\x02\n";
 
 /// Numbers of generations, openings and files are smaller: what has larger ones was not written by
 /// an agent, and would leave none for the next one.
@@ -87,8 +87,18 @@ pub(crate) struct Being {
     pub(crate) family: String,
     pub(crate) label: String,
     pub(crate) position: Position,
-    /// What it has open, and whether that was not complete when it was opened.
-    pub(crate) opens: Vec<(Handle, Area, bool)>,
+    pub(crate) opens: Vec<Held>,
+}
+
+/// What a process has open to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) handle: Handle,
+    pub(crate) area: Area,
+    /// By which the process has asked for it.
+    pub(crate) key: u64,
+    /// It was not complete when it was opened.
+    pub(crate) is_part: bool,
 }
 
 impl Record {
@@ -219,8 +229,8 @@ impl Being {
         out.text(&self.family).text(&self.label);
         let Position { at, open, seen, finished } = self.position;
         out.number(at).number(open.into()).byte(flags(&[seen])).number(finished);
-        out.list(&self.opens, |out, (handle, area, is_part)| {
-            out.number(*handle).number(*area).byte(flags(&[*is_part]));
+        out.list(&self.opens, |out, Held { handle, area, key, is_part }| {
+            out.number(*handle).number(*area).number(*key).byte(flags(&[*is_part]));
         });
     }
 
@@ -233,8 +243,9 @@ impl Being {
         let ([seen], finished) = (from.flags()?, own_number(from)?);
         let position = Position { at, open, seen, finished };
         let opens = from.list(|from| {
-            let (handle, area, [is_part]) = (own_number(from)?, own_number(from)?, from.flags()?);
-            Ok((handle, area, is_part))
+            let (handle, area) = (own_number(from)?, own_number(from)?);
+            let (key, [is_part]) = (from.number()?, from.flags()?);
+            Ok(Held { handle, area, key, is_part })
         })?;
         Ok(Self { pid, start, job, ranks, family, label, position, opens })
     }

@@ -6,7 +6,7 @@ use crate::registry::{
     Dead, Directory, Generation, Home, Name, Open, Options, Path, Process, Reader, State, Stored,
     Torn, Who,
 };
-use crate::spool::{Being, Kept, Record, Spool};
+use crate::spool::{Being, Held, Kept, Record, Spool};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,16 +213,16 @@ impl Agent {
         let process = self.revive_process(&being, beings);
         let job = self.jobs.of(&being.job);
         let opens = being.opens.into_iter();
-        let opens = opens.filter(|(_, area, _)| self.registry.generations.contains_key(area));
+        let opens = opens.filter(|held| self.registry.generations.contains_key(&held.area));
         let opens: Vec<_> = opens.collect();
         let mut position = being.position;
         position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
         if let Some(known) = beings.get_mut(&(being.pid, being.start)) {
             known.has_open |= !opens.is_empty();
         }
-        for (handle, area, is_part) in opens {
+        for Held { handle, area, key, is_part } in opens {
             self.registry.count_behind(handle);
-            let open = Open { process, area, write: false, reads_on: true, is_part };
+            let open = Open { process, area, write: false, reads_on: true, is_part, key };
             self.registry.opens.insert(handle, open);
         }
         if let Some(name) = self.registry.names.get_mut(path) {
