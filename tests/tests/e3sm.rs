@@ -386,13 +386,18 @@ fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
     }
 }
 
+/// How many jobs are killed: `few` in `make check`, `many` for each unit of `factor` in longer runs.
+fn jobs(few: u64, many: u64) -> u64 {
+    if factor() > 1 { many * factor() as u64 } else { few }
+}
+
 #[test]
 fn a_kill_leaves_the_container_or_the_whole_set_and_the_job_can_be_run_again() {
     if library().is_none() {
         return;
     }
     for mpi in installed() {
-        kill(&mpi, (&["5"], "e3sm"), 24 * factor() as u64);
+        kill(&mpi, (&["5"], "e3sm"), jobs(12, 24));
     }
 }
 
@@ -403,7 +408,7 @@ fn a_kill_while_a_set_is_changed_leaves_the_old_or_the_new_one_or_a_container() 
     }
     for mpi in installed() {
         for layout in ["e3sm", "e3sm-h5"] {
-            kill(&mpi, (&["1", "late"], layout), 4 * factor() as u64);
+            kill(&mpi, (&["1", "late"], layout), jobs(2, 4));
         }
     }
 }

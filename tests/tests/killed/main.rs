@@ -18,9 +18,9 @@ const RECORDS: Records = Records { count: 6, length: 1000 };
 const MAPPED: Records = Records { count: 4, length: 1500 };
 
 /// Every so many calls are tried where there is little time.
-const STEP: usize = 3;
+const STEP: usize = 5;
 /// The same for jobs that make many calls and wait for the disk.
-const STEP_OF_MAPPED: usize = 7;
+const STEP_OF_MAPPED: usize = 11;
 
 /// The job can be run again on what a kill left, and ends with everything.
 fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
