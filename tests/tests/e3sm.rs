@@ -386,7 +386,7 @@ fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
     }
 }
 
-/// How many jobs are killed: `few` in `make check`, `many` for each unit of `factor` in longer runs.
+/// How many jobs are killed: `few` in `make check`, `many` times the factor in longer runs.
 fn jobs(few: u64, many: u64) -> u64 {
     if factor() > 1 { many * factor() as u64 } else { few }
 }

@@ -58,8 +58,8 @@ impl Registry {
         }
     }
 
-    /// The open that a process has asked for by `key` before: an earlier agent has made it, and died
-    /// before it could say so.
+    /// The open that a process has asked for by `key` before: an earlier agent has made it, and
+    /// died before it could say so.
     fn asked_before(&self, process: Process, key: u64) -> Option<Opening> {
         let is_it = |open: &Open| open.process == process && open.key == key;
         let (handle, open) = self.opens.iter().find(|(_, open)| key != 0 && is_it(open))?;
