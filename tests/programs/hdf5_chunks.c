@@ -16,7 +16,8 @@
  *   write   0 for none, of a file that is there; read: 0 for none, `whole` if each rank reads
  *           everything, else its part
  *
- * Prints `wrote S read S`: seconds between barriers, creation and close included.
+ * Prints `write S read S bytes N`: seconds between barriers, creation and close included, and bytes
+ * of the data.
  */
 #include <hdf5.h>
 #include <mpi.h>
@@ -207,7 +208,8 @@ int main(int argc, char **argv) {
     begin = seconds();
     if (strcmp(text("read", ""), "0")) read_all(access, transfer);
     double read = seconds() - begin;
-    if (rank == 0) printf("wrote %.6f read %.6f\n", wrote, read);
+    double side = (double)number("side", 2048), bytes = side * side * number("steps", 1) * sizeof(int);
+    if (rank == 0) printf("write %.6f read %.6f bytes %.0f\n", wrote, read, bytes);
     H5Pclose(access);
     H5Pclose(transfer);
     MPI_Finalize();

@@ -2,23 +2,34 @@
 
 use crate::server::{Mpi, SERVERS};
 
-/// A program of `tools/bench/programs`.
+/// A program in C, of which each MPI has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// `tridiagonal.c`, MPI-IO.
     Tridiagonal,
     /// `decompositions.c`, PnetCDF.
     Decompositions,
+    /// `hdf5_chunks.c`, HDF5.
+    Chunks,
 }
 
 impl Program {
-    pub(super) const ALL: [Self; 2] = [Self::Tridiagonal, Self::Decompositions];
+    pub(super) const ALL: [Self; 3] = [Self::Tridiagonal, Self::Decompositions, Self::Chunks];
 
     /// Its source file without the suffix.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Tridiagonal => "tridiagonal",
             Self::Decompositions => "decompositions",
+            Self::Chunks => "hdf5_chunks",
+        }
+    }
+
+    /// The directory of its source file, in the repository.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::Tridiagonal | Self::Decompositions => "tools/bench/programs",
+            Self::Chunks => "tests/programs",
         }
     }
 }
@@ -30,34 +41,95 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) program: Program,
     /// Behind the name of the file; smaller ones where requests take long.
-    pub(super) arguments: [&'static str; 3],
-    pub(super) where_slow: [&'static str; 3],
+    pub(super) arguments: &'static str,
+    pub(super) where_slow: &'static str,
     pub(super) ranks: &'static [u32],
 }
 
-const fn tridiagonal(name: &'static str, how: &'static str) -> Case {
-    let (program, ranks) = (Program::Tridiagonal, &[4, 16]);
-    let (arguments, where_slow) = ([how, "64", "10"], [how, "16", "10"]);
+const fn case(
+    program: Program,
+    name: &'static str,
+    arguments: &'static str,
+    where_slow: &'static str,
+    ranks: &'static [u32],
+) -> Case {
     Case { name, program, arguments, where_slow, ranks }
+}
+
+const fn tridiagonal(
+    name: &'static str,
+    arguments: &'static str,
+    where_slow: &'static str,
+) -> Case {
+    case(Program::Tridiagonal, name, arguments, where_slow, &[4, 16])
 }
 
 const fn decomposed(
     name: &'static str,
-    arguments: [&'static str; 3],
-    where_slow: [&'static str; 3],
+    arguments: &'static str,
+    where_slow: &'static str,
     ranks: &'static [u32],
 ) -> Case {
-    Case { name, program: Program::Decompositions, arguments, where_slow, ranks }
+    case(Program::Decompositions, name, arguments, where_slow, ranks)
+}
+
+const fn chunks(name: &'static str, arguments: &'static str, where_slow: &'static str) -> Case {
+    case(Program::Chunks, name, arguments, where_slow, &[4, 16])
 }
 
 pub(super) const CASES: &[Case] = &[
-    tridiagonal("block-tridiagonal, subarrays", "collective"),
-    tridiagonal("block-tridiagonal, structs in memory", "structs"),
-    tridiagonal("block-tridiagonal, rows of one rank", "independent"),
-    decomposed("3-D checkpoint", ["checkpoint", "64", "2"], ["checkpoint", "24", "2"], &[4, 8]),
-    decomposed("ocean", ["ocean", "4000", "5"], ["ocean", "1000", "1"], &[4, 16]),
-    decomposed("land", ["land", "2000", "1"], ["land", "500", "1"], &[4, 16]),
-    decomposed("atmosphere", ["atmosphere", "866", "1"], ["atmosphere", "400", "1"], &[4, 16]),
+    tridiagonal("block-tridiagonal, subarrays", "collective 64 10", "collective 16 10"),
+    tridiagonal("block-tridiagonal, structs in memory", "structs 64 10", "structs 16 10"),
+    tridiagonal("block-tridiagonal, rows of one rank", "independent 64 10", "independent 16 10"),
+    decomposed("3-D checkpoint", "checkpoint 64 2", "checkpoint 24 2", &[4, 8]),
+    decomposed("ocean", "ocean 4000 5", "ocean 1000 1", &[4, 16]),
+    decomposed("land", "land 2000 1", "land 500 1", &[4, 16]),
+    decomposed("atmosphere", "atmosphere 866 1", "atmosphere 400 1", &[4, 16]),
+    chunks(
+        "HDF5, independent rows of 1 KiB",
+        "mode=independent layout=rows side=2816 chunk=256",
+        "mode=independent layout=rows side=512 chunk=256",
+    ),
+    chunks(
+        "HDF5, linked chunks, rows",
+        "mode=collective layout=rows side=2896 chunk=362",
+        "mode=collective layout=rows side=1024 chunk=128",
+    ),
+    chunks(
+        "HDF5, linked chunks, blocks",
+        "mode=collective layout=blocks side=2896 chunk=362",
+        "mode=collective layout=blocks side=1024 chunk=128",
+    ),
+    chunks(
+        "HDF5, chunk by chunk, rows",
+        "mode=multi layout=rows side=2896 chunk=362",
+        "mode=multi layout=rows side=1024 chunk=128",
+    ),
+    chunks(
+        "HDF5, chunk by chunk, blocks",
+        "mode=multi layout=blocks side=2896 chunk=362",
+        "mode=multi layout=blocks side=1024 chunk=128",
+    ),
+    chunks(
+        "HDF5, chunk by chunk, all collective, blocks",
+        "mode=multi0 layout=blocks side=2896 chunk=362",
+        "mode=multi0 layout=blocks side=1024 chunk=128",
+    ),
+    chunks(
+        "HDF5, 8 steps of an extended dataset",
+        "mode=collective layout=rows side=1024 chunk=128 steps=8",
+        "mode=collective layout=rows side=256 chunk=128 steps=8",
+    ),
+    chunks(
+        "HDF5, deflate, linked chunks, blocks",
+        "mode=collective layout=blocks side=2048 chunk=256 shuffle=1 deflate=1",
+        "mode=collective layout=blocks side=1024 chunk=128 shuffle=1 deflate=1",
+    ),
+    chunks(
+        "HDF5, linked chunks, rows of a dataset of 1 GiB",
+        "mode=collective layout=rows side=16384 chunk=1024",
+        "mode=collective layout=rows side=2048 chunk=256",
+    ),
 ];
 
 /// Who serves a job.

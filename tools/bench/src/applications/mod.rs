@@ -19,8 +19,8 @@ const HEAD: &str = "\
 # Applications
 
 Patterns of simulations (`tools/bench/programs/tridiagonal.c` by MPI-IO, `decompositions.c` by
-PnetCDF) from the opening of the file to the end of its closing, written and read again. MiB/s,
-medians of alternating rounds; *requests* are those of all ranks to the file system for both
+PnetCDF, `tests/programs/hdf5_chunks.c` by HDF5) from the opening of the file to the end of its
+closing, written and read again. MiB/s of the data, medians of alternating rounds; *requests* are those of all ranks to the file system for both
 directions; ratios are medians of the ratios of each round. Every value that is read is checked.
 **Bold**: slower than the best native run, or with `AGGIO_DEFER='*'` slower than without
 (below 0.97). PnetCDF rows of an MPI are there if PnetCDF is built for it.
@@ -29,8 +29,9 @@ directions; ratios are medians of the ratios of each round. Every value that is 
 
 const COLUMNS: &str = "\
 | pattern | MPI | ranks | natively, write / read | aggio | with deferral \
-| write, aggio : best native | write, deferral : without | requests without / with deferral |
-|---|---|--:|---|---|---|--:|--:|--:|
+| write, aggio : best native | read, aggio : best native | write, deferral : without \
+| requests without / with deferral |
+|---|---|--:|---|---|---|--:|--:|--:|--:|
 ";
 
 /// What all jobs share.
@@ -68,6 +69,18 @@ pub(crate) fn measure(arguments: &Arguments, interrupted: &AtomicBool) -> Result
     Ok(text)
 }
 
+/// What the compiler is told of the HDF5 of an MPI.
+fn hdf5_options(mpi: Mpi) -> Result<Vec<String>, String> {
+    let package = format!("hdf5-{}", mpi.name());
+    let output = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
+    let output = output.map_err(|why| format!("pkg-config: {why}"))?;
+    if !output.status.success() {
+        return Err(format!("pkg-config does not know {package}"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.split_whitespace().map(str::to_owned).collect())
+}
+
 fn wanted(arguments: &Arguments, case: &Case) -> bool {
     let names = &arguments.only;
     names.is_empty() || names.iter().any(|name| case.name.starts_with(name.as_str()))
@@ -79,16 +92,18 @@ impl Bench<'_> {
     }
 
     fn compile(&mut self) -> Result<(), String> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for (mpi, program) in [Mpi::OpenMpi, Mpi::Mpich]
             .iter()
             .flat_map(|mpi| Program::ALL.map(|program| (*mpi, program)))
         {
             let mut command = Command::new(format!("mpicc.{}", mpi.name()));
             command.args(["-O2", "-o"]).arg(self.path(mpi, program));
-            command.arg(sources.join(program.name()).with_extension("c"));
+            let source = repository.join(program.folder()).join(program.name());
+            command.arg(source.with_extension("c"));
             match (program, mpi, &self.arguments.pnetcdf_mpich) {
                 (Program::Tridiagonal, ..) => {}
+                (Program::Chunks, ..) => _ = command.args(hdf5_options(mpi)?),
                 (_, Mpi::OpenMpi, _) => {
                     command.arg("-lpnetcdf");
                 }
@@ -153,7 +168,8 @@ impl Bench<'_> {
             }
         }
         command.arg(self.path(server.mpi, case.program)).arg(data.0.join("data"));
-        command.args(if slow { case.where_slow } else { case.arguments });
+        let arguments = if slow { case.where_slow } else { case.arguments };
+        command.args(arguments.split_whitespace());
         run::run(command, self.arguments.timeout, &own.0, self.interrupted)
             .map_err(|why| format!("{}, {ranks} ranks, {}: {why}", case.name, server.name))
     }
@@ -169,13 +185,16 @@ fn row_of(start: &str, names: &[&str], natives: &[Vec<Run>], own: &[Vec<Run>]) -
         format!("{:.0} / {:.0}", of(|run| run.written), of(|run| run.read))
     };
     let requests = |runs: &[Run]| middle(runs.iter().map(|run| run.requests as f64).collect());
-    let ratios = |of: &dyn Fn(usize) -> f64, by: &[Run]| {
-        middle(by.iter().enumerate().map(|(round, run)| of(round) / run.written).collect())
+    let ratios = |than: &[Vec<Run>], runs: &[Run], seconds: fn(&Run) -> f64| {
+        let best = |round: usize| {
+            than.iter().map(|runs| seconds(&runs[round])).fold(f64::INFINITY, f64::min)
+        };
+        let all = runs.iter().enumerate();
+        middle(all.map(|(round, run)| best(round) / seconds(run)).collect())
     };
-    let best =
-        |round: usize| natives.iter().map(|runs| runs[round].written).fold(f64::INFINITY, f64::min);
-    let ratio = ratios(&best, &own[0]);
-    let deferred = ratios(&|round| own[0][round].written, &own[1]);
+    let written = ratios(natives, &own[0], |run| run.written);
+    let read = ratios(natives, &own[0], |run| run.read);
+    let deferred = ratios(&own[..1], &own[1], |run| run.written);
     let marked = |value: f64, least: f64| {
         let text = format!("{value:.2}");
         if value < least { format!("**{text}**") } else { text }
@@ -183,11 +202,12 @@ fn row_of(start: &str, names: &[&str], natives: &[Vec<Run>], own: &[Vec<Run>]) -
     let native: Vec<String> =
         names.iter().zip(natives).map(|(name, runs)| format!("{name} {}", speed(runs))).collect();
     format!(
-        "{start}| {} | {} | {} | {} | {} | {:.0} / {:.0} |\n",
+        "{start}| {} | {} | {} | {} | {} | {} | {:.0} / {:.0} |\n",
         native.join(", "),
         speed(&own[0]),
         speed(&own[1]),
-        marked(ratio, 1.0),
+        marked(written, 1.0),
+        marked(read, 1.0),
         marked(deferred, 0.97),
         requests(&own[0]),
         requests(&own[1]),
@@ -204,8 +224,8 @@ mod tests {
         let natives = [vec![run(1.0), run(2.0)], vec![run(4.0), run(1.0)]];
         let own = [vec![run(2.0), run(0.5)], vec![run(1.0), run(0.5)]];
         let row = row_of("| a ", &["x", "y"], &natives, &own);
-        // Without deferral 1/2 and 1/0.5, with it 2/1 and 0.5/0.5.
-        assert_eq!(row, "| a | x 1 / 2, y 1 / 2 | 1 / 2 | 2 / 2 | 1.25 | 1.50 | 3 / 3 |\n");
+        // Without deferral 1/2 and 1/0.5, reading as long, with deferral 2/1 and 0.5/0.5.
+        assert_eq!(row, "| a | x 1 / 2, y 1 / 2 | 1 / 2 | 2 / 2 | 1.25 | 1.00 | 1.50 | 3 / 3 |\n");
         let slower = row_of("", &["x"], &natives[..1], &[own[1].clone(), own[0].clone()]);
         assert!(slower.contains("| **0.75** |"), "{slower}");
     }
