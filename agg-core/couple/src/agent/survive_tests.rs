@@ -307,17 +307,10 @@ impl Scene {
         change(&mut record);
         spool.write(number, &record).unwrap();
     }
-
-    fn read_all(&mut self, part: usize) {
-        (0..=self.made).for_each(|_| {
-            self.apply(Step::Open(part));
-            self.apply(Step::Close(part));
-        });
-    }
 }
 
 #[test]
-fn a_generation_that_was_about_to_get_its_name_takes_no_older_ones_with_it() {
+fn a_generation_that_was_about_to_get_its_name_is_lost_by_its_writer_and_no_older_one_is() {
     let mut scene = Scene::new();
     scene.apply(Step::Open(0));
     (0..3).for_each(|_| scene.apply(Step::Write));
@@ -330,8 +323,15 @@ fn a_generation_that_was_about_to_get_its_name_takes_no_older_ones_with_it() {
         record.generations.push(next);
     });
     scene.begin();
-    scene.read_all(0);
+    for _ in 2..=3 {
+        scene.apply(Step::Open(0));
+        scene.apply(Step::Close(0));
+    }
     assert_eq!(scene.parts[0].done, 3);
+    // Its writer has ended, and does not write it again.
+    let ask = scene.ask(false);
+    let (reply, _) = scene.call(10, ask);
+    assert!(matches!(reply, Reply::Failed(libc::EIO, _)), "{reply:?}");
 }
 
 #[test]

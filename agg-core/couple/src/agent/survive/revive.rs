@@ -3,10 +3,10 @@
 use super::super::Agent;
 use super::super::people::Person;
 use crate::registry::{
-    Dead, Directory, Generation, Home, Name, Open, Options, Path, Process, Reader, State, Stored,
-    Torn, Who,
+    Dead, Directory, Generation, Home, Job, Name, Open, Options, Path, Process, Reader, State,
+    Stored, Torn, Who,
 };
-use crate::spool::{Being, Held, Kept, Record, Spool};
+use crate::spool::{Being, Held, Kept, Record, Spool, Written};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,11 +96,7 @@ impl Agent {
         let writer = record.writer.map(|text| self.jobs.of(&text));
         let mut torn = BTreeMap::<_, Torn>::new();
         for written in record.torn {
-            let one = torn.entry(self.jobs.of(&written.job)).or_default();
-            one.handles.extend(written.handles);
-            if written.number >= one.number {
-                (one.number, one.maker) = (written.number, written.maker);
-            }
+            add_torn(&mut torn, self.jobs.of(&written.job), written);
         }
         let name = Name {
             last,
@@ -121,15 +117,26 @@ impl Agent {
         self.registry.count_behind(number);
         for kept in record.generations {
             let (number, named) = (kept.number, kept.named);
+            let written = Written {
+                job: String::new(),
+                number,
+                maker: kept.maker.clone(),
+                handles: kept.handles.clone(),
+            };
+            let writers = kept.jobs.clone();
             if let Err(error) = self.revive_generation(spool, directory, &record.path, kept) {
                 if error.kind() != io::ErrorKind::NotFound {
                     let path = String::from_utf8_lossy(&record.path);
                     let text = format!("{path}: generation {number} of an earlier agent");
                     log!(Level::Warn, "agent: {text} is not read: {error}");
                 }
-                // One that was about to get its name was not complete: its writer was not told so.
-                if let Some(name) = self.registry.names.get_mut(&record.path).filter(|_| named) {
-                    name.lost = name.lost.max(number);
+                let Some(name) = self.registry.names.get_mut(&record.path) else { continue };
+                match named {
+                    true => name.lost = name.lost.max(number),
+                    // It was about to get its name: its writers were not told that it is complete.
+                    false => writers.iter().for_each(|job| {
+                        add_torn(&mut name.torn, self.jobs.of(job), written.clone());
+                    }),
                 }
             }
         }
@@ -230,5 +237,14 @@ impl Agent {
             reader.ranks = being.ranks;
             reader.processes.insert(process, position);
         }
+    }
+}
+
+/// Notes that a program has lost a generation.
+fn add_torn(all: &mut BTreeMap<Job, Torn>, job: Job, written: Written) {
+    let one = all.entry(job).or_default();
+    one.handles.extend(written.handles);
+    if written.number >= one.number {
+        (one.number, one.maker) = (written.number, written.maker);
     }
 }
