@@ -188,7 +188,7 @@ impl Agent {
             boot: self.spools.boot.clone(),
             path: path.clone(),
             options: name.options.clone(),
-            numbers: [name.last, name.lost, name.on_disk, name.dropped],
+            numbers: [name.last, name.lost, name.on_disk, name.dropped, name.missing],
             emptied: name.emptied,
             dead: name.dead.as_ref().map(|dead| (dead.number, dead.writer.clone())),
             writer: name.writer.map(|job| self.jobs.text(job).to_owned()),

@@ -118,6 +118,7 @@ impl Registry {
     /// Begins a generation.
     fn begin(&mut self, process: Process, ask: &Ask, copy_of: Option<Area>) -> Opening {
         let (area, expected) = (self.number(), self.expected(&ask.path, copy_of));
+        self.go_on_untold(self.job(process), &ask.path);
         let name = self.names.entry(ask.path.clone()).or_default();
         name.last += 1;
         let emptied = std::mem::take(&mut name.emptied);
@@ -320,7 +321,14 @@ impl Registry {
             Pick::Next if is_known && position.at > 0 && name.lost > position.at => {
                 return Choice::Lost(name.lost);
             }
-            Pick::Next => ready.next(),
+            Pick::Next => {
+                let next = ready.next();
+                let is_behind = next.is_none_or(|(number, _)| *number > name.missing);
+                if is_known && name.missing > position.at && is_behind {
+                    return Choice::Lost(name.missing);
+                }
+                next
+            }
             // The newest once more, if there is none after it.
             Pick::Latest => ready.next_back().or_else(|| {
                 name.generations.get_key_value(&position.at).filter(|_| position.at > 0)

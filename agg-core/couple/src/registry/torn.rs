@@ -12,6 +12,9 @@ impl Registry {
     pub(super) fn tears(&mut self, process: Process, ask: &Ask) -> Option<Answer> {
         let who = self.processes.get(&process).filter(|who| who.ranks > 1)?;
         let (job, ranks, label) = (who.job, who.ranks, who.label.clone());
+        if ask.truncate {
+            self.go_on_untold(job, &ask.path);
+        }
         let torn = self.names.get_mut(&ask.path)?.torn.get_mut(&job)?;
         let is_first = torn.told.insert(process);
         self.mend(&ask.path, job, ranks);
@@ -26,6 +29,15 @@ impl Registry {
             self.declare_dead(area, label);
         }
         Some(Answer::Fail(libc::ESTALE))
+    }
+
+    /// A program begins another generation. If it does not know that it has lost one, readers are
+    /// told.
+    pub(super) fn go_on_untold(&mut self, job: Job, path: &[u8]) {
+        let Some(name) = self.names.get_mut(path) else { return };
+        if let Some(torn) = name.torn.get(&job).filter(|torn| torn.told.is_empty()) {
+            name.missing = name.missing.max(torn.number);
+        }
     }
 
     /// A process learns that what it wrote by `handle` is lost.

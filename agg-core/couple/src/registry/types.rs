@@ -254,6 +254,9 @@ pub struct Name {
     pub removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub lost: u64,
+    /// The newest generation that was lost with an agent although its writer was not told, and went
+    /// on.
+    pub missing: u64,
     /// The newest generation that was stored on disk.
     pub on_disk: u64,
     /// The newest generation that was given up although the name still meant it for its writer.

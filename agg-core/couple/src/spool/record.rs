@@ -20,9 +20,9 @@ pub(crate) struct Record {
     pub(crate) boot: String,
     pub(crate) path: Path,
     pub(crate) options: Options,
-    /// The last number that was given, and the newest ones that were given up, stored, and given
-    /// up for the writer.
-    pub(crate) numbers: [u64; 4],
+    /// The last number that was given, and the newest ones that were given up, stored, given up
+    /// for the writer, and lost without its knowing.
+    pub(crate) numbers: [u64; 5],
     pub(crate) emptied: bool,
     /// The newest generation, if its writer died, and that.
     pub(crate) dead: Option<(u64, String)>,
@@ -143,7 +143,7 @@ impl Record {
         let mut from = Reader(body_of);
         let (boot, path) = (from.text()?, from.bytes()?);
         let options = read_options(&mut from)?;
-        let mut numbers = [0; 4];
+        let mut numbers = [0; 5];
         for number in &mut numbers {
             *number = own_number(&mut from)?;
         }

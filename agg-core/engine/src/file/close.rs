@@ -1,6 +1,6 @@
 //! Closing and deleting.
 
-use super::agreement::{Kind, Words, from_rank, meet};
+use super::agreement::{Kind, Words, from_rank, meet, meet_with_news};
 use super::{File, is_of_messages};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
@@ -15,6 +15,7 @@ impl File {
     /// still active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let (flush, tags, seal) = (self.settling_flush_tags(), self.tags.next(), self.tags.next());
+        let last = self.tags.next();
         Box::pin(async move {
             let closed = async {
                 let local = self.end_active_split().await;
@@ -29,14 +30,21 @@ impl File {
                 let sealing = self.sealing();
                 self.small.leave();
                 let local = local.and(self.close_driver());
-                let agreed = meet(&*self.transport, &tags, Kind::Close, sealing, local).await;
+                let is_open = self.offers && self.driver.completes_at_close();
+                let met =
+                    meet_with_news(&*self.transport, &tags, Kind::Close, sealing, local, is_open);
+                let (agreed, completes) = match met.await {
+                    Ok((all, completes)) => (Ok(all), completes),
+                    Err(error) => (Err(error), false),
+                };
                 self.withdraw();
-                if agreed.as_ref().err().is_some_and(is_of_messages) {
-                    let _ = self.driver.close_incomplete();
-                } else if self.offers {
-                    // No rank needs the file any more; what there was to say has been said.
-                    let _ = self.driver.close();
-                }
+                let closed = self.close_last(&agreed);
+                let agreed = if completes {
+                    meet(&*self.transport, &last, Kind::Close, [0; 4], closed).await.and(agreed)
+                } else {
+                    // What there was to say has been said.
+                    agreed
+                };
                 let deleted = if self.is_deleted_on_close() {
                     from_rank(&*self.transport, &tags, self.leader, || {
                         self.delete_here().map(|()| [0; 4])
@@ -56,6 +64,17 @@ impl File {
             };
             closed.await.map_err(|error| self.context(error, "MPI_File_close"))
         })
+    }
+
+    /// No rank needs the file of this one any more.
+    fn close_last(&self, agreed: &Result<Vec<Words>>) -> Result<()> {
+        if agreed.as_ref().err().is_some_and(is_of_messages) {
+            self.driver.close_incomplete()
+        } else if self.offers {
+            self.driver.close()
+        } else {
+            Ok(())
+        }
     }
 
     /// Gives the file's message tags back, if all ranks are known to have closed it.

@@ -387,6 +387,10 @@ impl Driver for StagedFile {
         drained.and(self.base.close())
     }
 
+    fn completes_at_close(&self) -> bool {
+        self.base.completes_at_close()
+    }
+
     fn close_but_offer(&self) -> Result<()> {
         let drained = if self.terms.drain == Drain::Later { Ok(()) } else { self.drain() };
         drained.and(self.base.close_but_offer())

@@ -344,6 +344,10 @@ impl Driver for CoupledFile {
         self.inner.close().and(told.map_err(|error| Error::os("close", &error)))
     }
 
+    fn completes_at_close(&self) -> bool {
+        self.writes
+    }
+
     fn close_but_offer(&self) -> Result<()> {
         let closed = self.inner.close_but_offer();
         // The rank that opens the file next may not have read anything itself.

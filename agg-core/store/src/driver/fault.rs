@@ -316,6 +316,10 @@ impl Driver for FaultDriver {
         self.inner.offer()
     }
 
+    fn completes_at_close(&self) -> bool {
+        self.inner.completes_at_close()
+    }
+
     fn close_but_offer(&self) -> Result<()> {
         let fault = self.step(FaultKind::Close, "close");
         self.inner.close_but_offer().and(fault)

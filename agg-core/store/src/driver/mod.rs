@@ -320,6 +320,12 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         self.close()
     }
 
+    /// Whether the last [`Driver::close`] can fail although [`Driver::close_but_offer`] has not,
+    /// because only then what was written is complete.
+    fn completes_at_close(&self) -> bool {
+        false
+    }
+
     /// As [`Driver::close`], where bytes of other ranks may be missing because they cannot be
     /// reached: whoever gets the file only when it is complete does not get it.
     fn close_incomplete(&self) -> Result<()> {

@@ -90,7 +90,7 @@ impl Agent {
         let mut jobs = |texts: &[(String, u64)]| {
             texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
         };
-        let [last, lost, on_disk, dropped] = record.numbers;
+        let [last, lost, on_disk, dropped, missing] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
         let dead = record.dead.map(|(number, writer)| Dead { number, writer });
         let writer = record.writer.map(|text| self.jobs.of(&text));
@@ -101,6 +101,7 @@ impl Agent {
         let name = Name {
             last,
             lost,
+            missing,
             ended,
             removed,
             on_disk,

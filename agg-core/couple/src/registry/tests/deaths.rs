@@ -101,3 +101,31 @@ fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_els
     assert_eq!(scene.make(1), 2, "the writer lives on");
     assert_eq!(scene.take(2), 2);
 }
+
+/// An agent has died while process 1 was writing generation 2, after process 2 had read the first.
+fn torn() -> Scene {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.make(1);
+    assert_eq!(scene.take(2), 1);
+    let job = scene.registry.job(1);
+    let name = scene.registry.names.get_mut(FILE.as_bytes()).unwrap();
+    name.last = 2;
+    name.torn.insert(job, Torn { number: 2, handles: [7].into(), ..Torn::default() });
+    scene
+}
+
+#[test]
+fn readers_learn_what_was_lost_if_its_writer_goes_on_without_knowing() {
+    let mut scene = torn();
+    assert_eq!(scene.make(1), 3);
+    assert_eq!(scene.read(2), Answer::Fail(libc::ESTALE));
+    assert_eq!(scene.take(2), 3, "once");
+}
+
+#[test]
+fn what_was_lost_is_written_again_by_a_writer_that_knows() {
+    let mut scene = torn();
+    scene.registry.tell_torn(1, 7);
+    assert_eq!(scene.make(1), 3);
+    assert_eq!(scene.take(2), 3);
+}

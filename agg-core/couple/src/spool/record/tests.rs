@@ -61,7 +61,7 @@ fn being() -> impl Strategy<Value = Being> {
 
 fn record() -> impl Strategy<Value = Record> {
     let texts = ("[a-z0-9-]{0,36}", prop::collection::vec(any::<u8>(), 0..60));
-    let state = (prop::array::uniform4(number()), any::<bool>());
+    let state = (prop::array::uniform5(number()), any::<bool>());
     let died = prop::option::of((number(), "[a-z]{0,9}"));
     let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
     let handles = prop::collection::vec(number(), 0..3);
