@@ -208,7 +208,8 @@ int main(int argc, char **argv) {
     begin = seconds();
     if (strcmp(text("read", ""), "0")) read_all(access, transfer);
     double read = seconds() - begin;
-    double side = (double)number("side", 2048), bytes = side * side * number("steps", 1) * sizeof(int);
+    double side = (double)number("side", 2048);
+    double bytes = side * side * (double)number("steps", 1) * sizeof(int);
     if (rank == 0) printf("write %.6f read %.6f bytes %.0f\n", wrote, read, bytes);
     H5Pclose(access);
     H5Pclose(transfer);

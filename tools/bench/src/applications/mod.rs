@@ -20,8 +20,9 @@ const HEAD: &str = "\
 
 Patterns of simulations (`tools/bench/programs/tridiagonal.c` by MPI-IO, `decompositions.c` by
 PnetCDF, `tests/programs/hdf5_chunks.c` by HDF5) from the opening of the file to the end of its
-closing, written and read again. MiB/s of the data, medians of alternating rounds; *requests* are those of all ranks to the file system for both
-directions; ratios are medians of the ratios of each round. Every value that is read is checked.
+closing, written and read again. MiB/s of the data, medians of alternating rounds; *requests* are
+those of all ranks to the file system for both directions; ratios are medians of the ratios of each
+round. Every value that is read is checked.
 **Bold**: slower than the best native run, or with `AGGIO_DEFER='*'` slower than without
 (below 0.97). PnetCDF rows of an MPI are there if PnetCDF is built for it.
 
