@@ -4,6 +4,7 @@
 use super::descriptors::{Descriptors, read_failed, too_short};
 use super::dir::Dir;
 use super::frame::{HEADER, RUN, SHORT};
+use super::resolve::NO_FRAME;
 use aggio_base::Result;
 use std::fs::File;
 use std::io;
@@ -40,6 +41,11 @@ impl<'a> Wanted<'a> {
         let header = place.saturating_sub(frame);
         let with_head = verify && may_be_header(header) && header <= (SHORT + GAP) as u64;
         Self { id, place, into, frame, with_head, head: [0; SHORT] }
+    }
+
+    /// Says that the bytes need not be compared with a checksum.
+    pub(crate) fn leave_unchecked(&mut self) {
+        (self.frame, self.with_head) = (NO_FRAME, false);
     }
 
     /// Whether these may be the first bytes of the data of their frame.

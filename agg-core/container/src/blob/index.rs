@@ -1,6 +1,7 @@
 //! The merged index of sealed logs: runs, which are few and decoded when it is opened, and single
 //! pieces, which may be many and stay in the file, sorted, in blocks that are read when needed.
 
+use super::blocks::Blocks;
 use super::damaged;
 use super::frame::{FILE_END, SHORT, is_sound};
 use super::live::Event;
@@ -32,8 +33,6 @@ pub(crate) const FENCE: usize = 16;
 /// An open index.
 #[derive(Debug)]
 pub(crate) struct Index {
-    file: File,
-    path: PathBuf,
     /// The ids of the logs, by the numbers that runs use.
     pub(crate) logs: Vec<u64>,
     /// Bytes of each log.
@@ -41,9 +40,7 @@ pub(crate) struct Index {
     runs: Runs,
     pub(crate) events: Vec<Event>,
     fences: Spans,
-    blocks: u64,
-    singles: u64,
-    singles_place: u64,
+    blocks: Blocks,
     /// Whether it tells where the frames of all pieces begin, which those of older versions do not.
     pub(crate) frames: bool,
 }
@@ -182,12 +179,8 @@ impl Index {
             runs: Runs::new(run_list),
             events: event_list,
             fences: Spans::new(starts, &ends),
-            blocks: header.blocks(),
-            singles: header.singles,
-            singles_place: singles,
+            blocks: Blocks::new(file, path, singles, header.singles),
             frames: header.frames,
-            file,
-            path,
         })
     }
 
@@ -201,11 +194,11 @@ impl Index {
         let mut blocks = Vec::new();
         self.fences.in_range(range, &mut blocks);
         for block in blocks {
-            for single in self.block(block as u64)? {
-                if !single.span().intersect(range).is_empty() {
-                    take(&single, 0..1);
-                }
-            }
+            let is_sound = self.blocks.with(block as u64, |block| {
+                let mut singles = block.in_range(range, &self.lengths);
+                singles.try_for_each(|single| single.map(|single| take(&single, 0..1))).is_some()
+            })?;
+            self.demand(is_sound, block as u64)?;
         }
         Ok(())
     }
@@ -213,31 +206,17 @@ impl Index {
     /// Calls `take` with all runs and singles.
     pub(crate) fn all(&self, take: &mut impl FnMut(&Run)) -> Result<()> {
         self.runs.all().for_each(&mut *take);
-        for block in 0..self.blocks {
-            self.block(block)?.iter().for_each(&mut *take);
+        for number in 0..self.blocks.len() {
+            let block = self.blocks.read(number)?;
+            let mut singles = block.all(&self.lengths);
+            let is_sound = singles.try_for_each(|single| single.map(|run| take(&run))).is_some();
+            self.demand(is_sound, number)?;
         }
         Ok(())
     }
 
-    /// The singles of a block.
-    fn block(&self, block: u64) -> Result<Vec<Run>> {
-        let place = self.singles_place + block * BLOCK as u64;
-        let wrong = |words: &str| {
-            damaged(format!("the block at byte {place} of the index {words}"))
-                .with_path(&self.path.display().to_string())
-        };
-        let mut bytes = [0; BLOCK];
-        self.file
-            .read_exact_at(&mut bytes, place)
-            .map_err(|error| super::failed("pread", &error, &self.path))?;
-        if aggio_base::checksum::crc32c(&bytes[..BLOCK - 4]) != u32_at(&bytes, BLOCK - 4) {
-            return Err(wrong("has a wrong checksum"));
-        }
-        let count = (self.singles - block * SINGLES as u64).min(SINGLES as u64) as usize;
-        let decode = |bytes| decode_single(bytes, &self.lengths);
-        let singles: Option<Vec<Run>> =
-            bytes.chunks_exact(SINGLE).take(count).map(decode).collect();
-        singles.ok_or_else(|| wrong("has a piece that cannot be"))
+    fn demand(&self, is_sound: bool, block: u64) -> Result<()> {
+        if is_sound { Ok(()) } else { Err(self.blocks.wrong(block, "has a piece that cannot be")) }
     }
 }
 
@@ -266,7 +245,7 @@ fn decode_fences(bytes: &[u8]) -> Result<(Vec<u64>, Vec<u64>)> {
 }
 
 /// Whether a run can be in a log of this many bytes.
-fn fits(run: &Run, length: u64) -> bool {
+pub(crate) fn fits(run: &Run, length: u64) -> bool {
     let last = u128::from(run.place_stride) * u128::from(run.count.max(1) - 1);
     let end = last + u128::from(run.place) + u128::from(run.length);
     let numbers = run.last_seq.checked_sub(run.seq);
@@ -276,14 +255,6 @@ fn fits(run: &Run, length: u64) -> bool {
     let apart = run.count == 1 || run.place_stride >= run.length;
     let sound = is_sound(run.start, run.length, run.stride, run.count);
     sound && apart && numbered && told && end <= u128::from(length) && run.last_seq < FILE_END
-}
-
-fn decode_single(bytes: &[u8], lengths: &[u64]) -> Option<Run> {
-    let [start, length, place, seq] = [0, 8, 16, 24].map(|at| u64_at(bytes, at));
-    let head = u64::from(u32_at(bytes, 36));
-    let run = Run { head, ..single(start, length, u32_at(bytes, 32), place, seq) };
-    let log = lengths.get(run.log as usize)?;
-    (fits(&run, *log) && head <= place).then_some(run)
 }
 
 /// One piece as a run.

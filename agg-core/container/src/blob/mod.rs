@@ -5,6 +5,7 @@
 //! `docs/FORMAT.md` describes the parts byte by byte.
 
 mod attributes;
+mod blocks;
 mod check;
 mod complete;
 mod container;

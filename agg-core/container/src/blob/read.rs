@@ -2,6 +2,7 @@
 
 use super::descriptors::Descriptors;
 use super::placed::Placed;
+use super::resolve::{Found, Piece};
 use super::sequencer::{Sequencer, Word};
 use super::shared::Shared;
 use super::verify::{Verifier, Verify};
@@ -9,8 +10,9 @@ use super::view::View;
 use super::{gather, transfer};
 use aggio_base::{Extent, Result};
 use std::fs::File;
+use std::mem::take;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// Bytes of the logical file that lie together in a log, or are zeros that nobody wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,60 @@ pub struct Reader {
     seen: AtomicU64,
     how: Verify,
     verifier: Verifier,
+    /// Memory of the last lookup, for the next one.
+    lookup: Mutex<Lookup>,
+}
+
+/// What is found out before bytes are read.
+#[derive(Debug, Default)]
+struct Lookup {
+    pieces: Vec<Piece>,
+    found: Vec<Found>,
+    parts: Vec<Located>,
+}
+
+/// The next bytes that are read.
+#[derive(Clone, Copy, Debug)]
+struct Located {
+    len: usize,
+    /// The id of the log and the place of the first byte there; `None` for zeros.
+    source: Option<(u64, u64)>,
+    /// Where in the log the frame begins that has them; `NO_FRAME` if that is not known.
+    frame: u64,
+}
+
+impl Located {
+    /// Takes in the bytes behind these if they lie behind them in the log, too; whether they do.
+    fn goes_on(&mut self, next: &Self) -> bool {
+        let goes_on = match (self.source, next.source) {
+            (None, None) => true,
+            (Some((log, at)), Some(next)) => (log, at + self.len as u64) == next,
+            _ => false,
+        };
+        if goes_on && self.frame == next.frame {
+            self.len += next.len;
+        }
+        goes_on && self.frame == next.frame
+    }
+}
+
+fn hull_of(ranges: &[Extent]) -> Extent {
+    ranges.iter().fold(Extent::default(), |hull, range| hull.hull(*range))
+}
+
+impl Lookup {
+    /// Entries for which memory is kept.
+    const KEPT: usize = 1024;
+
+    fn emptied(mut self) -> Self {
+        self.parts.clear();
+        self.pieces.clear();
+        self.found.clear();
+        self.parts.shrink_to(Self::KEPT);
+        self.pieces.shrink_to(Self::KEPT);
+        self.found.shrink_to(Self::KEPT);
+        self
+    }
 }
 
 impl Reader {
@@ -40,7 +96,8 @@ impl Reader {
         let files = Descriptors::new();
         let view = RwLock::new(View::load(&shared.dir, &files)?);
         let (order, seen, how) = (OnceLock::new(), AtomicU64::new(0), Verify::default());
-        Ok(Self { shared, files, view, order, seen, how, verifier: Verifier::default() })
+        let (verifier, lookup) = (Verifier::default(), Mutex::default());
+        Ok(Self { shared, files, view, order, seen, how, verifier, lookup })
     }
 
     /// The same reader, which compares what it reads with checksums as `how` says; otherwise it is
@@ -100,36 +157,99 @@ impl Reader {
     /// If a log cannot be read or is not what the index says; `EIO` if the checksum of bytes is
     /// wrong.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let (found, len) = {
-            let view = self.view();
-            let len = view.size().saturating_sub(offset).min(buffer.len() as u64);
-            let range = Extent::new(offset, len);
-            let found = view.find(range, &self.shared.dir, &self.files)?;
-            let with_id = |number: u32| view.logs[number as usize].id;
-            let found = found
-                .into_iter()
-                .map(|part| (part.extent, part.source.map(|(n, at)| (with_id(n), at)), part.frame));
-            (found.collect::<Vec<_>>(), len as usize)
-        };
-        let mut wanted = Vec::with_capacity(found.len());
-        let mut rest = &mut buffer[..len];
+        let range = Extent::new(offset, buffer.len() as u64);
+        self.read_ranges(buffer, &[range])
+    }
+
+    /// Reads several ranges of the file, one behind the other, into `buffer`, which has as many
+    /// bytes as they together. Returns how many of these lie before the end of the file, up to the
+    /// first that does not; the rest of `buffer` stays as it is.
+    ///
+    /// What lies close together in a log takes one request, whichever ranges it belongs to.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`read_at`](Reader::read_at). Then nothing is known of `buffer`.
+    pub fn read_ranges(&self, buffer: &mut [u8], ranges: &[Extent]) -> Result<usize> {
+        let mut lookup = self.take_lookup();
+        let read = self.read_located(buffer, ranges, &mut lookup);
+        self.keep_lookup(lookup);
+        read
+    }
+
+    fn read_located(
+        &self,
+        buffer: &mut [u8],
+        ranges: &[Extent],
+        lookup: &mut Lookup,
+    ) -> Result<usize> {
+        let len = self.locate(ranges, lookup)?;
         let verify = self.how != Verify::Never;
-        for (extent, source, frame) in found {
-            let (part, others) = rest.split_at_mut(extent.len as usize);
+        let mut rest = &mut buffer[..len];
+        let mut wanted = |part: &Located| {
+            let (bytes, others) = std::mem::take(&mut rest).split_at_mut(part.len);
             rest = others;
-            match source {
-                Some(source) => wanted.push(gather::Wanted::new(source, part, frame, verify)),
-                None => part.fill(0),
+            match part.source {
+                Some(source) => Some(gather::Wanted::new(source, bytes, part.frame, verify)),
+                None => {
+                    bytes.fill(0);
+                    None
+                }
+            }
+        };
+        match &lookup.parts[..] {
+            [part] => wanted(part).map_or(Ok(()), |part| self.read_wanted(&mut [part])),
+            parts => {
+                let mut wanted: Vec<_> = parts.iter().filter_map(wanted).collect();
+                self.read_wanted(&mut wanted)
             }
         }
-        let (dir, files) = (&self.shared.dir, &self.files);
-        gather::read(dir, files, &mut wanted)?;
-        if verify {
-            let always = self.how == Verify::Always;
-            let checked = self.verifier.check(dir, files, &mut wanted, always);
-            checked.map_err(|error| error.with_extent(Extent::new(offset, len as u64)))?;
+        .map_err(|error| error.with_extent(hull_of(ranges)))?;
+        Ok(len)
+    }
+
+    /// Finds out where the bytes of `ranges` lie, up to the end of the file; how many there are.
+    fn locate(&self, ranges: &[Extent], lookup: &mut Lookup) -> Result<usize> {
+        let Lookup { pieces, found, parts } = lookup;
+        let view = self.view();
+        let end = Extent::new(0, view.size());
+        let mut len = 0;
+        for range in ranges {
+            let before = range.intersect(end);
+            view.find_with(before, (&self.shared.dir, &self.files), pieces, found)?;
+            for part in found.iter() {
+                let source = part.source.map(|(log, at)| (view.logs[log as usize].id, at));
+                let part = Located { len: part.extent.len as usize, source, frame: part.frame };
+                if !parts.last_mut().is_some_and(|last| last.goes_on(&part)) {
+                    parts.push(part);
+                }
+            }
+            len += before.len as usize;
+            if before.len < range.len {
+                break;
+            }
         }
         Ok(len)
+    }
+
+    fn read_wanted(&self, wanted: &mut [gather::Wanted<'_>]) -> Result<()> {
+        let (dir, files) = (&self.shared.dir, &self.files);
+        if self.how == Verify::Never {
+            return gather::read(dir, files, wanted);
+        }
+        self.verifier.pass_over(wanted);
+        gather::read(dir, files, wanted)?;
+        self.verifier.check(dir, files, wanted, self.how == Verify::Always)
+    }
+
+    fn take_lookup(&self) -> Lookup {
+        self.lookup.try_lock().map_or_else(|_| Lookup::default(), |mut kept| take(&mut *kept))
+    }
+
+    fn keep_lookup(&self, lookup: Lookup) {
+        if let Ok(mut kept) = self.lookup.try_lock() {
+            *kept = lookup.emptied();
+        }
     }
 
     /// Where the bytes of `range` lie; only as far as the file goes.
@@ -141,7 +261,7 @@ impl Reader {
         let view = self.view();
         let range = range.intersect(Extent::new(0, view.size()));
         let found = view.find(range, &self.shared.dir, &self.files)?;
-        let segment = |part: super::resolve::Found| Segment {
+        let segment = |part: Found| Segment {
             logical: part.extent,
             source: part.source.map(|(log, place)| (view.logs[log as usize].id, place)),
         };

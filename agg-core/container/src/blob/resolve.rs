@@ -33,17 +33,18 @@ pub(crate) struct Found {
     pub(crate) frame: u64,
 }
 
-/// Resolves `range`; `exact` gives a piece's sequence number where the bounds do not decide.
+/// Resolves `range`, to which `pieces` are cut, into `found`, which is empty; `exact` gives a
+/// piece's sequence number where the bounds do not decide.
 pub(crate) fn resolve(
     range: Extent,
-    mut pieces: Vec<Piece>,
+    pieces: &mut [Piece],
     exact: &mut dyn FnMut(&Piece) -> Result<u64>,
-) -> Result<Vec<Found>> {
-    pieces.retain(|piece| !piece.extent.is_empty());
+    found: &mut Vec<Found>,
+) -> Result<()> {
     // Pieces come run by run, each of which is sorted: merging is quicker than sorting.
     pieces.sort_by_key(|piece| (piece.extent.offset, piece.low));
-    let mut answer = Answer { found: Vec::new(), end: range.offset };
-    let mut rest = &mut pieces[..];
+    let mut answer = Answer { found, end: range.offset };
+    let mut rest = pieces;
     while !rest.is_empty() {
         let (group, others) = rest.split_at_mut(overlapping(rest));
         if let [only] = group {
@@ -55,7 +56,7 @@ pub(crate) fn resolve(
         rest = others;
     }
     answer.zeros_until(range.end());
-    Ok(answer.found)
+    Ok(())
 }
 
 /// How many of the first pieces overlap each other, directly or through others.
@@ -121,7 +122,7 @@ impl PartialEq for Newest {
 impl Eq for Newest {}
 
 /// Walks over the starts and ends of a group.
-fn paint(group: &[Piece], answer: &mut Answer) {
+fn paint(group: &[Piece], answer: &mut Answer<'_>) {
     let mut heap: BinaryHeap<Newest> = BinaryHeap::new();
     let mut next = 0;
     let mut position = group[0].extent.offset;
@@ -143,12 +144,12 @@ fn paint(group: &[Piece], answer: &mut Answer) {
     }
 }
 
-struct Answer {
-    found: Vec<Found>,
+struct Answer<'a> {
+    found: &'a mut Vec<Found>,
     end: u64,
 }
 
-impl Answer {
+impl Answer<'_> {
     fn zeros_until(&mut self, end: u64) {
         if self.end < end {
             self.push(Extent::between(self.end, end), None, NO_FRAME);
@@ -189,7 +190,7 @@ mod tests {
             many in prop::collection::vec((0_u64..60, 1_u64..20, any::<bool>(), 0_u64..4), 0..20),
         ) {
             let range = Extent::new(0, 100);
-            let pieces: Vec<Piece> = many.iter().enumerate().map(|(i, (offset, len, zeros, blur))| {
+            let mut pieces: Vec<Piece> = many.iter().enumerate().map(|(i, (offset, len, zeros, blur))| {
                 let seq = i as u64 * 2 + 10;
                 Piece {
                     extent: Extent::new(*offset, *len),
@@ -207,7 +208,8 @@ mod tests {
                     model[at as usize] = source;
                 }
             }
-            let found = resolve(range, pieces, &mut |piece| Ok(piece.frame)).unwrap();
+            let mut found = Vec::new();
+            resolve(range, &mut pieces, &mut |piece| Ok(piece.frame), &mut found).unwrap();
             let mut position = 0;
             for part in found {
                 prop_assert_eq!(part.extent.offset, position);

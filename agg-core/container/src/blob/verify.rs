@@ -54,6 +54,17 @@ struct Logs<'a> {
 }
 
 impl Verifier {
+    /// Leaves out what was found right before: of that no header need be read.
+    pub(super) fn pass_over(&self, wanted: &mut [Wanted<'_>]) {
+        let state = self.state();
+        if state.right.is_empty() {
+            return;
+        }
+        for part in wanted.iter_mut().filter(|part| state.right.contains(&(part.id, part.frame))) {
+            part.leave_unchecked();
+        }
+    }
+
     /// Checks what was read just now; the parts are sorted by log and place. With `always` also
     /// frames of which only a part was read.
     ///
@@ -73,9 +84,6 @@ impl Verifier {
             let name = (parts[0].id, parts[0].frame);
             let begun = {
                 let state = self.state();
-                if state.right.contains(&name) {
-                    continue;
-                }
                 let begun = state.begun.get(&name.0).copied();
                 let begun = begun.filter(|begun| begun.frame == name.1);
                 let goes_on = begun.is_some_and(|begun| begun.goes_on_at(parts[0].place));

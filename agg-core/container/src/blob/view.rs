@@ -364,8 +364,23 @@ impl View {
 
     /// Where the bytes of `range` lie.
     pub(crate) fn find(&self, range: Extent, dir: &Dir, files: &Descriptors) -> Result<Vec<Found>> {
-        let mut pieces = Vec::new();
-        let mut take = |run: &Run, numbers| collect(run, numbers, range, &mut pieces);
+        let mut found = Vec::new();
+        self.find_with(range, (dir, files), &mut Vec::new(), &mut found)?;
+        Ok(found)
+    }
+
+    /// As [`find`](View::find), in memory of the caller's: both lists are emptied first, and
+    /// `found` has the answer.
+    pub(crate) fn find_with(
+        &self,
+        range: Extent,
+        (dir, files): (&Dir, &Descriptors),
+        pieces: &mut Vec<Piece>,
+        found: &mut Vec<Found>,
+    ) -> Result<()> {
+        pieces.clear();
+        found.clear();
+        let mut take = |run: &Run, numbers| collect(run, numbers, range, pieces);
         if let Some(index) = &self.index {
             index.in_range(range, &mut take)?;
         }
@@ -373,12 +388,15 @@ impl View {
         for event in self.events.all() {
             let extent = event.extent.intersect(range);
             let (low, high) = (event.seq, event.seq);
-            pieces.push(Piece { extent, source: None, low, high, frame: NO_FRAME });
+            if !extent.is_empty() {
+                pieces.push(Piece { extent, source: None, low, high, frame: NO_FRAME });
+            }
         }
-        resolve(range, pieces, &mut |piece| match piece.source {
+        let mut exact = |piece: &Piece| match piece.source {
             Some((log, _)) => self.seq_at(log, piece.frame, dir, files),
             None => Ok(piece.low),
-        })
+        };
+        resolve(range, pieces, &mut exact, found)
     }
 }
 
@@ -410,6 +428,9 @@ fn collect(run: &Run, numbers: Range<u64>, range: Extent, pieces: &mut Vec<Piece
     for k in numbers {
         let whole = run.piece(k);
         let extent = whole.intersect(range);
+        if extent.is_empty() {
+            continue;
+        }
         let place = run.place_of(k);
         let skip = extent.offset - whole.offset;
         let (low, high) = match run.seq_of(k) {

@@ -1,10 +1,11 @@
 //! Blob containers as files: each rank that writes appends to a log of its own.
 
 use super::descriptor::Descriptor;
-use super::portions::write_in_portions;
+use super::latency::{self, Meter, Meters};
+use super::portions::{read_in_portions, write_in_portions};
 use super::table::{Drivers, Kind};
-use super::{Driver, Facts, OpenHow, Outcome, generic, locks, os, posix};
-use crate::independent::Strategy;
+use super::{Driver, Facts, OpenHow, Outcome, facts, generic, locks, os, posix};
+use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::log::{self, Level};
@@ -15,21 +16,26 @@ use aggio_container::blob::{self, Container, Create, Hold, Presence, Reader, Sea
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice};
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-/// The kind of storage; with the rules that say which new files become containers.
+#[cfg(test)]
+mod tests;
+
+/// The kind of storage; with the rules that say which new files become containers, and what
+/// requests to containers cost on each file system.
 #[derive(Debug)]
 pub struct Containers {
     rules: Arc<[BlobRule]>,
+    meters: Arc<Meters>,
 }
 
 impl Containers {
     /// Containers of which new ones are made by these rules.
-    pub fn new(rules: &[BlobRule]) -> Self {
-        Self { rules: rules.into() }
+    pub(super) fn new(rules: &[BlobRule], meters: Arc<Meters>) -> Self {
+        Self { rules: rules.into(), meters }
     }
 
     /// The rule for a new file `path`.
@@ -99,8 +105,13 @@ impl Kind for Containers {
             return drivers.open(&OpenHow { create: creates, ..how.clone() });
         }
         let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
+        let directory = container.directory().as_raw_fd();
+        let device = os::fstat(directory).map_or(0, |stat| stat.st_dev);
+        let name = || file_system(directory);
         Ok(Box::new(BlobFile {
+            meter: self.meters.of(device, latency::Path::Container, name),
             container,
+            file_system: OnceLock::new(),
             hold: Mutex::new(hold),
             presence: Mutex::new(presence),
             rules: self.rules.clone(),
@@ -132,10 +143,17 @@ fn may(path: &Path, how: &OpenHow) -> Result<()> {
         .map_err(|error| Error::os("open", &error).with_path(&how.path))
 }
 
+/// The name of the file system that the directory of a container is on.
+fn file_system(directory: RawFd) -> String {
+    facts::name_of(facts::magic(directory).unwrap_or(0))
+}
+
 /// An open container.
 #[derive(Debug)]
 struct BlobFile {
     container: Container,
+    meter: Arc<Meter>,
+    file_system: OnceLock<String>,
     /// Until this rank has closed it.
     presence: Mutex<Option<Presence>>,
     hold: Mutex<Option<Hold>>,
@@ -237,6 +255,26 @@ impl BlobFile {
         Outcome { bytes, result: Ok(()) }
     }
 
+    /// Reads ranges of the file, one behind the other.
+    fn read_ranges(&self, buffer: &mut [u8], ranges: &[Extent], counters: &Counters) -> Outcome {
+        let (sample, len) = (self.meter.reads.begin(), buffer.len());
+        let start = sample.or_else(|| counters.now());
+        let read = self.read(|reader| reader.read_ranges(buffer, ranges));
+        Counters::add(&counters.reads_out, 1);
+        if counters.is_timed() {
+            Counters::add_since(&counters.nanoseconds_out, start);
+        }
+        if let (Some(start), Ok(n)) = (sample, &read)
+            && *n == len
+        {
+            self.meter.reads.learn(len as u64, start.elapsed());
+        }
+        let hull = ranges.iter().fold(Extent::default(), |hull, range| hull.hull(*range));
+        let bytes = read.as_ref().map_or(0, |n| *n as u64);
+        Counters::add(&counters.bytes_read_out, bytes);
+        Outcome { bytes, result: read.map(drop).map_err(|error| error.with_extent(hull)) }
+    }
+
     /// An error once the file has been closed.
     fn open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
@@ -297,6 +335,24 @@ impl Driver for BlobFile {
         counters: &Counters,
     ) -> Outcome {
         write_in_portions(view, pos, memory, &mut |pieces| self.write_frame(pieces, counters))
+    }
+
+    /// Pieces of file that lie together in a log take one request, however far apart they are in
+    /// the file, unless they are so close there that the gaps are rather read along.
+    fn read_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        if view.is_contiguous() || independent::joins_gaps(self, view, pos, memory, strategy) {
+            return independent::read_strided(self, view, pos, memory, strategy, counters);
+        }
+        read_in_portions(view, pos, memory, &mut |buffer, ranges| {
+            self.read_ranges(buffer, ranges, counters)
+        })
     }
 
     fn size(&self) -> Result<u64> {
@@ -367,7 +423,14 @@ impl Driver for BlobFile {
         locks::try_lock(descriptor, extent, exclusive)
     }
 
+    /// The file system is that of the logs: requests cost what they cost there.
     fn facts(&self) -> Facts {
-        Facts { has_logs: true, ..Facts::of_bytes("blob") }
+        let name = || file_system(self.container.directory().as_raw_fd());
+        let file_system = self.file_system.get_or_init(name);
+        Facts { has_logs: true, ..Facts::of_bytes(file_system) }
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        Some(&self.meter)
     }
 }

@@ -26,7 +26,7 @@ impl Drivers {
         let test = std::env::var_os("AGGIO_TEST_DRIVER").is_some_and(|value| value == "1");
         let meters = Arc::new(Meters::new(measures));
         let posix = Posix::new(meters.clone());
-        let containers = Arc::new(Containers::new(rules));
+        let containers = Arc::new(Containers::new(rules, meters.clone()));
         let kinds: Vec<Arc<dyn Kind>> =
             vec![Arc::new(posix.clone()), Arc::new(Test::new(posix)), containers.clone()];
         Self { kinds, containers, meters, test }

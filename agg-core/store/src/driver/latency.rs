@@ -21,10 +21,21 @@ const COARSE: u32 = 16;
 /// Requests up to these lengths tell the fixed time of a request; longer ones the time for a byte.
 const SHORT: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
-/// Number of a file system's device, and whether requests go past the page cache.
-type Key = (u64, bool);
+/// The ways that requests take to one file system, each at its own cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// To a file, through the page cache.
+    Cached,
+    /// To a file, past it.
+    Direct,
+    /// To the logs of a container, by its index.
+    Container,
+}
 
-/// The meters of an engine, one for each file system.
+/// Number of a file system's device, and the way that requests take.
+type Key = (u64, Path);
+
+/// The meters of an engine, one for each file system and path to it.
 #[derive(Debug)]
 pub(super) struct Meters {
     known: Mutex<Vec<(Key, Arc<Meter>)>>,
@@ -38,15 +49,10 @@ impl Meters {
         Self { known: Mutex::default(), measures }
     }
 
-    /// The meter of a device; `name` tells the file system's name if the device is new.
-    pub(super) fn of(
-        &self,
-        device: u64,
-        direct: bool,
-        name: impl FnOnce() -> String,
-    ) -> Arc<Meter> {
+    /// The meter of a path to a device; `name` tells the file system's name if the device is new.
+    pub(super) fn of(&self, device: u64, path: Path, name: impl FnOnce() -> String) -> Arc<Meter> {
         let mut meters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (device, direct);
+        let key = (device, path);
         if let Some((_, meter)) = meters.iter().find(|(known, _)| *known == key) {
             return Arc::clone(meter);
         }
@@ -258,12 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_device_share_a_meter() {
+    fn files_of_one_device_share_a_meter_for_each_path() {
         let unused = || -> String { unreachable!("the device is known") };
         let meters = Meters::new(true);
-        let first = meters.of(1, false, || "ext4".into());
-        assert!(Arc::ptr_eq(&first, &meters.of(1, false, unused)));
-        let direct = meters.of(1, true, || "nfs".into());
-        assert!(first.is_local() && !direct.is_local());
+        let first = meters.of(1, Path::Cached, || "ext4".into());
+        assert!(Arc::ptr_eq(&first, &meters.of(1, Path::Cached, unused)));
+        for path in [Path::Direct, Path::Container] {
+            let other = meters.of(1, path, || "nfs".into());
+            assert!(first.is_local() && !other.is_local());
+        }
     }
 }

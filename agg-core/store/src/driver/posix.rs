@@ -2,7 +2,7 @@
 
 use super::descriptor::Descriptor;
 use super::direct::Direct;
-use super::latency::{Meter, Meters};
+use super::latency::{self, Meter, Meters};
 use super::reserving::Reserving;
 use super::table::{Drivers, Kind};
 use super::{
@@ -191,8 +191,9 @@ impl PosixFile {
         let may_cache = access != libc::O_WRONLY && caches::has_no_disk(device);
         let magic = descriptor.get().ok().filter(|_| may_cache).and_then(facts::magic);
         let name = || look(&descriptor, magic).file_system;
+        let path = if direct.is_some() { latency::Path::Direct } else { latency::Path::Cached };
         let file = Self {
-            meter: meters.of(device, direct.is_some(), name),
+            meter: meters.of(device, path, name),
             descriptor: Arc::new(descriptor),
             direct,
             facts: OnceLock::new(),

@@ -135,6 +135,21 @@ pub fn read_strided<D: Driver + ?Sized>(
     Outcome { bytes: transfer.moved(), result }
 }
 
+/// Whether [`read_strided`] is to read gaps along, as the strategy asks for or as the mean of the
+/// pieces and gaps tells.
+pub fn joins_gaps<D: Driver + ?Sized>(
+    driver: &D,
+    view: &View,
+    pos: u64,
+    memory: &Memory,
+    strategy: &Strategy,
+) -> bool {
+    let (len, cost) = (memory.len(), decision::call_cost(strategy.read, driver));
+    let pieces = view.pieces(pos, len).max(1);
+    let gaps = view.span(pos, len).len.saturating_sub(len);
+    cost > 0 && len > 0 && decision::joins(gaps / pieces, len / pieces, cost)
+}
+
 /// Writes the `runs` of `window`, which mirrors the file from byte `start` on; what lies between
 /// them stays as it is in the file.
 ///

@@ -98,6 +98,15 @@ fn a_changed_bit_of_data_is_an_error_that_names_the_log_and_the_bytes() {
                 let named = words.contains(&*log.to_string_lossy()) && words.contains("byte");
                 assert!(named && error.errno() == libc::EIO, "{way}, {at}: {words}");
             }
+            for verify in [Verify::Whole, Verify::Always] {
+                let reader = Container::open(&path).unwrap().reader().unwrap();
+                let reader = reader.verifying(verify).unwrap();
+                let ranges: Vec<Extent> =
+                    (0..SIZE as u64).step_by(100).map(|at| Extent::new(at, 100)).collect();
+                let mut bytes = vec![0; SIZE];
+                let error = reader.read_ranges(&mut bytes, &ranges).expect_err("one bit");
+                assert_eq!(error.errno(), libc::EIO, "{way}, {at}: {error}");
+            }
             let unseen = read(&path, Verify::Never, SIZE).unwrap();
             assert!(unseen != model, "{way}, {at}: what nobody asks for is not checked");
         }

@@ -5,6 +5,7 @@ mod damage;
 mod full;
 mod golden;
 mod hostile;
+mod lookups;
 mod model;
 mod together;
 mod whole;
