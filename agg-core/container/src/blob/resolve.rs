@@ -190,7 +190,8 @@ mod tests {
             many in prop::collection::vec((0_u64..60, 1_u64..20, any::<bool>(), 0_u64..4), 0..20),
         ) {
             let range = Extent::new(0, 100);
-            let mut pieces: Vec<Piece> = many.iter().enumerate().map(|(i, (offset, len, zeros, blur))| {
+            let numbered = many.iter().enumerate();
+            let mut pieces: Vec<Piece> = numbered.map(|(i, (offset, len, zeros, blur))| {
                 let seq = i as u64 * 2 + 10;
                 Piece {
                     extent: Extent::new(*offset, *len),

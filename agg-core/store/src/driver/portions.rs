@@ -265,7 +265,7 @@ mod tests {
             // SAFETY: as above.
             let memory = unsafe { Memory::new(bytes.as_mut_ptr(), spread, len as u64) };
             assert_eq!(loaded(&memory, size), (requests, count as u64));
-            let expected = |n: usize| if n % 3 == 0 { expected(n / 3) } else { 0xEE };
+            let expected = |n: usize| if n.is_multiple_of(3) { expected(n / 3) } else { 0xEE };
             assert!(bytes.iter().enumerate().all(|(n, byte)| *byte == expected(n)));
         }
     }
