@@ -1,7 +1,8 @@
 /* Writes of single ranks that are staged: each rank writes records alone and tells a file of its
  * own, after each call, how many it has written. Then ranks are killed.
  *
- * staged DATA ACKNOWLEDGED RECORDS VICTIM: the rank VICTIM, or all for -1, kills itself.
+ * staged DATA ACKNOWLEDGED RECORDS VICTIM: the rank VICTIM, or all for -1, kills itself some time
+ * after a synchronisation.
  * staged DATA ACKNOWLEDGED RECORDS check: compares every record with what it should be.
  * staged DATA ACKNOWLEDGED RECORDS show: before anybody synchronises, another program reads DATA.
  * staged DATA ACKNOWLEDGED RECORDS full FILLER: the file system of DATA is full until FILLER goes;
@@ -124,7 +125,10 @@ int main(int argc, char **argv)
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
             compare(words, left, record);
         }
-        int is_last = record == records / 2 && isdigit(argv[4][strspn(argv[4], "-")]);
+        int is_to_die = isdigit(argv[4][strspn(argv[4], "-")]);
+        if (record == records / 4 && is_to_die)
+            OK(MPI_File_sync(file));
+        int is_last = record == records / 2 && is_to_die;
         if (is_last && (victim == rank || victim == -1))
             kill(getpid(), SIGKILL);
     }

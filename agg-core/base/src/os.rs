@@ -211,6 +211,15 @@ pub fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
 }
 
+/// The size up to which this process may make files, memory files included. Who tries to make a
+/// larger one gets a signal as well as an error.
+pub fn largest_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
+    // SAFETY: the record outlives the call.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 /// Allocates storage for a range and changes no data; the file grows to it unless `keep_size`.
 pub fn fallocate(fd: RawFd, range: Extent, keep_size: bool) -> io::Result<()> {
     let (start, len) = (signed(range.offset)?, signed(range.len)?);

@@ -58,19 +58,10 @@ pub(crate) fn open_descriptor(address: NodeAddress) -> Result<OwnedFd> {
     file.map(OwnedFd::from).map_err(|cause| Error::os("open of shared memory", &cause))
 }
 
-/// The size up to which this process may make files, memory files included. Who tries to make a
-/// larger one gets a signal as well as an error.
-fn largest_file() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
-    // SAFETY: the record outlives the call.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
-    limit.rlim_cur
-}
-
 impl MemoryFile {
     /// A new file of `size` bytes, all zero.
     pub(crate) fn create(size: usize) -> Result<Self> {
-        if size as u64 > largest_file() {
+        if size as u64 > os::largest_file() {
             let cause = io::Error::from_raw_os_error(libc::EFBIG);
             return Err(Error::os("ftruncate of shared memory", &cause));
         }

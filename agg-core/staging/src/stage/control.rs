@@ -25,10 +25,23 @@ const KNOWN: u64 = FIXED as u64;
 const CHANGING: u64 = KNOWN + 8;
 const UNTIL: u64 = KNOWN + 16;
 const SHOWN: u64 = KNOWN + 24;
+const LATEST: u64 = KNOWN + 32;
 
 /// A process that was killed while it changed the file may have changed it so long after it began,
 /// in nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
+
+/// The time of a change may be so much later than the end of the call that made it, in nanoseconds.
+const COARSE: u64 = 2_000_000_000;
+
+/// How what a change has made of the file is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learn {
+    /// From the server: a request.
+    Surely,
+    /// From what this machine keeps of it, which may be older: when it ended is remembered as well.
+    AtOnce,
+}
 
 /// A file, as the system tells it from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,23 +144,41 @@ impl Control {
         })
     }
 
-    /// Takes the present version of `target` for the known one.
+    /// Takes the present version of `target`, as its server knows it, for the known one.
     pub(super) fn note(&self, target: &File) {
+        self.take(Version::now(target.as_raw_fd()), target);
+    }
+
+    /// Takes `version` of `target` for the known one.
+    fn take(&self, version: Version, target: &File) {
         let known = self.words.word(KNOWN);
+        let mut stamp = version.stamp();
         // Of two that note at the same time the one that looked first may store last.
         for _ in 0..16 {
-            let stamp = Version::known(target.as_raw_fd()).stamp();
             if known.swap(stamp, AcqRel) == stamp {
                 return;
             }
+            stamp = Version::known(target.as_raw_fd()).stamp();
         }
     }
 
     /// This process begins to change the file, and is doing so until what is returned is dropped.
-    pub(super) fn change<'a>(&'a self, target: &'a File) -> Change<'a> {
-        self.words.word(UNTIL).fetch_max(spool::now().saturating_add(PATIENCE), AcqRel);
+    pub(super) fn change<'a>(&'a self, target: &'a File, learn: Learn) -> Change<'a> {
+        self.go_on();
         self.words.word(CHANGING).fetch_add(1, AcqRel);
-        Change { control: self, target }
+        Change { control: self, target, learn }
+    }
+
+    /// A change that takes long goes on.
+    pub(super) fn go_on(&self) {
+        self.words.word(UNTIL).fetch_max(spool::now().saturating_add(PATIENCE), AcqRel);
+    }
+
+    /// A change has ended that this machine may not see in what it keeps of the file.
+    fn remember(&self, target: &File) {
+        self.take(Version::known(target.as_raw_fd()), target);
+        let latest = spool::now().saturating_add(COARSE);
+        self.words.word(LATEST).fetch_max(latest, AcqRel);
     }
 
     /// A program looks at the file with system calls from now on.
@@ -178,7 +209,8 @@ impl Control {
         let now = Version::now(target.as_raw_fd());
         let same = now.stamp() == self.words.word(KNOWN).load(Acquire);
         let was_changing = self.words.word(CHANGING).load(Acquire) > 0;
-        let by_them = was_changing && now.ctime <= self.words.word(UNTIL).load(Acquire);
+        let is_before = |place: u64| now.ctime <= self.words.word(place).load(Acquire);
+        let by_them = was_changing && is_before(UNTIL) || is_before(LATEST);
         Ok(if same || by_them { Fit::Fits } else { Fit::Changed })
     }
 }
@@ -187,11 +219,15 @@ impl Control {
 pub(super) struct Change<'a> {
     control: &'a Control,
     target: &'a File,
+    learn: Learn,
 }
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.control.note(self.target);
+        match self.learn {
+            Learn::Surely => self.control.note(self.target),
+            Learn::AtOnce => self.control.remember(self.target),
+        }
         self.control.words.word(CHANGING).fetch_sub(1, AcqRel);
     }
 }
@@ -223,7 +259,7 @@ mod tests {
         let control = Control::open(&head).unwrap();
         assert_eq!((control.path.to_str(), control.fit(&target)), (Some("/a/b"), Ok(Fit::Fits)));
         drop({
-            let change = control.change(&target);
+            let change = control.change(&target, Learn::Surely);
             target.write_all_at(b"by us", 0).unwrap();
             change
         });
@@ -238,13 +274,37 @@ mod tests {
     fn who_was_killed_while_it_changed_the_file_may_have_changed_it() {
         let (_dir, head, target) = files();
         let control = Control::open(&head).unwrap();
-        let change = control.change(&target);
+        let change = control.change(&target, Learn::Surely);
         std::mem::forget(change);
         target.write_all_at(b"the last words of a killed process", 0).unwrap();
         assert_eq!(Control::open(&head).unwrap().fit(&target), Ok(Fit::Fits));
         // Long afterwards.
         control.words.word(UNTIL).store(1, Release);
         assert_eq!(control.fit(&target), Ok(Fit::Changed));
+    }
+
+    #[test]
+    fn a_change_that_shows_a_little_later_is_no_stranger_s() {
+        let (_dir, head, target) = files();
+        let control = Control::open(&head).unwrap();
+        drop(control.change(&target, Learn::AtOnce));
+        // As a client of a server does that has the bytes of a call still to send.
+        target.write_all_at(b"sent later", 0).unwrap();
+        assert_eq!(control.fit(&target), Ok(Fit::Fits));
+        control.words.word(LATEST).store(1, Release);
+        assert_eq!(control.fit(&target), Ok(Fit::Changed));
+    }
+
+    #[test]
+    fn a_change_that_takes_long_is_one_until_it_ends() {
+        let (_dir, head, target) = files();
+        let control = Control::open(&head).unwrap();
+        let change = control.change(&target, Learn::Surely);
+        control.words.word(UNTIL).store(1, Release);
+        control.go_on();
+        target.write_all_at(b"in the second minute", 0).unwrap();
+        std::mem::forget(change);
+        assert_eq!(control.fit(&target), Ok(Fit::Fits));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! who drains: others go on staging meanwhile, and a domain that has changed is drained again.
 
 use super::Stage;
+use super::control::Learn;
 use super::locks::{Held, Locks};
 use super::places::DOMAIN;
 use aggio_base::report::Counters;
@@ -33,7 +34,7 @@ impl Stage {
             left.rotate_left(1);
         }
         let locks = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let _change = self.control.change(&self.target);
+        let _change = self.control.change(&self.target, Learn::Surely);
         let mut result = Ok(());
         for round in 0.. {
             left.retain(|domain| match self.step(&locks, *domain, round, base, counters) {
@@ -110,6 +111,7 @@ impl Stage {
     fn copy(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
         let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
         for run in runs {
+            self.control.go_on();
             let data = &mut buffer[..run.len as usize];
             let read = self.bytes.read_exact_at(data, run.offset);
             read.map_err(|error| Error::os("pread", &error).with_extent(*run))?;

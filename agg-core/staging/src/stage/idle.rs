@@ -4,6 +4,7 @@
 //! bytes stay staged: the next synchronisation or close tries again, and returns the error.
 
 use super::Stage;
+use super::control::Learn;
 use super::places::DOMAIN;
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -138,7 +139,7 @@ impl Stage {
         let is_quiet = |domain: &&u64| seen.is_quiet(**domain, self.places.version(**domain), now);
         if let Some(domain) = left.iter().find(is_quiet) {
             let locks = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-            let _change = self.control.change(&self.target);
+            let _change = self.control.change(&self.target, Learn::Surely);
             let step = self.step(&locks, *domain, 0, base, counters);
             step.map_err(|error| self.kept(&error))?;
         }

@@ -27,7 +27,7 @@ pub use staged::{Staged, home_of};
 use aggio_base::log::Level;
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
 use aggio_store::driver::Outcome;
-use control::{Control, Fit};
+use control::{Control, Fit, Learn};
 use home::Files;
 use locks::Locks;
 use places::Places;
@@ -135,7 +135,7 @@ impl Stage {
     }
 
     /// Whether nothing is staged.
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.places.dirty_domains().is_empty()
     }
 
@@ -229,12 +229,11 @@ impl Stage {
     /// The file was cut or extended to `size` after everything was drained.
     pub(super) fn resized(&self, size: u64) {
         self.places.cut(size);
-        self.control.note(&self.target);
     }
 
     /// Tells that the file is changed by `act`, which others need not take for a stranger's doing.
-    pub(super) fn changing<T>(&self, act: impl FnOnce() -> T) -> T {
-        let _change = self.control.change(&self.target);
+    fn changing<T>(&self, learn: Learn, act: impl FnOnce() -> T) -> T {
+        let _change = self.control.change(&self.target, learn);
         act()
     }
 

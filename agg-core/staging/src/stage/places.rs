@@ -68,7 +68,14 @@ struct Backed {
 
 impl Places {
     /// Gives an empty `file` its length.
+    ///
+    /// # Errors
+    /// `EFBIG` where the size of files is limited, without the signal that goes with it; what the
+    /// system says.
     pub(super) fn init(file: &File) -> io::Result<()> {
+        if aggio_base::os::largest_file() < LENGTH {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
         aggio_base::os::ftruncate(file.as_raw_fd(), LENGTH)?;
         allocate(file, Extent::new(0, PAGE))
     }

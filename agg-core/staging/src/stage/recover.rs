@@ -9,6 +9,7 @@ use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Result};
 use aggio_store::driver::{self, OpenHow};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -93,7 +94,8 @@ fn attempt(home: &Home, place: &Path, changed: bool, path: &mut PathBuf) -> Resu
             return Err(Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE));
         }
     }
-    let name = path.to_str().unwrap_or_default().to_owned();
+    // The file that was looked at, whatever has its name by now and whatever bytes that consists of.
+    let name = format!("/proc/self/fd/{}", target.as_raw_fd());
     let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
     let draining = Home::open_head(place).map_err(os("open"))?;
     // Others wait until it is done, or join it.

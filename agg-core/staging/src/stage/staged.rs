@@ -1,5 +1,6 @@
 //! Files whose small writes are staged, as a kind of storage.
 
+use super::control::Learn;
 use super::cost::is_worth_it;
 use super::idle::Idle;
 use super::{Home, Stage};
@@ -173,7 +174,7 @@ impl StagedFile {
     pub(super) fn straight(&self, data: &[u8], offset: u64, counters: &Counters) -> Outcome {
         let write = || self.base.write_contig(data, offset, counters);
         match self.stage() {
-            Ok(Some(stage)) => stage.changing(write),
+            Ok(Some(stage)) => stage.changing(Learn::AtOnce, write),
             Ok(None) => write(),
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
@@ -352,7 +353,7 @@ impl Driver for StagedFile {
         match self.stage()? {
             None => self.base.set_size(size),
             Some(stage) => {
-                stage.changing(|| self.base.set_size(size))?;
+                stage.changing(Learn::Surely, || self.base.set_size(size))?;
                 stage.resized(size);
                 Ok(())
             }
@@ -362,7 +363,7 @@ impl Driver for StagedFile {
     fn preallocate(&self, size: u64) -> Result<()> {
         match self.stage()? {
             None => self.base.preallocate(size),
-            Some(stage) => stage.changing(|| self.base.preallocate(size)),
+            Some(stage) => stage.changing(Learn::Surely, || self.base.preallocate(size)),
         }
     }
 
@@ -381,10 +382,17 @@ impl Driver for StagedFile {
         self.closed.store(true, Ordering::Release);
         self.idle.iter().for_each(Idle::stop);
         let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let closed = match &stage {
+            // The client of a server may have bytes to send still.
+            Some(stage) if self.writes && !stage.is_empty() => {
+                stage.changing(Learn::Surely, || self.base.close())
+            }
+            _ => self.base.close(),
+        };
         if let Some(stage) = stage.and_then(Arc::into_inner) {
             stage.leave();
         }
-        drained.and(self.base.close())
+        drained.and(closed)
     }
 
     fn completes_at_close(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Stages from outside: what readers, other openers and later programs see.
 
 mod killed;
+mod unusual;
 
 use super::*;
 use aggio_base::report::Counters;

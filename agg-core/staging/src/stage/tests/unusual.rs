@@ -1,0 +1,47 @@
+//! Files of unusual names, and systems with limits of files.
+
+use super::*;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+#[test]
+fn staged_bytes_of_a_file_whose_name_is_no_text_are_recovered() {
+    let bench = Bench::new();
+    let path = bench.dir.path().join(std::ffi::OsStr::from_bytes(b"\xFF\xFE"));
+    let target = File::create(&path).unwrap();
+    let stage = Stage::join(&bench.home(), target, &path, true).unwrap().unwrap();
+    stage.write(&[(3, b"staged")]).unwrap();
+    drop(stage);
+    let done = bench.recover(false);
+    assert_eq!((&done[0].error, done[0].bytes, &done[0].path), (&None, 6, &path));
+    assert_eq!((std::fs::read(path).unwrap(), bench.stages().len()), (b"\0\0\0staged".to_vec(), 0));
+}
+
+const VARIABLE: &str = "AGGIO_TEST_LIMIT";
+
+/// Whoever makes a longer file than permitted is ended by a signal.
+#[test]
+fn where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight() {
+    if std::env::var_os(VARIABLE).is_some() {
+        let bench = Bench::new();
+        let file = bench.open(Some(TERMS));
+        write(&*file, b"straight", 0);
+        assert_eq!((bench.on_disk(), bench.stages().len()), (b"straight".to_vec(), 0));
+        return file.close().unwrap();
+    }
+    let name = "where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight";
+    let name = format!("stage::tests::unusual::{name}");
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", &name, "--nocapture"]).env(VARIABLE, "1");
+    let limit = || {
+        let most = libc::rlimit { rlim_cur: 1 << 30, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the call only reads the numbers.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &most) };
+        Ok(())
+    };
+    // SAFETY: the closure makes a system call only.
+    let output = unsafe { again.pre_exec(limit) }.output().unwrap();
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{}{out}{err}", output.status);
+}
