@@ -299,14 +299,27 @@ pub fn ofd_lock(
     start: i64,
     len: i64,
 ) -> io::Result<()> {
+    let lock = flock(kind, start, len);
+    // SAFETY: the kernel reads the local value.
+    uninterrupted(|| status(unsafe { libc::fcntl(fd, command, &raw const lock) }))
+}
+
+/// Whether such a lock of a kind would be had now.
+pub fn ofd_would_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io::Result<bool> {
+    let mut lock = flock(kind, start, len);
+    // SAFETY: the kernel changes the local value.
+    status(unsafe { libc::fcntl(fd, libc::F_OFD_GETLK, &raw mut lock) })?;
+    Ok(libc::c_int::from(lock.l_type) == libc::F_UNLCK)
+}
+
+fn flock(kind: libc::c_int, start: i64, len: i64) -> libc::flock {
     // SAFETY: all-zero bytes are a valid `flock`; `l_pid` must be 0 for such locks.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = start;
     lock.l_len = len;
-    // SAFETY: the kernel reads the local value.
-    uninterrupted(|| status(unsafe { libc::fcntl(fd, command, &raw const lock) }))
+    lock
 }
 
 /// A nameless file in memory.

@@ -4,9 +4,13 @@
 //! |---|---|---|
 //! | presence | who uses the stage | who makes it, looks whether it is abandoned, or removes it |
 //! | accesses | who stages or reads | who looks which bytes of a domain are staged, or clears it |
+//! | the gate | who wants to stage or read, and finds it closed | who waits to be alone |
 //! | a domain | | who drains it |
+//!
+//! The kernel gives a shared lock to whoever asks, as long as others share it: without the gate
+//! those who stage and read would let nobody be alone.
 
-use aggio_base::os::ofd_lock;
+use aggio_base::os::{ofd_lock, ofd_would_lock};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -15,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 const PRESENCE: i64 = 0;
 const ACCESSES: i64 = 1;
 const DOMAINS: i64 = 2;
+/// Behind all domains.
+const GATE: i64 = 1 << 62;
 
 /// The locks through one description of the file.
 #[derive(Debug)]
@@ -68,8 +74,9 @@ impl Locks {
         release(&self.file, PRESENCE);
     }
 
-    /// Begins an access; several threads may.
+    /// Begins an access; several threads may, but none that is at one.
     pub(super) fn access(&self) -> io::Result<Access<'_>> {
+        self.pass_the_gate()?;
         let mut accesses = self.accesses.lock().unwrap_or_else(PoisonError::into_inner);
         if *accesses == 0 {
             self.set(true, libc::F_RDLCK, ACCESSES)?;
@@ -78,9 +85,22 @@ impl Locks {
         Ok(Access(self))
     }
 
+    /// Waits while somebody waits to be alone.
+    fn pass_the_gate(&self) -> io::Result<()> {
+        if ofd_would_lock(self.file.as_raw_fd(), libc::F_RDLCK, GATE, 1)? {
+            return Ok(());
+        }
+        // Of this description no thread keeps it.
+        self.set(true, libc::F_RDLCK, GATE)?;
+        release(&self.file, GATE);
+        Ok(())
+    }
+
     /// Waits until nobody accesses, and keeps others from it. Not through the description of
     /// accesses of this process.
     pub(super) fn exclude_accesses(&self) -> io::Result<Held<'_>> {
+        self.set(true, libc::F_WRLCK, GATE)?;
+        let _gate = Held { file: &self.file, start: GATE };
         self.set(true, libc::F_WRLCK, ACCESSES)?;
         Ok(Held { file: &self.file, start: ACCESSES })
     }

@@ -1,9 +1,11 @@
-//! Files of unusual names, and systems with limits of files.
+//! Files of unusual names, limits of the system, and crowds.
 
 use super::*;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 #[test]
 fn staged_bytes_of_a_file_whose_name_is_no_text_are_recovered() {
@@ -44,4 +46,28 @@ fn where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight() {
     let output = unsafe { again.pre_exec(limit) }.output().unwrap();
     let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "{}{out}{err}", output.status);
+}
+
+#[test]
+fn who_stores_what_is_staged_is_not_kept_from_it_by_those_who_go_on_staging_and_reading() {
+    const LONG: Duration = Duration::from_secs(20);
+    let bench = Bench::new();
+    let files: Vec<_> = (0..17).map(|_| bench.open(Some(TERMS))).collect();
+    let (stores, others) = files.split_first().unwrap();
+    let (stored, began) = (AtomicBool::new(false), Instant::now());
+    std::thread::scope(|scope| {
+        for file in others {
+            scope.spawn(|| {
+                while !stored.load(Ordering::Relaxed) && began.elapsed() < LONG {
+                    write(&**file, &[2; 10], 9 << 20);
+                    read(&**file, 9 << 20, 1 << 18);
+                }
+            });
+        }
+        write(&**stores, b"staged", 0);
+        stores.sync().unwrap();
+        stored.store(true, Ordering::Relaxed);
+    });
+    assert!(began.elapsed() < LONG, "it was stored when the others had ended");
+    files.iter().for_each(|file| file.close().unwrap());
 }
