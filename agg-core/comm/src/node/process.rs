@@ -25,7 +25,9 @@ pub(crate) fn has_ended(process: u32) -> bool {
 fn is_readable(process: &impl AsRawFd) -> bool {
     let mut polled = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the kernel reads and writes the local entry.
-    unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
+    let found = unsafe { libc::poll(&raw mut polled, 1, 0) };
+    // Another thread of the program may close descriptors that are not its own.
+    found == 1 && polled.revents & libc::POLLIN != 0
 }
 
 fn has_no_process(process: libc::pid_t) -> bool {
@@ -36,7 +38,7 @@ fn has_no_process(process: libc::pid_t) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::has_ended;
+    use super::{has_ended, is_readable};
 
     #[test]
     fn a_process_has_ended_before_its_parent_asks_for_its_status() {
@@ -56,6 +58,37 @@ mod tests {
         let number = child.id();
         child.wait().unwrap();
         assert!(has_ended(number));
+    }
+
+    #[test]
+    fn a_descriptor_that_the_program_closes_meanwhile_is_no_end() {
+        struct Closed;
+        impl std::os::fd::AsRawFd for Closed {
+            fn as_raw_fd(&self) -> i32 {
+                i32::MAX
+            }
+        }
+        assert!(!is_readable(&Closed));
+    }
+
+    #[test]
+    fn without_a_descriptor_to_spare_a_process_that_runs_has_not_ended() {
+        // SAFETY: the calls only read and write the local numbers; the test is a process' own.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: as above; the child ends without looking back.
+            unsafe {
+                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none);
+                let lives = has_ended(libc::getppid().cast_unsigned());
+                let is_gone = has_ended(i32::MAX as u32);
+                libc::_exit(i32::from(lives || !is_gone));
+            }
+        }
+        let mut status = -1;
+        // SAFETY: waits for the child made above.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0);
     }
 
     #[test]

@@ -13,11 +13,17 @@ use aggio_store::driver::Outcome;
 use aggio_types::view::Representation;
 use std::sync::atomic::Ordering;
 
+/// A range that a call has taken: the file byte it starts at, and whether in atomic mode.
+struct Run {
+    offset: u64,
+    atomic: bool,
+}
+
 impl File {
     /// Carries out `call` if it needs no plan. `None` if it does, or if anything is wrong with it:
     /// then nothing has happened, and [`File::start`] is the way.
     pub fn at_once(&self, call: &mut Call) -> Option<Outcome> {
-        let offset = self.claim_run(call)?;
+        let Run { offset, atomic } = self.claim_run(call)?;
         let begun = self.begin(call.operation, call.direction, call.collective);
         let (memory, counters) = (call.memory.as_mut().ok()?, &*self.counters);
         Counters::add(&counters.pieces_in, 1);
@@ -28,7 +34,7 @@ impl File {
         let outcome = match call.direction {
             Direction::Read => {
                 let bytes = memory.as_mut_slice()?;
-                let from_memory = self.read_small_run(bytes, offset);
+                let from_memory = if atomic { None } else { self.read_small_run(bytes, offset) };
                 let read =
                     from_memory.unwrap_or_else(|| self.driver.read_contig(bytes, offset, counters));
                 self.look_at(offset, &bytes[..bytes.len().min(read.bytes as usize)]);
@@ -47,8 +53,8 @@ impl File {
         Some(self.end(begun, outcome))
     }
 
-    /// Decides whether a call needs no plan, and then takes its range; the file byte it starts at.
-    fn claim_run(&self, call: &Call) -> Option<u64> {
+    /// Decides whether a call needs no plan, and then takes its range.
+    fn claim_run(&self, call: &Call) -> Option<Run> {
         let memory = call.memory.as_ref().ok()?;
         let len = memory.len();
         let permitted = match call.direction {
@@ -75,7 +81,7 @@ impl File {
         if call.position == Position::Individual {
             state.individual = first + etypes;
         }
-        Some(state.view.offset_at(position))
+        Some(Run { offset: state.view.offset_at(position), atomic: state.atomic })
     }
 }
 

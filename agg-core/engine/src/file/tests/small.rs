@@ -250,12 +250,20 @@ fn after_a_collective_write_and_a_change_of_size_nothing_is_used_that_was_fetche
 #[test]
 fn in_atomic_mode_nothing_is_kept() {
     let scratch = Scratch::holding(&[1; 1000]);
-    let (name, _plan) = timeless(&scratch, "");
+    let (name, plan) = timeless(&scratch, "");
     let (_, totals) = all_reading(2, name, Amode::RDWR, "enable", |rank| {
         rank.wait(rank.file.set_atomicity(true)).expect("atomic mode");
         (0..5).for_each(|_| assert_eq!(rank.read(at(7), 1).0, [1]));
     });
     assert_eq!((totals.reads_out, totals.remembered), (10, 0));
+    drop(plan);
+    // Nor of a rank alone, whose calls need no plan.
+    let (name, _plan) = timeless(&scratch, "");
+    let (_, totals) = all_reading(1, name, Amode::RDWR, "enable", |rank| {
+        rank.wait(rank.file.set_atomicity(true)).expect("atomic mode");
+        (0..5).for_each(|_| assert_eq!(rank.read_at_once(7, 1).expect("no plan").0, [1]));
+    });
+    assert_eq!((totals.reads_out, totals.remembered), (5, 0));
 }
 
 #[test]
