@@ -218,7 +218,7 @@ impl NodePieces {
                 Some(Err(_)) => return Look::AsItIs,
                 None => {}
             }
-            match set.claim(&wanted, is_first) {
+            match set.claim(&wanted, is_first, patience) {
                 Claim::Fetch(way) => return Look::Fetch(Fetch { way, wanted, is_done: false }),
                 Claim::AsItIs => return Look::AsItIs,
                 Claim::IsThere => {}

@@ -47,6 +47,8 @@ struct WayControl {
     version: AtomicU32,
     /// The process that fetches; 0 if none does.
     fetches: AtomicU32,
+    /// When the last fetch was given to a process.
+    given: AtomicU64,
     /// Bytes, less than [`PIECE`] at the end of the file, or [`FAILED`].
     len: AtomicU32,
     /// Synchronisations of the rank that has fetched it before it did.
@@ -177,17 +179,20 @@ impl<'a> Set<'a> {
 
     /// Decides who fetches a piece that was not found: who asks first, if that is said, else who
     /// asks second.
-    pub(super) fn claim(self, wanted: &Wanted, is_first: bool) -> Claim<'a> {
+    ///
+    /// Nobody waits for a fetch that has taken longer than `patience`.
+    pub(super) fn claim(self, wanted: &Wanted, is_first: bool, patience: Duration) -> Claim<'a> {
         let Some(_guard) = self.lock() else { return Claim::AsItIs };
         let (control, tag) = (self.control, wanted.number + 1);
         if let Some(index) = self.find(wanted.number) {
             let way = &control.ways[index];
             if way.is_being_fetched() {
-                return Claim::Wait;
+                let age = wanted.now.saturating_sub(way.given.load(Ordering::Relaxed));
+                return if age > nanoseconds(patience) { Claim::AsItIs } else { Claim::Wait };
             }
             if way.fetches.load(Ordering::SeqCst) != 0 {
                 // Its process has ended.
-                return self.take(index, tag);
+                return self.take(index, tag, wanted.now);
             }
             if way.is_current(wanted) {
                 return Claim::IsThere;
@@ -205,12 +210,13 @@ impl<'a> Set<'a> {
             _ => control.ways[*index].since.load(Ordering::Relaxed),
         };
         let free = (0..WAYS).filter(|index| !control.ways[*index].is_being_fetched());
-        free.min_by_key(age).map_or(Claim::AsItIs, |index| self.take(index, tag))
+        free.min_by_key(age).map_or(Claim::AsItIs, |index| self.take(index, tag, wanted.now))
     }
 
     /// Gives a place to this process; the set is locked.
-    fn take(self, index: usize, tag: u64) -> Claim<'a> {
+    fn take(self, index: usize, tag: u64, now: u64) -> Claim<'a> {
         let way = &self.control.ways[index];
+        way.given.store(now, Ordering::SeqCst);
         way.fetches.store(this_process(), Ordering::SeqCst);
         if !way.version.load(Ordering::SeqCst).is_multiple_of(2) {
             // Of a process that has ended.
