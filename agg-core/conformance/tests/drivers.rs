@@ -69,6 +69,7 @@ impl Subject for Staging {
             always: true,
             drain: agg_core::hints::Drain::Close,
             limit: 1 << 30,
+            shared: true,
         };
         self.1.open(&OpenHow { staging: Some(staging), ..self.0.how(how) })
     }

@@ -254,16 +254,18 @@ impl Opening<'_> {
         }
     }
 
-    /// The terms on which writes are staged: only where all ranks see the stage.
+    /// The terms on which writes are staged: only where all ranks see the stage. Otherwise the
+    /// first rank stores what others have left, before anybody can write.
     fn staging(&self, first: bool) -> Option<Staging> {
         let hints = &*self.hints.hints;
         let is_shared = self.transport.nodes().count() == 1;
         let each = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
-        (self.request.stages && is_shared).then(|| Staging {
+        (self.request.stages && (is_shared || first)).then(|| Staging {
             first,
             always: hints.aggio_defer_always,
             drain: hints.drain(),
             limit: each.saturating_mul(self.transport.size() as u64),
+            shared: is_shared,
         })
     }
 }

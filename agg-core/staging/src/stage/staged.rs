@@ -3,7 +3,7 @@
 use super::control::Learn;
 use super::cost::is_worth_it;
 use super::idle::Idle;
-use super::{Home, Stage};
+use super::{Home, Stage, show};
 use aggio_base::log::Level;
 use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
@@ -46,6 +46,9 @@ impl Staged {
     fn with_stage(&self, base: Box<dyn Driver>, how: &OpenHow) -> Result<Box<dyn Driver>> {
         let Some(terms) = how.staging else { return Ok(base) };
         let Some(target) = look_at(&*base, &how.path)? else { return Ok(base) };
+        if !terms.shared {
+            return show(&self.home, target, true).map(|()| base);
+        }
         let path = std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path));
         let drains = terms.drain == Drain::Idle && terms.first && how.write;
         let file = StagedFile {

@@ -111,6 +111,9 @@ pub struct Staging {
     pub drain: Drain,
     /// Bytes that may be staged.
     pub limit: u64,
+    /// All openers see the stage. Otherwise nothing is staged, and what others have left is in the
+    /// file before it is open.
+    pub shared: bool,
 }
 
 /// The state of a file: while it stays the same, requests have changed no byte.

@@ -17,7 +17,7 @@ pub(super) struct Bench {
 }
 
 pub(super) const TERMS: Staging =
-    Staging { first: true, always: true, drain: Drain::Close, limit: 1 << 30 };
+    Staging { first: true, always: true, drain: Drain::Close, limit: 1 << 30, shared: true };
 
 impl Bench {
     pub(super) fn new() -> Self {

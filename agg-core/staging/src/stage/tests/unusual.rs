@@ -1,4 +1,4 @@
-//! Files of unusual names, limits of the system, and crowds.
+//! Files of unusual names, limits of the system, crowds, and jobs of several nodes.
 
 use super::*;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,28 @@ fn staged_bytes_of_a_file_whose_name_is_no_text_are_recovered() {
     let done = bench.recover(false);
     assert_eq!((&done[0].error, done[0].bytes, &done[0].path), (&None, 6, &path));
     assert_eq!((std::fs::read(path).unwrap(), bench.stages().len()), (b"\0\0\0staged".to_vec(), 0));
+}
+
+#[test]
+fn who_does_not_share_the_stage_has_in_the_file_what_others_have_left() {
+    let bench = Bench::new();
+    let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
+    write(&*file, b"left", 0);
+    file.close().unwrap();
+    let other = bench.open(Some(Staging { shared: false, ..TERMS }));
+    assert_eq!((bench.on_disk(), bench.stages().len()), (b"left".to_vec(), 0));
+    write(&*other, b"right", 0);
+    assert_eq!((bench.on_disk(), bench.stages().len()), (b"right".to_vec(), 0));
+    other.close().unwrap();
+    // As long as somebody uses a stage, what is written beside it is no stranger's.
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"b", 0);
+    let other = bench.open(Some(Staging { shared: false, ..TERMS }));
+    write(&*file, b"E", 4);
+    assert_eq!((bench.on_disk(), read(&*other, 0, 9)), (b"bighE".to_vec(), b"bighE".to_vec()));
+    file.close().unwrap();
+    other.close().unwrap();
+    assert_eq!(bench.stages().len(), 0);
 }
 
 const VARIABLE: &str = "AGGIO_TEST_LIMIT";
