@@ -1,8 +1,9 @@
 //! MPI programs whose small writes are staged in a directory of the node (`AGGIO_STAGE`).
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
+use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
-    Directory, Finished, Job, Mpi, SmallFileSystem, compile, factor, faults, installed,
+    Directory, Family, Finished, Job, Mpi, SmallFileSystem, compile, factor, faults, installed,
     installed_for, library, names_in,
 };
 use std::path::{Path, PathBuf};
@@ -109,12 +110,44 @@ fn with_drain_later_the_next_job_sees_what_waits_and_stores_it() {
         let first = records(&mpi, folder.path(), "9", Some(&later));
         assert!(first.succeeded(), "{}: {}", mpi.name, first.report());
         let size = std::fs::metadata(folder.path().join("data")).map(|facts| facts.len());
-        assert_eq!((size.ok(), names_of_stages(folder.path()).len()), (Some(0), 1), "{}", mpi.name);
+        // What was synchronised, and no more.
+        let synchronised = (size.ok(), names_of_stages(folder.path()).len());
+        assert_eq!(synchronised, (Some(4 * 51 * 400), 1), "{}", mpi.name);
         let next = records(&mpi, folder.path(), "check", Some(ALWAYS));
         assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
         let native = records(&mpi, folder.path(), "check", None);
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+    }
+}
+
+/// The same on hosts.
+fn records_on(hosts: &Cluster, mpi: &Mpi, library: &Path, folder: &Path, what: &str) -> Finished {
+    let job = Job::new(&compile("staged.c", mpi)).on(hosts).preload(Some(library));
+    let job = job.argument(folder.join("data")).argument(folder.join("told"));
+    let job = staged(job.argument("200").argument(what), &folder.join("stages"), ALWAYS);
+    // Debian switches off the only one-sided component of Open MPI that works over TCP.
+    let is_open = mpi.family == Family::OpenMpi;
+    if is_open { job.variable("OMPI_MCA_osc", "pt2pt").run() } else { job.run() }
+}
+
+#[test]
+fn a_job_on_several_hosts_finds_in_the_file_what_waits_on_the_first_one() {
+    let Some(library) = library() else { return };
+    let start = |hosts, ranks| {
+        Plan::new(hosts, ranks).start_if_possible(Path::new(env!("CARGO_BIN_EXE_aggio-test-host")))
+    };
+    let (Some(one), Some(two)) = (start(1, 4), start(2, 2)) else { return };
+    for mpi in installed() {
+        let folder = folder();
+        let killed = records_on(&one, &mpi, &library, folder.path(), "-1");
+        assert!(!killed.succeeded(), "{}: {}", mpi.name, killed.report());
+        assert_eq!(names_of_stages(folder.path()).len(), 1, "{}", mpi.name);
+        let next = records_on(&two, &mpi, &library, folder.path(), "check");
+        assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
+        assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+        let native = records(&mpi, folder.path(), "check", None);
+        assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
     }
 }
 
