@@ -2,6 +2,7 @@
 
 mod mounted;
 mod renames;
+mod staged;
 
 use mounted::{Mount, is_mounted, pattern};
 use std::fs::File;

@@ -1,10 +1,8 @@
 //! Staged writes of MPI programs (`AGGIO_STAGE`) to a file system of which the kernel does not hear
 //! at once what a change has made of a file's times.
 
-mod mounted;
-
+use crate::mounted::Mount;
 use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed_for, library, names_in};
-use mounted::Mount;
 use std::path::Path;
 
 /// 4 ranks write 200 records each, synchronise, and kill themselves (`victim`), or compare
