@@ -94,7 +94,7 @@ fn attempt(home: &Home, place: &Path, changed: bool, path: &mut PathBuf) -> Resu
             return Err(Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE));
         }
     }
-    // The file that was looked at, whatever has its name by now and whatever bytes that consists of.
+    // The file that was looked at, whatever has its name by now, and whatever that name is.
     let name = format!("/proc/self/fd/{}", target.as_raw_fd());
     let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
     let draining = Home::open_head(place).map_err(os("open"))?;
