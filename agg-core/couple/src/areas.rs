@@ -78,6 +78,10 @@ fn writable(file: &OwnedFd) -> io::Result<OwnedFd> {
     os::reopen(file.as_raw_fd(), libc::O_RDWR).map(owned)
 }
 
+fn gone() -> io::Error {
+    io::Error::from_raw_os_error(libc::ESTALE)
+}
+
 fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: callers pass descriptors that they have just made.
     unsafe { OwnedFd::from_raw_fd(fd) }
@@ -175,6 +179,14 @@ impl Areas {
             return Ok(());
         }
         os::ftruncate(writable(&self.files[&area].file)?.as_raw_fd(), 0)
+    }
+
+    /// Lets a file have so many bytes.
+    pub(crate) fn resize(&mut self, area: Area, size: u64) -> io::Result<()> {
+        if size == 0 {
+            return self.empty(area);
+        }
+        os::ftruncate(writable(&self.files.get(&area).ok_or_else(gone)?.file)?.as_raw_fd(), size)
     }
 
     /// Gives back the memory of a file that nobody wrote to.

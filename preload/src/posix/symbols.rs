@@ -213,7 +213,7 @@ table! {
             manage::drained(fd, || next::__fxstat64(version, fd, facts))
         } };
     fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
-        = { manage::changed(fd, || next::ftruncate64(fd, len)) }
+        = { coupled::resized(fd, len, manage::changed(fd, || next::ftruncate64(fd, len))) }
         container { containers::set_size(fd, len) };
     fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
         = { manage::changed(fd, || next::fallocate64(fd, mode, offset, len)) }

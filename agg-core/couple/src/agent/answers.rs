@@ -46,7 +46,8 @@ impl Agent {
                 format!("{path}: the generation that is meant was not kept")
             }
             Answer::Fail(libc::EOPNOTSUPP) => format!(
-                "{path}: another node is writing it; one generation cannot be written by several"
+                "{path}: another node is writing it; with ready=sync and ready=step a generation \
+                 cannot be written by several"
             ),
             _ => String::new(),
         }
@@ -68,6 +69,9 @@ impl Agent {
         waiting: &Waiting,
         opening: Opening,
     ) {
+        if failed.is_none() && self.holds(waiting, opening) {
+            return self.settle();
+        }
         let access = waiting.access;
         if access.write {
             self.note_written(opening.area);
@@ -85,11 +89,12 @@ impl Agent {
             }
             Err(error) => {
                 // Another writer may have died while the memory was filled.
-                let loss = self.registry.loss(opening.handle).map(str::to_owned);
+                let loss = self.registry.loss(opening.handle);
+                let loss = loss.map(|(number, text)| (number, text.to_owned()));
                 self.registry.withdraw(waiting.process, opening.handle);
                 let number = error.raw_os_error().unwrap_or(libc::EIO);
                 let failed = (number, error.to_string());
-                let (number, text) = loss.map_or(failed, |text| (libc::EIO, text));
+                let (number, text) = loss.unwrap_or(failed);
                 self.reply(waiting.link, &Reply::Failed(number, text), None);
             }
         }

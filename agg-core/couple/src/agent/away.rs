@@ -1,7 +1,8 @@
 //! Requests about names that another node owns, and copies of their generations.
 
 use super::Agent;
-use crate::peers::{AWAY, Away, Key, Message, Owner, Stranger, Ticket, shown};
+use super::spread::Answered;
+use crate::peers::{AWAY, Asked, Away, Key, Message, Owner, Stranger, Ticket, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
@@ -30,13 +31,13 @@ fn name(request: &Request) -> Option<(&[u8], bool)> {
     }
 }
 
-fn failed(error: &io::Error) -> Reply {
+pub(super) fn failed(error: &io::Error) -> Reply {
     Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
 }
 
 /// What a program is told of an open whose owner has ended: what was lost, an empty text for
 /// nothing. An open that nobody knows is one of an earlier agent.
-fn after(ended: Option<String>) -> Reply {
+pub(super) fn after(ended: Option<String>) -> Reply {
     match ended {
         Some(text) if text.is_empty() => Reply::Done,
         Some(text) => Reply::Failed(libc::EIO, text),
@@ -75,20 +76,23 @@ impl Agent {
                 self.close_away(link, process, handle, moved);
                 Way::There
             }
-            Request::Withdraw(handle) if handle >= AWAY => {
-                self.end_away(link, process, handle, Request::Withdraw);
+            Request::Withdraw(handle) | Request::Spoil(handle) if handle >= AWAY => {
+                let spoils = matches!(request, Request::Spoil(_));
+                let make = if spoils { Request::Spoil } else { Request::Withdraw };
+                self.end_away(link, process, handle, make);
                 Way::There
             }
-            Request::Spoil(handle) if handle >= AWAY => {
-                self.end_away(link, process, handle, Request::Spoil);
-                Way::There
-            }
-            Request::Check(handle, moved) if handle >= AWAY => {
-                self.check_away(link, process, handle, moved);
-                Way::There
-            }
-            Request::Sync(handle) | Request::Announce(handle, _) if handle >= AWAY => {
-                self.check_away(link, process, handle, 0);
+            Request::Check(handle, _)
+            | Request::Sync(handle)
+            | Request::Renew(handle)
+            | Request::Resize(handle, _)
+            | Request::Announce(handle, _)
+                if handle >= AWAY =>
+            {
+                if let Answered::No(request) = self.serve_shared(link, process, request) {
+                    let moved = if let Request::Check(_, moved) = request { moved } else { 0 };
+                    self.check_away(link, process, handle, moved);
+                }
                 Way::There
             }
             // A copy is of a generation that is complete.
@@ -135,7 +139,7 @@ impl Agent {
         self.last
     }
 
-    fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
+    pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
         let (path, access) = match &request {
             Request::Open { ask, read, append, .. } => {
                 (ask.path.clone(), (*read, ask.write, *append))
@@ -161,7 +165,8 @@ impl Agent {
         let ticket = self.ticket(key.0, link, process);
         let Some(peers) = &mut self.peers else { return };
         let path = peers.copies.get(key).map(|copy| copy.path.clone()).unwrap_or_default();
-        let opened = Some(Away { handle: 0, generation: 0, area: key.1, size: 0, mode: 0 });
+        let away = Away { handle: 0, generation: 0, area: key.1, size: 0, mode: 0, shared: false };
+        let opened = Some(away);
         let (peer, access) = (key.0, (true, write, false));
         let kept = Ticket { peer, link, process, request: Vec::new(), path, access, opened };
         peers.tickets.insert(ticket, kept);
@@ -196,7 +201,7 @@ impl Agent {
         };
         peers.copies.close(key);
         self.look_away(key);
-        self.ask(key.0, link, process, Request::Close(theirs, moved));
+        self.push_and_ask(key, Asked { link, process, request: Request::Close(theirs, moved) });
     }
 
     fn withdraw_away(&mut self, process: Process, handle: u64) {
@@ -237,12 +242,8 @@ impl Agent {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
             Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
             Message::Data(area, _) => self.filled((peer, area), len),
-            Message::Empty(area) => {
-                if let Some(peers) = &mut self.peers {
-                    peers.copies.empty((peer, area))?;
-                }
-            }
             Message::Free(area) => {
+                self.abandon((peer, area));
                 if let Some(peers) = &mut self.peers {
                     peers.copies.is_gone((peer, area));
                 }
@@ -285,12 +286,21 @@ impl Agent {
         kept.opened = Some(away);
         let (path, process) = (kept.path.clone(), kept.process);
         let (writes, key) = (kept.access.1, (peer, away.area));
-        if let Err(error) = peers.copies.make(key, &path, away.size, away.mode) {
+        let old = peers.copies.get(key).filter(|copy| copy.shared.is_some());
+        if old.is_some_and(|copy| copy.is_gone() || !away.shared) {
+            self.abandon(key);
+        }
+        let Some(peers) = &mut self.peers else { return };
+        let made = peers.copies.make(key, &path, (away.size, away.mode), away.shared);
+        if let Err(error) = made {
             return self.fail_ticket(ticket, &error);
         }
         if let Some(copy) = peers.copies.get_mut(key) {
             if writes {
                 copy.is_written_by(process);
+            }
+            if copy.shared.is_some() {
+                return self.open_shared(key, ticket);
             }
             copy.waiting.push(ticket);
         }
@@ -307,6 +317,7 @@ impl Agent {
                 Ok(waiting) => waiting.into_iter().for_each(|one| self.hand_copy_over(one)),
                 Err(error) => self.cannot_send(key, &error),
             }
+            self.share_now(key);
             return;
         }
         let wanted: Vec<_> = std::iter::from_fn(|| copy.next()).collect();
@@ -326,7 +337,7 @@ impl Agent {
         self.fetch(key);
     }
 
-    fn hand_copy_over(&mut self, ticket: u64) {
+    pub(super) fn hand_copy_over(&mut self, ticket: u64) {
         let Some(peers) = &mut self.peers else { return };
         let Some(kept) = peers.tickets.remove(&ticket) else { return };
         let Some(away) = kept.opened else { return };
@@ -365,6 +376,7 @@ impl Agent {
         let text = format!("the agent of {host} has ended: {why}");
         let mut unsaved = false;
         for key in keys {
+            let Some(peers) = &mut self.peers else { return };
             let copy = peers.copies.get(key);
             let lost = copy.is_some_and(|copy| copy.dirty || copy.sending.is_some());
             unsaved |= lost;
@@ -383,8 +395,12 @@ impl Agent {
                 let text = if lost { text.clone() } else { String::new() };
                 self.lost.insert(handle, (process, text));
             }
+            let ended = io::Error::other(text.clone());
+            self.fail_shared(key, &ended);
+            let Some(peers) = &mut self.peers else { return };
             peers.copies.give_up(key);
         }
+        let Some(peers) = &mut self.peers else { return };
         let tickets = peers.tickets.iter().filter(|(_, kept)| kept.peer == peer);
         let tickets: Vec<u64> = tickets.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {

@@ -1,7 +1,7 @@
 //! Processes of other nodes, which ask about names that this node owns.
 
 use super::Agent;
-use crate::peers::{Away, Message, Stranger};
+use crate::peers::{Away, Key, Message, Stranger};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, State, Who};
 use aggio_base::log;
@@ -13,6 +13,14 @@ use std::os::fd::RawFd;
 
 /// Characters of what another node says of a process, at most.
 const WORDS: usize = 600;
+
+/// The bytes of a body that was not placed anywhere.
+fn bytes(body: &Received) -> &[u8] {
+    match body {
+        Received::Bytes(bytes) => bytes,
+        _ => &[],
+    }
+}
 
 impl Agent {
     /// Serves what other agents have said, and says what waits.
@@ -47,6 +55,7 @@ impl Agent {
             }
         }
         self.send_copies();
+        self.work_on_shared();
         Ok(())
     }
 
@@ -63,11 +72,7 @@ impl Agent {
             }
             Message::Adopt { process, ticket, area, write } => {
                 let guest = self.guest(peer, process)?;
-                let adopted = self.registry.adopt(guest, area, write, 0);
-                let reply = match adopted {
-                    Some(opening) => Reply::Opened(opening.handle, opening.generation),
-                    None => Reply::Failed(libc::ENOENT, String::new()),
-                };
+                let reply = self.adopt_for(peer, guest, area, write);
                 self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
             Message::Left(number, orderly) => {
@@ -91,13 +96,25 @@ impl Agent {
                     hosted.store(peer, time, offset, bytes)?;
                 }
             }
-            Message::Stored(area) => {
+            Message::Stored(area, opens) => {
                 if let Some(peers) = &mut self.peers
                     && let Some(hosted) = peers.hosted.get_mut(&area)
                 {
-                    hosted.end(peer);
+                    hosted.end(peer, opens)?;
                 }
                 self.release(area);
+            }
+            Message::Size(..)
+            | Message::Differ(_)
+            | Message::Look(_)
+            | Message::Renew(..)
+            | Message::Shared(_)
+            | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
+            Message::Share(_) | Message::Cut(..) | Message::Looked(..) | Message::Same(..) => {
+                return self.hear_shared(peer, message, None);
+            }
+            Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
+                return self.hear_shared(peer, message, Some(bytes(&body)));
             }
             message => return self.hear_owner(peer, message, placed.unwrap_or(0)),
         }
@@ -168,7 +185,7 @@ impl Agent {
     }
 
     /// Tells another agent; false if that is gone.
-    fn tell(&mut self, peer: Peer, message: &Message) -> bool {
+    pub(super) fn tell(&mut self, peer: Peer, message: &Message) -> bool {
         let peers = self.peers.as_mut();
         peers.is_some_and(|peers| peers.say(peer, message, Body::None).is_ok())
     }
@@ -210,14 +227,12 @@ impl Agent {
         }
         self.spoil(area);
         let peers = self.peers.as_ref();
-        let writer = peers.and_then(|peers| peers.hosted.get(&area)?.writer());
-        match writer {
-            Some(peer) => {
-                self.tell(peer, &Message::Empty(area));
-                Ok(())
-            }
-            None => self.areas.empty(area),
-        }
+        let hosted = peers.and_then(|peers| peers.hosted.get(&area));
+        let (writers, shared) =
+            hosted.map_or_else(Default::default, |hosted| (hosted.writers(), hosted.shared));
+        self.cut_copies(area, 0, &writers);
+        // Who writes it alone sends all of it.
+        if writers.is_empty() || shared { self.areas.empty(area) } else { Ok(()) }
     }
 
     /// What another node needs to know of an open, which may write.
@@ -225,14 +240,41 @@ impl Agent {
         let gone = || io::Error::from_raw_os_error(libc::ESTALE);
         let open = self.registry.opens.get(&handle).copied().ok_or_else(gone)?;
         let facts = os::fstat(fd)?;
-        if open.write
-            && let Some(peers) = &mut self.peers
-        {
-            let own = self.areas.open(open.area, true, true, false)?;
-            peers.hosted.entry(open.area).or_default().lend(peer, own);
+        if open.write {
+            self.grant(peer, open.area)?;
         }
         let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
-        Ok(Away { handle, generation, area: open.area, size, mode })
+        let shared = self.registry.is_shared(open.area);
+        Ok(Away { handle, generation, area: open.area, size, mode, shared })
+    }
+
+    /// A process of another node may write.
+    fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
+        let own = self.areas.open(area, true, true, false)?;
+        if let Some(peers) = &mut self.peers {
+            peers.hosted.entry(area).or_default().lend(peer, own);
+        }
+        Ok(())
+    }
+
+    fn adopt_for(&mut self, peer: Peer, guest: Process, area: Area, write: bool) -> Reply {
+        let Some(opening) = self.registry.adopt(guest, area, write, 0) else {
+            return Reply::Failed(libc::ENOENT, String::new());
+        };
+        let granted = if write { self.grant(peer, area) } else { Ok(()) };
+        match granted {
+            Ok(()) => Reply::Opened(opening.handle, opening.generation),
+            Err(error) => {
+                self.registry.withdraw(guest, opening.handle);
+                Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
+            }
+        }
+    }
+
+    /// Whether programs of several nodes write what this one has a copy of.
+    fn is_shared_copy(&self, key: Key) -> bool {
+        let copy = self.peers.as_ref().and_then(|peers| peers.copies.get(key));
+        copy.is_some_and(|copy| copy.shared.is_some())
     }
 
     fn send_bytes(&mut self, peer: Peer, area: Area, offset: u64, len: u64) -> io::Result<()> {
@@ -245,11 +287,10 @@ impl Agent {
     /// Lets a generation be complete if its bytes have come and no process of another node has it
     /// open for writing.
     fn release(&mut self, area: Area) {
-        let is_open = self.registry.opens.values().any(|open| open.area == area && open.write);
         let Some(peers) = &mut self.peers else { return };
         let Some(hosted) = peers.hosted.get_mut(&area) else { return };
-        if hosted.stored && !is_open {
-            hosted.release();
+        let registry = &self.registry;
+        if hosted.release(|peer| registry.is_open_on(area, peer.0)) {
             self.areas.stored(area);
             self.look(area);
             self.settle();
@@ -295,7 +336,7 @@ impl Agent {
         let left: Vec<Area> = peers
             .hosted
             .iter()
-            .filter(|(_, hosted)| hosted.writer() == Some(peer))
+            .filter(|(_, hosted)| hosted.is_written_by(peer))
             .map(|(area, _)| *area)
             .collect();
         for area in left {
@@ -305,9 +346,11 @@ impl Agent {
                 self.registry.fail(area);
             }
             if let Some(peers) = &mut self.peers {
-                peers.hosted.remove(&area);
+                let hosted = peers.hosted.get_mut(&area);
+                hosted.into_iter().for_each(|hosted| hosted.lose(peer));
             }
         }
+        self.forget_acks(peer);
         self.settle();
         self.lose_owner(peer, why);
     }

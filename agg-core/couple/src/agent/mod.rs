@@ -13,7 +13,9 @@ mod reach;
 mod run;
 mod sending;
 mod serve;
+mod several;
 mod spill;
+mod spread;
 mod status;
 mod step;
 mod survive;
@@ -73,6 +75,8 @@ pub struct Agent {
     waits: BTreeMap<u64, Waiting>,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
+    /// Generations of which other nodes were told something that they have not done yet.
+    pending: BTreeMap<u64, several::Pending>,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
     jobs: people::Numbers,
@@ -128,6 +132,7 @@ impl Agent {
             people: BTreeMap::new(),
             waits: BTreeMap::new(),
             peers,
+            pending: BTreeMap::new(),
             lost: BTreeMap::new(),
             jobs: people::Numbers::default(),
             closing: BTreeMap::new(),
@@ -251,6 +256,7 @@ impl Agent {
                 break;
             }
         }
+        self.answer_pending();
         self.answer_records();
     }
 
@@ -292,6 +298,7 @@ impl Agent {
                         self.steps.remove(&area);
                         self.free(area);
                         self.free_hosted(area);
+                        self.end_pending(area);
                         Ok(())
                     }
                 };

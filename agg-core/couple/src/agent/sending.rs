@@ -11,6 +11,9 @@ use std::io;
 impl Agent {
     /// Sends a copy to its owner if nobody on this node can write to it any more.
     pub(super) fn look_away(&mut self, key: Key) {
+        if self.look_at_shared(key) {
+            return;
+        }
         let Some(peers) = &mut self.peers else { return };
         let is_dirty =
             |key| peers.copies.get(key).is_some_and(|copy| copy.dirty && copy.is_whole());
@@ -70,13 +73,18 @@ impl Agent {
                         peers.say(key.0, &message, Body::Bytes(bytes)).map(|()| true)
                     }
                     Ok(None) => {
-                        peers.say(key.0, &Message::Stored(key.1), Body::None).map(|()| false)
+                        let opens = peers.copies.get(key).map_or(0, |copy| copy.sent);
+                        let message = Message::Stored(key.1, opens);
+                        peers.say(key.0, &message, Body::None).map(|()| false)
                     }
                     Err(error) => Err(error),
                 };
                 match said {
                     Ok(true) => {}
-                    Ok(false) => break,
+                    Ok(false) => {
+                        self.share_now(key);
+                        break;
+                    }
                     Err(error) => return self.cannot_send(key, &error),
                 }
             }

@@ -68,6 +68,10 @@ impl Agent {
     }
 
     pub(super) fn serve_here(&mut self, link: u64, process: Process, request: Request) {
+        let cut = match &request {
+            Request::Empty(path) => Some(path.clone()),
+            _ => None,
+        };
         let reply = match self.refused_spool(&request) {
             Some(refused) => refused,
             None => match self.serve_known(link, process, request) {
@@ -79,6 +83,9 @@ impl Agent {
             (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
             (_, reply) => reply,
         };
+        if cut.is_some_and(|path| self.holds_reply(&path, link, &reply)) {
+            return self.settle();
+        }
         self.settle();
         self.reply(link, &reply, None);
     }
@@ -118,6 +125,9 @@ impl Agent {
                 Reply::Done
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
+            // The bytes that others see are those of this node.
+            Request::Renew(handle) => self.check(process, handle, 0),
+            Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
             Request::Empty(path) => {
                 self.registry.touch(&path);
                 told(self.registry.empty(process, &path))
@@ -252,8 +262,9 @@ impl Agent {
 
     /// What is said of an open that is none any more.
     pub(super) fn lost(&mut self, process: Process, handle: u64) -> Reply {
-        match self.registry.loss(handle).map(str::to_owned) {
-            Some(text) => Reply::Failed(libc::EIO, text),
+        let loss = self.registry.loss(handle);
+        match loss.map(|(number, text)| (number, text.to_owned())) {
+            Some((number, text)) => Reply::Failed(number, text),
             // An earlier agent was told, and did not come to say so.
             None if self.registry.has_completed(handle) => Reply::Done,
             None => {

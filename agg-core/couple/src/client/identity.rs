@@ -19,18 +19,36 @@ pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>, spools: &[Directo
     let name = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name.rsplit(|byte| *byte == b'/').next().unwrap_or(name));
     let parent = std::os::unix::process::parent_id();
-    let command_line = command.clone();
-    let (job, ranks, rank) = job(variable, parent, &command_line).unwrap_or_default();
+    let launcher = launcher_of(parent);
+    let (job, ranks, rank) = job(variable, &launcher, &command).unwrap_or_default();
     let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
     let (job, command) = (cut(&job), cut(&name));
     let spools = spools.iter().map(|spool| spool.to_string()).collect();
     Request::Hello { job, ranks, rank, command, spools }
 }
 
+/// What the ranks have in common that the process `parent` has started: Hydra names no job, and
+/// has one process on each node that starts the ranks there. All of a job are told the same address
+/// of `mpiexec`, which is the job's as long as it runs.
+fn launcher_of(parent: u32) -> String {
+    let words = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    port_of(&words).unwrap_or_else(|| format!("{ON_NODE} {parent}"))
+}
+
+/// How the name of a job begins that is its name on one node only.
+const ON_NODE: &str = "launcher";
+
+fn port_of(words: &[u8]) -> Option<String> {
+    let mut words = words.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let mut after = |option| words.by_ref().find(|word| *word == option).and_then(|_| words.next());
+    let port = after("--control-port").filter(|port| !port.is_empty())?;
+    Some(format!("hydra {port}"))
+}
+
 /// Name, number of processes and rank of a launcher's job; `None` outside of one.
 fn job(
     variable: &dyn Fn(&str) -> Option<String>,
-    parent: u32,
+    launcher: &str,
     command: &[u8],
 ) -> Option<(String, u32, u32)> {
     let rank = aggio_config::settings::launcher_rank(variable)?;
@@ -41,8 +59,7 @@ fn job(
         Some(format!("slurm {job}.{step}"))
     };
     let named = NAMES.iter().find_map(|name| variable(name).map(|value| format!("{name} {value}")));
-    // Hydra names no job, and has one process on each node that starts all of its ranks.
-    let launcher = named.or_else(step).unwrap_or_else(|| format!("launcher {parent}"));
+    let launcher = named.or_else(step).unwrap_or_else(|| launcher.to_owned());
     // One launcher can start several programs that exchange files.
     let program = digest(command);
     Some((format!("{launcher} {program:016x}"), ranks, u32::try_from(rank).ok()?))
@@ -60,23 +77,23 @@ fn digest(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn with(pairs: &[(&str, &str)], parent: u32, command: &str) -> Option<(String, u32, u32)> {
+    fn with(pairs: &[(&str, &str)], launcher: &str, command: &str) -> Option<(String, u32, u32)> {
         let variable = |name: &str| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
         };
-        job(&variable, parent, command.as_bytes())
+        job(&variable, launcher, command.as_bytes())
     }
 
     #[test]
     fn a_process_outside_of_a_job_is_a_program_of_its_own() {
-        assert_eq!(with(&[("SLURM_JOB_ID", "7")], 1, "cp"), None);
+        assert_eq!(with(&[("SLURM_JOB_ID", "7")], "launcher 1", "cp"), None);
     }
 
     #[test]
     fn ranks_of_one_job_are_one_program_and_those_of_another_are_not() {
         let ompi = |rank: &'static str, name: &'static str, command| {
             let rank = ("OMPI_COMM_WORLD_RANK", rank);
-            with(&[rank, ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_NAMESPACE", name)], 1, command)
+            with(&[rank, ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_NAMESPACE", name)], "x", command)
         };
         let (job, ranks, rank) = ompi("3", "a", "model").unwrap();
         assert_eq!((ranks, rank), (4, 3));
@@ -87,8 +104,20 @@ mod tests {
 
     #[test]
     fn ranks_of_hydra_have_a_parent_in_common() {
-        let hydra = |rank, parent| with(&[("PMI_RANK", rank), ("PMI_SIZE", "2")], parent, "model");
-        assert_eq!(hydra("0", 5).unwrap().0, hydra("1", 5).unwrap().0);
-        assert_ne!(hydra("0", 5).unwrap().0, hydra("1", 6).unwrap().0);
+        let hydra = |rank, launcher| with(&[("PMI_RANK", rank), ("PMI_SIZE", "2")], launcher, "model");
+        assert_eq!(hydra("0", "a").unwrap().0, hydra("1", "a").unwrap().0);
+        assert_ne!(hydra("0", "a").unwrap().0, hydra("1", "b").unwrap().0);
+    }
+
+    #[test]
+    fn ranks_of_hydra_on_several_nodes_have_the_port_of_their_launcher_in_common() {
+        let proxy = |port: &str, number: &str| {
+            let words = ["/usr/bin/hydra_pmi_proxy", "--control-port", port, "--proxy-id", number];
+            port_of(words.join("\0").as_bytes())
+        };
+        let named = Some("hydra node1:40123".to_owned());
+        assert_eq!((proxy("node1:40123", "0"), proxy("node1:40123", "1")), (named.clone(), named));
+        assert_eq!(port_of(b"/bin/sh\0-c\0x"), None);
+        assert_eq!(port_of(b"hydra_pmi_proxy\0--control-port"), None);
     }
 }

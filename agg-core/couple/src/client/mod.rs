@@ -201,6 +201,24 @@ impl Client {
         self.order(&Request::Sync(handle))
     }
 
+    /// Makes what programs of other nodes have synchronised or closed, of a file that they write as
+    /// well, visible through what is open here.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn renew(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::Renew(handle))
+    }
+
+    /// Says that this process has just changed the size of a file to `size` bytes, which other nodes
+    /// that write it as well are to know.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn resize(&self, handle: u64, size: u64) -> io::Result<()> {
+        self.order(&Request::Resize(handle, size))
+    }
+
     /// Says that the number of records of an open netCDF file was written, for `ready=step`.
     ///
     /// # Errors
@@ -242,6 +260,7 @@ impl Client {
         }
         let opened = self.open(&Open { write: true, ..Open::new(path) })?;
         let cut = os::ftruncate(opened.fd.as_raw_fd(), len);
+        let cut = cut.and_then(|()| self.resize(opened.handle, len));
         drop(opened.fd);
         self.close(opened.handle, 0).and(cut)
     }

@@ -1,5 +1,6 @@
 //! Copies of generations whose names another node owns.
 
+use super::shared::{Shared, Step};
 use super::{PIECE, map, span};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process};
@@ -47,12 +48,20 @@ pub(crate) struct Copy {
     pub(crate) sending: Option<Sending>,
     /// How often it was sent.
     pub(crate) times: u64,
-    /// It is to be cut to no bytes when all have come.
-    cut: bool,
+    /// It is to be cut to so many bytes when all have come.
+    cut: Option<u64>,
     /// Opens that wait for its bytes.
     pub(crate) waiting: Vec<u64>,
-    /// The owner has given it up.
+    /// It is of no use when nobody has it open any more.
     gone: bool,
+    /// It is to be written by programs of other nodes as well, when it was sent.
+    pub(crate) shares: bool,
+    /// How often it was opened for writing.
+    pub(crate) granted: u64,
+    /// The same when it was last sent.
+    pub(crate) sent: u64,
+    /// Programs of other nodes write it as well.
+    pub(crate) shared: Option<Shared>,
 }
 
 impl std::fmt::Debug for Copy {
@@ -67,19 +76,26 @@ impl Copy {
         span(self.target.as_ref(), self.size, offset, len)
     }
 
+    /// Whether it lacks what other nodes have written, or its owner has given it up.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
     pub(crate) fn is_whole(&self) -> bool {
         self.come >= self.size
     }
 
     /// Whether nobody has it open or waits for it, and its owner has what was written.
     fn is_unused(&self) -> bool {
-        let is_sent = !self.dirty && self.sending.is_none();
+        let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
+        let is_sent = !self.dirty && self.sending.is_none() && is_idle;
         self.opens == 0 && self.waiting.is_empty() && is_sent
     }
 
     /// A process has it open for writing.
     pub(crate) fn is_written_by(&mut self, process: Process) {
         self.dirty = true;
+        self.granted += 1;
         self.writers.insert(process);
     }
 
@@ -180,14 +196,28 @@ impl Copies {
         self.all.iter().find(|(_, copy)| copy.local == local).map(|(key, _)| *key)
     }
 
-    /// Makes the memory of a copy unless it is there. Others of the same name that nobody uses are
+    /// Makes the memory of a copy unless it is there: that of a file that several nodes write, which
+    /// has no bytes yet, or of one that has this size. Others of the same name that nobody uses are
     /// given up.
     ///
     /// # Errors
     /// No memory.
-    pub(crate) fn make(&mut self, key: Key, path: &Path, size: u64, mode: u32) -> io::Result<()> {
-        if self.all.contains_key(&key) {
-            return Ok(());
+    pub(crate) fn make(
+        &mut self,
+        key: Key,
+        path: &Path,
+        (size, mode): (u64, u32),
+        shared: bool,
+    ) -> io::Result<()> {
+        let size = if shared { 0 } else { size };
+        let mut opens = 0;
+        if let Some(copy) = self.all.get(&key) {
+            // One that lacks what other nodes have written is of use to who has it open only.
+            if copy.shared.is_some() == shared && !(shared && copy.gone) {
+                return Ok(());
+            }
+            opens = copy.opens;
+            self.give_up(key);
         }
         let of_it = |copy: &Copy| copy.path == *path && copy.is_unused();
         let old: Vec<Key> = self.all.iter().filter(|(_, c)| of_it(c)).map(|(k, _)| *k).collect();
@@ -209,14 +239,18 @@ impl Copies {
             target,
             asked: 0,
             come: 0,
-            opens: 0,
+            opens,
             dirty: false,
             writers: BTreeSet::new(),
             sending: None,
             times: 0,
-            cut: false,
+            cut: None,
             waiting: Vec::new(),
             gone: false,
+            shares: false,
+            granted: 0,
+            sent: 0,
+            shared: shared.then(Shared::default),
         };
         self.all.insert(key, copy);
         Ok(())
@@ -242,14 +276,84 @@ impl Copies {
         }
     }
 
-    /// Cuts a copy to no bytes, if need be as soon as all have come: until then they are mapped.
+    /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
+    /// mapped.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn empty(&mut self, key: Key) -> io::Result<()> {
+    pub(crate) fn cut(&mut self, key: Key, size: u64) -> io::Result<()> {
         let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
-        copy.cut = !copy.is_whole();
-        if copy.cut { Ok(()) } else { self.areas.empty(copy.local) }
+        if let Some(shared) = &mut copy.shared {
+            shared.cut(size)?;
+        }
+        copy.cut = (!copy.is_whole()).then_some(size);
+        if copy.cut.is_some() { Ok(()) } else { self.areas.resize(copy.local, size) }
+    }
+
+    /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
+    /// nothing was written here that the owner does not have or get.
+    pub(crate) fn share(&mut self, key: Key) -> bool {
+        let Some(copy) = self.all.get_mut(&key) else { return false };
+        copy.shares = false;
+        copy.shared.get_or_insert_default();
+        if copy.dirty {
+            copy.times += 1;
+            return true;
+        }
+        // What it has is soon not all of it.
+        self.retire(key);
+        false
+    }
+
+    /// It is of use to those only who have it open.
+    pub(crate) fn retire(&mut self, key: Key) {
+        let Some(copy) = self.all.get_mut(&key) else { return };
+        copy.gone = true;
+        if copy.opens == 0 {
+            self.give_up(key);
+        }
+    }
+
+    /// What is to be done next with a copy that several nodes write.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn step(&mut self, key: Key, has_room: bool) -> io::Result<Step> {
+        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.is_whole()) else {
+            return Ok(Step::Nothing);
+        };
+        let Some(shared) = &mut copy.shared else { return Ok(Step::Nothing) };
+        let file = self.areas.open(copy.local, true, false, false)?;
+        shared.step(key, file.as_raw_fd(), has_room)
+    }
+
+    /// The owner's file has so many bytes.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn looked(&mut self, key: Key, size: u64) -> io::Result<()> {
+        let (all, areas) = (&mut self.all, &self.areas);
+        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
+        let (shared, local) = (copy.shared.as_mut(), copy.local);
+        shared.map_or(Ok(()), |shared| shared.looked(size, || areas.open(local, true, true, false)))
+    }
+
+    /// The owner has these bytes, or those that both had.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn renewed(&mut self, key: Key, news: (u64, Option<&[u8]>)) -> io::Result<()> {
+        let (all, areas) = (&mut self.all, &self.areas);
+        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
+        let (shared, local) = (copy.shared.as_mut(), copy.local);
+        shared
+            .map_or(Ok(()), |shared| shared.renewed(news, || areas.open(local, true, true, false)))
+    }
+
+    /// The copies that several nodes write.
+    pub(crate) fn shared(&self) -> Vec<Key> {
+        let is_it = |copy: &Copy| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
+        self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 
     /// All bytes of a copy have come: the opens that wait for them.
@@ -259,8 +363,8 @@ impl Copies {
     pub(crate) fn is_there(&mut self, key: Key) -> io::Result<Vec<u64>> {
         let Some(copy) = self.all.get_mut(&key) else { return Ok(Vec::new()) };
         let waiting = std::mem::take(&mut copy.waiting);
-        if std::mem::take(&mut copy.cut) {
-            self.areas.empty(copy.local)?;
+        if let Some(size) = copy.cut.take() {
+            self.areas.resize(copy.local, size)?;
         }
         Ok(waiting)
     }
@@ -282,6 +386,7 @@ impl Copies {
         rest.reverse();
         (copy.dirty, copy.sending) = (false, Some(Sending { rest, file }));
         copy.writers.clear();
+        copy.sent = copy.granted;
         copy.times += 1;
         Ok((size, copy.times))
     }
@@ -339,50 +444,4 @@ impl Copies {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The memory that are left of a copy to which `change` was done, after another generation of
-    /// its name came.
-    fn left_after(change: impl FnOnce(&mut Copies, Key)) -> Vec<u64> {
-        let mut copies = Copies::new(0).unwrap();
-        let (first, second) = ((Peer(1), 10), (Peer(1), 11));
-        let path = b"/d/f".to_vec();
-        copies.make(first, &path, 4, 0o600).unwrap();
-        change(&mut copies, first);
-        copies.make(second, &path, 4, 0o600).unwrap();
-        copies.all.into_keys().map(|key| key.1).collect()
-    }
-
-    #[test]
-    fn a_copy_that_nobody_uses_makes_room_for_the_next_of_its_name() {
-        assert_eq!(left_after(|_, _| {}), [11]);
-        let closed = |copies: &mut Copies, key: Key| {
-            copies.keep(key, 5, 7);
-            copies.close(key);
-        };
-        assert_eq!(left_after(closed), [11]);
-    }
-
-    #[test]
-    fn a_copy_stays_until_what_was_written_has_reached_its_owner() {
-        let written = |copies: &mut Copies, key| copies.get_mut(key).unwrap().dirty = true;
-        assert_eq!(left_after(written), [10, 11]);
-        let sent = |copies: &mut Copies, key: Key| {
-            copies.get_mut(key).unwrap().dirty = true;
-            copies.send(key).unwrap();
-        };
-        assert_eq!(left_after(sent), [10, 11]);
-        let arrived = |copies: &mut Copies, key: Key| {
-            sent(copies, key);
-            while copies.next_to_send(key).unwrap().is_some() {}
-        };
-        assert_eq!(left_after(arrived), [11]);
-    }
-
-    #[test]
-    fn a_copy_stays_while_an_open_waits_for_its_bytes() {
-        let awaited = |copies: &mut Copies, key| copies.get_mut(key).unwrap().waiting.push(3);
-        assert_eq!(left_after(awaited), [10, 11]);
-    }
-}
+mod tests;

@@ -1,9 +1,11 @@
 //! Memory of a generation that another node writes or reads.
 
-use super::{map, span};
+use super::{map, span, twin};
+use crate::protocol::bad;
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
 use aggio_link::{Peer, Span};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
@@ -11,16 +13,36 @@ use std::rc::Rc;
 /// What the owner holds for other nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Hosted {
-    /// Who writes it, and a description that keeps it from being complete meanwhile.
-    writer: Option<(Peer, OwnedFd)>,
-    /// The bytes have arrived since the last open for writing.
-    pub(crate) stored: bool,
+    /// Who writes it.
+    writers: BTreeMap<Peer, Writer>,
+    /// Several nodes write it, or have.
+    pub(crate) shared: bool,
+    /// What is sent to readers.
+    source: Option<Rc<Memory>>,
+}
+
+/// A node that writes.
+#[derive(Debug)]
+struct Writer {
+    /// A description that keeps the file from being complete meanwhile.
+    fd: OwnedFd,
+    /// How often its programs opened the file for writing.
+    opens: u64,
+    /// The bytes have arrived since the last of these.
+    stored: bool,
     /// What the writer's bytes go into.
     target: Option<Rc<Memory>>,
     /// Which time that is: a message of a later one may come before this one is over.
     time: u64,
-    /// What is sent to readers.
-    source: Option<Rc<Memory>>,
+    /// To which sizes its copy is being cut: what it has sent before belongs to the file before.
+    cuts: VecDeque<u64>,
+}
+
+impl Writer {
+    /// Up to where its bytes count.
+    fn limit(&self) -> u64 {
+        self.cuts.iter().copied().min().unwrap_or(u64::MAX)
+    }
 }
 
 /// Mapped bytes, and how many.
@@ -35,13 +57,23 @@ impl std::fmt::Debug for Memory {
 impl Hosted {
     /// A process of the node `peer` may write, by a description of its own `fd`.
     pub(crate) fn lend(&mut self, peer: Peer, fd: OwnedFd) {
-        self.stored = false;
-        self.writer = Some((peer, fd));
+        let (target, cuts) = (None, VecDeque::new());
+        let new = Writer { fd, opens: 0, stored: false, target, time: 0, cuts };
+        let writer = self.writers.entry(peer).or_insert(new);
+        (writer.stored, writer.opens) = (false, writer.opens + 1);
     }
 
     /// Who writes it.
-    pub(crate) fn writer(&self) -> Option<Peer> {
-        self.writer.as_ref().map(|(peer, _)| *peer)
+    pub(crate) fn writers(&self) -> Vec<Peer> {
+        self.writers.keys().copied().collect()
+    }
+
+    pub(crate) fn is_written_by(&self, peer: Peer) -> bool {
+        self.writers.contains_key(&peer)
+    }
+
+    fn writer(&mut self, peer: Peer) -> io::Result<&mut Writer> {
+        self.writers.get_mut(&peer).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
     /// `size` bytes will come from `peer`; there is nothing else in the file.
@@ -49,18 +81,14 @@ impl Hosted {
     /// # Errors
     /// It is not `peer` that writes; no memory.
     pub(crate) fn begin(&mut self, peer: Peer, size: u64, time: u64) -> io::Result<()> {
-        let fd = self.file(peer)?;
-        (self.time, self.source) = (time, None);
+        self.source = None;
+        let writer = self.writer(peer)?;
+        (writer.time, writer.target) = (time, None);
+        let fd = writer.fd.as_raw_fd();
         os::ftruncate(fd, 0)?;
         os::ftruncate(fd, size)?;
-        self.target = Some(Rc::new(Memory(map(fd, size, true)?, size)));
+        writer.target = Some(Rc::new(Memory(map(fd, size, true)?, size)));
         Ok(())
-    }
-
-    fn file(&self, peer: Peer) -> io::Result<i32> {
-        let writer = self.writer.as_ref().filter(|(writer, _)| *writer == peer);
-        let fd = writer.map(|(_, fd)| fd.as_raw_fd());
-        fd.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
     /// Stores bytes from `peer` that came before there was a place for them.
@@ -74,13 +102,13 @@ impl Hosted {
         mut offset: u64,
         mut bytes: &[u8],
     ) -> io::Result<()> {
-        let fd = self.file(peer)?;
-        let size = self.target.as_ref().filter(|_| self.time == time).map_or(0, |to| to.1);
+        let writer = self.writer(peer)?;
+        let size = writer.target.as_ref().filter(|_| writer.time == time).map_or(0, |to| to.1);
         if Extent::new(offset, bytes.len() as u64).end() > size {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         while !bytes.is_empty() {
-            let n = os::pwrite(fd, bytes, offset)?;
+            let n = os::pwrite(writer.fd.as_raw_fd(), bytes, offset)?;
             (bytes, offset) = (&bytes[n..], offset + n as u64);
         }
         Ok(())
@@ -88,16 +116,57 @@ impl Hosted {
 
     /// Where bytes from `peer` go.
     pub(crate) fn room(&self, peer: Peer, time: u64, offset: u64, len: u64) -> Option<Span> {
-        let is_it = self.writer() == Some(peer) && self.time == time;
-        let target = self.target.as_ref().filter(|_| is_it)?;
+        let writer = self.writers.get(&peer).filter(|writer| writer.time == time)?;
+        let target = writer.target.as_ref()?;
         span(target.0.as_ref(), target.1, offset, len)
     }
 
-    /// All bytes have come.
-    pub(crate) fn end(&mut self, peer: Peer) {
-        if self.writer() == Some(peer) {
-            self.target = None;
-            self.stored = true;
+    /// All bytes have come that were written after so many opens for writing.
+    ///
+    /// # Errors
+    /// There were not so many.
+    pub(crate) fn end(&mut self, peer: Peer, opens: u64) -> io::Result<()> {
+        // A generation that is complete, or died, has no writers.
+        let Some(writer) = self.writers.get_mut(&peer) else { return Ok(()) };
+        if opens > writer.opens {
+            return Err(bad("it counts opens that it was not given"));
+        }
+        writer.target = None;
+        writer.stored = opens == writer.opens;
+        Ok(())
+    }
+
+    /// The programs of `peer` have changed the size of the file.
+    ///
+    /// # Errors
+    /// It does not write the file; the system's.
+    pub(crate) fn set_size(&mut self, peer: Peer, size: u64, cut: bool) -> io::Result<()> {
+        let writer = self.writer(peer)?;
+        let (fd, limit) = (writer.fd.as_raw_fd(), writer.limit());
+        if cut { os::ftruncate(fd, size) } else { twin::grow(fd, size.min(limit)) }
+    }
+
+    /// Takes what `peer` has written where others write, too.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent says; it does not write the file; the system's.
+    pub(crate) fn differ(&mut self, peer: Peer, body: &[u8]) -> io::Result<()> {
+        let parts = twin::parts(body)?;
+        let writer = self.writer(peer)?;
+        twin::apply(writer.fd.as_raw_fd(), &parts, writer.limit())
+    }
+
+    /// The copy of `peer` is being cut.
+    pub(crate) fn cut(&mut self, peer: Peer, size: u64) {
+        if let Some(writer) = self.writers.get_mut(&peer) {
+            writer.cuts.push_back(size);
+        }
+    }
+
+    /// It was.
+    pub(crate) fn is_cut(&mut self, peer: Peer) {
+        if let Some(writer) = self.writers.get_mut(&peer) {
+            writer.cuts.pop_front();
         }
     }
 
@@ -106,9 +175,21 @@ impl Hosted {
         self.source = None;
     }
 
-    /// Nobody of another node writes any more.
-    pub(crate) fn release(&mut self) {
-        (self.writer, self.target, self.source) = (None, None, None);
+    /// Lets those go whose bytes have come, unless they have it open for writing; whether nobody
+    /// of another node writes any more, and somebody has.
+    pub(crate) fn release(&mut self, is_open: impl Fn(Peer) -> bool) -> bool {
+        let had = !self.writers.is_empty();
+        self.writers.retain(|peer, writer| !writer.stored || is_open(*peer));
+        let is_last = had && self.writers.is_empty();
+        if is_last {
+            self.source = None;
+        }
+        is_last
+    }
+
+    /// A node that wrote is gone.
+    pub(crate) fn lose(&mut self, peer: Peer) {
+        self.writers.remove(&peer);
     }
 
     /// The bytes that a reader wants, of a file of which `fd` is a description.
@@ -146,11 +227,11 @@ mod tests {
         for (time, size) in [(1, 5000), (2, 9000)] {
             hosted.begin(writer, size, time).unwrap();
             assert_eq!(sent(&mut hosted, &areas, size).unwrap(), size);
-            hosted.end(writer);
+            hosted.end(writer, 1).unwrap();
         }
         let grows = areas.open(1, true, true, false).unwrap();
         os::ftruncate(grows.as_raw_fd(), 12_000).unwrap();
-        hosted.release();
+        assert!(hosted.release(|_| false));
         assert_eq!(sent(&mut hosted, &areas, 12_000).unwrap(), 12_000);
     }
 }

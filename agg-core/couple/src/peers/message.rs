@@ -25,6 +25,8 @@ pub(crate) struct Away {
     pub(crate) area: u64,
     pub(crate) size: u64,
     pub(crate) mode: u32,
+    /// Programs of other nodes write it as well.
+    pub(crate) shared: bool,
 }
 
 /// One message. The first group goes to the owner of a name, the second comes from there.
@@ -45,8 +47,23 @@ pub(crate) enum Message {
     Begin(u64, u64, u64),
     /// The body is the bytes from this offset on.
     Store(u64, u64, u64),
-    /// All bytes were sent.
-    Stored(u64),
+    /// All bytes were sent of a memory that nobody on the sender's node can write to any more,
+    /// after so many opens for writing in all.
+    Stored(u64, u64),
+    /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
+    /// they have cut it.
+    Size(u64, u64, bool),
+    /// The body is what differs in this memory from what the sender had last of it.
+    Differ(u64),
+    /// Asks for the size of this memory.
+    Look(u64),
+    /// Wants bytes of what several nodes write, unless they have this digest: memory, offset,
+    /// length.
+    Renew(u64, u64, u64, [u64; 2]),
+    /// What was written of this memory so far was sent, and differences follow.
+    Shared(u64),
+    /// The memory was cut.
+    IsCut(u64),
 
     /// The answer with this ticket.
     Answer(u64, Vec<u8>),
@@ -56,8 +73,14 @@ pub(crate) enum Message {
     Data(u64, u64),
     /// Nobody needs this memory any more.
     Free(u64),
-    /// The file of this memory, which the receiver's node writes, was cut to no bytes.
-    Empty(u64),
+    /// The file of this memory, which the receiver's node writes, has so many bytes from now on.
+    Cut(u64, u64),
+    /// Another node writes this memory as well.
+    Share(u64),
+    /// The size of a memory.
+    Looked(u64, u64),
+    /// What was wanted has this digest: memory, offset.
+    Same(u64, u64),
 }
 
 impl Message {
@@ -88,8 +111,8 @@ impl Message {
             Message::Store(area, offset, time) => {
                 out.byte(6).number(*area).number(*offset).number(*time);
             }
-            Message::Stored(area) => {
-                out.byte(7).number(*area);
+            Message::Stored(area, opens) => {
+                out.byte(7).number(*area).number(*opens);
             }
             Message::Answer(ticket, reply) => {
                 out.byte(8).number(*ticket).bytes(reply);
@@ -97,6 +120,7 @@ impl Message {
             Message::Opened(ticket, away) => {
                 out.byte(9).number(*ticket).number(away.handle).number(away.generation);
                 out.number(away.area).number(away.size).number(away.mode.into());
+                out.byte(flags(&[away.shared]));
             }
             Message::Data(area, offset) => {
                 out.byte(10).number(*area).number(*offset);
@@ -104,11 +128,33 @@ impl Message {
             Message::Free(area) => {
                 out.byte(11).number(*area);
             }
-            Message::Empty(area) => {
-                out.byte(12).number(*area);
+            Message::Cut(area, size) => {
+                out.byte(12).number(*area).number(*size);
             }
+            other => other.encode_shared(&mut out),
         }
         out.0
+    }
+
+    /// The head of what is said of memory that several nodes write.
+    fn encode_shared(&self, out: &mut Writer) {
+        match self {
+            Message::Share(area) => _ = out.byte(13).number(*area),
+            Message::Looked(area, size) => _ = out.byte(14).number(*area).number(*size),
+            Message::Same(area, offset) => _ = out.byte(15).number(*area).number(*offset),
+            Message::Size(area, size, cut) => {
+                out.byte(16).number(*area).number(*size).byte(flags(&[*cut]));
+            }
+            Message::Differ(area) => _ = out.byte(17).number(*area),
+            Message::Look(area) => _ = out.byte(18).number(*area),
+            Message::Renew(area, offset, len, digest) => {
+                out.byte(19).number(*area).number(*offset).number(*len);
+                out.number(digest[0]).number(digest[1]);
+            }
+            Message::Shared(area) => _ = out.byte(20).number(*area),
+            Message::IsCut(area) => _ = out.byte(21).number(*area),
+            _ => {}
+        }
     }
 
     /// What a head says.
@@ -136,12 +182,27 @@ impl Message {
             4 => Message::Fetch(from.number()?, from.number()?, from.number()?),
             5 => Message::Begin(from.number()?, from.number()?, from.number()?),
             6 => Message::Store(from.number()?, from.number()?, from.number()?),
-            7 => Message::Stored(from.number()?),
+            7 => Message::Stored(from.number()?, from.number()?),
             8 => Message::Answer(from.number()?, from.bytes()?),
             9 => Message::Opened(from.number()?, away(&mut from)?),
             10 => Message::Data(from.number()?, from.number()?),
             11 => Message::Free(from.number()?),
-            12 => Message::Empty(from.number()?),
+            12 => Message::Cut(from.number()?, from.number()?),
+            13 => Message::Share(from.number()?),
+            14 => Message::Looked(from.number()?, from.number()?),
+            15 => Message::Same(from.number()?, from.number()?),
+            16 => {
+                let (area, size, [cut]) = (from.number()?, from.number()?, from.flags()?);
+                Message::Size(area, size, cut)
+            }
+            17 => Message::Differ(from.number()?),
+            18 => Message::Look(from.number()?),
+            19 => {
+                let (area, offset, len) = (from.number()?, from.number()?, from.number()?);
+                Message::Renew(area, offset, len, [from.number()?, from.number()?])
+            }
+            20 => Message::Shared(from.number()?),
+            21 => Message::IsCut(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -159,13 +220,10 @@ fn stranger(from: &mut Reader<'_>) -> io::Result<Stranger> {
 }
 
 fn away(from: &mut Reader<'_>) -> io::Result<Away> {
-    Ok(Away {
-        handle: from.number()?,
-        generation: from.number()?,
-        area: from.number()?,
-        size: from.number()?,
-        mode: small(from.number()?)?,
-    })
+    let (handle, generation) = (from.number()?, from.number()?);
+    let (area, size, mode) = (from.number()?, from.number()?, small(from.number()?)?);
+    let [shared] = from.flags()?;
+    Ok(Away { handle, generation, area, size, mode, shared })
 }
 
 #[cfg(test)]
@@ -180,7 +238,7 @@ mod tests {
             ranks: 4,
             label: "model (rank 3)".into(),
         };
-        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode: 0o644 };
+        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode: 0o644, shared: true };
         vec![
             Message::Join(9, who),
             Message::Ask { process: 1, ticket: 2, request: b"request".to_vec() },
@@ -189,12 +247,21 @@ mod tests {
             Message::Fetch(1, 2, 3),
             Message::Begin(1, 2, 3),
             Message::Store(1, 2, 3),
-            Message::Stored(1),
+            Message::Stored(1, 2),
             Message::Answer(1, b"reply".to_vec()),
             Message::Opened(1, away),
             Message::Data(1, 2),
             Message::Free(1),
-            Message::Empty(1),
+            Message::Cut(1, 2),
+            Message::Share(1),
+            Message::Looked(1, 2),
+            Message::Same(1, 2),
+            Message::Size(1, 2, true),
+            Message::Differ(1),
+            Message::Look(1),
+            Message::Renew(1, 2, 3, [4, 5]),
+            Message::Shared(1),
+            Message::IsCut(1),
         ]
     }
 
@@ -215,7 +282,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..13_usize,
+            which in 0..22_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

@@ -9,12 +9,15 @@ mod copies;
 mod directory;
 mod hosted;
 mod message;
+mod shared;
+pub(crate) mod twin;
 
 pub(crate) use copies::{AWAY, Copies, Key};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
 pub(crate) use message::{Away, Message, Stranger};
+pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;
 use crate::registry::{Area, Path, Process};
@@ -129,6 +132,11 @@ impl Peers {
 
     pub(crate) fn descriptor(&self) -> i32 {
         self.link.descriptor()
+    }
+
+    /// [`Peers::progress`] is to be called soon.
+    pub(crate) fn go_on(&mut self) {
+        self.more = true;
     }
 
     /// How soon [`Peers::progress`] must be called.

@@ -56,6 +56,11 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(value))
     }
 
+    /// So many bytes.
+    pub(crate) fn slice(&mut self, len: u64) -> io::Result<&'a [u8]> {
+        self.take(usize::try_from(len).map_err(|_| bad("a length is too large"))?)
+    }
+
     pub(crate) fn bytes(&mut self) -> io::Result<Vec<u8>> {
         let len = usize::try_from(self.number()?).map_err(|_| bad("a length is too large"))?;
         self.take(len).map(<[u8]>::to_vec)

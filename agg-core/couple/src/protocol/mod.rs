@@ -88,6 +88,10 @@ pub(crate) enum Request {
     Announce(u64, Before),
     /// [`super::Client::spoil`]
     Spoil(u64),
+    /// [`super::Client::renew`]
+    Renew(u64),
+    /// [`super::Client::resize`]: the handle, the size.
+    Resize(u64, u64),
 }
 
 /// What has been written of a netCDF file before the number of its records.
@@ -143,22 +147,20 @@ impl Request {
             Request::Drop(path) => {
                 out.byte(12).bytes(path);
             }
-            Request::Quit => {
-                out.byte(13);
-            }
+            Request::Quit => _ = out.byte(13),
             Request::Check(handle, moved) => {
                 out.byte(14).number(*handle).number(*moved);
             }
             Request::Withdraw(handle) => {
                 out.byte(15).number(*handle);
             }
-            Request::Cancel => {
-                out.byte(16);
-            }
+            Request::Cancel => _ = out.byte(16),
             Request::Announce(handle, before) => {
                 out.byte(18).number(*handle).byte(*before as u8);
             }
             Request::Spoil(handle) => _ = out.byte(19).number(*handle),
+            Request::Renew(handle) => _ = out.byte(20).number(*handle),
+            Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
             Request::Records(handle, told) => {
                 out.byte(17).number(*handle).number(*told);
             }
@@ -248,6 +250,8 @@ impl Request {
             }
             17 => Request::Records(from.number()?, from.number()?),
             19 => Request::Spoil(from.number()?),
+            20 => Request::Renew(from.number()?),
+            21 => Request::Resize(from.number()?, from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -11,7 +11,7 @@ impl Registry {
     /// A process has closed what `handle` stood for, after reading `moved` bytes, which were the
     /// whole file if `whole`.
     pub fn close(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
-        self.lost.retain(|lost, (whose, _)| *lost != handle || *whose != process);
+        self.lost.retain(|lost, (whose, ..)| *lost != handle || *whose != process);
         if self.opens.get(&handle).is_none_or(|open| open.process != process) {
             return;
         }
@@ -120,7 +120,7 @@ impl Registry {
     /// A process has ended. What it wrote is complete if it ended `orderly`; if not, what it had
     /// open for writing since the last commit will never be.
     pub fn end(&mut self, process: Process, orderly: bool) {
-        self.lost.retain(|_, (whose, _)| *whose != process);
+        self.lost.retain(|_, (whose, ..)| *whose != process);
         self.waits.retain(|_, (waiting, _)| *waiting != process);
         if !orderly {
             self.bury(process);
@@ -185,9 +185,17 @@ impl Registry {
     /// A generation will never be complete because of `writer`, of whom readers are told.
     pub(super) fn declare_dead(&mut self, area: Area, writer: String) {
         let Some(generation) = self.generations.get(&area) else { return };
+        let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
+        let text = format!("{path}: {writer} died before generation {number} was complete");
+        self.give_area_up(area, writer, (libc::EIO, text));
+    }
+
+    /// The same, of which the other writers are told this error.
+    pub(super) fn give_area_up(&mut self, area: Area, writer: String, told: (i32, String)) {
+        let Some(generation) = self.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
         let unlinked = generation.unlinked;
-        self.lose_writers(area, &writer);
+        self.lose_writers(area, &told);
         self.discard(area);
         let name = self.names.entry(path).or_default();
         name.last = name.last.max(number);
@@ -219,18 +227,17 @@ impl Registry {
     }
 
     /// Whoever else has a dead generation open for writing learns that when it closes it.
-    pub(super) fn lose_writers(&mut self, area: Area, writer: &str) {
-        let Some(generation) = self.generations.get(&area) else { return };
-        let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
-        let text = format!("{path}: {writer} died before generation {number} was complete");
+    fn lose_writers(&mut self, area: Area, (number, text): &(i32, String)) {
         let losers = self.opens.iter().filter(|(_, open)| open.area == area && open.write);
-        self.lost.extend(losers.map(|(handle, open)| (*handle, (open.process, text.clone()))));
+        self.lost
+            .extend(losers.map(|(handle, open)| (*handle, (open.process, *number, text.clone()))));
         self.opens.retain(|_, open| open.area != area || !open.write);
     }
 
-    /// What is to be said of an open for writing whose generation died with another writer.
-    pub fn loss(&self, handle: Handle) -> Option<&str> {
-        self.lost.get(&handle).map(|(_, text)| &**text)
+    /// The error of an open for writing whose generation died with another writer, or because
+    /// what was written could not be kept, and what is to be said of it.
+    pub fn loss(&self, handle: Handle) -> Option<(i32, &str)> {
+        self.lost.get(&handle).map(|(_, number, text)| (*number, &**text))
     }
 
     /// Between two generations, the one that a program that died would have made next is dead:

@@ -37,9 +37,10 @@ pub struct Registry {
     /// The nodes of processes that are not on this one.
     nodes: BTreeMap<Process, u64>,
     /// The nodes on which generations are written.
-    sites: BTreeMap<Area, u64>,
-    /// Opens for writing of generations that died with another writer, and what is said of them.
-    lost: BTreeMap<Handle, (Process, String)>,
+    sites: BTreeMap<Area, BTreeSet<u64>>,
+    /// Opens for writing of generations that died with another writer, or with what they wrote: the
+    /// error, and what is said of it.
+    lost: BTreeMap<Handle, (Process, i32, String)>,
     effects: Vec<Effect>,
     /// Bytes of memory that are used, that are being freed, and that may be used.
     used: u64,

@@ -14,6 +14,7 @@ impl Registry {
             return Some(None);
         }
         match self.choose(process, &ask) {
+            Choice::Own(area) if self.is_only_elsewhere(process, area) => None,
             Choice::Own(area) | Choice::Next(area) => Some(Some(area)),
             _ => None,
         }

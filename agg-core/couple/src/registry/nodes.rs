@@ -1,6 +1,6 @@
-//! Processes and generations on other nodes: a generation is written on one node only.
+//! Processes and generations on other nodes: where a generation is written.
 
-use super::{Area, Process, Registry, State};
+use super::{Area, Ask, Generation, Open, Process, Registry, State};
 
 impl Registry {
     /// A process is on the node `node`; those of which nothing is said are on this one.
@@ -8,26 +8,58 @@ impl Registry {
         self.nodes.insert(process, node);
     }
 
-    fn node(&self, process: Process) -> u64 {
+    /// The node of a process; 0 is this one.
+    pub(crate) fn node(&self, process: Process) -> u64 {
         self.nodes.get(&process).copied().unwrap_or(0)
     }
 
-    /// A process may write `area`, whose bytes are on its node until they are complete.
-    pub(super) fn is_written_by(&mut self, process: Process, area: Area) {
-        let node = self.node(process);
-        self.sites.entry(area).or_insert(node);
+    /// A process uses `area`: as long as that is written, its bytes are on the nodes of all that do
+    /// until they have reached this one.
+    pub(super) fn is_used_by(&mut self, process: Process, area: Area) {
+        let is_writing = |one: &Generation| one.state == State::Writing;
+        if self.generations.get(&area).is_some_and(is_writing) {
+            let node = self.node(process);
+            self.sites.entry(area).or_default().insert(node);
+        }
     }
 
-    /// Whether the bytes of a generation are on another node than a process.
+    /// Whether the bytes of a generation are on other nodes than that of a process.
     pub(super) fn is_elsewhere(&self, process: Process, area: Area) -> bool {
         let writing = self.generations.get(&area).is_some_and(|one| one.state == State::Writing);
-        let site = self.sites.get(&area).copied();
-        writing && site.is_some_and(|site| site != self.node(process))
+        let node = self.node(process);
+        writing && self.sites.get(&area).is_some_and(|sites| !sites.contains(&node))
+    }
+
+    /// Whether the bytes of a generation are neither on the node of a process nor here.
+    pub(super) fn is_only_elsewhere(&self, process: Process, area: Area) -> bool {
+        let is_here = self.sites.get(&area).is_some_and(|sites| sites.contains(&0));
+        self.is_elsewhere(process, area) && !is_here
+    }
+
+    /// Whether a process cannot use a generation because that is written on other nodes, and
+    /// readers may have it before it is complete.
+    pub(super) fn is_for_one_node(&self, process: Process, area: Area, ask: &Ask) -> bool {
+        let shown = |one: &Generation| one.step || one.published;
+        let is_shown = self.generations.get(&area).is_some_and(shown);
+        let is_shown = is_shown || ask.options.at_sync || ask.options.at_step;
+        is_shown && self.is_elsewhere(process, area)
+    }
+
+    /// Whether programs of several nodes use a generation that is being written.
+    pub(crate) fn is_shared(&self, area: Area) -> bool {
+        self.sites.get(&area).is_some_and(|sites| sites.len() > 1)
+    }
+
+    /// Whether a process of the node has a generation open for writing.
+    pub(crate) fn is_open_on(&self, area: Area, node: u64) -> bool {
+        let is_it = |open: &&Open| open.area == area && open.write;
+        self.opens.values().filter(is_it).any(|open| self.node(open.process) == node)
     }
 
     /// Whether a generation was written on another node, and nobody has it open for writing.
     pub(super) fn is_on_its_way(&self, area: Area) -> bool {
-        let is_away = self.sites.get(&area).is_some_and(|site| *site != 0);
+        let is_away =
+            self.sites.get(&area).is_some_and(|sites| sites.iter().any(|site| *site != 0));
         is_away && !self.opens.values().any(|open| open.area == area && open.write)
     }
 
@@ -36,12 +68,21 @@ impl Registry {
         let Some(generation) = self.generations.get(&area) else { return };
         self.declare_dead(area, generation.maker.clone());
     }
+
+    /// What was written of a generation could not be kept, because of this error: all who have it
+    /// open for writing are told.
+    pub fn spoil_area(&mut self, area: Area, number: i32, why: &str) {
+        let Some(generation) = self.generations.get(&area) else { return };
+        let path = String::from_utf8_lossy(&generation.path);
+        let text = format!("{path}: generation {} is lost: {why}", generation.number);
+        self.give_area_up(area, generation.maker.clone(), (number, text));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{Answer, Ask, Opening, Who};
+    use crate::registry::{Answer, Opening, Options, Who};
 
     const FILE: &[u8] = b"/d/f";
 
@@ -69,19 +110,56 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_that_one_node_writes_is_refused_to_writers_of_another() {
+    fn a_generation_that_one_node_writes_is_joined_by_writers_of_another() {
         let mut registry = registry();
         let first = opened(registry.open(1, &ask(true)));
-        assert_eq!(registry.open(2, &ask(true)), Answer::Fail(libc::EOPNOTSUPP));
-        assert_eq!(registry.open(2, &ask(false)), Answer::Wait, "its bytes are not there");
         assert_eq!(opened(registry.open(1, &ask(false))).area, first.area, "it reads back");
-        registry.close(1, first.handle, 0, false);
+        assert!(!registry.is_shared(first.area));
         let append = Ask { truncate: false, ..ask(true) };
+        let second = opened(registry.open(2, &append));
+        assert_eq!(second.area, first.area);
+        assert!(registry.is_shared(first.area) && registry.is_open_on(first.area, 8));
+        assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
+        registry.close(1, first.handle, 0, false);
+        assert_eq!(registry.open(3, &ask(false)), Answer::Wait, "one of two has closed it");
+        registry.close(2, second.handle, 0, false);
         assert_eq!(registry.open(2, &append), Answer::Wait, "its bytes are on their way");
+        assert_eq!(registry.open(2, &ask(false)), Answer::Wait, "its bytes are on their way");
         registry.commit(first.area, true);
         assert_eq!(opened(registry.open(2, &ask(false))).area, first.area);
-        let next = opened(registry.open(2, &ask(true)));
-        assert_eq!(next.generation, 2, "now the other node writes");
+        assert_eq!(opened(registry.open(3, &ask(false))).area, first.area);
+        assert_eq!(opened(registry.open(2, &ask(true))).generation, 2);
+    }
+
+    #[test]
+    fn a_generation_that_is_shown_before_it_is_complete_is_written_on_one_node() {
+        for (at_sync, at_step) in [(true, false), (false, true)] {
+            let mut registry = registry();
+            let options = Options { at_sync, at_step, ..Options::default() };
+            let ask = |write| Ask { options: options.clone(), ..ask(write) };
+            let first = opened(registry.open(1, &ask(true)));
+            assert_eq!(registry.open(2, &ask(true)), Answer::Fail(libc::EOPNOTSUPP));
+            assert_eq!(registry.open(2, &ask(false)), Answer::Wait, "its bytes are not there");
+            registry.close(1, first.handle, 0, false);
+            registry.commit(first.area, true);
+            assert_eq!(opened(registry.open(2, &ask(true))).generation, 2, "now this node writes");
+        }
+    }
+
+    #[test]
+    fn all_writers_of_what_could_not_be_kept_have_the_error() {
+        let mut registry = registry();
+        let append = Ask { truncate: false, ..ask(true) };
+        let handles = [(1, ask(true)), (2, append)].map(|(process, ask)| {
+            let opening = opened(registry.open(process, &ask));
+            (opening.handle, opening.area)
+        });
+        registry.spoil_area(handles[0].1, libc::ENOSPC, "no room");
+        for (handle, _) in handles {
+            let (number, text) = registry.loss(handle).unwrap();
+            assert!(number == libc::ENOSPC && text.contains("generation 1 is lost: no room"));
+        }
+        assert_eq!(registry.open(3, &ask(false)), Answer::Fail(libc::EIO));
     }
 
     #[test]
@@ -114,7 +192,7 @@ mod tests {
         let mut registry = registry();
         let first = opened(registry.open(1, &ask(true)));
         registry.fail(first.area);
-        let text = registry.loss(first.handle).unwrap();
+        let (_, text) = registry.loss(first.handle).unwrap();
         assert!(text.contains("process 1 died"), "{text}");
     }
 }

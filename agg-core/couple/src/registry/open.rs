@@ -37,6 +37,8 @@ impl Registry {
             return self.view(process, ask);
         }
         match self.choose(process, ask) {
+            // What programs of other nodes have closed may not be here yet.
+            Choice::Own(area) if self.is_shared(area) && self.is_on_its_way(area) => Answer::Wait,
             Choice::Own(area) => Answer::Opened(self.opened(process, area, ask, false)),
             Choice::Next(area) => Answer::Opened(self.read_on(process, area, ask)),
             Choice::Wait => {
@@ -89,7 +91,7 @@ impl Registry {
                 true => self.begin_if_room(process, ask, None),
                 false => Answer::Wait,
             },
-            Some((area, State::Writing)) if self.is_elsewhere(process, area) => {
+            Some((area, State::Writing)) if self.is_for_one_node(process, area, ask) => {
                 Answer::Fail(libc::EOPNOTSUPP)
             }
             Some((area, State::Writing)) => {
@@ -165,9 +167,7 @@ impl Registry {
         let is_part = reads_on && self.is_read_in_part(job, area);
         let open = Open { process, area, write: ask.write, reads_on, is_part, key: ask.key };
         self.opens.insert(handle, open);
-        if ask.write {
-            self.is_written_by(process, area);
-        }
+        self.is_used_by(process, area);
         if let Some(name) = self.names.get_mut(&ask.path) {
             name.options = ask.options.clone();
             if ask.write {
@@ -288,7 +288,7 @@ impl Registry {
             && newest.jobs.contains(&job)
             && !newest.unlinked
         {
-            let is_away = self.is_elsewhere(process, area);
+            let is_away = self.is_for_one_node(process, area, ask);
             return if is_away { Choice::Wait } else { Choice::Own(area) };
         }
         if name.is_dropped() && name.writer == Some(job) && name.generations.is_empty() {

@@ -35,7 +35,10 @@ impl File {
     /// Locks on the file, if the ranks that are sure to see it can have them.
     async fn locks_of_the_file(&self, tag: u32) -> Result<Arc<dyn SharedLocks>> {
         let locks = FileLocks(Arc::clone(&self.driver));
-        let tried = if self.aggregators.contains(&self.transport.rank()) {
+        let tried = if self.facts.is_by_node {
+            let text = "no locks of several nodes on a file that programs exchange in memory";
+            Err(Error::new(ErrorClass::UnsupportedOperation, text))
+        } else if self.aggregators.contains(&self.transport.rank()) {
             locks.try_lock(Extent::new(0, 1), self.amode.is_writable()).map(drop)
         } else {
             Ok(())

@@ -171,6 +171,13 @@ impl Opening<'_> {
             // Ranks that may not see the file must not be left to themselves.
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
         }
+        // What ranks of one node write is not yet on the others: each rank is served by its own.
+        let is_by_node = opened.found.facts.is_by_node && self.transport.nodes().count() > 1;
+        if is_by_node {
+            for (name, value) in [("romio_cb_read", "disable"), ("romio_no_indep_rw", "false")] {
+                hints = hints.with_note(name, value, self.transport.size());
+            }
+        }
         let amode = self.request.amode;
         let (unasked, nodes) = (hints.hints.aggio_defer_unasked, home.transport.nodes().count());
         let offers = home.offers().filter(|_| !unasked && nodes == 1 && home.transport.size() > 1);
@@ -196,7 +203,7 @@ impl Opening<'_> {
             pointer: home.pointer,
             locks: OnceLock::new(),
             aggregators: opened.aggregators,
-            logs: everywhere && facts.has_logs,
+            logs: everywhere && facts.has_logs || is_by_node,
             facts,
             path: self.request.path.clone(),
             amode,

@@ -95,12 +95,12 @@ fn words_of<const N: usize>(bytes: &[u8]) -> Option<([u64; N], &[u8])> {
 
 impl Message for Found {
     fn to_bytes(&self) -> Vec<u8> {
-        let Facts { block_size, striping_unit, striping_factor, has_logs, is_staged, file_system } =
-            &self.facts;
-        let flags = u64::from(*has_logs) | u64::from(*is_staged) << 1;
-        let factor = u64::from(*striping_factor) | flags << 32;
-        let mut bytes = bytes_of([self.start, *block_size, *striping_unit, factor]);
-        bytes.extend_from_slice(file_system.as_bytes());
+        let facts = &self.facts;
+        let flags = [facts.has_logs, facts.is_staged, facts.is_by_node];
+        let flags = flags.iter().rev().fold(0, |all, flag| all << 1 | u64::from(*flag));
+        let factor = u64::from(facts.striping_factor) | flags << 32;
+        let mut bytes = bytes_of([self.start, facts.block_size, facts.striping_unit, factor]);
+        bytes.extend_from_slice(facts.file_system.as_bytes());
         bytes
     }
 
@@ -112,6 +112,7 @@ impl Message for Found {
             striping_factor: factor as u32,
             has_logs: factor >> 32 & 1 != 0,
             is_staged: factor >> 33 & 1 != 0,
+            is_by_node: factor >> 34 & 1 != 0,
             file_system: String::from_utf8_lossy(rest).into_owned(),
         };
         Some(Self { start, facts })
@@ -165,6 +166,7 @@ mod tests {
             striping_factor: 7,
             has_logs: true,
             is_staged: true,
+            is_by_node: true,
             file_system: "lustre".into(),
         };
         let found = Found { start: 1 << 40, facts };

@@ -137,9 +137,9 @@ impl Opening<'_> {
             }
         };
         let mut wanted = aggregators.clone();
-        if found.facts.has_logs && !news.names_aggregators {
+        if found.facts.is_by_node || found.facts.has_logs && !news.names_aggregators {
             // All ranks write logs of their own there: each node is asked whether it sees the
-            // directory.
+            // directory. Or each node has memory of its own, and takes part until all have closed.
             wanted
                 .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
         }

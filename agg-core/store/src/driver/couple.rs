@@ -16,7 +16,7 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// An open file of a generation.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ struct CoupledFile {
     /// Bytes that were read.
     moved: AtomicU64,
     closed: AtomicBool,
+    /// The number of the error with which the bytes of other nodes did not come; 0 if they did.
+    stale: AtomicI32,
 }
 
 /// What a reader was told of records, one more than their number; unused by writers.
@@ -62,7 +64,8 @@ impl Coupled {
         let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
         let name = self.named(&how.path, true);
         let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
-        Box::new(CoupledFile { inner, client, handle, writes: how.write, step, moved, closed })
+        let (writes, stale) = (how.write, AtomicI32::new(0));
+        Box::new(CoupledFile { inner, client, handle, writes, step, moved, closed, stale })
     }
 }
 
@@ -138,8 +141,8 @@ impl Kind for Coupled {
 
 fn refusal(error: &io::Error, how: &OpenHow) -> Error {
     if error.raw_os_error() == Some(libc::EAGAIN) {
-        let text = "what rank 0 has open is not on the node of this rank; \
-                    programs exchange files in memory on one node";
+        let text = "what rank 0 has open is not to be had on the node of this rank: see \
+                    AGGIO_COUPLE_DIR";
         return Error::new(ErrorClass::UnsupportedOperation, text).with_path(&how.path);
     }
     Error::os("open", error).with_path(&how.path)
@@ -161,6 +164,14 @@ impl CoupledFile {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// What other nodes have written may be missing.
+    fn check_fresh(&self) -> io::Result<()> {
+        match self.stale.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            number => Err(io::Error::from_raw_os_error(number)),
+        }
+    }
+
     fn counted(&self, result: io::Result<usize>) -> io::Result<usize> {
         result.inspect(|bytes| self.count(*bytes as u64))
     }
@@ -168,6 +179,7 @@ impl CoupledFile {
     /// How many records a reader is to see that reads so many bytes from `offset` on, if their
     /// number is among those, and how many bytes that has.
     fn records(&self, offset: u64, len: u64) -> io::Result<Option<(u64, usize)>> {
+        self.check_fresh()?;
         let step = self.step.as_ref().filter(|_| !self.writes && covers_number(offset, len));
         let Some(step) = step else { return Ok(None) };
         let records = self.client.records(self.handle, step.told.load(Ordering::Relaxed))?;
@@ -239,7 +251,8 @@ impl Driver for CoupledFile {
     }
 
     fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
-        if self.step.is_some() && covers_number(extent.offset, extent.len) {
+        let is_number = self.step.is_some() && covers_number(extent.offset, extent.len);
+        if is_number || self.check_fresh().is_err() {
             return false;
         }
         let copied = self.inner.in_place(extent, stores, copy);
@@ -293,6 +306,9 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
+        if let Err(error) = self.check_fresh() {
+            return Outcome { bytes: 0, result: Err(Error::os("read", &error)) };
+        }
         match self.step {
             Some(_) => independent::read_strided(self, view, pos, memory, strategy, counters),
             None => self.tallied(self.inner.read_strided(view, pos, memory, strategy, counters)),
@@ -303,11 +319,15 @@ impl Driver for CoupledFile {
         self.inner.size()
     }
 
+    /// All nodes that write the file have this size then.
     fn set_size(&self, size: u64) -> Result<()> {
-        self.inner.set_size(size)
+        self.inner.set_size(size)?;
+        let told = self.client.resize(self.handle, size);
+        told.map_err(|error| Error::os("ftruncate", &error))
     }
 
-    /// Also tells readers that what was written so far may be read, if the rule says so.
+    /// Also tells readers that what was written so far may be read, if the rule says so, and other
+    /// nodes what was written on this one.
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
         match self.writes {
@@ -318,6 +338,9 @@ impl Driver for CoupledFile {
 
     fn renew(&self) {
         self.inner.renew();
+        let renewed = if self.writes { self.client.renew(self.handle) } else { Ok(()) };
+        let number = renewed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        self.stale.store(number, Ordering::Relaxed);
     }
 
     fn close(&self) -> Result<()> {
@@ -359,7 +382,7 @@ impl Driver for CoupledFile {
     }
 
     fn facts(&self) -> Facts {
-        self.inner.facts()
+        Facts { is_by_node: self.writes, ..self.inner.facts() }
     }
 
     fn meter(&self) -> Option<&latency::Meter> {

@@ -16,6 +16,7 @@ pub(super) fn of_descriptor(fd: RawFd, magic: u32) -> Facts {
         striping_factor: factor,
         has_logs: false,
         is_staged: false,
+        is_by_node: false,
         file_system: name_of(magic),
     }
 }

@@ -152,6 +152,8 @@ pub struct Facts {
     pub has_logs: bool,
     /// Small writes are staged, where each process of the node sees them.
     pub is_staged: bool,
+    /// Each node has memory of its own, whose bytes meet when the file is synchronised or closed.
+    pub is_by_node: bool,
     /// Name shown to users, for example `tmpfs` or `ext4`.
     pub file_system: String,
 }
@@ -170,6 +172,7 @@ impl Facts {
             striping_factor: 0,
             has_logs: false,
             is_staged: false,
+            is_by_node: false,
             file_system,
         }
     }

@@ -1,9 +1,9 @@
-//! What of reading and synchronising the agent has to know.
+//! What of reading, cutting and synchronising the agent has to know.
 
 use super::{agent, table};
 use crate::errno;
 use crate::state::Inside;
-use libc::c_int;
+use libc::{c_int, off64_t};
 
 /// The program can see all bytes of `fd` without a call.
 pub fn delivered_all(fd: c_int) {
@@ -19,7 +19,20 @@ pub fn synchronised(fd: c_int, done: c_int) -> c_int {
     let open = table::get(fd).filter(|open| done == 0 && open.writes());
     let (Some(open), Ok(client)) = (open, agent::client()) else { return done };
     let inside = Inside::enter();
-    let told = client.sync(open.handle());
+    let told = client.sync(open.handle()).and_then(|()| client.renew(open.handle()));
+    drop(inside);
+    told.map_or_else(|error| errno::fail(super::number(&error)) as c_int, |()| 0)
+}
+
+/// After `ftruncate` of `fd`, which returned `done`: other nodes that write the file have this size,
+/// too.
+pub fn resized(fd: c_int, len: off64_t, done: c_int) -> c_int {
+    let open = table::get(fd).filter(|open| done == 0 && open.writes());
+    let (Some(open), Ok(size), Ok(client)) = (open, u64::try_from(len), agent::client()) else {
+        return done;
+    };
+    let inside = Inside::enter();
+    let told = client.resize(open.handle(), size);
     drop(inside);
     told.map_or_else(|error| errno::fail(super::number(&error)) as c_int, |()| 0)
 }

@@ -36,7 +36,7 @@ pub use change::{
     attribute, attributes, change_attribute, chmod, chown, fchmodat, fchownat, link, rename,
     truncate, unlink, utime, utimensat, utimes,
 };
-pub use data::{delivered_all, synchronised};
+pub use data::{delivered_all, resized, synchronised};
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};

@@ -28,10 +28,10 @@ fn other_writers_of_what_died_are_told_until_they_close_it() {
     assert_eq!(scene.registry.loss(own.handle), None);
     scene.end(1, false);
     let text = "/d/f: p1 died before generation 1 was complete";
-    assert_eq!(scene.registry.loss(own.handle), Some(text));
+    assert_eq!(scene.registry.loss(own.handle), Some((libc::EIO, text)));
     assert_eq!(scene.registry.loss(first.handle), None, "of one that is no more");
     scene.close(1, own, 0);
-    assert_eq!(scene.registry.loss(own.handle), Some(text), "it is another's");
+    assert_eq!(scene.registry.loss(own.handle), Some((libc::EIO, text)), "it is another's");
     scene.close(2, own, 0);
     assert_eq!(scene.registry.loss(own.handle), None);
     scene.write(2);

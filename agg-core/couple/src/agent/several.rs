@@ -1,0 +1,249 @@
+//! Generations that this node owns and programs of several nodes write at the same time.
+
+use super::Agent;
+use super::waits::Waiting;
+use crate::peers::{Message, twin};
+use crate::protocol::{Reply, bad};
+use crate::registry::{Area, Opening, Process, State};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// What is answered when other nodes have done what they were told.
+#[derive(Debug)]
+enum Later {
+    Open(Waiting, Opening),
+    Reply(u64, Reply),
+}
+
+/// A generation of which other nodes have been told something.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// How often they are still to say that they have heard it.
+    acks: BTreeMap<Peer, u32>,
+    later: Vec<Later>,
+}
+
+impl Agent {
+    /// What an agent says of memory that its programs write, and others as well.
+    pub(super) fn hear_writer(
+        &mut self,
+        peer: Peer,
+        message: Message,
+        body: &[u8],
+    ) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let (area, stored) = match message {
+            // A generation that died meanwhile needs no bytes.
+            Message::Size(area, size, cut) => {
+                let hosted = peers.hosted.get_mut(&area);
+                (area, hosted.map(|hosted| hosted.set_size(peer, size, cut)))
+            }
+            Message::Differ(area) => {
+                let hosted = peers.hosted.get_mut(&area);
+                (area, hosted.map(|hosted| hosted.differ(peer, body)))
+            }
+            Message::Look(area) => {
+                self.show_size(peer, area);
+                return Ok(());
+            }
+            Message::Renew(area, offset, len, mark) => {
+                return self.show_bytes(peer, area, (offset, len), mark);
+            }
+            Message::IsCut(area) => {
+                if let Some(hosted) = peers.hosted.get_mut(&area) {
+                    hosted.is_cut(peer);
+                }
+                self.hear_ack(area, peer);
+                return Ok(());
+            }
+            Message::Shared(area) => {
+                self.hear_ack(area, peer);
+                return Ok(());
+            }
+            _ => return Err(io::Error::other("it is of no known kind")),
+        };
+        match stored {
+            Some(Err(error)) if error.raw_os_error().is_none_or(|number| number == libc::EBADF) => {
+                Err(error)
+            }
+            Some(Err(error)) => {
+                self.cannot_keep(area, &error);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What another node has sent of a generation cannot be stored.
+    fn cannot_keep(&mut self, area: Area, error: &io::Error) {
+        let Some(generation) = self.registry.generations.get(&area) else { return };
+        if generation.state != State::Writing {
+            return;
+        }
+        let path = String::from_utf8_lossy(&generation.path);
+        log!(Level::Error, "agent: {path}: what another node wrote cannot be stored: {error}");
+        let number = error.raw_os_error().unwrap_or(libc::EIO);
+        self.registry.spoil_area(area, number, &error.to_string());
+        self.settle();
+    }
+
+    fn show_size(&mut self, peer: Peer, area: Area) {
+        let message = match self.areas.stat(area, 0) {
+            Ok(stat) => Message::Looked(area, stat.size),
+            Err(_) => Message::Free(area),
+        };
+        self.tell(peer, &message);
+    }
+
+    fn show_bytes(
+        &mut self,
+        peer: Peer,
+        area: Area,
+        (offset, len): (u64, u64),
+        mark: [u64; 2],
+    ) -> io::Result<()> {
+        if len > twin::PIECE || offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+            return Err(bad("it wants too much at a time"));
+        }
+        let Ok(file) = self.areas.open(area, true, false, false) else {
+            self.tell(peer, &Message::Free(area));
+            return Ok(());
+        };
+        let mut bytes = vec![0; len as usize];
+        crate::areas::read_all(file.as_raw_fd(), &mut bytes, offset)?;
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        match twin::mark(&bytes) == mark {
+            true => peers.say(peer, &Message::Same(area, offset), Body::None),
+            false => peers.say(peer, &Message::Data(area, offset), Body::Bytes(bytes)),
+        }
+    }
+
+    /// Lets nodes that write a generation alone know that they do so no more.
+    fn share_with_all(&mut self, area: Area) {
+        if !self.registry.is_shared(area) {
+            return;
+        }
+        let Some(peers) = &mut self.peers else { return };
+        let hosted = peers.hosted.entry(area).or_default();
+        if std::mem::replace(&mut hosted.shared, true) {
+            return;
+        }
+        let writers = hosted.writers();
+        self.tell_writers(area, &writers, &Message::Share(area));
+    }
+
+    /// Tells nodes that write a generation something that they answer.
+    fn tell_writers(&mut self, area: Area, writers: &[Peer], message: &Message) {
+        for peer in writers {
+            if self.tell(*peer, message) {
+                *self.pending.entry(area).or_default().acks.entry(*peer).or_default() += 1;
+            }
+        }
+    }
+
+    /// Lets the copies of these nodes have so many bytes.
+    pub(super) fn cut_copies(&mut self, area: Area, size: u64, writers: &[Peer]) {
+        let peers = self.peers.as_mut();
+        if let Some(hosted) = peers.and_then(|peers| peers.hosted.get_mut(&area)) {
+            writers.iter().for_each(|peer| hosted.cut(*peer, size));
+        }
+        self.tell_writers(area, writers, &Message::Cut(area, size));
+    }
+
+    /// Lets an open wait until other nodes have done what they were told of its generation.
+    pub(super) fn holds(&mut self, waiting: &Waiting, opening: Opening) -> bool {
+        self.share_with_all(opening.area);
+        self.hold(opening.area, waiting.link, |waits| {
+            waits.later.push(Later::Open(waiting.clone(), opening));
+        })
+    }
+
+    fn hold(&mut self, area: Area, link: u64, later: impl FnOnce(&mut Pending)) -> bool {
+        let Some(pending) = self.pending.get_mut(&area) else { return false };
+        later(pending);
+        if let Some(link) = self.links.get_mut(&link) {
+            link.waits = true;
+        }
+        true
+    }
+
+    /// The same for the answer to a request about a file by name.
+    pub(super) fn holds_reply(&mut self, path: &[u8], link: u64, reply: &Reply) -> bool {
+        let is_it =
+            |area: &&Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
+        let Some(area) = self.pending.keys().find(is_it).copied() else { return false };
+        self.hold(area, link, |waits| waits.later.push(Later::Reply(link, reply.clone())))
+    }
+
+    /// A program has changed the size of a file that it has open. `None` if the answer comes later.
+    pub(super) fn resize(
+        &mut self,
+        link: u64,
+        process: Process,
+        handle: u64,
+        size: u64,
+    ) -> Option<Reply> {
+        let open = self.registry.opens.get(&handle).copied();
+        let Some(open) = open.filter(|open| open.write && open.process == process) else {
+            return Some(self.lost(process, handle));
+        };
+        let peers = self.peers.as_ref();
+        let hosted = peers.and_then(|peers| peers.hosted.get(&open.area));
+        let Some(hosted) = hosted.filter(|hosted| hosted.shared) else { return Some(Reply::Done) };
+        let (node, mut writers) = (self.registry.node(process), hosted.writers());
+        writers.retain(|peer| peer.0 != node);
+        if node != 0
+            && let Err(error) = self.areas.resize(open.area, size)
+        {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            return Some(Reply::Failed(number, error.to_string()));
+        }
+        self.cut_copies(open.area, size, &writers);
+        let later = |waits: &mut Pending| waits.later.push(Later::Reply(link, Reply::Done));
+        match self.hold(open.area, link, later) {
+            true => None,
+            false => Some(Reply::Done),
+        }
+    }
+
+    fn hear_ack(&mut self, area: Area, peer: Peer) {
+        let Some(pending) = self.pending.get_mut(&area) else { return };
+        if let Some(count) = pending.acks.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                pending.acks.remove(&peer);
+            }
+        }
+        self.settle();
+    }
+
+    /// Nothing is to be waited for any more that this node was to say.
+    pub(super) fn forget_acks(&mut self, peer: Peer) {
+        self.pending.values_mut().for_each(|pending| _ = pending.acks.remove(&peer));
+    }
+
+    /// The generation is no more.
+    pub(super) fn end_pending(&mut self, area: Area) {
+        if let Some(pending) = self.pending.get_mut(&area) {
+            pending.acks.clear();
+        }
+    }
+
+    /// Answers who has waited for other nodes that have answered by now.
+    pub(super) fn answer_pending(&mut self) {
+        let is_over = |(_, pending): &(&Area, &Pending)| pending.acks.is_empty();
+        while let Some(area) = self.pending.iter().find(is_over).map(|(area, _)| *area) {
+            let Some(pending) = self.pending.remove(&area) else { return };
+            for later in pending.later {
+                match later {
+                    Later::Open(waiting, opening) => self.hand_over_if(None, &waiting, opening),
+                    Later::Reply(link, reply) => drop(self.reply(link, &reply, None)),
+                }
+            }
+        }
+    }
+}

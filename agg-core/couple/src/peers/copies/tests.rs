@@ -1,0 +1,47 @@
+//! Copies that come, are used and go.
+
+use super::*;
+
+/// The memory that are left of a copy to which `change` was done, after another generation of
+/// its name came.
+fn left_after(change: impl FnOnce(&mut Copies, Key)) -> Vec<u64> {
+    let mut copies = Copies::new(0).unwrap();
+    let (first, second) = ((Peer(1), 10), (Peer(1), 11));
+    let path = b"/d/f".to_vec();
+    copies.make(first, &path, (4, 0o600), false).unwrap();
+    change(&mut copies, first);
+    copies.make(second, &path, (4, 0o600), false).unwrap();
+    copies.all.into_keys().map(|key| key.1).collect()
+}
+
+#[test]
+fn a_copy_that_nobody_uses_makes_room_for_the_next_of_its_name() {
+    assert_eq!(left_after(|_, _| {}), [11]);
+    let closed = |copies: &mut Copies, key: Key| {
+        copies.keep(key, 5, 7);
+        copies.close(key);
+    };
+    assert_eq!(left_after(closed), [11]);
+}
+
+#[test]
+fn a_copy_stays_until_what_was_written_has_reached_its_owner() {
+    let written = |copies: &mut Copies, key| copies.get_mut(key).unwrap().dirty = true;
+    assert_eq!(left_after(written), [10, 11]);
+    let sent = |copies: &mut Copies, key: Key| {
+        copies.get_mut(key).unwrap().dirty = true;
+        copies.send(key).unwrap();
+    };
+    assert_eq!(left_after(sent), [10, 11]);
+    let arrived = |copies: &mut Copies, key: Key| {
+        sent(copies, key);
+        while copies.next_to_send(key).unwrap().is_some() {}
+    };
+    assert_eq!(left_after(arrived), [11]);
+}
+
+#[test]
+fn a_copy_stays_while_an_open_waits_for_its_bytes() {
+    let awaited = |copies: &mut Copies, key| copies.get_mut(key).unwrap().waiting.push(3);
+    assert_eq!(left_after(awaited), [10, 11]);
+}

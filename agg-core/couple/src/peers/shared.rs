@@ -1,0 +1,259 @@
+//! A copy that programs of this node and of others write: what it has to say to its owner and to
+//! hear from there, one thing after the other.
+
+use super::twin::{PIECE, Twin, grow};
+use super::{Key, Message};
+use crate::protocol::{Request, bad};
+use crate::registry::Process;
+use aggio_base::os;
+use aggio_link::Body;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Pieces that are asked for at a time.
+const WINDOW: usize = 8;
+
+/// A request of a program that goes to the owner.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) link: u64,
+    pub(crate) process: Process,
+    pub(crate) request: Request,
+}
+
+/// What follows when the owner was sent what was written.
+#[derive(Debug)]
+pub(crate) enum Then {
+    Ask(Asked),
+    /// It is told that it has all up to now, and gets differences from now on.
+    Shared,
+    /// It is told that it has all, if nobody has opened the copy for writing since so many did.
+    Stored(u64),
+}
+
+/// Who wants what the owner has.
+#[derive(Debug)]
+pub(crate) enum Wants {
+    /// The open of this ticket.
+    Open(u64),
+    /// A program that has the copy open; the request asks whether the owner still has it.
+    Again(Asked),
+}
+
+#[derive(Debug)]
+enum Task {
+    Push(Vec<Then>),
+    Renew(Vec<Wants>),
+    /// The copy was cut, or became longer, by a program that tells it.
+    Resize(u64, Asked),
+}
+
+#[derive(Debug)]
+enum Work {
+    Push { rest: Vec<u64>, size: u64, then: Vec<Then> },
+    Renew(Renewal),
+}
+
+#[derive(Debug)]
+struct Renewal {
+    /// How many bytes the owner has, when it has said so.
+    size: Option<u64>,
+    next: u64,
+    /// What was asked for and has not come: offsets and lengths.
+    open: BTreeMap<u64, u64>,
+    wants: Vec<Wants>,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing, until something happens.
+    Nothing,
+    Say(Vec<(Message, Body)>),
+    Sent(Vec<Then>),
+    Renewed(Vec<Wants>),
+    Ask(Asked),
+}
+
+/// The state of one copy.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    twin: Twin,
+    tasks: VecDeque<Task>,
+    now: Option<Work>,
+}
+
+impl Shared {
+    /// Sends the owner what was written before this call, then does that.
+    pub(crate) fn push(&mut self, then: Then) {
+        match self.tasks.back_mut() {
+            Some(Task::Push(all)) => all.push(then),
+            _ => self.tasks.push_back(Task::Push(vec![then])),
+        }
+    }
+
+    /// Fetches what the owner has after this call.
+    pub(crate) fn renew(&mut self, wants: Wants) {
+        match self.tasks.back_mut() {
+            Some(Task::Renew(all)) => all.push(wants),
+            _ => self.tasks.push_back(Task::Renew(vec![wants])),
+        }
+    }
+
+    /// A program has changed the size of the copy.
+    pub(crate) fn resize(&mut self, size: u64, asked: Asked) {
+        self.tasks.push_back(Task::Resize(size, asked));
+    }
+
+    /// Whether nothing is left to be done.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.now.is_none()
+    }
+
+    /// The owner has changed the size of its file and this copy.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn cut(&mut self, size: u64) -> io::Result<()> {
+        self.twin.set_size(size)
+    }
+
+    /// The next step with the copy that `fd` can read.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn step(&mut self, key: Key, fd: RawFd, has_room: bool) -> io::Result<Step> {
+        match self.now.take() {
+            None => self.begin(key, fd),
+            Some(Work::Push { mut rest, size, then }) => {
+                let Some(piece) = rest.pop_if(|_| has_room) else {
+                    let is_done = rest.is_empty();
+                    if is_done {
+                        return Ok(Step::Sent(then));
+                    }
+                    self.now = Some(Work::Push { rest, size, then });
+                    return Ok(Step::Nothing);
+                };
+                let bodies = self.twin.take(fd, piece, size)?.into_iter();
+                self.now = Some(Work::Push { rest, size, then });
+                let say = |body| (Message::Differ(key.1), Body::Bytes(body));
+                Ok(Step::Say(bodies.map(say).collect()))
+            }
+            Some(Work::Renew(mut renewal)) => {
+                let wanted = self.ask(key, &mut renewal)?;
+                if renewal.is_over() {
+                    return Ok(Step::Renewed(renewal.wants));
+                }
+                self.now = Some(Work::Renew(renewal));
+                Ok(if wanted.is_empty() { Step::Nothing } else { Step::Say(wanted) })
+            }
+        }
+    }
+
+    fn begin(&mut self, key: Key, fd: RawFd) -> io::Result<Step> {
+        match self.tasks.pop_front() {
+            None => Ok(Step::Nothing),
+            Some(Task::Push(then)) => {
+                let size = os::fstat(fd)?.st_size.unsigned_abs();
+                let before = self.twin.size();
+                // What was cut off is not to be compared.
+                self.twin.set_size(size)?;
+                let mut rest: Vec<u64> = self.twin.pieces(fd, size)?.into_iter().collect();
+                rest.reverse();
+                self.now = Some(Work::Push { rest, size, then });
+                let say = (Message::Size(key.1, size, size < before), Body::None);
+                Ok(Step::Say(if size == before { Vec::new() } else { vec![say] }))
+            }
+            Some(Task::Renew(wants)) => {
+                let open = BTreeMap::new();
+                self.now = Some(Work::Renew(Renewal { size: None, next: 0, open, wants }));
+                Ok(Step::Say(vec![(Message::Look(key.1), Body::None)]))
+            }
+            Some(Task::Resize(size, asked)) => {
+                self.twin.set_size(size)?;
+                Ok(Step::Ask(asked))
+            }
+        }
+    }
+
+    /// What is asked for next.
+    fn ask(&self, key: Key, renewal: &mut Renewal) -> io::Result<Vec<(Message, Body)>> {
+        let (mut found, size) = (Vec::new(), renewal.size.unwrap_or(0));
+        while renewal.next < size && renewal.open.len() < WINDOW {
+            let (offset, len) = (renewal.next, PIECE.min(size - renewal.next));
+            let mark = self.twin.mark(offset, len)?;
+            found.push((Message::Renew(key.1, offset, len, mark), Body::None));
+            renewal.open.insert(offset, len);
+            renewal.next += len;
+        }
+        Ok(found)
+    }
+
+    /// The owner's file has so many bytes.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn looked(
+        &mut self,
+        size: u64,
+        open: impl Fn() -> io::Result<OwnedFd>,
+    ) -> io::Result<()> {
+        match &mut self.now {
+            Some(Work::Renew(renewal)) if renewal.size.is_none() => renewal.size = Some(size),
+            _ => return Err(bad("a size that nobody has asked for")),
+        }
+        if i64::try_from(size).is_err() {
+            return Err(bad("no file is so long"));
+        }
+        if size > self.twin.size() {
+            grow(open()?.as_raw_fd(), size)?;
+            self.twin.set_size(size)?;
+        }
+        Ok(())
+    }
+
+    /// The owner has these bytes, or those that were in common.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn renewed(
+        &mut self,
+        (offset, news): (u64, Option<&[u8]>),
+        open: impl Fn() -> io::Result<OwnedFd>,
+    ) -> io::Result<()> {
+        let Some(Work::Renew(renewal)) = &mut self.now else {
+            return Err(bad("bytes that nobody has asked for"));
+        };
+        let len = renewal.open.remove(&offset);
+        let is_right = len.is_some_and(|len| news.is_none_or(|news| news.len() as u64 == len));
+        if !is_right {
+            return Err(bad("bytes that nobody has asked for"));
+        }
+        news.map_or(Ok(()), |news| self.twin.merge(open()?.as_raw_fd(), offset, news))
+    }
+
+    /// All that waits, of a copy that is of no use any more.
+    pub(crate) fn abandon(&mut self) -> (Vec<Then>, Vec<Wants>) {
+        let (mut then, mut wants) = (Vec::new(), Vec::new());
+        match self.now.take() {
+            Some(Work::Push { then: own, .. }) => then.extend(own),
+            Some(Work::Renew(renewal)) => wants.extend(renewal.wants),
+            None => {}
+        }
+        for task in self.tasks.drain(..) {
+            match task {
+                Task::Push(own) => then.extend(own),
+                Task::Renew(own) => wants.extend(own),
+                Task::Resize(_, asked) => then.push(Then::Ask(asked)),
+            }
+        }
+        (then, wants)
+    }
+}
+
+impl Renewal {
+    fn is_over(&self) -> bool {
+        self.size.is_some_and(|size| self.next >= size) && self.open.is_empty()
+    }
+}

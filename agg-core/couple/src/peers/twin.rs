@@ -1,0 +1,238 @@
+//! What a copy was when its node and the owner last had the same bytes: what differs from that was
+//! written on the node since, byte by byte.
+
+use crate::areas::{data, read_all};
+use crate::protocol::{Reader, Writer, bad};
+use aggio_base::Extent;
+use aggio_base::keyed::digest;
+use aggio_base::os;
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Bytes that are compared at a time.
+pub(crate) const PIECE: u64 = super::PIECE;
+
+/// Any two keys: who could make two texts with one digest may write the file as well.
+const KEYS: [[u64; 2]; 2] = [[5, 6], [7, 8]];
+
+/// Bytes that are compared as one before single ones are.
+const STRIDE: usize = 64;
+
+/// What tells that two texts are the same.
+pub(crate) fn mark(bytes: &[u8]) -> [u64; 2] {
+    KEYS.map(|key| digest(key, bytes))
+}
+
+/// The ranges, in order and as long as they can be, in which two texts of one length differ.
+fn differences(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
+    let (mut found, mut at, len) = (Vec::new(), 0, one.len().min(other.len()));
+    while at < len {
+        let end = (at + STRIDE).min(len);
+        if one[at..end] == other[at..end] {
+            at = end;
+        } else if one[at] == other[at] {
+            at += 1;
+        } else {
+            let start = at;
+            while at < len && one[at] != other[at] {
+                at += 1;
+            }
+            found.push(start..at);
+        }
+    }
+    found
+}
+
+/// Fewer and longer ranges, with what lies between those that are less than a page apart.
+fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match all.last_mut().filter(|last| range.start - last.end < os::page_size()) {
+            Some(last) => last.end = range.end,
+            None => all.push(range.clone()),
+        }
+    }
+    all
+}
+
+fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = os::pwrite(fd, bytes, offset)?;
+        (bytes, offset) = (&bytes[count..], offset + count as u64);
+    }
+    Ok(())
+}
+
+/// Lets a file have no fewer than `size` bytes. It may grow at the same time, and must not shrink.
+pub(crate) fn grow(fd: RawFd, size: u64) -> io::Result<()> {
+    if os::fstat(fd)?.st_size.unsigned_abs() >= size || size == 0 {
+        return Ok(());
+    }
+    os::fallocate(fd, Extent::new(size - 1, 1), false)
+}
+
+/// The parts of a body of [`super::Message::Differ`]: offsets and bytes.
+///
+/// # Errors
+/// `InvalidData` for what no agent of this version says.
+pub(crate) fn parts(body: &[u8]) -> io::Result<Vec<(u64, &[u8])>> {
+    let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0);
+    while !from.0.is_empty() {
+        let (offset, len) = (from.number()?, from.number()?);
+        let bytes = from.slice(len)?;
+        let end = offset.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
+        if offset < last || bytes.is_empty() {
+            return Err(bad("its parts are in no order"));
+        }
+        last = end.ok_or_else(|| bad("a part is behind the end of every file"))?;
+        found.push((offset, bytes));
+    }
+    Ok(found)
+}
+
+/// Writes those parts to a file, but nothing from `limit` on.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn apply(fd: RawFd, parts: &[(u64, &[u8])], limit: u64) -> io::Result<()> {
+    for (offset, bytes) in parts.iter().filter(|(offset, _)| *offset < limit) {
+        let len = usize::try_from(limit - offset).unwrap_or(usize::MAX).min(bytes.len());
+        write_all(fd, &bytes[..len], *offset)?;
+    }
+    Ok(())
+}
+
+/// The bytes that a copy and its owner had in common. Those that were never there are zeros.
+#[derive(Debug, Default)]
+pub(crate) struct Twin {
+    file: Option<OwnedFd>,
+    size: u64,
+}
+
+impl Twin {
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.file {
+            Some(file) => read_all(file.as_raw_fd(), buffer, offset),
+            None => {
+                buffer.fill(0);
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.file.is_none() {
+            if bytes.iter().all(|byte| *byte == 0) {
+                return Ok(());
+            }
+            let fd = os::memory_file(c"aggio-twin")?;
+            // SAFETY: the descriptor is new and belongs to nobody else.
+            self.file = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        self.file.as_ref().map_or(Ok(()), |file| write_all(file.as_raw_fd(), bytes, offset))
+    }
+
+    /// The owner's file has so many bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn set_size(&mut self, size: u64) -> io::Result<()> {
+        if size < self.size
+            && let Some(file) = &self.file
+            && os::fstat(file.as_raw_fd())?.st_size.unsigned_abs() > size
+        {
+            os::ftruncate(file.as_raw_fd(), size)?;
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    /// The pieces, by number, in which a copy of `size` bytes may differ.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn pieces(&self, copy: RawFd, size: u64) -> io::Result<BTreeSet<u64>> {
+        let mut found = BTreeSet::new();
+        for fd in std::iter::once(copy).chain(self.file.as_ref().map(AsRawFd::as_raw_fd)) {
+            data(fd, |offset, len| {
+                found.extend(offset / PIECE..=(offset + len as u64 - 1) / PIECE);
+                Ok(())
+            })?;
+        }
+        found.retain(|piece| piece * PIECE < size);
+        Ok(found)
+    }
+
+    /// What was written to a piece of a copy of `size` bytes, which is in common from now on: the
+    /// bodies of messages.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn take(&mut self, copy: RawFd, piece: u64, size: u64) -> io::Result<Vec<Vec<u8>>> {
+        let start = piece * PIECE;
+        let len = PIECE.min(size.saturating_sub(start)) as usize;
+        let (mut now, mut before) = (vec![0; len], vec![0; len]);
+        read_all(copy, &mut now, start)?;
+        self.read(&mut before, start)?;
+        let (mut bodies, mut body) = (Vec::new(), Writer::default());
+        let ranges = differences(&now, &before);
+        for range in joined(&ranges) {
+            self.write(&now[range.clone()], start + range.start as u64)?;
+        }
+        for range in ranges {
+            let offset = start + range.start as u64;
+            body.number(offset).bytes(&now[range]);
+            if body.0.len() as u64 >= PIECE {
+                bodies.push(std::mem::take(&mut body).0);
+            }
+        }
+        if !body.0.is_empty() {
+            bodies.push(body.0);
+        }
+        Ok(bodies)
+    }
+
+    /// What tells whether the owner has other bytes than were in common.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn mark(&self, offset: u64, len: u64) -> io::Result<[u64; 2]> {
+        let mut bytes = vec![0; len as usize];
+        self.read(&mut bytes, offset)?;
+        Ok(mark(&bytes))
+    }
+
+    /// Takes the bytes that the owner has into a copy, where that has no news of its own.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn merge(&mut self, copy: RawFd, offset: u64, news: &[u8]) -> io::Result<()> {
+        let (mut now, mut before) = (vec![0; news.len()], vec![0; news.len()]);
+        read_all(copy, &mut now, offset)?;
+        self.read(&mut before, offset)?;
+        let ranges = differences(news, &before);
+        for range in joined(&ranges) {
+            self.write(&news[range.clone()], offset + range.start as u64)?;
+        }
+        for range in ranges {
+            let mut at = range.start;
+            while at < range.end {
+                let own = (at..range.end).find(|at| now[*at] != before[*at]);
+                let end = own.unwrap_or(range.end);
+                write_all(copy, &news[at..end], offset + at as u64)?;
+                let common = (end..range.end).find(|at| now[*at] == before[*at]);
+                at = common.unwrap_or(range.end);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
