@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn ranks_of_hydra_have_a_parent_in_common() {
-        let hydra = |rank, launcher| with(&[("PMI_RANK", rank), ("PMI_SIZE", "2")], launcher, "model");
+        let hydra =
+            |rank, launcher| with(&[("PMI_RANK", rank), ("PMI_SIZE", "2")], launcher, "model");
         assert_eq!(hydra("0", "a").unwrap().0, hydra("1", "a").unwrap().0);
         assert_ne!(hydra("0", "a").unwrap().0, hydra("1", "b").unwrap().0);
     }

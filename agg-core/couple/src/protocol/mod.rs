@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x05";
+const BEGINNING: [u8; 4] = *b"AGC\x06";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]

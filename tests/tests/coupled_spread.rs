@@ -1,0 +1,219 @@
+//! Jobs over several simulated hosts write one file in memory: readers on these hosts and on others
+//! find every value, whoever comes first, and are told when a rank dies.
+
+use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::{Directory, Family, Mpi, Program, compile, compile_with, installed, library};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+
+/// A program that has not ended by then waits for ever.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const GENERATIONS: &str = "3";
+
+/// Hosts, the directory in which programs find each other, and one for their file.
+struct Place {
+    cluster: Cluster,
+    meeting: Directory,
+    files: Directory,
+}
+
+impl Place {
+    /// So many hosts, of two ranks each.
+    fn new(hosts: u32) -> Option<Self> {
+        library()?;
+        let cluster = Plan::new(hosts, 2).start_if_possible(Path::new(AGENT))?;
+        Some(Self { cluster, meeting: Directory::new(), files: Directory::new() })
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.files.path().join(name).display().to_string()
+    }
+
+    fn prepare(&self, mut command: Command, mpi: &Mpi) -> Command {
+        let library = library().expect("a library");
+        let shim = self.cluster.launch().preload(mpi);
+        let words = shim.into_iter().chain([library.clone()]).map(OsString::from);
+        let preload = words.collect::<Vec<_>>().join(":".as_ref());
+        command.envs(mpi.environment().iter().copied());
+        if mpi.family == Family::OpenMpi {
+            command.env("OMPI_MCA_osc", "pt2pt");
+        }
+        command
+            .env("LD_PRELOAD", preload)
+            .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync")
+            .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
+            .env("AGGIO_AGENT", library.with_file_name("aggio"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// A job of so many ranks, two on each host from the first on.
+    fn job(&self, mpi: &Mpi, ranks: u32, program: &Program, words: &[&str]) -> Command {
+        let mut command = self.cluster.launch().mpirun(mpi);
+        command.args(["-n", &ranks.to_string()]).arg(&program.path).args(words);
+        self.prepare(command, mpi)
+    }
+
+    /// A job of two ranks on one host.
+    fn reader(&self, host: &str, mpi: &Mpi, program: &Program, words: &[&str]) -> Command {
+        let mut command = self.cluster.launch().command(host);
+        command.arg(mpi.mpirun()).args(["-n", "2"]).arg(&program.path).args(words);
+        self.prepare(command, mpi)
+    }
+
+    /// The directory is left with the token alone: all agents have ended by themselves.
+    #[track_caller]
+    fn leaves_nothing(&self) {
+        let began = Instant::now();
+        let left = || aggio_tests::names_in(&self.meeting.path().join("couple"));
+        let is_left = |name: &String| !name.ends_with("token") && !name.ends_with(".log");
+        while left().iter().any(is_left) {
+            assert!(began.elapsed() < LIMIT, "{:?}", left());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(aggio_tests::names_in(self.files.path()), [] as [&str; 0]);
+    }
+}
+
+/// What a job printed; whether it succeeded.
+#[track_caller]
+fn end(child: Child) -> (bool, String) {
+    let id = child.id().cast_signed();
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let guard = std::thread::spawn(move || {
+        if told.recv_timeout(LIMIT).is_err() {
+            // SAFETY: two numbers; the child has not been waited for.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+    });
+    let output = child.wait_with_output().expect("it ends");
+    let _ = tell.send(());
+    let _ = guard.join();
+    let text = [&output.stdout[..], &output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[track_caller]
+fn succeeds(child: Child) -> String {
+    let (succeeded, text) = end(child);
+    assert!(succeeded, "{text}");
+    text
+}
+
+/// A job of `writers` ranks and two readers, the first on a host of the job and the second on the
+/// last host, where there is none.
+#[track_caller]
+fn exchange(place: &Place, mpi: &Mpi, program: &Program, writers: u32, file: &str, more: &[&str]) {
+    let hosts = place.cluster.names();
+    let words = |what, how| [&[what, how, file, GENERATIONS], more].concat();
+    for reader_first in [true, false] {
+        let reads = words("read", "columns");
+        let read = |host: &str| place.reader(host, mpi, program, &reads).spawn().expect("mpirun");
+        let mut write = place.job(mpi, writers, program, &words("write", "blocks"));
+        let mut readers = Vec::new();
+        if reader_first {
+            readers.extend([&hosts[1], hosts.last().expect("a host")].map(|host| read(host)));
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        let writer = write.spawn().expect("mpirun");
+        if !reader_first {
+            succeeds(writer);
+            readers.extend([&hosts[0], hosts.last().expect("a host")].map(|host| read(host)));
+        } else {
+            succeeds(writer);
+        }
+        for reader in readers {
+            let text = succeeds(reader);
+            assert!(text.contains("generation 3: right") || !file.ends_with("dat"), "{text}");
+        }
+        place.leaves_nothing();
+    }
+}
+
+/// Subarrays by MPI-IO: neighbours on different hosts share pages and cache lines.
+fn subarrays(family: Family, hosts: u32) {
+    let Some(place) = Place::new(hosts + 1) else { return };
+    for mpi in installed().into_iter().filter(|mpi| mpi.family == family) {
+        let program = compile("coupled_mpi.c", &mpi);
+        exchange(&place, &mpi, &program, 2 * hosts, &place.file("a.dat"), &["103", "67"]);
+    }
+}
+
+#[test]
+fn open_mpi_over_two_hosts_writes_subarrays() {
+    subarrays(Family::OpenMpi, 2);
+}
+
+#[test]
+fn mpich_over_two_hosts_writes_subarrays() {
+    subarrays(Family::Mpich, 2);
+}
+
+#[test]
+fn open_mpi_over_three_hosts_writes_subarrays() {
+    subarrays(Family::OpenMpi, 3);
+}
+
+#[test]
+fn mpich_over_three_hosts_writes_subarrays() {
+    subarrays(Family::Mpich, 3);
+}
+
+#[test]
+fn jobs_over_two_hosts_write_netcdf_files() {
+    let Some(place) = Place::new(3) else { return };
+    for mpi in installed() {
+        let program = compile_with("coupled_pnetcdf.c", &mpi, &["pnetcdf"]);
+        exchange(&place, &mpi, &program, 4, &place.file("a.nc"), &["2"]);
+    }
+}
+
+#[test]
+fn ranks_on_several_hosts_see_what_others_have_synchronised() {
+    let Some(place) = Place::new(3) else { return };
+    for mpi in installed() {
+        let program = compile("coupled_spread.c", &mpi);
+        let file = place.file("a.dat");
+        succeeds(place.job(&mpi, 6, &program, &[&file]).spawn().expect("mpirun"));
+    }
+}
+
+#[test]
+fn when_a_rank_on_the_second_host_is_killed_no_reader_gets_what_is_left() {
+    let Some(place) = Place::new(3) else { return };
+    for mpi in installed() {
+        let program = compile("coupled_mpi.c", &mpi);
+        let file = place.file("a.dat");
+        let words = |what| [what, "rows", &file, "1", "103", "67"];
+        let read = |host: &str| place.reader(host, &mpi, &program, &words("read")).spawn();
+        let readers = ["node1", "node2", "node3"].map(|host| read(host).expect("mpirun"));
+        std::thread::sleep(Duration::from_millis(700));
+        let mut write = place.job(&mpi, 4, &program, &words("write"));
+        let (succeeded, text) = end(write.env("FEWER", "1").spawn().expect("mpirun"));
+        assert!(!succeeded, "{text}");
+        for reader in readers {
+            let (succeeded, text) = end(reader);
+            assert!(!succeeded && text.contains("open: MPI_ERR_IO"), "{}: {text}", mpi.name);
+            assert!(text.contains("died before generation 1 was complete"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_read_before_it_is_complete_is_written_on_one_host() {
+    let Some(place) = Place::new(2) else { return };
+    for mpi in installed() {
+        let program = compile("coupled_mpi.c", &mpi);
+        let file = place.file("a.sync");
+        let words = ["write", "rows", &file, "1", "103", "67"];
+        let (succeeded, text) = end(place.job(&mpi, 4, &program, &words).spawn().expect("mpirun"));
+        assert!(!succeeded && text.contains("cannot be written by several"), "{text}");
+    }
+}
