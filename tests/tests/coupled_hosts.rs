@@ -25,7 +25,7 @@ impl User {
         let mut command = self.cluster.launch().command(host);
         command
             .args(words)
-            .env("AGGIO_COUPLE", "/coupled/*")
+            .env("AGGIO_COUPLE", "/coupled/*.sync:ready=sync,/coupled/*")
             .env("AGGIO_COUPLE_DIR", self.directory.path().join("couple"))
             .env("AGGIO_AGENT", PROGRAM)
             .stdout(Stdio::piped())
@@ -138,13 +138,91 @@ fn the_death_of_a_writer_is_told_on_another_host() {
 }
 
 #[test]
-fn two_hosts_cannot_write_one_generation() {
+fn two_hosts_cannot_write_one_generation_that_is_read_before_it_is_complete() {
     let Some(user) = User::new(2) else { return };
-    let mut one = user.start("node1", &["hold", "/coupled/both", "1", "1", BYTES, "3000"]);
+    let mut one = user.start("node1", &["hold", "/coupled/a.sync", "1", "1", BYTES, "3000"]);
     first_line(&mut one);
-    let other = user.start("node2", &["write", "/coupled/both", "1", "1", BYTES]);
+    let other = user.start("node2", &["write", "/coupled/a.sync", "1", "1", BYTES]);
     fails(other, &["Some(95)", "another node is writing it"]);
     succeeds(one);
+}
+
+/// The parts of a file that programs of several hosts write at the same time.
+const PARTS: &str = "60007";
+
+impl User {
+    /// Starts a writer of one of three parts of a generation on each of these hosts, when the one
+    /// before has the file open.
+    fn parts(&self, file: &str, hosts: [&str; 3], pause: &str) -> [Child; 3] {
+        let mut number = 0;
+        hosts.map(|host| {
+            let words = ["part", file, "1", "1", PARTS, pause, "3", &number.to_string()];
+            let mut child = self.start(host, &words);
+            first_line(&mut child);
+            number += 1;
+            child
+        })
+    }
+}
+
+#[test]
+fn programs_of_several_hosts_write_one_generation_byte_by_byte() {
+    let Some(user) = User::new(4) else { return };
+    let places = [
+        // The owner is a host of the writers, then one without any.
+        (None, ["node1", "node2", "node3"]),
+        (Some("node4"), ["node1", "node2", "node3"]),
+        (Some("node2"), ["node1", "node2", "node1"]),
+    ];
+    for (number, (first, hosts)) in places.into_iter().enumerate() {
+        let file = format!("/coupled/parts{number}");
+        let reads = ["read", &*file, "1", "1", PARTS];
+        let early = first.map(|host| user.start(host, &reads));
+        std::thread::sleep(Duration::from_millis(500));
+        user.parts(&file, hosts, "1500").into_iter().for_each(succeeds);
+        early.into_iter().for_each(succeeds);
+        if first.is_none() {
+            succeeds(user.start("node4", &reads));
+        }
+        assert_eq!(user.left(), ["token"]);
+    }
+}
+
+#[test]
+fn when_one_of_several_hosts_loses_its_agent_nobody_gets_what_is_left() {
+    let Some(user) = User::new(3) else { return };
+    for (number, host) in ["node1", "node2"].into_iter().enumerate() {
+        let file = format!("/coupled/lost{number}");
+        let writers = user.parts(&file, ["node1", "node2", "node2"], "2000");
+        let reader = user.start("node3", &["read", &file, "1", "1", PARTS]);
+        std::thread::sleep(Duration::from_millis(500));
+        let began = Instant::now();
+        user.kill_agent(host);
+        for writer in writers {
+            fails(writer, &["Some("]);
+        }
+        fails(reader, &["Some(5)"]);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn when_one_of_several_writers_is_killed_the_others_are_told_when_they_close() {
+    let Some(user) = User::new(3) else { return };
+    for (number, killed) in (0..3).enumerate() {
+        let file = format!("/coupled/killed{number}");
+        let mut writers = user.parts(&file, ["node1", "node2", "node3"], "2000").map(Some);
+        let reader = user.start("node3", &["read", &file, "1", "1", PARTS]);
+        std::thread::sleep(Duration::from_millis(300));
+        let host = ["node1", "node2", "node3"][killed];
+        let pattern = format!("kill -9 $(pgrep -f 'coupled par[t] {file}')");
+        user.cluster.output(host, &["sh", "-c", &pattern]);
+        fails(writers[killed].take().expect("a writer"), &[]);
+        for writer in writers.into_iter().flatten() {
+            fails(writer, &["Some(5)", "died before generation 1 was complete"]);
+        }
+        fails(reader, &["Some(5)", "died before generation 1 was complete"]);
+    }
 }
 
 #[test]

@@ -6,12 +6,15 @@
 //! aggio-test-coupled hold PATH FIRST LAST BYTES PAUSE
 //! aggio-test-coupled rewrite PATH FIRST LAST BYTES
 //! aggio-test-coupled impatient PATH FIRST LAST BYTES
+//! aggio-test-coupled part PATH FIRST LAST BYTES PAUSE PARTS NUMBER
 //! aggio-test-coupled agent --foreground --ready --dir DIR
 //! ```
 //!
 //! `write` writes generations of known bytes, `read` compares them; both wait PAUSE milliseconds
 //! after each. `hold` waits while it has the file open, `rewrite` cuts what it has written to no
-//! bytes by its name first, `impatient` reads after a signal has ended its first open. `agent` is
+//! bytes by its name first, `part` writes every PARTS-th byte from NUMBER on, waits PAUSE
+//! milliseconds before and after while it has the file open, and looks at what it has written;
+//! `impatient` reads after a signal has ended its first open. `agent` is
 //! what programs start.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
@@ -72,6 +75,42 @@ fn write(
     for (offset, len) in pieces(length(bytes, generation)) {
         fill(&mut piece[..len], generation, offset);
         file.write_all_at(&piece[..len], offset)?;
+    }
+    drop(file);
+    client.close(opened.handle, 0)
+}
+
+/// Writes one of several parts, of which other processes write the others at the same time.
+fn part(
+    client: &Client,
+    path: &Path,
+    generation: u64,
+    bytes: u64,
+    (pause, words): (Duration, &[&str]),
+) -> io::Result<()> {
+    let [parts, number] = words else { return Err(io::Error::other("part ... PARTS NUMBER")) };
+    let parts: usize = parts.parse().map_err(io::Error::other)?;
+    let number: usize = number.parse().map_err(io::Error::other)?;
+    let how = Open { read: true, truncate: false, ..how(path, true) };
+    let opened = client.open(&how)?;
+    let file = File::from(opened.fd);
+    println!("open");
+    std::thread::sleep(pause);
+    let mut whole = vec![0; length(bytes, generation) as usize];
+    fill(&mut whole, generation, 0);
+    for (at, byte) in whole.iter().enumerate().skip(number).step_by(parts) {
+        file.write_all_at(std::slice::from_ref(byte), at as u64)?;
+    }
+    client.sync(opened.handle)?;
+    println!("written");
+    std::thread::sleep(pause);
+    client.renew(opened.handle)?;
+    for (at, byte) in whole.iter().enumerate() {
+        let mut found = [0];
+        file.read_exact_at(&mut found, at as u64)?;
+        if found[0] != *byte {
+            return Err(io::Error::other(format!("wrong byte of {generation} at {at}")));
+        }
     }
     drop(file);
     client.close(opened.handle, 0)
@@ -149,6 +188,7 @@ fn run(words: &[&str]) -> io::Result<()> {
     let number = |text: &str| text.parse::<u64>().map_err(io::Error::other);
     match words {
         [what, path, first, last, bytes, pause @ ..] => {
+            let more = pause.get(1..).unwrap_or_default();
             let pause = pause.first().map_or(Ok(0), |pause| number(pause))?;
             for generation in number(first)?..=number(last)? {
                 let start = Instant::now();
@@ -158,6 +198,10 @@ fn run(words: &[&str]) -> io::Result<()> {
                     give_up(&client, path)?;
                 }
                 match *what {
+                    "part" => {
+                        let how = (Duration::from_millis(pause), more);
+                        part(&client, path, generation, bytes, how)?;
+                    }
                     "rewrite" => rewrite(&client, path, generation, bytes)?,
                     "write" | "hold" => write(&client, path, generation, bytes, hold)?,
                     _ => read(&client, path, generation, bytes)?,

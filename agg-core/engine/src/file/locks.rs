@@ -32,10 +32,15 @@ impl File {
         Ok(())
     }
 
+    /// Whether each node has memory of its own for the file.
+    pub(super) fn is_by_node(&self) -> bool {
+        self.facts.is_by_node && self.transport.nodes().count() > 1
+    }
+
     /// Locks on the file, if the ranks that are sure to see it can have them.
     async fn locks_of_the_file(&self, tag: u32) -> Result<Arc<dyn SharedLocks>> {
         let locks = FileLocks(Arc::clone(&self.driver));
-        let tried = if self.facts.is_by_node {
+        let tried = if self.is_by_node() {
             let text = "no locks of several nodes on a file that programs exchange in memory";
             Err(Error::new(ErrorClass::UnsupportedOperation, text))
         } else if self.aggregators.contains(&self.transport.rank()) {
