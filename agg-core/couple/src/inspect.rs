@@ -1,7 +1,8 @@
 //! What this crate reads, under arbitrary bytes: for tests of parsers.
 
 use crate::peers::Message;
-use crate::protocol::{Reply, Request};
+use crate::peers::twin::parts;
+use crate::protocol::{Reply, Request, Writer};
 use crate::spool::Record;
 use aggio_base::checksum::crc32c;
 use std::io;
@@ -28,6 +29,18 @@ pub fn reply(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// It is none.
 pub fn message(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Message::decode(bytes).map(|message| message.encode())
+}
+
+/// What a node sends of a file that several nodes write: the parts, as they are written.
+///
+/// # Errors
+/// It is none.
+pub fn differences(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Writer::default();
+    for (offset, part) in parts(bytes)? {
+        out.number(offset).bytes(part);
+    }
+    Ok(out.0)
 }
 
 /// A record of generations that survive an agent, as it is written.

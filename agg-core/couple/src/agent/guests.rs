@@ -59,7 +59,12 @@ impl Agent {
         Ok(())
     }
 
-    fn hear_peer(&mut self, peer: Peer, message: Message, body: Received) -> io::Result<()> {
+    pub(super) fn hear_peer(
+        &mut self,
+        peer: Peer,
+        message: Message,
+        body: Received,
+    ) -> io::Result<()> {
         let placed = match body {
             Received::Placed(extent) => Some(extent.len),
             _ => None,

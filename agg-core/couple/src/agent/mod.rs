@@ -24,6 +24,8 @@ mod waits;
 #[cfg(test)]
 mod aside_tests;
 #[cfg(test)]
+mod spread_tests;
+#[cfg(test)]
 mod step_tests;
 #[cfg(test)]
 mod survive_tests;
@@ -331,7 +333,7 @@ impl Agent {
 
     fn look_at(&mut self, area: u64) -> io::Result<()> {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) {
+        if self.aside.fills(area) || self.is_hosted(area) {
             return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);

@@ -122,6 +122,12 @@ impl Agent {
         }
     }
 
+    /// Whether bytes of a generation are yet to come from other nodes.
+    pub(super) fn is_hosted(&self, area: Area) -> bool {
+        let hosted = self.peers.as_ref().and_then(|peers| peers.hosted.get(&area));
+        hosted.is_some_and(|hosted| !hosted.writers().is_empty())
+    }
+
     /// Lets nodes that write a generation alone know that they do so no more.
     fn share_with_all(&mut self, area: Area) {
         if !self.registry.is_shared(area) {

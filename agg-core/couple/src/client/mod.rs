@@ -210,8 +210,8 @@ impl Client {
         self.order(&Request::Renew(handle))
     }
 
-    /// Says that this process has just changed the size of a file to `size` bytes, which other nodes
-    /// that write it as well are to know.
+    /// Says that this process has just changed the size of a file to `size` bytes, which other
+    /// nodes that write it as well are to know.
     ///
     /// # Errors
     /// As [`check`](Self::check).

@@ -196,8 +196,8 @@ impl Copies {
         self.all.iter().find(|(_, copy)| copy.local == local).map(|(key, _)| *key)
     }
 
-    /// Makes the memory of a copy unless it is there: that of a file that several nodes write, which
-    /// has no bytes yet, or of one that has this size. Others of the same name that nobody uses are
+    /// Makes the memory of a copy unless it is there: that of a file that several nodes write,
+    /// which has no bytes yet, or of one that has this size. Others of the same name that nobody uses are
     /// given up.
     ///
     /// # Errors

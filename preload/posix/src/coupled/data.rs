@@ -24,8 +24,8 @@ pub fn synchronised(fd: c_int, done: c_int) -> c_int {
     told.map_or_else(|error| errno::fail(super::number(&error)) as c_int, |()| 0)
 }
 
-/// After `ftruncate` of `fd`, which returned `done`: other nodes that write the file have this size,
-/// too.
+/// After `ftruncate` of `fd`, which returned `done`: other nodes that write the file have this
+/// size, too.
 pub fn resized(fd: c_int, len: off64_t, done: c_int) -> c_int {
     let open = table::get(fd).filter(|open| done == 0 && open.writes());
     let (Some(open), Ok(size), Ok(client)) = (open, u64::try_from(len), agent::client()) else {

@@ -1,0 +1,95 @@
+//! Generations that programs of several nodes write, where one of them cannot be served.
+
+use super::tests::{FILE, Scene};
+use super::*;
+use crate::peers::Message;
+use crate::protocol::{Reply, Request};
+use crate::registry::{Answer, Ask, Who};
+use aggio_link::{Peer, Received};
+
+/// A process of another node.
+const GUEST: Process = 77;
+const PEER: Peer = Peer(9);
+
+fn ask(write: bool) -> Ask {
+    Ask { path: FILE.to_vec(), write, create: write, ..Ask::default() }
+}
+
+/// A program of this node, and one of another, that write one generation; what the other one
+/// sends goes to a file with this name.
+fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    let agent = &mut scene.agent;
+    let label = "process on node2".to_owned();
+    agent.registry.join(GUEST, Who { job: GUEST, ranks: 1, family: GUEST, label });
+    agent.registry.lives_on(GUEST, PEER.0);
+    let Answer::Opened(opening) = agent.registry.open(GUEST, &ask(true)) else { panic!() };
+    let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
+    agent.peers.as_mut().unwrap().hosted.entry(opening.area).or_default().lend(PEER, fd);
+    (handle, opening.handle, opening.area)
+}
+
+/// The body of a message with one part.
+fn body(offset: u64, bytes: &[u8]) -> Received {
+    let mut out = crate::protocol::Writer::default();
+    out.number(offset).bytes(bytes);
+    Received::Bytes(out.0)
+}
+
+#[test]
+fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_readers_get_nothing()
+{
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/full");
+    scene.agent.hear_peer(PEER, Message::Differ(area), body(5, b"bytes")).unwrap();
+    assert_eq!(scene.agent.registry.loss(theirs).unwrap().0, libc::ENOSPC);
+    let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
+    assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
+    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    // What is still under way is for nobody.
+    scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1), Received::None).unwrap();
+}
+
+#[test]
+fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_write() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/null");
+    assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
+    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 0), Received::None).unwrap();
+    scene.agent.registry.close(GUEST, theirs, 0, false);
+    scene.agent.settle();
+    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait, "an open is not counted");
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1), Received::None).unwrap();
+    assert!(matches!(scene.agent.registry.open(2, &ask(false)), Answer::Opened(_)));
+}
+
+#[test]
+fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothing_else() {
+    let mut scene = Scene::with(&[1]);
+    let (own, _, area) = shared(&mut scene, c"/dev/null");
+    let hostile = [
+        (Peer(8), Message::Differ(area), body(0, b"x")),
+        (Peer(8), Message::Size(area, 1 << 50, false), Received::None),
+        (PEER, Message::Differ(area), Received::Bytes(b"cut short".to_vec())),
+        (PEER, Message::Differ(area), body(u64::MAX, b"x")),
+        (PEER, Message::Stored(area, 2), Received::None),
+        (PEER, Message::Renew(area, 0, u64::MAX, [0; 2]), Received::None),
+        (PEER, Message::Renew(area, u64::MAX, 1, [0; 2]), Received::None),
+    ];
+    for (peer, message, body) in hostile {
+        let what = format!("{message:?}");
+        assert!(scene.agent.hear_peer(peer, message, body).is_err(), "{what}");
+    }
+    // Nobody has asked for these, and what they are about is unknown.
+    for message in
+        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::Shared(5)]
+    {
+        scene.agent.hear_peer(PEER, message, Received::None).unwrap();
+    }
+    assert_eq!(scene.call(1, Request::Check(own, 0)).0, Reply::Done);
+}
