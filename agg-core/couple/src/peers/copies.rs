@@ -88,7 +88,7 @@ impl Copy {
     /// Whether nobody has it open or waits for it, and its owner has what was written.
     fn is_unused(&self) -> bool {
         let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_sent = !self.dirty && self.sending.is_none() && is_idle;
+        let is_sent = !self.dirty && self.sending.is_none() && !self.shares && is_idle;
         self.opens == 0 && self.waiting.is_empty() && is_sent
     }
 

@@ -264,6 +264,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     striping_factor: 0,
                     has_logs: false,
                     is_staged: false,
+                    is_by_node: false,
                     file_system: system.into(),
                 };
                 let aggregators = ranked.into_iter().take(n).map(|(_, rank)| rank).collect();

@@ -154,6 +154,7 @@ pub(super) fn facts(block_size: u64) -> Facts {
         striping_factor: 0,
         has_logs: false,
         is_staged: false,
+        is_by_node: false,
         file_system: "memory".into(),
     }
 }
