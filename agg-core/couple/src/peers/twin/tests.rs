@@ -343,3 +343,15 @@ fn answers_that_nobody_asked_for_and_writes_of_others_are_refused() {
     high.number(u64::MAX - 1).bytes(b"abc");
     parts(&high.0).unwrap_err();
 }
+
+#[test]
+fn what_a_node_has_not_sent_yet_is_not_replaced_by_what_the_owner_has() {
+    let (copy, mut twin) = (file(), Twin::default());
+    write_all(copy.as_raw_fd(), b"..own.....", 0).unwrap();
+    twin.set_size(10).unwrap();
+    twin.write(b"..........", 0).unwrap();
+    twin.merge(copy.as_raw_fd(), 0, b"theirs....").unwrap();
+    assert_eq!(contents(&copy), b"thowns....");
+    let bodies = twin.take(copy.as_raw_fd(), 0, 10).unwrap();
+    assert_eq!(parts(&bodies.concat()).unwrap(), [(2, &b"own"[..])]);
+}
