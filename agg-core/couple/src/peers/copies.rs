@@ -197,8 +197,8 @@ impl Copies {
     }
 
     /// Makes the memory of a copy unless it is there: that of a file that several nodes write,
-    /// which has no bytes yet, or of one that has this size. Others of the same name that nobody uses are
-    /// given up.
+    /// which has no bytes yet, or of one that has this size. Others of the same name that nobody
+    /// uses are given up.
     ///
     /// # Errors
     /// No memory.
