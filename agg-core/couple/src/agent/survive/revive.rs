@@ -117,28 +117,8 @@ impl Agent {
         self.spools.records.insert(record.path.clone(), (directory.clone(), number));
         self.registry.count_behind(number);
         for kept in record.generations {
-            let (number, named) = (kept.number, kept.named);
-            let written = Written {
-                job: String::new(),
-                number,
-                maker: kept.maker.clone(),
-                handles: kept.handles.clone(),
-            };
-            let writers = kept.jobs.clone();
-            if let Err(error) = self.revive_generation(spool, directory, &record.path, kept) {
-                if error.kind() != io::ErrorKind::NotFound {
-                    let path = String::from_utf8_lossy(&record.path);
-                    let text = format!("{path}: generation {number} of an earlier agent");
-                    log!(Level::Warn, "agent: {text} is not read: {error}");
-                }
-                let Some(name) = self.registry.names.get_mut(&record.path) else { continue };
-                match named {
-                    true => name.lost = name.lost.max(number),
-                    // It was about to get its name: its writers were not told that it is complete.
-                    false => writers.iter().for_each(|job| {
-                        add_torn(&mut name.torn, self.jobs.of(job), written.clone());
-                    }),
-                }
+            if let Err(error) = self.revive_generation(spool, directory, &record.path, &kept) {
+                self.miss(&record.path, kept, &error);
             }
         }
         for being in record.readers {
@@ -152,18 +132,39 @@ impl Agent {
         self.registry.touch(&record.path);
     }
 
+    /// A generation of a record is not there.
+    fn miss(&mut self, path: &Path, kept: Kept, error: &io::Error) {
+        let number = kept.number;
+        if error.kind() != io::ErrorKind::NotFound {
+            let path = String::from_utf8_lossy(path);
+            let text = format!("{path}: generation {number} of an earlier agent");
+            log!(Level::Warn, "agent: {text} is not read: {error}");
+        }
+        let Some(name) = self.registry.names.get_mut(path) else { return };
+        if kept.named {
+            name.lost = name.lost.max(number);
+            return;
+        }
+        // It was about to get its name: its writers were not told that it is complete.
+        for job in kept.jobs {
+            let (maker, handles) = (kept.maker.clone(), kept.handles.clone());
+            let written = Written { job, number, maker, handles };
+            add_torn(&mut name.torn, self.jobs.of(&written.job), written);
+        }
+    }
+
     fn revive_generation(
         &mut self,
         spool: &Spool,
         directory: &Directory,
         path: &Path,
-        kept: Kept,
+        kept: &Kept,
     ) -> io::Result<()> {
         let (area, number) = (kept.area, kept.number);
         if self.registry.generations.contains_key(&area) {
             return Err(io::Error::other("it has another name by now"));
         }
-        self.areas.adopt(area, spool.kept(&kept)?)?;
+        self.areas.adopt(area, spool.kept(kept)?)?;
         self.spools.areas.insert(area, directory.clone());
         self.spools.named.insert(area);
         let generation = Generation {
@@ -172,7 +173,7 @@ impl Agent {
             state: State::Complete,
             jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
             writers: BTreeSet::new(),
-            maker: kept.maker,
+            maker: kept.maker.clone(),
             published: false,
             step: false,
             records: None,
@@ -185,7 +186,7 @@ impl Agent {
             expected: 0,
             home: Home::Memory,
             copy_of: None,
-            handles: kept.handles.into_iter().collect(),
+            handles: kept.handles.iter().copied().collect(),
         };
         self.registry.count_behind(area);
         self.registry.generations.insert(area, generation);
