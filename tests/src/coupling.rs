@@ -152,6 +152,17 @@ impl Coupling {
         std::fs::read_to_string(file).unwrap_or_default()
     }
 
+    /// Sends the agent a signal.
+    #[track_caller]
+    pub fn signal_agent(&self, number: libc::c_int) {
+        let agents = self.processes("", "--foreground");
+        assert!(!agents.is_empty(), "there is no agent");
+        for agent in agents {
+            // SAFETY: two numbers; the process is one of these scripts' agents.
+            unsafe { libc::kill(agent, number) };
+        }
+    }
+
     /// Kills the agent, as `kill -9`.
     pub fn kill_agent(&self) {
         for id in self.processes("", "--foreground") {

@@ -124,3 +124,31 @@ fn a_signal_ends_a_wait_and_the_next_open_goes_on() {
     coupling.run("echo text > ck.1");
     assert_eq!(reader.succeeds(), "woken\ntext\n\n");
 }
+
+/// The end of a child that nobody knows would go unnoticed.
+#[test]
+fn a_parent_returns_from_fork_when_the_agent_knows_the_child() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let python = "import os, time
+file = open('ck.1', 'w')
+file.write('of the parent, '); file.flush()
+print('open', flush=True)
+while not os.path.exists('go'): time.sleep(0.001)
+began = time.monotonic()
+child = os.fork()
+if child == 0:
+    file.write('of the child'); file.flush()
+    os._exit(0)
+waited = time.monotonic() - began
+assert os.waitpid(child, 0)[1] == 0
+print('waited' if waited > 0.2 else waited)";
+    std::fs::write(coupling.path().join("fork.py"), python).expect("a script");
+    let mut writer = coupling.start("/usr/bin/python3 fork.py");
+    writer.until("open");
+    coupling.signal_agent(libc::SIGSTOP);
+    std::fs::write(coupling.path().join("go"), "").expect("a file");
+    std::thread::sleep(Duration::from_millis(400));
+    coupling.signal_agent(libc::SIGCONT);
+    assert_eq!(writer.succeeds(), "open\nwaited\n");
+    assert_eq!(coupling.run("cat ck.1"), "of the parent, of the child");
+}

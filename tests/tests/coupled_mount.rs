@@ -94,16 +94,6 @@ fn a_mount_neither_starts_an_agent_nor_keeps_one() {
     mount.end();
 }
 
-/// Sends a signal to the agent.
-fn signal_agent(coupling: &Coupling, number: libc::c_int) {
-    let agents = coupling.processes("", "agent");
-    assert!(!agents.is_empty());
-    for agent in agents {
-        // SAFETY: two numbers; the process is this test's.
-        unsafe { libc::kill(agent, number) };
-    }
-}
-
 #[test]
 fn a_mount_answers_soon_although_the_agent_stands_still() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
@@ -114,7 +104,7 @@ fn a_mount_answers_soon_although_the_agent_stands_still() {
     let seen = point.path().join("ck.1");
     coupling.run(&write('a', 300_000));
     let mut open = File::open(&seen).expect("it is there");
-    signal_agent(&coupling, libc::SIGSTOP);
+    coupling.signal_agent(libc::SIGSTOP);
     let began = Instant::now();
     let failed = |result: std::io::Result<()>| {
         result.err().and_then(|error| error.raw_os_error()) == Some(libc::EIO)
@@ -129,7 +119,7 @@ fn a_mount_answers_soon_although_the_agent_stands_still() {
     open.read_to_end(&mut bytes).expect("what is open needs no agent");
     assert!(bytes == [b'a'; 300_000]);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    signal_agent(&coupling, libc::SIGCONT);
+    coupling.signal_agent(libc::SIGCONT);
     while failed(seen.metadata().map(drop)) {
         assert!(began.elapsed() < Duration::from_secs(40));
         std::thread::sleep(Duration::from_millis(50));

@@ -33,6 +33,14 @@ pub extern "C" fn before_fork() {
 /// After `fork`, in the parent.
 pub extern "C" fn after_fork() {
     if state::active() {
+        coupled::in_parent();
+    }
+    release_after_fork();
+}
+
+/// On both sides: what was held across the `fork` is given back.
+fn release_after_fork() {
+    if state::active() {
         coupled::after_fork();
     }
     if !state::active() || !process().holding.swap(false, Relaxed) {
@@ -52,7 +60,7 @@ pub extern "C" fn in_child() {
                 registry.files.iter().for_each(|file| leave(file))
             });
         }
-        after_fork();
+        release_after_fork();
         state::forget_owner();
         spool::disown();
         containers::in_child();

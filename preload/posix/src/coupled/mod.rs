@@ -11,6 +11,7 @@
 //! change    calls that change what is known of a name, or the name
 //! listing   directories, in which the coupled files are that this program may open
 //! step      the number of records of a file that is being written
+//! fork      a parent waits until the agent knows its child
 //! process   children, other programs in this process, and its end
 //! ```
 //!
@@ -21,6 +22,7 @@ mod agent;
 mod change;
 mod data;
 mod facts;
+mod fork;
 mod listing;
 mod names;
 mod open;
@@ -41,7 +43,7 @@ pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};
 pub use process::{
-    after_fork, at_exit, attach, before_fork, died, in_child, mpi_runs, write_streams,
+    after_fork, at_exit, attach, before_fork, died, in_child, in_parent, mpi_runs, write_streams,
 };
 pub use step::{all, announcing, is_whole, one, reading};
 pub use stream::{fclose, fopen, reopen};

@@ -1,7 +1,7 @@
 //! Children, other programs in this process, and its end.
 
 use super::table::{self, TABLE};
-use super::{agent, listing, names};
+use super::{agent, fork, listing, names};
 use crate::errno;
 use crate::next;
 use crate::state::{self, Inside};
@@ -74,6 +74,7 @@ fn adopt(fd: c_int) {
 pub fn before_fork() {
     if let Some(guard) = listing::lock().lock() {
         TABLE.forks.store(true, Relaxed);
+        fork::prepare();
         // Both sides give it back.
         std::mem::forget(guard);
     }
@@ -84,6 +85,11 @@ pub fn after_fork() {
     if TABLE.forks.swap(false, Relaxed) {
         listing::lock().release();
     }
+}
+
+/// After `fork`, in the parent.
+pub fn in_parent() {
+    fork::wait();
 }
 
 /// In a child after `fork`: it has open what its parent has, and may end in another way.
@@ -101,6 +107,7 @@ pub fn in_child() {
             }
         }
     }
+    fork::tell();
 }
 
 /// At the end of the process: what it has open for writing is complete.

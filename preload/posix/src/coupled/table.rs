@@ -29,6 +29,9 @@ pub struct Coupled {
     pub(super) client: OnceLock<Client>,
     /// The list of directories is held across a `fork` just now.
     pub(super) forks: AtomicBool,
+    /// The pipe of such a `fork`: one more than the descriptor for reading in the upper half, than
+    /// that for writing in the lower one; 0 if there is none.
+    pub(super) pipe: AtomicU64,
     /// Directories whose end the program has reached.
     pub(super) listings: Listings,
 }
@@ -44,6 +47,7 @@ impl Coupled {
             dies: AtomicBool::new(false),
             client: OnceLock::new(),
             forks: AtomicBool::new(false),
+            pipe: AtomicU64::new(0),
             listings: Listings::new(),
         }
     }

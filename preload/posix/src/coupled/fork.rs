@@ -1,0 +1,69 @@
+//! `fork` returns in a parent that has coupled files open for writing when the agent knows the
+//! child. Otherwise nobody would miss a child that is killed before it could say who it is, and the
+//! generation would be taken for complete.
+
+use super::table::{self, TABLE};
+use crate::{errno, next};
+use agg_core::log;
+use agg_core::log::Level;
+use libc::c_int;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How long a parent waits, in milliseconds: an agent that stands still is not to stop it for ever.
+const PATIENCE: c_int = 5000;
+
+/// Before `fork`: a pipe by which the child tells its parent.
+pub(super) fn prepare() {
+    let writes = |fd| table::get(fd).is_some_and(|open| open.writes());
+    if !table::all().any(writes) {
+        return;
+    }
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two numbers into the local array.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
+        let [reader, writer] = ends.map(|end| u64::from(end.cast_unsigned()) + 1);
+        TABLE.pipe.store(reader << 32 | writer, Relaxed);
+    }
+}
+
+/// The ends of the pipe for reading and for writing, if there is one; once.
+fn take() -> Option<[c_int; 2]> {
+    let held = TABLE.pipe.swap(0, Relaxed);
+    let end = |word: u64| (word as u32).wrapping_sub(1).cast_signed();
+    (held != 0).then(|| [end(held >> 32), end(held)])
+}
+
+fn close(fd: c_int) {
+    // SAFETY: it is an end of the pipe, which only this file uses.
+    unsafe { next::close(fd) };
+}
+
+/// In the child: the agent knows it.
+pub(super) fn tell() {
+    let Some([reader, writer]) = take() else { return };
+    // SAFETY: one byte of a constant is read. Without its parent there is nobody to tell, which is
+    // no error and no signal, since this process has the other end as well.
+    unsafe { next::write(writer, c"".as_ptr().cast(), 1) };
+    close(writer);
+    close(reader);
+}
+
+/// In the parent: returns when the child has told, has ended, or does not exist.
+pub(super) fn wait() {
+    let Some([reader, writer]) = take() else { return };
+    let _errno = errno::Keep::new();
+    close(writer);
+    let mut polled = libc::pollfd { fd: reader, events: libc::POLLIN, revents: 0 };
+    let answers = loop {
+        // SAFETY: the kernel reads and writes one local entry.
+        let count = unsafe { libc::poll(&raw mut polled, 1, PATIENCE) };
+        let error = std::io::Error::last_os_error();
+        if count != -1 || error.kind() != std::io::ErrorKind::Interrupted {
+            break count;
+        }
+    };
+    if answers == 0 {
+        log!(Level::Warn, "a child has not told the agent of coupled files who it is for 5 s");
+    }
+    close(reader);
+}
