@@ -49,7 +49,7 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x04"
+MARK = b"AGC\x06"
 NAME = text(b"/hostile/f.1")
 
 
@@ -70,13 +70,13 @@ GOOD = [
     hello(),
     hello(),
     hello(SPOOL),
-    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + KEPT,
-    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + KEPT,
+    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + number(5) + KEPT,
+    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + number(6) + KEPT,
     MARK + b"\x08" + NAME + KEPT,
-    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + OPTIONS,
-    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + OPTIONS,
-    MARK + b"\x01" + NAME + b"\x00\x09" + number(0) + OPTIONS,
-    MARK + b"\x02" + number(1) + number(2) + b"\x01",
+    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + number(0) + OPTIONS,
+    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + number(0) + OPTIONS,
+    MARK + b"\x01" + NAME + b"\x00\x09" + number(0) + number(0) + OPTIONS,
+    MARK + b"\x02" + number(1) + number(2) + b"\x01" + number(8),
     MARK + b"\x03" + number(7) + number(9),
     MARK + b"\x04" + number(7),
     MARK + b"\x05" + NAME,
