@@ -15,11 +15,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const GENERATIONS: &str = "3";
 
-/// Hosts, the directory in which programs find each other, and one for their file.
+/// Hosts, and directories: in which programs find each other, for their file, and for what is of a
+/// moment.
 struct Place {
     cluster: Cluster,
     meeting: Directory,
     files: Directory,
+    scratch: Directory,
 }
 
 impl Place {
@@ -27,7 +29,8 @@ impl Place {
     fn new(hosts: u32) -> Option<Self> {
         library()?;
         let cluster = Plan::new(hosts, 2).start_if_possible(Path::new(AGENT))?;
-        Some(Self { cluster, meeting: Directory::new(), files: Directory::new() })
+        let [meeting, files, scratch] = [(); 3].map(|()| Directory::new());
+        Some(Self { cluster, meeting, files, scratch })
     }
 
     fn file(&self, name: &str) -> String {
@@ -42,8 +45,11 @@ impl Place {
         command.envs(mpi.environment().iter().copied());
         if mpi.family == Family::OpenMpi {
             command.env("OMPI_MCA_osc", "pt2pt");
+            // Hosts of other tests have the same names, and processes the same numbers.
+            command.env("OMPI_MCA_orte_tmpdir_base", self.scratch.path());
         }
         command
+            .env("TMPDIR", self.scratch.path())
             .env("LD_PRELOAD", preload)
             .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync")
             .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
