@@ -138,7 +138,7 @@ fn what_is_open_below_a_mount_keeps_its_bytes_when_the_agent_is_killed() {
     coupling.run(&write('a', 300_000));
     let mut open = File::open(&seen).expect("it is there");
     open.read_exact(&mut [0; 1000]).expect("its beginning");
-    signal_agent(&coupling, libc::SIGKILL);
+    coupling.signal_agent(libc::SIGKILL);
     while !coupling.processes("", "agent").is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
