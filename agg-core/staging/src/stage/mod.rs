@@ -15,6 +15,7 @@ mod look;
 mod places;
 mod recover;
 mod staged;
+mod target;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -3,6 +3,7 @@
 use super::control::Learn;
 use super::cost::is_worth_it;
 use super::idle::Idle;
+use super::target::target_of;
 use super::{Home, Stage, show};
 use aggio_base::log::Level;
 use aggio_base::report::Counters;
@@ -19,7 +20,6 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl Staged {
     /// The file `base`, which `how` opened, with its stage.
     fn with_stage(&self, base: Box<dyn Driver>, how: &OpenHow) -> Result<Box<dyn Driver>> {
         let Some(terms) = how.staging else { return Ok(base) };
-        let Some(target) = look_at(&*base, &how.path)? else { return Ok(base) };
+        let Some(target) = target_of(&*base, &how.path)? else { return Ok(base) };
         if !terms.shared {
             return show(&self.home, target, true).map(|()| base);
         }
@@ -72,18 +72,6 @@ impl Staged {
         let unused = || Error::new(ErrorClass::Intern, "a file that nothing drains is in use");
         Arc::into_inner(file.base).ok_or_else(unused)
     }
-}
-
-/// The file that `base` has open, to be asked for its version; `None` if its name leads to another
-/// one, or to one that is no ordinary file.
-fn look_at(base: &dyn Driver, path: &str) -> Result<Option<File>> {
-    let Some(identity) = base.identity() else { return Ok(None) };
-    let mut how = File::options();
-    how.read(true).custom_flags(libc::O_PATH);
-    let Ok(target) = how.open(path) else { return Ok(None) };
-    let facts = target.metadata().map_err(|error| Error::os("fstat", &error))?;
-    let same = Identity { device: facts.dev(), inode: facts.ino() } == identity;
-    Ok((same && facts.is_file()).then_some(target))
 }
 
 impl Kind for Staged {

@@ -1,6 +1,7 @@
 //! Files of unusual names, limits of the system, crowds, and jobs of several nodes.
 
 use super::*;
+use aggio_store::driver::table::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -18,6 +19,41 @@ fn staged_bytes_of_a_file_whose_name_is_no_text_are_recovered() {
     let done = bench.recover(false);
     assert_eq!((&done[0].error, done[0].bytes, &done[0].path), (&None, 6, &path));
     assert_eq!((std::fs::read(path).unwrap(), bench.stages().len()), (b"\0\0\0staged".to_vec(), 0));
+}
+
+/// As of a rank that takes the open file from another one after the name is lost.
+#[test]
+fn who_adopts_a_file_that_has_lost_its_name_shares_its_stage() {
+    for with_another in [false, true] {
+        let bench = Bench::new();
+        let file = bench.open(Some(TERMS));
+        write(&*file, b"staged", 0);
+        let other_name = bench.dir.path().join("other");
+        std::fs::rename(bench.path(), &other_name).unwrap();
+        if with_another {
+            std::fs::write(bench.path(), b"another").unwrap();
+        }
+        let staging = Some(Staging { first: false, ..TERMS });
+        let (read_too, write_too) = (true, true);
+        let how = OpenHow {
+            path: bench.path(),
+            read: read_too,
+            write: write_too,
+            staging,
+            ..OpenHow::default()
+        };
+        let kind = Staged::new(bench.home());
+        let adopted = kind.adopt(&bench.drivers, &how, file.offer().unwrap()).unwrap();
+        assert_eq!(read(&*adopted, 0, 9), b"staged");
+        write(&*adopted, b"!", 0);
+        assert_eq!(read(&*file, 0, 9), b"!taged");
+        adopted.close().unwrap();
+        file.close().unwrap();
+        assert_eq!(std::fs::read(other_name).unwrap(), b"!taged");
+        let left = std::fs::read(bench.path()).ok();
+        assert_eq!(left, with_another.then(|| b"another".to_vec()));
+        assert_eq!(bench.stages().len(), 0);
+    }
 }
 
 #[test]
