@@ -70,6 +70,26 @@ def debian_source(package, release=""):
     return folder
 
 
+def upstream_source(package):
+    """The unpacked upstream part of a source package of this Debian, without Debian's patches;
+    fetched once."""
+    folder = os.path.join(SOURCES, f"{package}-upstream")
+    if not os.path.isdir(folder):
+        print(f"fetching the upstream part of the source package {package}", flush=True)
+        os.makedirs(folder + ".new", exist_ok=True)
+        here = os.getcwd()
+        os.chdir(SOURCES)
+        try:
+            apt(this_release(), "update")
+            apt(this_release(), "source", "--tar-only", "--download-only", package)
+            archive = max(glob.glob(f"{package}_*.orig.tar.*"), key=os.path.getmtime)
+            quietly(["tar", "-xf", archive, "-C", folder + ".new", "--strip-components=1"])
+            os.rename(folder + ".new", folder)
+        finally:
+            os.chdir(here)
+    return folder
+
+
 def virtual_environment(name, *packages):
     """A Python environment with these packages of PyPI; made once."""
     folder = os.path.join(WORK, "venvs", name)

@@ -1,6 +1,6 @@
 """The suites, by the name they have on the command line, in the order in which they run."""
 
-from . import h5py, hdf5, mpi4py_io, mpich, netcdf, pnetcdf, romio
+from . import h5py, hdf5, mpi4py_io, mpich, netcdf, netcdf_fortran, pnetcdf, romio
 
 #: Writes wait whatever that costs, on whichever file system the suites run.
 ALWAYS = "*:aggio_defer_always=true"
@@ -33,4 +33,8 @@ SUITES = {
     "netcdf-defer": netcdf.Programs("netcdf-defer", AGGIO_DEFER="*", AGGIO_HINTS=ALWAYS),
     "netcdf-blob": netcdf.Programs("netcdf-blob", AGGIO_BLOB="*.nc"),
     "netcdf-set": netcdf.Programs("netcdf-set", AGGIO_BLOB="*.nc:e3sm", AGGIO_SETS="on"),
+    "netcdf-fortran": netcdf_fortran.Programs("netcdf-fortran"),
+    "netcdf-fortran-defer": netcdf_fortran.Programs(
+        "netcdf-fortran-defer", AGGIO_DEFER="*", AGGIO_HINTS=ALWAYS
+    ),
 }

@@ -7,7 +7,8 @@
 //! others still have to do as a rank without data.
 //!
 //! On one node only: between nodes a meeting takes messages, and there requests of one rank may
-//! take the file's locks away from another.
+//! take the file's locks away from another. Not where requests take long: there a wrong prediction
+//! costs requests that an exchange would have joined, and a meeting is short beside one of them.
 
 use super::{Direction, Request, Scene, chunks, straight};
 use aggio_base::Extent;
@@ -98,6 +99,7 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
     piece > 0
         && of_the_kind
         && mine.bytes > 0
+        && (own_log || !mine.figures.is_slow())
         && !mine.unordered
         && !chunks::are_forced(scene.hints)
         && scene.atomic.is_none()

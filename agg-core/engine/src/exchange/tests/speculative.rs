@@ -23,6 +23,8 @@ const LEN: usize = 64;
 struct Session {
     transport: Arc<ThreadTransport>,
     access: Access,
+    /// On tmpfs requests are prompt, and ranks do not collect separate pieces.
+    file_system: &'static str,
     habits: Habits,
     counters: Counters,
     tags: Tags,
@@ -31,13 +33,18 @@ struct Session {
 impl Session {
     fn new(transport: Arc<ThreadTransport>, disk: &Arc<Disk>) -> Self {
         let (access, tags) = (Access::new(disk), Tags::new(transport.max_tag()));
-        Self { transport, access, habits: Habits::default(), counters: Counters::default(), tags }
+        let (habits, counters) = (Habits::default(), Counters::default());
+        Self { transport, access, file_system: "tmpfs", habits, counters, tags }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { file_system: self.file_system.into(), ..self.access.facts() }
     }
 
     /// A call of all ranks with pieces of `piece` bytes, those of the ranks in turn; from byte
     /// `start` of the file on. `None` brings wrong arguments.
     async fn call(&self, way: Way, start: usize, piece: Option<usize>) -> Outcome {
-        let (facts, hints) = (facts(&self.access), Hints::default());
+        let (facts, hints) = (self.facts(), Hints::default());
         let scene = Scene {
             logs: false,
             transport: &*self.transport,
@@ -67,11 +74,6 @@ impl Session {
         }
         outcome
     }
-}
-
-/// A file system with prompt requests, whose ranks do not collect separate pieces.
-fn facts(access: &Access) -> Facts {
-    Facts { file_system: "tmpfs".into(), ..access.facts() }
 }
 
 /// Pieces of `piece` bytes of each rank in turn.
@@ -111,6 +113,21 @@ fn a_rank_goes_ahead_after_a_call_in_which_each_worked_alone_until_that_is_not_b
     assert_eq!(expected, vec![[0, piece, piece, 0, 0, piece]; 3]);
     let wanted = [LEN, LEN, 8, 8, LEN, LEN].map(|piece| contents(piece, 3)).concat();
     assert_eq!(*disk.bytes(), wanted);
+}
+
+#[test]
+fn nobody_goes_ahead_where_requests_take_long() {
+    let requests = run(3, |transport| {
+        let disk = Disk::new(vec![]);
+        Box::pin(async move {
+            let mut session = Session::new(transport, &disk);
+            session.file_system = "nfs";
+            session.habits = Habits::of_pieces(8);
+            assert_eq!(session.call(Way::Write, 0, Some(8)).await, all_of_it());
+            session.access.seen().len()
+        })
+    });
+    assert_eq!(requests.iter().sum::<usize>(), 1, "{requests:?}");
 }
 
 #[test]
