@@ -198,25 +198,25 @@ fn every_rank_of_a_reader_learns_that_the_writer_died() {
 /// Rank 0 learns of that by its call, ends MPI, and exits as a program does that is done, if its
 /// launcher leaves it the time.
 #[test]
-fn what_a_killed_rank_was_to_write_is_missed_by_readers() {
+fn readers_learn_that_a_killed_rank_has_not_written_its_part() {
     for mpi in &installed() {
         let goes_on: &[&str] = match mpi.family {
             Family::Mpich => &["-disable-auto-cleanup"],
             Family::OpenMpi => &[],
         };
-        a_reader_misses_a_rank(mpi, goes_on, "seen");
+        a_reader_learns_of_a_killed_rank(mpi, goes_on, "seen");
     }
 }
 
 /// The system keeps a process that has ended until its parent has asked for its exit status.
 #[test]
-fn a_rank_is_missed_whose_launcher_has_not_seen_that_it_ended() {
+fn a_killed_rank_is_noticed_although_its_launcher_has_not_seen_that() {
     for mpi in &installed() {
-        a_reader_misses_a_rank(mpi, &[], "unseen");
+        a_reader_learns_of_a_killed_rank(mpi, &[], "unseen");
     }
 }
 
-fn a_reader_misses_a_rank(mpi: &Mpi, options: &[&str], fewer: &str) {
+fn a_reader_learns_of_a_killed_rank(mpi: &Mpi, options: &[&str], fewer: &str) {
     let meeting = Meeting::new();
     meeting.kills.set(true);
     let size = ["f.dat", "1", "30", "1000"];

@@ -255,7 +255,7 @@ while not os.path.exists('then'): time.sleep(0.01)
 exec(open('then').read())";
 
 #[test]
-fn a_writer_that_dies_between_two_generations_is_missed_by_the_next_agent_too() {
+fn a_writer_that_dies_between_two_generations_is_noticed_by_the_next_agent_too() {
     let place = Directory::new();
     let Some(coupling) = coupling(&place) else { return };
     std::fs::write(coupling.path().join("one.py"), ONE).expect("a script");

@@ -15,7 +15,7 @@
 
 mod record;
 
-pub(crate) use record::{Being, Held, Kept, NUMBERS, Record, Written};
+pub(crate) use record::{Held, Kept, NUMBERS, ProcessRecord, Record, Written};
 
 use crate::folder::{self, Folder, owned};
 use crate::place::{Place, user};

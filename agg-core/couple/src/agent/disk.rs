@@ -54,7 +54,7 @@ impl Agent {
     pub(super) fn end_if_idle(&mut self) -> Reply {
         let busy = |text: &str| Reply::Failed(libc::EBUSY, text.to_owned());
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
-        if is_needed || !self.people.is_empty() {
+        if is_needed || !self.clients.is_empty() {
             return busy("programs are connected");
         }
         let left = self.registry.store_all(true);

@@ -35,8 +35,8 @@ impl Link {
 
 /// Where programs connect.
 #[derive(Debug)]
-pub(super) struct Door {
-    listener: OwnedFd,
+pub(super) struct Listener {
+    socket: OwnedFd,
     /// A descriptor that is given up to refuse a connection if there is no other.
     spare: Option<OwnedFd>,
     /// No connection is taken until then.
@@ -44,10 +44,10 @@ pub(super) struct Door {
     told: bool,
 }
 
-impl Door {
+impl Listener {
     /// A socket that takes connections under this name.
     pub(super) fn new(name: &str) -> io::Result<Self> {
-        Ok(Self { listener: listen(name)?, spare: spare(), rests: None, told: false })
+        Ok(Self { socket: listen(name)?, spare: spare(), rests: None, told: false })
     }
 
     /// Readable when connections wait; -1 while none are taken.
@@ -55,13 +55,13 @@ impl Door {
         if self.rests.is_some_and(|until| until <= Instant::now()) {
             self.rests = None;
         }
-        if self.rests.is_some() { -1 } else { self.listener.as_raw_fd() }
+        if self.rests.is_some() { -1 } else { self.socket.as_raw_fd() }
     }
 
     fn take(&self) -> io::Result<OwnedFd> {
-        let (listener, none) = (self.listener.as_raw_fd(), std::ptr::null_mut());
+        let (socket, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: no address is asked for.
-        let fd = unsafe { libc::accept4(listener, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
+        let fd = unsafe { libc::accept4(socket, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
         match fd {
             -1 => Err(io::Error::last_os_error()),
             // SAFETY: the descriptor is new and belongs to nobody else.
@@ -123,7 +123,7 @@ pub(super) fn allow_descriptors() {
 impl Agent {
     /// Takes all connections that wait.
     pub(super) fn accept(&mut self) {
-        while let Some(socket) = self.door.next() {
+        while let Some(socket) = self.listener.next() {
             let packets = Packets::new(socket);
             match packets.peer() {
                 Ok((_, user)) if user == place::user() => {}

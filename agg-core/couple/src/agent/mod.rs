@@ -8,7 +8,7 @@ mod disk;
 mod guests;
 mod links;
 mod memory;
-mod people;
+mod clients;
 mod reach;
 mod run;
 mod sending;
@@ -42,7 +42,7 @@ use aggio_base::log;
 use aggio_base::log::Level;
 use links::Link;
 pub(crate) use links::address;
-use people::Person;
+use clients::ClientProcess;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
@@ -59,21 +59,21 @@ const LOOKS: u32 = 50;
 const LINGERS: Duration = Duration::from_millis(500);
 
 /// How long it stays if a program may still have to learn that a writer died.
-const MOURNS: Duration = Duration::from_secs(10);
+const LINGERS_AFTER_DEATH: Duration = Duration::from_secs(10);
 
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
     place: Place,
     _lock: OwnedFd,
-    door: links::Door,
+    listener: links::Listener,
     reach: Reach,
     registry: Registry,
     areas: Areas,
     spares: Spares,
     pages: memory::Pages,
     links: BTreeMap<u64, Link>,
-    people: BTreeMap<Process, Person>,
+    clients: BTreeMap<Process, ClientProcess>,
     waits: BTreeMap<u64, Waiting>,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
@@ -81,7 +81,7 @@ pub struct Agent {
     pending: BTreeMap<u64, several::Pending>,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
-    jobs: people::Numbers,
+    jobs: clients::Numbers,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     began: Instant,
@@ -118,25 +118,25 @@ impl Agent {
         let place = Place::open(path)?;
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
-        let door = links::Door::new(&place.file("sock"))?;
+        let listener = links::Listener::new(&place.file("sock"))?;
         let reach = Reach::new(&place)?;
         let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh())?) };
         Ok(Some(Self {
             place,
             _lock: lock,
-            door,
+            listener,
             reach,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
             spares: Spares::default(),
             pages: memory::Pages::default(),
             links: BTreeMap::new(),
-            people: BTreeMap::new(),
+            clients: BTreeMap::new(),
             waits: BTreeMap::new(),
             peers,
             pending: BTreeMap::new(),
             lost: BTreeMap::new(),
-            jobs: people::Numbers::default(),
+            jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
             began: Instant::now(),
             idle_since: None,
@@ -184,13 +184,13 @@ impl Agent {
     fn turn(&mut self) -> io::Result<()> {
         let mut polled: Vec<libc::pollfd> = Vec::new();
         let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        polled.push(watch(self.door.events()));
+        polled.push(watch(self.listener.events()));
         polled.push(watch(self.areas.events()));
         let links: Vec<u64> = self.links.keys().copied().collect();
         polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
         polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
-        let people: Vec<Process> = self.people.keys().copied().collect();
-        polled.extend(self.people.values().map(|person| watch(person.life())));
+        let clients: Vec<Process> = self.clients.keys().copied().collect();
+        polled.extend(self.clients.values().map(|client| watch(client.life())));
         if let Some(peers) = &self.peers {
             polled.extend([watch(peers.descriptor()), watch(peers.copies.events())]);
         }
@@ -222,9 +222,9 @@ impl Agent {
                 self.hear(*link);
             }
         }
-        for (index, person) in people.iter().enumerate() {
+        for (index, client) in clients.iter().enumerate() {
             if happened(3 + links.len() + index) {
-                self.lose(*person);
+                self.lose(*client);
             }
         }
         if happened(0) {
@@ -363,12 +363,12 @@ impl Agent {
 
     /// Whether nothing is left to do, and has not been for a while.
     fn is_done(&mut self) -> bool {
-        let is_lost = self.reach.is_lost() && self.people.is_empty();
+        let is_lost = self.reach.is_lost() && self.clients.is_empty();
         if is_lost && self.registry.store_all(false) > 0 {
             self.settle();
         }
         let is_busy = self.is_storing();
-        if self.quit && self.people.is_empty() && !is_busy {
+        if self.quit && self.clients.is_empty() && !is_busy {
             return true;
         }
         if is_lost && !is_busy {
@@ -388,7 +388,7 @@ impl Agent {
     }
 
     fn linger(&self) -> Duration {
-        if self.registry.mourns() { MOURNS } else { LINGERS }
+        if self.registry.has_unreported_deaths() { LINGERS_AFTER_DEATH } else { LINGERS }
     }
 }
 

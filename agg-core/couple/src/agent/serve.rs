@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::away::Way;
-use super::people::Hello;
+use super::clients::Hello;
 use super::waits::Waiting;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Ask, Options, Process};
@@ -245,8 +245,8 @@ impl Agent {
 
     /// The process ends in order from now on.
     fn take_leave(&mut self, process: Process) -> Reply {
-        if let Some(person) = self.people.get_mut(&process) {
-            person.orderly = true;
+        if let Some(client) = self.clients.get_mut(&process) {
+            client.orderly = true;
         }
         self.touch_written_by(process);
         Reply::Done
@@ -268,7 +268,7 @@ impl Agent {
             // An earlier agent was told, and did not come to say so.
             None if self.registry.has_completed(handle) => Reply::Done,
             None => {
-                self.registry.tell_torn(process, handle);
+                self.registry.report_aborted(process, handle);
                 unknown()
             }
         }

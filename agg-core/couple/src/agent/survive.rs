@@ -1,13 +1,13 @@
 //! Generations that survive this agent: what it writes of them, and what it finds of an earlier
 //! one.
 
-mod revive;
+mod recover;
 
 use super::Agent;
 use crate::registry::{
     Area, Directory, Handle, Job, Name, Open, Path, Position, Process, State, Stored, Who,
 };
-use crate::spool::{Being, Held, Kept, Record, Spool, Written, boot};
+use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written, boot};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,9 +166,10 @@ impl Agent {
         let generations = name.generations.values().filter_map(|area| self.kept(*area));
         let readers = name.readers.values().flat_map(|reader| {
             let processes = reader.processes.iter();
-            processes.filter_map(|(process, position)| self.being(path, *process, *position))
+            processes
+                .filter_map(|(process, position)| self.process_record(path, *process, *position))
         });
-        let is_orderly = |process| self.people.get(&process).is_none_or(|one| one.orderly);
+        let is_orderly = |process| self.clients.get(&process).is_none_or(|one| one.orderly);
         let generations_of = |job| {
             let mut all = name.generations.values();
             all.any(|area| {
@@ -182,13 +183,13 @@ impl Agent {
         };
         let writers = self.registry.processes.iter();
         let writers = writers.filter(|(process, who)| is_writer(**process, who));
-        let writers =
-            writers.filter_map(|(process, _)| self.being(path, *process, Position::default()));
+        let writers = writers
+            .filter_map(|(process, _)| self.process_record(path, *process, Position::default()));
         Some(Record {
             boot: self.spools.boot.clone(),
             path: path.clone(),
             options: name.options.clone(),
-            numbers: [name.last, name.lost, name.on_disk, name.dropped, name.missing],
+            numbers: [name.last, name.lost, name.on_disk, name.dropped, name.unreported],
             emptied: name.emptied,
             dead: name.dead.as_ref().map(|dead| (dead.number, dead.writer.clone())),
             writer: name.writer.map(|job| self.jobs.text(job).to_owned()),
@@ -197,18 +198,18 @@ impl Agent {
             generations: generations.collect(),
             readers: readers.collect(),
             writers: writers.collect(),
-            torn: self.torn(name),
+            aborted: self.aborted(name),
         })
     }
 
     /// What programs lose if this agent dies, or have lost before.
-    fn torn(&self, name: &Name) -> Vec<Written> {
+    fn aborted(&self, name: &Name) -> Vec<Written> {
         let text = |job: &Job| self.jobs.text(*job).to_owned();
-        let before = name.torn.iter().map(|(job, torn)| Written {
+        let before = name.aborted.iter().map(|(job, aborted)| Written {
             job: text(job),
-            number: torn.number,
-            maker: torn.maker.clone(),
-            handles: torn.handles.iter().copied().collect(),
+            number: aborted.number,
+            maker: aborted.maker.clone(),
+            handles: aborted.handles.iter().copied().collect(),
         });
         let generations = name.generations.values();
         let generations = generations.filter_map(|area| self.registry.generations.get(area));
@@ -247,8 +248,13 @@ impl Agent {
     }
 
     /// What is written of a process of this node, and of what it reads.
-    fn being(&self, path: &Path, process: Process, position: Position) -> Option<Being> {
-        let (person, who) = (self.people.get(&process)?, self.registry.processes.get(&process)?);
+    fn process_record(
+        &self,
+        path: &Path,
+        process: Process,
+        position: Position,
+    ) -> Option<ProcessRecord> {
+        let (client, who) = (self.clients.get(&process)?, self.registry.processes.get(&process)?);
         let is_own =
             |area: &Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
         let opens = self
@@ -256,9 +262,9 @@ impl Agent {
             .opens
             .iter()
             .filter(|(_, open)| open.process == process && open.reads_on && is_own(&open.area));
-        Some(Being {
-            pid: person.pid.cast_unsigned(),
-            start: person.start,
+        Some(ProcessRecord {
+            pid: client.pid.cast_unsigned(),
+            start: client.start,
             job: self.jobs.text(who.job).to_owned(),
             ranks: who.ranks,
             family: self.jobs.text(who.family).to_owned(),

@@ -143,19 +143,19 @@ impl Scene {
 
     /// A reader connects, whom the agent may know.
     fn enter(&mut self, part: usize) {
-        let person = Person::of(self.parts[part].child.id().cast_signed()).unwrap().0;
+        let client = ClientProcess::of(self.parts[part].child.id().cast_signed()).unwrap().0;
         let agent = self.agent();
-        let known = agent.people.iter().find(|(_, one)| one.pid == person.pid);
+        let known = agent.clients.iter().find(|(_, one)| one.pid == client.pid);
         let process = match known.map(|(process, _)| *process) {
             Some(process) => process,
             None => {
                 agent.last += 1;
                 let process = agent.last;
-                let (job, family) = (format!("process {}", person.pid), format!("session {part}"));
+                let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
                 let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
                 let label = format!("reader {part}");
                 agent.registry.join(process, Who { job, ranks: 1, family, label });
-                agent.people.insert(process, person);
+                agent.clients.insert(process, client);
                 process
             }
         };

@@ -168,8 +168,8 @@ impl Sleeper {
         Self(std::process::Command::new("sleep").arg("60").spawn().unwrap())
     }
 
-    fn person(&self) -> Person {
-        Person::of(self.0.id().cast_signed()).unwrap().0
+    fn client(&self) -> ClientProcess {
+        ClientProcess::of(self.0.id().cast_signed()).unwrap().0
     }
 }
 
@@ -184,12 +184,12 @@ impl Drop for Sleeper {
 fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let mut first = Sleeper::start();
-    scene.agent.people.insert(1, first.person());
+    scene.agent.clients.insert(1, first.client());
     let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
     drop(one);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     first.0.kill().unwrap();
-    while !scene.agent.people[&1].dies() {
+    while !scene.agent.clients[&1].dies() {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(other);

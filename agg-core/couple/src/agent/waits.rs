@@ -54,7 +54,7 @@ impl Agent {
         let look = looks.then(Instant::now);
         let spare = self.spares.until();
         let records = self.next_records();
-        let next = [reminder, again, folders, end, look, spare, records, self.door.rests];
+        let next = [reminder, again, folders, end, look, spare, records, self.listener.rests];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());

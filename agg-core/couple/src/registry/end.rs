@@ -123,7 +123,7 @@ impl Registry {
         self.lost.retain(|_, (whose, ..)| *whose != process);
         self.waits.retain(|_, (waiting, _)| *waiting != process);
         if !orderly {
-            self.bury(process);
+            self.abort_written_by(process);
         }
         let opens = self.opens.values().filter(|open| open.process == process);
         let opens: BTreeSet<Area> = opens.map(|open| open.area).collect();
@@ -134,7 +134,7 @@ impl Registry {
         self.effects.extend(areas.into_iter().map(Effect::Look));
         self.nodes.remove(&process);
         let Some(who) = self.processes.remove(&process) else { return };
-        self.end_torn(who.job);
+        self.end_aborted(who.job);
         let paths: Vec<Path> = self.names.keys().cloned().collect();
         for path in paths {
             let Some(name) = self.names.get_mut(&path) else { continue };
@@ -167,16 +167,16 @@ impl Registry {
         }
     }
 
-    /// What a process that died was writing is dead with it.
-    fn bury(&mut self, process: Process) {
+    /// What a process that died was writing is discarded.
+    fn abort_written_by(&mut self, process: Process) {
         for area in self.written_by(process) {
-            self.bury_area(area, process);
+            self.abort(area, process);
         }
-        self.bury_next(process);
+        self.abort_next(process);
     }
 
-    /// A generation is dead because one of its writers is, or has lost the others.
-    fn bury_area(&mut self, area: Area, process: Process) {
+    /// A generation is discarded because one of its writers died, or cannot reach the others.
+    fn abort(&mut self, area: Area, process: Process) {
         let writer = self.processes.get(&process).map(|who| who.label.clone());
         self.opens.retain(|_, open| open.area != area || open.process != process);
         self.declare_dead(area, writer.unwrap_or_default());
@@ -213,7 +213,7 @@ impl Registry {
         };
         let state = self.generations.get(&open.area).map(|generation| generation.state);
         match state {
-            Some(State::Writing) => self.bury_area(open.area, process),
+            Some(State::Writing) => self.abort(open.area, process),
             _ => self.close(process, handle, 0, false),
         }
         true
@@ -226,7 +226,7 @@ impl Registry {
         self.generations.iter().filter(|(_, one)| is_it(one)).map(|(area, _)| *area).collect()
     }
 
-    /// Whoever else has a dead generation open for writing learns that when it closes it.
+    /// Whoever else has a discarded generation open for writing learns that when it closes it.
     fn lose_writers(&mut self, area: Area, (number, text): &(i32, String)) {
         let losers = self.opens.iter().filter(|(_, open)| open.area == area && open.write);
         self.lost
@@ -240,9 +240,9 @@ impl Registry {
         self.lost.get(&handle).map(|(_, number, text)| (*number, &**text))
     }
 
-    /// Between two generations, the one that a program that died would have made next is dead:
+    /// Between two generations, the one that a program that died would have made next is lost:
     /// whoever waits for it would wait for ever.
-    fn bury_next(&mut self, process: Process) {
+    fn abort_next(&mut self, process: Process) {
         let Some(who) = self.processes.get(&process) else { return };
         if self.processes.values().filter(|other| other.job == who.job).count() > 1 {
             return;

@@ -1,6 +1,7 @@
 //! Which generation each open gets, and when a generation can be given up: a state machine that
 //! does no input or output. Whoever drives it carries out its [`Effect`]s.
 
+mod aborted;
 mod cycle;
 mod end;
 mod keep;
@@ -12,7 +13,6 @@ mod room;
 mod sizes;
 mod spill;
 mod store;
-mod torn;
 mod types;
 mod view;
 
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// Whether a program may still have to learn that a writer died.
-    pub fn mourns(&self) -> bool {
+    pub fn has_unreported_deaths(&self) -> bool {
         self.names.values().any(|name| name.dead.is_some())
     }
 

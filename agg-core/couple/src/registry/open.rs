@@ -70,7 +70,7 @@ impl Registry {
     }
 
     fn open_to_write(&mut self, process: Process, ask: &Ask) -> Answer {
-        if let Some(answer) = self.tears(process, ask) {
+        if let Some(answer) = self.refused_after_abort(process, ask) {
             return answer;
         }
         let emptied = self.names.get(&ask.path).is_some_and(|name| name.emptied);
@@ -120,7 +120,7 @@ impl Registry {
     /// Begins a generation.
     fn begin(&mut self, process: Process, ask: &Ask, copy_of: Option<Area>) -> Opening {
         let (area, expected) = (self.number(), self.expected(&ask.path, copy_of));
-        self.go_on_untold(self.job(process), &ask.path);
+        self.note_unreported(self.job(process), &ask.path);
         let name = self.names.entry(ask.path.clone()).or_default();
         name.last += 1;
         let emptied = std::mem::take(&mut name.emptied);
@@ -323,9 +323,9 @@ impl Registry {
             }
             Pick::Next => {
                 let next = ready.next();
-                let is_behind = next.is_none_or(|(number, _)| *number > name.missing);
-                if is_known && name.missing > position.at && is_behind {
-                    return Choice::Lost(name.missing);
+                let is_behind = next.is_none_or(|(number, _)| *number > name.unreported);
+                if is_known && name.unreported > position.at && is_behind {
+                    return Choice::Lost(name.unreported);
                 }
                 next
             }

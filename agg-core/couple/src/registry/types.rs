@@ -226,9 +226,9 @@ pub struct Dead {
     pub writer: String,
 }
 
-/// A generation that was being written when an earlier agent died.
+/// A generation that was being written when an earlier agent died: it will never be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Torn {
+pub struct Aborted {
     /// Which one.
     pub number: u64,
     /// How messages name the process that began it.
@@ -256,7 +256,7 @@ pub struct Name {
     pub lost: u64,
     /// The newest generation that was lost with an agent although its writer was not told, and went
     /// on.
-    pub missing: u64,
+    pub unreported: u64,
     /// The newest generation that was stored on disk.
     pub on_disk: u64,
     /// The newest generation that was given up although the name still meant it for its writer.
@@ -265,8 +265,8 @@ pub struct Name {
     pub dead: Option<Dead>,
     /// The program that wrote last.
     pub writer: Option<Job>,
-    /// Programs that were writing when an earlier agent died, and may write again.
-    pub torn: BTreeMap<Job, Torn>,
+    /// What programs were writing when an earlier agent died, and may write again.
+    pub aborted: BTreeMap<Job, Aborted>,
     /// For its writer the file has no bytes, and its next open makes a generation.
     pub emptied: bool,
     /// What the rule said last.

@@ -32,11 +32,11 @@ pub(crate) struct Record {
     pub(crate) ended: Vec<(String, u64)>,
     pub(crate) removed: Vec<(String, u64)>,
     pub(crate) generations: Vec<Kept>,
-    pub(crate) readers: Vec<Being>,
+    pub(crate) readers: Vec<ProcessRecord>,
     /// Processes of the program that wrote last.
-    pub(crate) writers: Vec<Being>,
+    pub(crate) writers: Vec<ProcessRecord>,
     /// What is being written, or was lost and not written again, by program.
-    pub(crate) torn: Vec<Written>,
+    pub(crate) aborted: Vec<Written>,
 }
 
 /// A generation that a program is writing.
@@ -78,7 +78,7 @@ pub(crate) struct Kept {
 
 /// A process that reads or writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Being {
+pub(crate) struct ProcessRecord {
     pub(crate) pid: u32,
     /// When it started.
     pub(crate) start: u64,
@@ -120,7 +120,7 @@ impl Record {
         for all in [&self.readers, &self.writers] {
             out.list(all, |out, one| one.encode(out));
         }
-        out.list(&self.torn, |out, Written { job, number, maker, handles }| {
+        out.list(&self.aborted, |out, Written { job, number, maker, handles }| {
             out.text(job).number(*number).text(maker);
             out.list(handles, |out, handle| _ = out.number(*handle));
         });
@@ -153,8 +153,9 @@ impl Record {
         let pair = |from: &mut Reader<'_>| Ok((from.text()?, own_number(from)?));
         let (ended, removed) = (from.list(pair)?, from.list(pair)?);
         let generations = from.list(Kept::decode)?;
-        let (readers, writers) = (from.list(Being::decode)?, from.list(Being::decode)?);
-        let torn = from.list(|from| {
+        let (readers, writers) =
+            (from.list(ProcessRecord::decode)?, from.list(ProcessRecord::decode)?);
+        let aborted = from.list(|from| {
             let (job, number, maker) = (from.text()?, own_number(from)?, from.text()?);
             Ok(Written { job, number, maker, handles: from.list(own_number)? })
         })?;
@@ -172,7 +173,7 @@ impl Record {
             generations,
             readers,
             writers,
-            torn,
+            aborted,
         })
     }
 }
@@ -223,7 +224,7 @@ impl Kept {
     }
 }
 
-impl Being {
+impl ProcessRecord {
     fn encode(&self, out: &mut Writer) {
         out.number(self.pid.into()).number(self.start).text(&self.job).number(self.ranks.into());
         out.text(&self.family).text(&self.label);

@@ -103,20 +103,20 @@ fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_els
 }
 
 /// An agent has died while process 1 was writing generation 2, after process 2 had read the first.
-fn torn() -> Scene {
+fn aborted() -> Scene {
     let mut scene = Scene::with(&[1, 2]);
     scene.make(1);
     assert_eq!(scene.take(2), 1);
     let job = scene.registry.job(1);
     let name = scene.registry.names.get_mut(FILE.as_bytes()).unwrap();
     name.last = 2;
-    name.torn.insert(job, Torn { number: 2, handles: [7].into(), ..Torn::default() });
+    name.aborted.insert(job, Aborted { number: 2, handles: [7].into(), ..Aborted::default() });
     scene
 }
 
 #[test]
 fn readers_learn_what_was_lost_if_its_writer_goes_on_without_knowing() {
-    let mut scene = torn();
+    let mut scene = aborted();
     assert_eq!(scene.make(1), 3);
     assert_eq!(scene.read(2), Answer::Fail(libc::ESTALE));
     assert_eq!(scene.take(2), 3, "once");
@@ -124,8 +124,8 @@ fn readers_learn_what_was_lost_if_its_writer_goes_on_without_knowing() {
 
 #[test]
 fn what_was_lost_is_written_again_by_a_writer_that_knows() {
-    let mut scene = torn();
-    scene.registry.tell_torn(1, 7);
+    let mut scene = aborted();
+    scene.registry.report_aborted(1, 7);
     assert_eq!(scene.make(1), 3);
     assert_eq!(scene.take(2), 3);
 }

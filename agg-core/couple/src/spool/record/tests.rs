@@ -37,7 +37,7 @@ fn kept() -> impl Strategy<Value = Kept> {
     })
 }
 
-fn being() -> impl Strategy<Value = Being> {
+fn process_record() -> impl Strategy<Value = ProcessRecord> {
     let held = (number(), number(), any::<u64>(), any::<bool>());
     let held = held.prop_map(|(handle, area, key, is_part)| Held { handle, area, key, is_part });
     let opens = prop::collection::vec(held, 0..3);
@@ -46,7 +46,7 @@ fn being() -> impl Strategy<Value = Being> {
         position.prop_map(|(at, open, seen, finished)| Position { at, open, seen, finished });
     let texts = ["[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}"];
     (any::<[u32; 2]>(), any::<u64>(), texts, position, opens).prop_map(
-        |([pid, ranks], start, [job, family, label], position, opens)| Being {
+        |([pid, ranks], start, [job, family, label], position, opens)| ProcessRecord {
             pid,
             start,
             job,
@@ -65,16 +65,16 @@ fn record() -> impl Strategy<Value = Record> {
     let died = prop::option::of((number(), "[a-z]{0,9}"));
     let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
     let handles = prop::collection::vec(number(), 0..3);
-    let torn = ("[a-z]{0,9}", number(), "[a-z]{0,9}", handles);
-    let torn =
-        torn.prop_map(|(job, number, maker, handles)| Written { job, number, maker, handles });
-    let beings = || prop::collection::vec(being(), 0..4);
+    let aborted = ("[a-z]{0,9}", number(), "[a-z]{0,9}", handles);
+    let aborted =
+        aborted.prop_map(|(job, number, maker, handles)| Written { job, number, maker, handles });
+    let processes = || prop::collection::vec(process_record(), 0..4);
     let generations = prop::collection::vec(kept(), 0..4);
-    let all = (generations, beings(), beings(), prop::collection::vec(torn, 0..3));
+    let all = (generations, processes(), processes(), prop::collection::vec(aborted, 0..3));
     (texts, state, families, all).prop_map(|(texts, state, families, all)| {
         let ((boot, path), (numbers, emptied)) = (texts, state);
         let (ended, removed, writer, dead) = families;
-        let ((generations, readers, writers, torn), options) = (all, Options::default());
+        let ((generations, readers, writers, aborted), options) = (all, Options::default());
         Record {
             boot,
             path,
@@ -88,7 +88,7 @@ fn record() -> impl Strategy<Value = Record> {
             generations,
             readers,
             writers,
-            torn,
+            aborted,
         }
     })
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A process that has called.
 #[derive(Debug)]
-pub(super) struct Person {
+pub(super) struct ClientProcess {
     pub(super) pid: i32,
     pub(super) start: u64,
     life: OwnedFd,
@@ -16,7 +16,7 @@ pub(super) struct Person {
     pub(super) orderly: bool,
 }
 
-impl Person {
+impl ClientProcess {
     /// The process `pid`, and its session.
     ///
     /// # Errors
@@ -132,21 +132,21 @@ impl Agent {
     pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
         let Some(found) = self.links.get(&link) else { return Ok(()) };
         let (pid, _) = found.packets.peer()?;
-        let (person, session) = Person::of(pid)?;
-        let start = person.start;
-        let known = self.people.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
+        let (client, session) = ClientProcess::of(pid)?;
+        let start = client.start;
+        let known = self.clients.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
         let process = match known {
             Some((process, _)) => *process,
             None => {
                 self.last += 1;
                 let who = self.who(pid, start, session, hello);
                 self.registry.join(self.last, who);
-                self.people.insert(self.last, person);
+                self.clients.insert(self.last, client);
                 self.last
             }
         };
-        if let Some(person) = self.people.get_mut(&process)
-            && std::mem::replace(&mut person.orderly, false)
+        if let Some(client) = self.clients.get_mut(&process)
+            && std::mem::replace(&mut client.orderly, false)
         {
             // It may have become another program, which is served as well.
             self.touch_written_by(process);
@@ -189,10 +189,10 @@ impl Agent {
         self.cancel_away(link);
         let Some(process) = ended.process else { return };
         let is_last = !self.links.values().any(|link| link.process == Some(process));
-        let Some(person) = self.people.get_mut(&process).filter(|_| is_last) else { return };
+        let Some(client) = self.clients.get_mut(&process).filter(|_| is_last) else { return };
         // Without connection and not ending: it is another program now. How that ends tells nobody.
-        if facts(person.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
-            person.orderly = true;
+        if facts(client.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
+            client.orderly = true;
             self.touch_written_by(process);
             // One that has only looked is as good as gone; it may come again.
             if self.registry.has_no_part(process) && !self.uses_copies(process) {
@@ -215,29 +215,32 @@ impl Agent {
             self.hear(link);
             self.hang_up(link);
         }
-        let Some(person) = self.people.remove(&process) else { return };
-        self.leave(process, person.orderly);
+        let Some(client) = self.clients.remove(&process) else { return };
+        self.leave(process, client.orderly);
         self.lost.retain(|_, (whose, _)| *whose != process);
         let job = self.registry.processes.get(&process).map(|who| who.job);
-        self.registry.end(process, person.orderly);
+        self.registry.end(process, client.orderly);
         job.into_iter().for_each(|job| self.jobs.forget_process(job));
         self.settle();
     }
 
     /// Whether one of these processes is ending without having said so.
     pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
-        processes.iter().filter_map(|process| self.people.get(process)).any(Person::dies)
+        processes.iter().filter_map(|process| self.clients.get(process)).any(ClientProcess::dies)
     }
 
     /// Finds out which processes have ended by now.
     pub(super) fn lose_the_dead(&mut self) {
-        let watch =
-            |person: &Person| libc::pollfd { fd: person.life(), events: libc::POLLIN, revents: 0 };
-        let people: Vec<Process> = self.people.keys().copied().collect();
-        let mut polled: Vec<libc::pollfd> = self.people.values().map(watch).collect();
+        let watch = |client: &ClientProcess| libc::pollfd {
+            fd: client.life(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let clients: Vec<Process> = self.clients.keys().copied().collect();
+        let mut polled: Vec<libc::pollfd> = self.clients.values().map(watch).collect();
         // SAFETY: the kernel reads and writes the entries of the local vector.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
-        let dead = people.iter().zip(&polled).filter(|(_, polled)| polled.revents != 0);
+        let dead = clients.iter().zip(&polled).filter(|(_, polled)| polled.revents != 0);
         dead.for_each(|(process, _)| self.lose(*process));
     }
 }

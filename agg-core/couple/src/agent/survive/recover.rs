@@ -1,12 +1,12 @@
 //! What an agent takes over from an earlier one.
 
 use super::super::Agent;
-use super::super::people::Person;
+use super::super::clients::ClientProcess;
 use crate::registry::{
-    Dead, Directory, Generation, Home, Job, Name, Open, Options, Path, Process, Reader, State,
-    Stored, Torn, Who,
+    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Options, Path, Process, Reader,
+    State, Stored, Who,
 };
-use crate::spool::{Being, Held, Kept, Record, Spool, Written};
+use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ struct Known {
 }
 
 /// Processes of records, by number and start.
-type Beings = BTreeMap<(u32, u64), Known>;
+type Recovered = BTreeMap<(u32, u64), Known>;
 
 impl Agent {
     /// Makes sure that what an earlier agent has left for the files of a rule is known.
@@ -49,37 +49,37 @@ impl Agent {
         for (name, why) in found.strange {
             log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
         }
-        let mut beings = Beings::new();
+        let mut recovered = Recovered::new();
         for (number, record) in found.records {
-            self.revive(&spool, directory, number, record, &mut beings);
+            self.recover(&spool, directory, number, record, &mut recovered);
         }
         self.spools.open.insert(directory.clone(), spool);
-        for ((pid, start), known) in beings {
+        for ((pid, start), known) in recovered {
             let Known { process, has_open, writes } = known;
-            match Person::of(pid.cast_signed()) {
-                Ok((mut person, _)) if person.start == start => {
+            match ClientProcess::of(pid.cast_signed()) {
+                Ok((mut client, _)) if client.start == start => {
                     // One that has nothing to write may end as it likes.
-                    person.orderly = !writes;
-                    self.people.insert(process, person);
+                    client.orderly = !writes;
+                    self.clients.insert(process, client);
                 }
                 _ => self.registry.end(process, !has_open),
             }
         }
-        for job in self.registry.torn_without_processes() {
-            self.registry.end_torn(job);
+        for job in self.registry.aborted_without_processes() {
+            self.registry.end_aborted(job);
         }
         self.settle();
         Ok(())
     }
 
     /// Takes over a file of an earlier agent.
-    fn revive(
+    fn recover(
         &mut self,
         spool: &Spool,
         directory: &Directory,
         number: u64,
         record: Record,
-        beings: &mut Beings,
+        recovered: &mut Recovered,
     ) {
         if self.registry.names.contains_key(&record.path) {
             let path = String::from_utf8_lossy(&record.path);
@@ -90,25 +90,25 @@ impl Agent {
         let mut jobs = |texts: &[(String, u64)]| {
             texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
         };
-        let [last, lost, on_disk, dropped, missing] = record.numbers;
+        let [last, lost, on_disk, dropped, unreported] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
         let dead = record.dead.map(|(number, writer)| Dead { number, writer });
         let writer = record.writer.map(|text| self.jobs.of(&text));
-        let mut torn = BTreeMap::<_, Torn>::new();
-        for written in record.torn {
-            add_torn(&mut torn, self.jobs.of(&written.job), written);
+        let mut aborted = BTreeMap::<_, Aborted>::new();
+        for written in record.aborted {
+            add_aborted(&mut aborted, self.jobs.of(&written.job), written);
         }
         let name = Name {
             last,
             lost,
-            missing,
+            unreported,
             ended,
             removed,
             on_disk,
             dropped,
             dead,
             writer,
-            torn,
+            aborted,
             emptied: record.emptied,
             options: record.options,
             ..Name::default()
@@ -117,23 +117,23 @@ impl Agent {
         self.spools.records.insert(record.path.clone(), (directory.clone(), number));
         self.registry.count_behind(number);
         for kept in record.generations {
-            if let Err(error) = self.revive_generation(spool, directory, &record.path, &kept) {
-                self.miss(&record.path, kept, &error);
+            if let Err(error) = self.recover_generation(spool, directory, &record.path, &kept) {
+                self.note_lost(&record.path, kept, &error);
             }
         }
-        for being in record.readers {
-            self.revive_reader(&record.path, being, beings);
+        for recorded in record.readers {
+            self.recover_reader(&record.path, recorded, recovered);
         }
-        for being in record.writers {
-            let key = (being.pid, being.start);
-            let _ = self.revive_process(&being, beings);
-            beings.entry(key).and_modify(|known| known.writes = true);
+        for recorded in record.writers {
+            let key = (recorded.pid, recorded.start);
+            let _ = self.recover_process(&recorded, recovered);
+            recovered.entry(key).and_modify(|known| known.writes = true);
         }
         self.registry.touch(&record.path);
     }
 
     /// A generation of a record is not there.
-    fn miss(&mut self, path: &Path, kept: Kept, error: &io::Error) {
+    fn note_lost(&mut self, path: &Path, kept: Kept, error: &io::Error) {
         let number = kept.number;
         if error.kind() != io::ErrorKind::NotFound {
             let path = String::from_utf8_lossy(path);
@@ -149,11 +149,11 @@ impl Agent {
         for job in kept.jobs {
             let (maker, handles) = (kept.maker.clone(), kept.handles.clone());
             let written = Written { job, number, maker, handles };
-            add_torn(&mut name.torn, self.jobs.of(&written.job), written);
+            add_aborted(&mut name.aborted, self.jobs.of(&written.job), written);
         }
     }
 
-    fn revive_generation(
+    fn recover_generation(
         &mut self,
         spool: &Spool,
         directory: &Directory,
@@ -202,31 +202,31 @@ impl Agent {
     }
 
     /// The process that a record tells of, which may be known.
-    fn revive_process(&mut self, being: &Being, beings: &mut Beings) -> Process {
-        let key = (being.pid, being.start);
-        let is_it = |one: &Person| (one.pid.cast_unsigned(), one.start) == key;
-        let known = self.people.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
-        if let Some(process) = known.or_else(|| beings.get(&key).map(|known| known.process)) {
+    fn recover_process(&mut self, recorded: &ProcessRecord, recovered: &mut Recovered) -> Process {
+        let key = (recorded.pid, recorded.start);
+        let is_it = |one: &ClientProcess| (one.pid.cast_unsigned(), one.start) == key;
+        let known = self.clients.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
+        if let Some(process) = known.or_else(|| recovered.get(&key).map(|known| known.process)) {
             return process;
         }
         self.last += 1;
-        let (job, family) = (self.jobs.of(&being.job), self.jobs.of(&being.family));
-        let (ranks, label) = (being.ranks, being.label.clone());
+        let (job, family) = (self.jobs.of(&recorded.job), self.jobs.of(&recorded.family));
+        let (ranks, label) = (recorded.ranks, recorded.label.clone());
         self.registry.join(self.last, Who { job, ranks, family, label });
         let process = self.last;
-        beings.insert(key, Known { process, has_open: false, writes: false });
+        recovered.insert(key, Known { process, has_open: false, writes: false });
         process
     }
 
-    fn revive_reader(&mut self, path: &Path, being: Being, beings: &mut Beings) {
-        let process = self.revive_process(&being, beings);
-        let job = self.jobs.of(&being.job);
-        let opens = being.opens.into_iter();
+    fn recover_reader(&mut self, path: &Path, recorded: ProcessRecord, recovered: &mut Recovered) {
+        let process = self.recover_process(&recorded, recovered);
+        let job = self.jobs.of(&recorded.job);
+        let opens = recorded.opens.into_iter();
         let opens = opens.filter(|held| self.registry.generations.contains_key(&held.area));
         let opens: Vec<_> = opens.collect();
-        let mut position = being.position;
+        let mut position = recorded.position;
         position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
-        if let Some(known) = beings.get_mut(&(being.pid, being.start)) {
+        if let Some(known) = recovered.get_mut(&(recorded.pid, recorded.start)) {
             known.has_open |= !opens.is_empty();
         }
         for Held { handle, area, key, is_part } in opens {
@@ -236,14 +236,14 @@ impl Agent {
         }
         if let Some(name) = self.registry.names.get_mut(path) {
             let reader = name.readers.entry(job).or_insert_with(Reader::default);
-            reader.ranks = being.ranks;
+            reader.ranks = recorded.ranks;
             reader.processes.insert(process, position);
         }
     }
 }
 
 /// Notes that a program has lost a generation.
-fn add_torn(all: &mut BTreeMap<Job, Torn>, job: Job, written: Written) {
+fn add_aborted(all: &mut BTreeMap<Job, Aborted>, job: Job, written: Written) {
     let one = all.entry(job).or_default();
     one.handles.extend(written.handles);
     if written.number >= one.number {

@@ -1,7 +1,7 @@
-//! Generations that were being written when an earlier agent died. Their writers learn that by an
-//! error, and may write them again; readers learn it if those end instead. Processes of one program
-//! that have not learned it may yet come to write the rest of what others have lost: that must not
-//! be taken for a whole generation.
+//! Aborted generations: those that were being written when an earlier agent died. Their writers
+//! learn that by an error, and may write them again; readers learn it if those end instead.
+//! Processes of one program that have not learned it may yet come to write the rest of what others
+//! have lost: that must not be taken for a complete generation.
 
 use super::{Answer, Ask, Dead, Handle, Job, Process, Registry, State};
 
@@ -9,15 +9,15 @@ impl Registry {
     /// The answer to an open for writing by one of several processes of a program that has lost a
     /// generation, if it has not been told so yet. What others of the program have begun anew
     /// meanwhile will not be complete without it.
-    pub(super) fn tears(&mut self, process: Process, ask: &Ask) -> Option<Answer> {
+    pub(super) fn refused_after_abort(&mut self, process: Process, ask: &Ask) -> Option<Answer> {
         let who = self.processes.get(&process).filter(|who| who.ranks > 1)?;
         let (job, ranks, label) = (who.job, who.ranks, who.label.clone());
         if ask.truncate {
-            self.go_on_untold(job, &ask.path);
+            self.note_unreported(job, &ask.path);
         }
-        let torn = self.names.get_mut(&ask.path)?.torn.get_mut(&job)?;
-        let is_first = torn.told.insert(process);
-        self.mend(&ask.path, job, ranks);
+        let aborted = self.names.get_mut(&ask.path)?.aborted.get_mut(&job)?;
+        let is_first = aborted.told.insert(process);
+        self.forget_aborted(&ask.path, job, ranks);
         // One that begins a generation has nothing to do with those before.
         if !is_first || ask.truncate {
             return None;
@@ -33,44 +33,46 @@ impl Registry {
 
     /// A program begins another generation. If it does not know that it has lost one, readers are
     /// told.
-    pub(super) fn go_on_untold(&mut self, job: Job, path: &[u8]) {
+    pub(super) fn note_unreported(&mut self, job: Job, path: &[u8]) {
         let Some(name) = self.names.get_mut(path) else { return };
-        if let Some(torn) = name.torn.get(&job).filter(|torn| torn.told.is_empty()) {
-            name.missing = name.missing.max(torn.number);
+        if let Some(aborted) = name.aborted.get(&job).filter(|aborted| aborted.told.is_empty()) {
+            name.unreported = name.unreported.max(aborted.number);
         }
     }
 
     /// A process learns that what it wrote by `handle` is lost.
-    pub(crate) fn tell_torn(&mut self, process: Process, handle: Handle) {
+    pub(crate) fn report_aborted(&mut self, process: Process, handle: Handle) {
         let Some(who) = self.processes.get(&process) else { return };
         let (job, ranks) = (who.job, who.ranks);
         let mut paths = Vec::new();
         for (path, name) in &mut self.names {
-            let torn = name.torn.get_mut(&job).filter(|torn| torn.handles.contains(&handle));
-            if let Some(torn) = torn {
-                torn.told.insert(process);
+            let aborted =
+                name.aborted.get_mut(&job).filter(|aborted| aborted.handles.contains(&handle));
+            if let Some(aborted) = aborted {
+                aborted.told.insert(process);
                 paths.push(path.clone());
             }
         }
-        paths.iter().for_each(|path| self.mend(path, job, ranks));
+        paths.iter().for_each(|path| self.forget_aborted(path, job, ranks));
     }
 
     /// Forgets a loss that all processes of the program know of, and that another generation
     /// follows.
-    fn mend(&mut self, path: &[u8], job: Job, ranks: u32) {
+    fn forget_aborted(&mut self, path: &[u8], job: Job, ranks: u32) {
         self.touch(path);
         let Some(name) = self.names.get_mut(path) else { return };
         let last = name.last;
         let is_over = |told: usize, number| told as u64 >= u64::from(ranks) && last > number;
-        if name.torn.get(&job).is_some_and(|torn| is_over(torn.told.len(), torn.number)) {
-            name.torn.remove(&job);
+        if name.aborted.get(&job).is_some_and(|aborted| is_over(aborted.told.len(), aborted.number))
+        {
+            name.aborted.remove(&job);
         }
     }
 
     /// Programs that have lost a generation, and of which no process is there.
-    pub(crate) fn torn_without_processes(&self) -> Vec<Job> {
-        let torn = self.names.values().flat_map(|name| name.torn.keys().copied());
-        torn.filter(|job| !self.has_processes(*job)).collect()
+    pub(crate) fn aborted_without_processes(&self) -> Vec<Job> {
+        let aborted = self.names.values().flat_map(|name| name.aborted.keys().copied());
+        aborted.filter(|job| !self.has_processes(*job)).collect()
     }
 
     fn has_processes(&self, job: Job) -> bool {
@@ -79,17 +81,17 @@ impl Registry {
 
     /// A program may have ended, or some of it. If so, and nobody has written again what it has
     /// lost, readers learn that.
-    pub(crate) fn end_torn(&mut self, job: Job) {
+    pub(crate) fn end_aborted(&mut self, job: Job) {
         if self.has_processes(job) {
             return;
         }
         let mut touched = Vec::new();
         for (path, name) in &mut self.names {
-            let Some(torn) = name.torn.remove(&job) else { continue };
+            let Some(aborted) = name.aborted.remove(&job) else { continue };
             touched.push(path.clone());
-            if name.last == torn.number && name.dead.is_none() {
-                let writer = format!("the agent of {}", torn.maker);
-                name.dead = Some(Dead { number: torn.number, writer });
+            if name.last == aborted.number && name.dead.is_none() {
+                let writer = format!("the agent of {}", aborted.maker);
+                name.dead = Some(Dead { number: aborted.number, writer });
             }
         }
         touched.iter().for_each(|path| self.touch(path));
