@@ -317,7 +317,8 @@ impl Driver for FaultDriver {
     }
 
     fn completes_at_close(&self) -> bool {
-        self.inner.completes_at_close()
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        plan.is_completing() || self.inner.completes_at_close()
     }
 
     fn close_but_offer(&self) -> Result<()> {

@@ -15,6 +15,7 @@
 //! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
 //!         fs=lustre  files look as if they were on Lustre: new ones get stripes
 //!         fs=timeless  changes of a file show in its size only, not in its times
+//!         fs=completing  what was written is complete at the last close only
 //! ```
 //!
 //! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and
@@ -91,6 +92,7 @@ pub(super) struct Rule {
     delay: u64,
     lustre: bool,
     timeless: bool,
+    completing: bool,
 }
 
 /// The rules that concern one rank of one open file, and what has happened to it so far.
@@ -135,6 +137,7 @@ impl Rule {
                 "delay" => rule.delay = number()?,
                 "fs" if value == "lustre" => rule.lustre = true,
                 "fs" if value == "timeless" => rule.timeless = true,
+                "fs" if value == "completing" => rule.completing = true,
                 _ => return Err(wrong()),
             }
         }
@@ -215,6 +218,11 @@ impl Plan {
     /// Whether a file's times are not to tell of its changes.
     pub(super) fn is_timeless(&self) -> bool {
         self.rules.iter().any(|(rule, _)| rule.timeless)
+    }
+
+    /// Whether what was written is complete at the last close only.
+    pub(super) fn is_completing(&self) -> bool {
+        self.rules.iter().any(|(rule, _)| rule.completing)
     }
 
     /// Records that an operation of `kind` has moved `bytes`.

@@ -5,6 +5,7 @@ mod alike;
 mod asking;
 mod at_once;
 mod atomic;
+mod closing;
 mod data;
 mod deferred;
 mod deferred_views;
