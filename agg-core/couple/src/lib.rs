@@ -14,6 +14,8 @@ mod keeper;
 mod peers;
 mod place;
 mod protocol;
+#[cfg(test)]
+mod seeds;
 mod spares;
 mod spool;
 

@@ -229,6 +229,8 @@ fn away(from: &mut Reader<'_>) -> io::Result<Away> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::twin::parts;
+    use crate::seeds;
     use proptest::prelude::*;
 
     fn all() -> Vec<Message> {
@@ -275,6 +277,18 @@ mod tests {
             }
             Message::decode(&[&bytes[..], b"x"].concat()).unwrap_err();
         }
+    }
+
+    #[test]
+    fn seeds_of_the_fuzzer_are_messages_of_today() {
+        let examples = || {
+            let mut differences = Writer::default();
+            differences.number(3).bytes(b"abc").number(9).bytes(b"x");
+            let messages = all().into_iter().map(|message| message.encode());
+            messages.chain([differences.0]).collect()
+        };
+        let is_read = |bytes: &[u8]| Message::decode(bytes).is_ok() || parts(bytes).is_ok();
+        seeds::are_read("messages", examples, is_read);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Records are read as they were written, or not at all.
 
 use super::*;
+use crate::seeds;
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {
@@ -133,6 +134,12 @@ proptest! {
             prop_assert_eq!(read.encode(), all);
         }
     }
+}
+
+#[test]
+fn seeds_of_the_fuzzer_are_of_this_version() {
+    let examples = || seeds::some(record(), |record| record.encode(), 0, 6);
+    seeds::are_read("records", examples, |bytes| Record::decode(bytes).is_ok());
 }
 
 #[test]
