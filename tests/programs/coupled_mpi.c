@@ -19,8 +19,11 @@ static int rank, ranks, size[2], part[2], start[2];
 
 static void check(int error, const char *what) {
     if (error == MPI_SUCCESS) return;
-    int class = 0;
+    int class = 0, length = 0;
+    char text[MPI_MAX_ERROR_STRING];
     MPI_Error_class(error, &class);
+    MPI_Error_string(error, text, &length);
+    fprintf(stderr, "rank %d: %s: %s\n", rank, what, text);
     printf("rank %d: %s: %s\n", rank, what, class == MPI_ERR_IO ? "MPI_ERR_IO" : "another error");
     fflush(stdout);
     /* Others may have got their size. */

@@ -36,8 +36,10 @@ pub(super) enum Started {
     Ready,
     /// It did not become another program.
     Failed(io::Error),
-    /// It ended, or said this instead.
+    /// It said this instead.
     Said(String),
+    /// It ended without a word, as one does that is killed.
+    Ended,
 }
 
 /// All that the children need, prepared before they exist.
@@ -170,7 +172,7 @@ fn listen(reader: OwnedFd) -> io::Result<Started> {
     Ok(match said.as_slice() {
         [b'R'] => Started::Ready,
         [b'E', number] => Started::Failed(io::Error::from_raw_os_error((*number).into())),
-        [] => Started::Said("it ended at once".into()),
+        [] => Started::Ended,
         text => Started::Said(String::from_utf8_lossy(text).trim().to_owned()),
     })
 }

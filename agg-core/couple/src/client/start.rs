@@ -3,6 +3,8 @@
 use super::connection::connect_to;
 use super::spawn::{self, Started};
 use crate::place::Place;
+use aggio_base::log;
+use aggio_base::log::Level;
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -11,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long another process may take to start one.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often an agent is started that is killed before it is ready.
+const STARTS: u32 = 5;
 
 /// The name of the program.
 const PROGRAM: &str = "aggio";
@@ -54,14 +59,25 @@ pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::
         return Ok(());
     }
     let program = find(program)?;
-    let fail = |why: String| {
-        Err(io::Error::other(format!("{} cannot be started as agent: {why}", program.display())))
+    let why = match spawn_again(&program, place, stays)? {
+        Started::Ready => return Ok(()),
+        Started::Failed(error) => error.to_string(),
+        Started::Said(text) => text,
+        Started::Ended => format!("it ended at once, {STARTS} times"),
     };
-    match spawn::spawn(&program, place.path(), stays)? {
-        Started::Ready => Ok(()),
-        Started::Failed(error) => fail(error.to_string()),
-        Started::Said(text) => fail(text),
+    Err(io::Error::other(format!("{} cannot be started as agent: {why}", program.display())))
+}
+
+/// Starts the program, and starts it again if it ends without a word: it may have been killed, and
+/// an agent that is killed is followed by another one.
+fn spawn_again(program: &Path, place: &Place, stays: bool) -> io::Result<Started> {
+    for _ in 1..STARTS {
+        match spawn::spawn(program, place.path(), stays)? {
+            Started::Ended => log!(Level::Warn, "{} ended at once", program.display()),
+            started => return Ok(started),
+        }
     }
+    spawn::spawn(program, place.path(), stays)
 }
 
 /// The program that can be an agent.
@@ -141,5 +157,38 @@ mod tests {
         std::fs::set_permissions(&script, mode).unwrap();
         let error = start_agent(dir, script.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn an_agent_that_is_killed_before_it_is_ready_is_followed_by_another_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [script, kills, count] =
+            ["agent", "kills", "count"].map(|name| scratch.path().join(name));
+        let dir = scratch.path().join("d");
+        // It says that it is ready when it has been killed so often.
+        let text = format!(
+            "#!/bin/sh\ncd {}\necho >> count\n\
+             [ $(wc -l < count) -gt $(cat kills) ] || kill -9 $$\nprintf R >&3\n",
+            scratch.path().display()
+        );
+        std::fs::write(&script, text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&script, mode).unwrap();
+        let start = |times: u32| {
+            std::fs::write(&kills, times.to_string()).unwrap();
+            start_agent(dir.to_str().unwrap(), script.to_str().unwrap())
+        };
+        let starts = || {
+            let text = std::fs::read(&count).unwrap();
+            std::fs::remove_file(&count).unwrap();
+            text.len() as u32
+        };
+        assert!(start(1).unwrap());
+        assert_eq!(starts(), 2);
+        assert!(start(STARTS - 1).unwrap());
+        assert_eq!(starts(), STARTS);
+        let error = start(STARTS).unwrap_err().to_string();
+        assert!(error.contains("it ended at once, 5 times"), "{error}");
+        assert_eq!(starts(), STARTS);
     }
 }
