@@ -152,3 +152,33 @@ print('waited' if waited > 0.2 else waited)";
     assert_eq!(writer.succeeds(), "open\nwaited\n");
     assert_eq!(coupling.run("cat ck.1"), "of the parent, of the child");
 }
+
+/// The agent cannot know of a child that has not run one instruction: its parent tells.
+#[test]
+fn a_child_that_is_killed_before_its_first_instruction_makes_the_file_incomplete() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let program = compile_plain("coupled_fork.c", &[]).display().to_string();
+    let reader = coupling.start("cat ck.1");
+    let writer = coupling.start(&format!("{program} killed ck.1")).ends_within(SOON);
+    let told = "fork: a child\nkilled\nclose: Input/output error\n";
+    assert_eq!(writer.stdout, told, "{writer:?}");
+    assert!(writer.stderr.contains("a child of coupled_fork"), "{writer:?}");
+    let ended = reader.ends_within(SOON);
+    assert!(!ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
+    let told =
+        ["Input/output error", "a child of coupled_fork", "before generation 1 was complete"];
+    assert!(told.iter().all(|text| ended.stderr.contains(text)), "{ended:?}");
+}
+
+#[test]
+fn a_fork_that_fails_and_a_child_that_ends_in_order_leave_the_file_complete() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let program = compile_plain("coupled_fork.c", &[]).display().to_string();
+    for (how, forked) in [("refused", "Resource temporarily unavailable"), ("ends", "a child")] {
+        let reader = coupling.start("cat ck.1");
+        let writer = coupling.start(&format!("{program} {how} ck.1")).ends_within(SOON);
+        assert_eq!(writer.stdout, format!("fork: {forked}\nclose: done\n"), "{writer:?}");
+        let ended = reader.ends_within(SOON);
+        assert_eq!((ended.status.success(), &*ended.stdout), (true, "text"), "{ended:?}");
+    }
+}

@@ -137,12 +137,14 @@ pub struct Thread {
     pub(crate) inside: Cell<u32>,
     /// It reads a set just now, unless a signal handler asks.
     pub(crate) reading: Cell<bool>,
+    /// Its last `fork` made no child, or one that ended before the agent of coupled files knew it.
+    pub(crate) child_lost: Cell<bool>,
 }
 
 impl Thread {
     /// Outside.
     pub const fn new() -> Self {
-        Self { inside: Cell::new(0), reading: Cell::new(false) }
+        Self { inside: Cell::new(0), reading: Cell::new(false), child_lost: Cell::new(false) }
     }
 }
 

@@ -184,6 +184,7 @@ functions! {
     fn vfwprintf(stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int;
     fn __isoc99_vfwscanf(stream: *mut FILE, format: *const wchar_t, list: Any) -> c_int;
 
+    fn fork() -> pid_t;
     fn _Fork() -> pid_t;
     fn _exit(code: c_int) -> c_int;
     fn posix_spawn_file_actions_adddup2(actions: Any, fd: c_int, new: c_int) -> c_int;

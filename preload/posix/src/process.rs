@@ -78,6 +78,16 @@ fn leave(file: &'static File) {
     files::mark(file, held, false);
 }
 
+/// `fork`, which calls us before and after.
+pub fn fork() -> libc::pid_t {
+    // SAFETY: nothing is passed.
+    let child = unsafe { next::fork() };
+    if child > 0 {
+        coupled::has_forked();
+    }
+    child
+}
+
 /// `_Fork`, which calls nobody.
 pub fn bare_fork() -> libc::pid_t {
     before_fork();
@@ -86,7 +96,10 @@ pub fn bare_fork() -> libc::pid_t {
     if child == 0 {
         in_child()
     } else {
-        after_fork()
+        after_fork();
+        if child > 0 {
+            coupled::has_forked();
+        }
     }
     child
 }

@@ -516,6 +516,7 @@ table! {
     any [chroot] (path: Path) -> c_int = { settle::before_rename(); next::chroot(path) };
 
     // Processes.
+    any [fork __fork] () -> pid_t = { process::fork() };
     any [_Fork] () -> pid_t = { process::bare_fork() };
     any [execve] (path: Path, arguments: Any, variables: Any) -> c_int = {
             process::before_exec();

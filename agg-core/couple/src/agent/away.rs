@@ -87,11 +87,11 @@ impl Agent {
             | Request::Renew(handle)
             | Request::Resize(handle, _)
             | Request::Announce(handle, _)
+            | Request::ChildLost(handle)
                 if handle >= AWAY =>
             {
                 if let Answered::No(request) = self.serve_shared(link, process, request) {
-                    let moved = if let Request::Check(_, moved) = request { moved } else { 0 };
-                    self.check_away(link, process, handle, moved);
+                    self.check_away(link, process, handle, &request);
                 }
                 Way::There
             }
@@ -178,11 +178,16 @@ impl Agent {
 
     /// Only the owner knows whether another writer has died. Bytes that are not complete are for
     /// no other node, so that there is nothing to synchronise.
-    fn check_away(&mut self, link: u64, process: Process, handle: u64, moved: u64) {
+    fn check_away(&mut self, link: u64, process: Process, handle: u64, request: &Request) {
         let known = self.peers.as_ref().and_then(|peers| peers.copies.handles.get(&handle));
         match known.copied() {
             Some((theirs, key, _)) => {
-                self.ask(key.0, link, process, Request::Check(theirs, moved));
+                let request = match request {
+                    Request::ChildLost(_) => Request::ChildLost(theirs),
+                    Request::Check(_, moved) => Request::Check(theirs, *moved),
+                    _ => Request::Check(theirs, 0),
+                };
+                self.ask(key.0, link, process, request);
             }
             None => {
                 let reply = after(self.lost.get(&handle).map(|(_, text)| text.clone()));
@@ -220,20 +225,6 @@ impl Agent {
         // The owner hears of it before what was not written comes.
         self.ask(key.0, link, process, request(theirs));
         self.look_away(key);
-    }
-
-    /// An open that an owner was asked for, and has not answered, is not wanted any more.
-    pub(super) fn cancel_away(&mut self, link: u64) {
-        let Some(peers) = &mut self.peers else { return };
-        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
-        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
-        let waiting: Vec<(u64, Peer, Process)> =
-            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
-        for (ticket, peer, process) in waiting {
-            let request = Request::Cancel.encode();
-            // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
-        }
     }
 
     /// What the owner of a name says; `len` bytes have been put where they belong.

@@ -125,6 +125,7 @@ impl Agent {
                 Reply::Done
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
+            Request::ChildLost(handle) => self.lose_child(process, handle),
             // The bytes that others see are those of this node.
             Request::Renew(handle) => self.check(process, handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
@@ -255,6 +256,14 @@ impl Agent {
     /// The generation of this open will not be complete.
     fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
         match self.registry.spoil(process, handle) {
+            true => Reply::Done,
+            false => self.lost(process, handle),
+        }
+    }
+
+    /// What a child had inherited, and this process has open, will not be complete.
+    fn lose_child(&mut self, process: Process, handle: u64) -> Reply {
+        match self.registry.lose_child(process, handle) {
             true => Reply::Done,
             false => self.lost(process, handle),
         }

@@ -2,11 +2,12 @@
 
 use super::Agent;
 use super::serve::Access;
-use crate::peers::Peers;
-use crate::protocol::Reply;
+use crate::peers::{Message, Peers, Ticket};
+use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Path, Process};
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
 use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
@@ -41,6 +42,20 @@ impl Agent {
         self.waits.insert(self.last, waiting);
         self.settle();
         self.name_cycle();
+    }
+
+    /// An open that an owner was asked for, and has not answered, is not wanted any more.
+    pub(super) fn cancel_away(&mut self, link: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
+        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
+        let waiting: Vec<(u64, Peer, Process)> =
+            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
+        for (ticket, peer, process) in waiting {
+            let request = Request::Cancel.encode();
+            // A connection that has ended is told soon, with all its tickets.
+            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
+        }
     }
 
     /// How long nothing has to be done unless something happens.

@@ -183,6 +183,16 @@ impl Client {
         self.order(&Request::Spoil(handle))
     }
 
+    /// Says that a child of this process, which had inherited what `handle` was opened to write,
+    /// ended before it could say who it is: the generation will not be complete, as if the child
+    /// had died later.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn lose_child(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::ChildLost(handle))
+    }
+
     /// Makes sure that the agent knows an open file, and says that `moved` bytes of it were
     /// delivered to the program so far.
     ///

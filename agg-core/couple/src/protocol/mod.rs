@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x06";
+const BEGINNING: [u8; 4] = *b"AGC\x07";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub(crate) enum Request {
     Renew(u64),
     /// [`super::Client::resize`]: the handle, the size.
     Resize(u64, u64),
+    /// [`super::Client::lose_child`]
+    ChildLost(u64),
 }
 
 /// What has been written of a netCDF file before the number of its records.
@@ -161,6 +163,7 @@ impl Request {
             Request::Spoil(handle) => _ = out.byte(19).number(*handle),
             Request::Renew(handle) => _ = out.byte(20).number(*handle),
             Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
+            Request::ChildLost(handle) => _ = out.byte(22).number(*handle),
             Request::Records(handle, told) => {
                 out.byte(17).number(*handle).number(*told);
             }
@@ -252,6 +255,7 @@ impl Request {
             19 => Request::Spoil(from.number()?),
             20 => Request::Renew(from.number()?),
             21 => Request::Resize(from.number()?, from.number()?),
+            22 => Request::ChildLost(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::client::Stat;
+use crate::seeds;
 use aggio_config::settings::couple::{Full, Persist, Pick, WriterDeath};
 use proptest::prelude::*;
 use std::io::{Read, Seek, Write};
@@ -69,6 +70,7 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Withdraw),
         any::<u64>().prop_map(Request::Spoil),
         any::<u64>().prop_map(Request::Renew),
+        any::<u64>().prop_map(Request::ChildLost),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
         any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {
@@ -137,6 +139,18 @@ proptest! {
         let _ = (Request::decode(&message), Reply::decode(&message));
         let _ = (Request::decode(&bytes), Reply::decode(&bytes));
     }
+}
+
+#[test]
+fn seeds_of_the_fuzzer_are_of_this_version() {
+    let examples = || {
+        let kind = BEGINNING.len();
+        let requests = seeds::some(request(), |request| request.encode(), kind, 2);
+        let replies = seeds::some(reply(), |reply| reply.encode(), kind, 2);
+        [requests, replies].concat()
+    };
+    let is_read = |bytes: &[u8]| Request::decode(bytes).is_ok() || Reply::decode(bytes).is_ok();
+    seeds::are_read("requests", examples, is_read);
 }
 
 #[test]

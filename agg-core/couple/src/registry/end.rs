@@ -219,6 +219,22 @@ impl Registry {
         true
     }
 
+    /// A child of a process ended before it could say who it is. What it had inherited, a
+    /// generation that the process has open for writing by `handle`, is discarded. False if the
+    /// process has nothing open so.
+    pub fn lose_child(&mut self, process: Process, handle: Handle) -> bool {
+        let open = self.opens.get(&handle).copied();
+        let Some(open) = open.filter(|open| open.process == process && open.write) else {
+            return false;
+        };
+        let generation = self.generations.get(&open.area);
+        if generation.is_some_and(|generation| generation.state == State::Writing) {
+            let parent = self.processes.get(&process).map_or("", |who| &who.label);
+            self.declare_dead(open.area, format!("a child of {parent}"));
+        }
+        true
+    }
+
     /// What is being written and a process had open for that.
     fn written_by(&self, process: Process) -> Vec<Area> {
         let is_it =

@@ -1,18 +1,27 @@
 //! `fork` returns in a parent that has coupled files open for writing when the agent knows the
-//! child. Otherwise nobody would miss a child that is killed before it could say who it is, and the
-//! generation would be taken for complete.
+//! child. Otherwise nobody would notice the death of a child that is killed before it could say who
+//! it is, and the generation would be taken for complete: then the parent tells the agent.
 
 use super::table::{self, TABLE};
+use super::{agent, number};
+use crate::host::thread;
+use crate::state::Inside;
 use crate::{errno, next};
 use agg_core::log;
 use agg_core::log::Level;
 use libc::c_int;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How long a parent waits, in milliseconds: an agent that stands still is not to stop it for ever.
 const PATIENCE: c_int = 5000;
 
-/// Before `fork`: a pipe by which the child tells its parent.
+/// Before `fork`: nothing is known of the child.
+pub(super) fn begin() {
+    thread(|thread| thread.child_lost.set(false));
+}
+
+/// Then: a pipe by which the child tells its parent.
 pub(super) fn prepare() {
     let writes = |fd| table::get(fd).is_some_and(|open| open.writes());
     if !table::all().any(writes) {
@@ -65,5 +74,34 @@ pub(super) fn wait() {
     if answers == 0 {
         log!(Level::Warn, "a child has not told the agent of coupled files who it is for 5 s");
     }
+    if answers > 0 && is_at_end(reader) {
+        thread(|thread| thread.child_lost.set(true));
+    }
     close(reader);
+}
+
+/// Whether a pipe that is readable has no byte.
+fn is_at_end(reader: c_int) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: the kernel writes at most one byte into the local value.
+    unsafe { next::read(reader, (&raw mut byte).cast(), 1) == 0 }
+}
+
+/// In the parent, when there is a child: if that has ended before it could tell, what it had
+/// inherited is not complete.
+pub(super) fn settle() {
+    if !thread(|thread| thread.child_lost.replace(false)) {
+        return;
+    }
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    let Ok(client) = agent::client() else { return };
+    let open = table::all().filter_map(table::get).filter(|open| open.writes());
+    // Duplicates share an open.
+    let handles: BTreeSet<u64> = open.map(|open| open.handle()).collect();
+    for handle in handles {
+        if let Err(error) = client.lose_child(handle) {
+            let error = std::io::Error::from_raw_os_error(number(&error));
+            log!(Level::Error, "the agent of coupled files does not know of a dead child: {error}");
+        }
+    }
 }

@@ -43,7 +43,8 @@ pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};
 pub use process::{
-    after_fork, at_exit, attach, before_fork, died, in_child, in_parent, mpi_runs, write_streams,
+    after_fork, at_exit, attach, before_fork, died, has_forked, in_child, in_parent, mpi_runs,
+    write_streams,
 };
 pub use step::{all, announcing, is_whole, one, reading};
 pub use stream::{fclose, fopen, reopen};

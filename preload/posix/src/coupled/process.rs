@@ -72,6 +72,11 @@ fn adopt(fd: c_int) {
 
 /// Before `fork`: nobody is in the middle of a change that the child would see half done.
 pub fn before_fork() {
+    fork::begin();
+    if state::has_coupled() {
+        // What another thread is just making would never be made in the child.
+        let _ = agent::client();
+    }
     if let Some(guard) = listing::lock().lock() {
         TABLE.forks.store(true, Relaxed);
         fork::prepare();
@@ -90,6 +95,11 @@ pub fn after_fork() {
 /// After `fork`, in the parent.
 pub fn in_parent() {
     fork::wait();
+}
+
+/// In the parent, when `fork` has made a child.
+pub fn has_forked() {
+    fork::settle();
 }
 
 /// In a child after `fork`: it has open what its parent has, and may end in another way.

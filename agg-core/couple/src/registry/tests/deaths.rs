@@ -102,6 +102,32 @@ fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_els
     assert_eq!(scene.take(2), 2);
 }
 
+#[test]
+fn what_a_child_inherited_that_ended_before_it_was_known_is_dead() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    scene.wait(2);
+    let (one, other) = (scene.write(1), scene.write(3));
+    assert!(!scene.registry.lose_child(2, one.handle), "it is another's");
+    assert!(scene.registry.lose_child(1, one.handle));
+    assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
+    let text = "/d/f: a child of p1 died before generation 1 was complete";
+    for opening in [one, other] {
+        assert_eq!(scene.registry.loss(opening.handle), Some((libc::EIO, text)));
+    }
+    assert!(!scene.registry.lose_child(1, one.handle), "it is lost");
+    let read = scene.make(1);
+    assert_eq!((read, scene.take(2)), (2, 2));
+}
+
+#[test]
+fn what_was_complete_before_a_child_was_lost_stays_so() {
+    let mut scene = Scene::with(&[1, 2]);
+    let opening = scene.write(1);
+    scene.registry.commit(opening.area, true);
+    assert!(scene.registry.lose_child(1, opening.handle));
+    assert_eq!(scene.take(2), 1);
+}
+
 /// An agent has died while process 1 was writing generation 2, after process 2 had read the first.
 fn aborted() -> Scene {
     let mut scene = Scene::with(&[1, 2]);
