@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::spread::Answered;
-use crate::peers::{AWAY, Asked, Away, Key, Message, Owner, Stranger, Ticket, shown};
+use crate::peers::{AWAY, Asked, Away, Key, Message, Owner, RemoteProcess, Ticket, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
@@ -127,14 +127,14 @@ impl Agent {
                 true => text.to_owned(),
                 false => format!("{host}: {text}"),
             };
-            let stranger = Stranger {
+            let remote = RemoteProcess {
                 job: global(job),
                 family: global(family),
                 ranks: who.ranks,
                 label: format!("{} on {host}", who.label),
             };
             // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Join(process, stranger), Body::None);
+            let _ = peers.say(peer, &Message::Join(process, remote), Body::None);
         }
         self.last
     }

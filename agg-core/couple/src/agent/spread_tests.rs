@@ -8,7 +8,7 @@ use crate::registry::{Answer, Ask, Who};
 use aggio_link::{Peer, Received};
 
 /// A process of another node.
-const GUEST: Process = 77;
+const REMOTE: Process = 77;
 const PEER: Peer = Peer(9);
 
 fn ask(write: bool) -> Ask {
@@ -22,9 +22,9 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     drop(file);
     let agent = &mut scene.agent;
     let label = "process on node2".to_owned();
-    agent.registry.join(GUEST, Who { job: GUEST, ranks: 1, family: GUEST, label });
-    agent.registry.lives_on(GUEST, PEER.0);
-    let Answer::Opened(opening) = agent.registry.open(GUEST, &ask(true)) else { panic!() };
+    agent.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
+    agent.registry.lives_on(REMOTE, PEER.0);
+    let Answer::Opened(opening) = agent.registry.open(REMOTE, &ask(true)) else { panic!() };
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
     let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
@@ -61,7 +61,7 @@ fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_writ
     assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait);
     scene.agent.hear_peer(PEER, Message::Stored(area, 0), Received::None).unwrap();
-    scene.agent.registry.close(GUEST, theirs, 0, false);
+    scene.agent.registry.close(REMOTE, theirs, 0, false);
     scene.agent.settle();
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait, "an open is not counted");
     scene.agent.hear_peer(PEER, Message::Stored(area, 1), Received::None).unwrap();

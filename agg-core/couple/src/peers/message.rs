@@ -5,7 +5,7 @@ use std::io;
 
 /// Who a process of another node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stranger {
+pub(crate) struct RemoteProcess {
     /// Its program, the same word on all nodes.
     pub(crate) job: String,
     /// Which earlier processes it follows, the same word on all nodes.
@@ -33,7 +33,7 @@ pub(crate) struct Away {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A process of the sender's node will ask.
-    Join(u64, Stranger),
+    Join(u64, RemoteProcess),
     /// What that process asks, as it asked; the answer carries this ticket.
     Ask { process: u64, ticket: u64, request: Vec<u8> },
     /// A process holds a descriptor of this memory that another one of its node opened.
@@ -164,7 +164,7 @@ impl Message {
     pub(crate) fn decode(head: &[u8]) -> io::Result<Self> {
         let mut from = Reader(head);
         let message = match from.byte()? {
-            0 => Message::Join(from.number()?, stranger(&mut from)?),
+            0 => Message::Join(from.number()?, remote_process(&mut from)?),
             1 => Message::Ask {
                 process: from.number()?,
                 ticket: from.number()?,
@@ -214,9 +214,9 @@ fn small(number: u64) -> io::Result<u32> {
     u32::try_from(number).map_err(|_| bad("a number is too large"))
 }
 
-fn stranger(from: &mut Reader<'_>) -> io::Result<Stranger> {
+fn remote_process(from: &mut Reader<'_>) -> io::Result<RemoteProcess> {
     let (job, family) = (from.text()?, from.text()?);
-    Ok(Stranger { job, family, ranks: small(from.number()?)?, label: from.text()? })
+    Ok(RemoteProcess { job, family, ranks: small(from.number()?)?, label: from.text()? })
 }
 
 fn away(from: &mut Reader<'_>) -> io::Result<Away> {
@@ -234,7 +234,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn all() -> Vec<Message> {
-        let who = Stranger {
+        let who = RemoteProcess {
             job: "job 7".into(),
             family: "job 7".into(),
             ranks: 4,

@@ -16,7 +16,7 @@ pub(crate) use copies::{AWAY, Copies, Key};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
-pub(crate) use message::{Away, Message, Stranger};
+pub(crate) use message::{Away, Message, RemoteProcess};
 pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;
@@ -65,7 +65,7 @@ pub(crate) struct Peers {
     pub(crate) tickets: BTreeMap<u64, Ticket>,
     pub(crate) copies: Copies,
     /// Processes of other nodes, by the peer and the number that they have there.
-    pub(crate) guests: BTreeMap<(Peer, u64), Process>,
+    pub(crate) remote: BTreeMap<(Peer, u64), Process>,
     /// Whom the answers of requests without a connection go to: the peer and its ticket.
     pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
     /// Memory of generations that other nodes write or read.
@@ -121,7 +121,7 @@ impl Peers {
             joined: BTreeSet::new(),
             tickets: BTreeMap::new(),
             copies: Copies::new(handles)?,
-            guests: BTreeMap::new(),
+            remote: BTreeMap::new(),
             answers: BTreeMap::new(),
             hosted: BTreeMap::new(),
             later: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl Peers {
 
     /// Whether nobody of another node needs this agent, and it needs nobody.
     pub(crate) fn are_idle(&self) -> bool {
-        self.guests.is_empty() && self.tickets.is_empty() && self.copies.are_idle()
+        self.remote.is_empty() && self.tickets.is_empty() && self.copies.are_idle()
     }
 
     /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
@@ -287,8 +287,8 @@ impl Peers {
     }
 
     /// Tells all agents that have processes here.
-    pub(crate) fn tell_guests(&mut self, message: &Message) {
-        let peers: BTreeSet<Peer> = self.guests.keys().map(|(peer, _)| *peer).collect();
+    pub(crate) fn tell_nodes(&mut self, message: &Message) {
+        let peers: BTreeSet<Peer> = self.remote.keys().map(|(peer, _)| *peer).collect();
         for peer in peers {
             // One that is gone needs not be told.
             let _ = self.say(peer, message, Body::None);

@@ -332,9 +332,9 @@ fn answers_that_nobody_asked_for_and_writes_of_others_are_refused() {
     shared.renewed((0, None), open).unwrap_err();
     shared.renewed((0, Some(b"x")), open).unwrap_err();
     let mut model = Model::new();
-    let stranger = Peer(99);
-    model.hosted.differ(stranger, &[]).unwrap_err();
-    model.hosted.set_size(stranger, 1 << 40, false).unwrap_err();
+    let remote = Peer(99);
+    model.hosted.differ(remote, &[]).unwrap_err();
+    model.hosted.set_size(remote, 1 << 40, false).unwrap_err();
     model.hosted.end(Peer(1), 2).unwrap_err();
     let mut backwards = Writer::default();
     backwards.number(9).bytes(b"x").number(3).bytes(b"abc");

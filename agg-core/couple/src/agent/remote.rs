@@ -1,7 +1,7 @@
 //! Processes of other nodes, which ask about names that this node owns.
 
 use super::Agent;
-use crate::peers::{Away, Key, Message, Stranger};
+use crate::peers::{Away, Key, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, State, Who};
 use aggio_base::log;
@@ -70,22 +70,22 @@ impl Agent {
             _ => None,
         };
         match message {
-            Message::Join(number, who) => self.greet_guest(peer, number, &who),
+            Message::Join(number, who) => self.greet_remote(peer, number, &who),
             Message::Ask { process, ticket, request } => {
                 let request = Request::decode(&request)?;
                 return self.ask_for(peer, process, ticket, request);
             }
             Message::Adopt { process, ticket, area, write } => {
-                let guest = self.guest(peer, process)?;
-                let reply = self.adopt_for(peer, guest, area, write);
+                let remote = self.remote_process(peer, process)?;
+                let reply = self.adopt_for(peer, remote, area, write);
                 self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
             Message::Left(number, orderly) => {
-                let guest = self.guest(peer, number)?;
+                let remote = self.remote_process(peer, number)?;
                 if let Some(peers) = &mut self.peers {
-                    peers.guests.remove(&(peer, number));
+                    peers.remote.remove(&(peer, number));
                 }
-                self.lose_guest(guest, orderly);
+                self.lose_remote(remote, orderly);
             }
             Message::Fetch(area, offset, len) => self.send_bytes(peer, area, offset, len)?,
             Message::Begin(area, size, time) => {
@@ -126,12 +126,12 @@ impl Agent {
         Ok(())
     }
 
-    fn guest(&self, peer: Peer, number: u64) -> io::Result<Process> {
-        let found = self.peers.as_ref().and_then(|peers| peers.guests.get(&(peer, number)));
+    fn remote_process(&self, peer: Peer, number: u64) -> io::Result<Process> {
+        let found = self.peers.as_ref().and_then(|peers| peers.remote.get(&(peer, number)));
         found.copied().ok_or_else(|| io::Error::other("a process that nobody has named asks"))
     }
 
-    fn greet_guest(&mut self, peer: Peer, number: u64, who: &Stranger) {
+    fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
         self.last += 1;
         let process = self.last;
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
@@ -145,7 +145,7 @@ impl Agent {
         self.registry.lives_on(process, peer.0);
         self.stays = false;
         if let Some(peers) = &mut self.peers {
-            peers.guests.insert((peer, number), process);
+            peers.remote.insert((peer, number), process);
         }
     }
 
@@ -164,7 +164,7 @@ impl Agent {
             link.into_iter().for_each(|link| self.cancel(link));
             return Ok(());
         }
-        let guest = self.guest(peer, number)?;
+        let remote = self.remote_process(peer, number)?;
         if !self.owns(&request) {
             let text = String::from("the node that was asked does not own the file any more");
             let reply = Reply::Failed(libc::ESTALE, text).encode();
@@ -182,7 +182,7 @@ impl Agent {
         if let Some(peers) = &mut self.peers {
             peers.answers.insert(link, (peer, ticket));
         }
-        self.serve_here(link, guest, request);
+        self.serve_here(link, remote, request);
         if let Some(area) = closed {
             self.release(area);
         }
@@ -262,15 +262,15 @@ impl Agent {
         Ok(())
     }
 
-    fn adopt_for(&mut self, peer: Peer, guest: Process, area: Area, write: bool) -> Reply {
-        let Some(opening) = self.registry.adopt(guest, area, write, 0) else {
+    fn adopt_for(&mut self, peer: Peer, remote: Process, area: Area, write: bool) -> Reply {
+        let Some(opening) = self.registry.adopt(remote, area, write, 0) else {
             return Reply::Failed(libc::ENOENT, String::new());
         };
         let granted = if write { self.grant(peer, area) } else { Ok(()) };
         match granted {
             Ok(()) => Reply::Opened(opening.handle, opening.generation),
             Err(error) => {
-                self.registry.withdraw(guest, opening.handle);
+                self.registry.withdraw(remote, opening.handle);
                 Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
             }
         }
@@ -302,11 +302,12 @@ impl Agent {
         }
     }
 
-    fn lose_guest(&mut self, guest: Process, orderly: bool) {
-        let opens = self.registry.opens.values().filter(|open| open.process == guest && open.write);
+    fn lose_remote(&mut self, remote: Process, orderly: bool) {
+        let opens =
+            self.registry.opens.values().filter(|open| open.process == remote && open.write);
         let areas: Vec<Area> = opens.map(|open| open.area).collect();
         let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, w)| w.process == guest).map(|(wait, _)| *wait).collect();
+            self.waits.iter().filter(|(_, w)| w.process == remote).map(|(wait, _)| *wait).collect();
         for wait in waits {
             if let Some(waiting) = self.waits.remove(&wait)
                 && let Some(peers) = &mut self.peers
@@ -315,8 +316,8 @@ impl Agent {
             }
             self.registry.forget_wait(wait);
         }
-        let job = self.registry.processes.get(&guest).map(|who| who.job);
-        self.registry.end(guest, orderly);
+        let job = self.registry.processes.get(&remote).map(|who| who.job);
+        self.registry.end(remote, orderly);
         job.into_iter().for_each(|job| self.jobs.forget_process(job));
         self.settle();
         areas.into_iter().for_each(|area| self.release(area));
@@ -325,15 +326,15 @@ impl Agent {
     /// A connection with another agent has ended, in either direction.
     pub(super) fn lose_peer(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
-        let guests: Vec<(Peer, u64)> =
-            peers.guests.keys().filter(|(of, _)| *of == peer).copied().collect();
-        if !guests.is_empty() {
+        let remote: Vec<(Peer, u64)> =
+            peers.remote.keys().filter(|(of, _)| *of == peer).copied().collect();
+        if !remote.is_empty() {
             log!(Level::Warn, "agent: the agent of another node has ended: {why}");
         }
-        for key in guests {
-            let guest = self.peers.as_mut().and_then(|peers| peers.guests.remove(&key));
-            if let Some(guest) = guest {
-                self.lose_guest(guest, false);
+        for key in remote {
+            let remote = self.peers.as_mut().and_then(|peers| peers.remote.remove(&key));
+            if let Some(remote) = remote {
+                self.lose_remote(remote, false);
             }
         }
         let Some(peers) = &mut self.peers else { return };
@@ -364,7 +365,7 @@ impl Agent {
     pub(super) fn free_hosted(&mut self, area: Area) {
         if let Some(peers) = &mut self.peers {
             peers.hosted.remove(&area);
-            peers.tell_guests(&Message::Free(area));
+            peers.tell_nodes(&Message::Free(area));
         }
     }
 }
