@@ -193,6 +193,7 @@ impl Scene {
                 file.write_all_at(&[number as u8; LEN], 0).unwrap();
                 drop(file);
                 assert_eq!(self.call(WRITER, Request::Close(handle, 0)).0, Reply::Done);
+                self.until_complete();
             }
             Step::Open(part) if self.parts[part].open.is_none() => self.open(part),
             Step::Close(part) => {
@@ -224,6 +225,23 @@ impl Scene {
         // As at the end of each turn.
         self.agent().settle();
         self.agent().save();
+    }
+
+    /// A child of another test has the file open, too, until it becomes another program.
+    fn until_complete(&mut self) {
+        let began = std::time::Instant::now();
+        loop {
+            let all = self.agent().registry.generations.iter();
+            let writing = all.filter(|(_, one)| one.state == State::Writing);
+            let writing: Vec<u64> = writing.map(|(area, _)| *area).collect();
+            if writing.is_empty() {
+                return;
+            }
+            assert!(began.elapsed().as_secs() < 30, "somebody has it open");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            writing.into_iter().for_each(|area| self.agent().look(area));
+            self.agent().settle();
+        }
     }
 
     fn open(&mut self, part: usize) {
