@@ -1,5 +1,5 @@
 // Writes small records to FILE, acknowledges each, and ends in the way that its second argument
-// says.
+// says. With SYNC_AFTER=NUMBER it synchronises the file after so many records.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,14 @@ int main(int argc, char **argv) {
   if (argc < 4) return 2;
   const char *end = argv[2];
   long records = atol(argv[3]);
+  const char *sync_after = getenv("SYNC_AFTER");
   int fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0644);
   if (fd < 0) return 3;
   for (long i = 0; i < records; i++) {
     char record[32];
     snprintf(record, sizeof record, "%015ld\n", i);
     if (write(fd, record, 16) != 16) return 4;
+    if (sync_after && atol(sync_after) == i + 1 && fsync(fd)) return 5;
   }
   if (!strcmp(end, "return")) return 0;
   if (!strcmp(end, "exit")) exit(0);

@@ -4,6 +4,8 @@
 use crate::os;
 use std::os::fd::RawFd;
 
+/// The number of file systems that programs serve.
+pub const FUSE: u32 = 0x6573_5546;
 /// The number of Lustre.
 pub const LUSTRE: u32 = 0x0BD0_0BD0;
 /// The name of Lustre.
@@ -35,7 +37,7 @@ const FILE_SYSTEMS: &[(u32, &str, Kept)] = &[
     (0x00C3_6400, "ceph", Current),
     (0x2003_0528, "orangefs", Stale),
     (0xAAD7_AAEA, "panfs", Stale),
-    (0x6573_5546, "fuse", Stale),
+    (FUSE, "fuse", Stale),
     (0x794C_7630, "overlay", Current),
     (0xFF53_4D42, "cifs", Stale),
     (0xFE53_4D42, "smb2", Stale),

@@ -5,9 +5,10 @@ use super::next;
 use super::reason::Reason;
 use super::state::Inside;
 use super::{descriptors, errno, flush, spool, state};
+use agg_core::file_systems;
 use agg_core::log::{self, Level};
 use agg_core::spool::layout::{PIECES, SLOT_DATA};
-use agg_core::spool::{Slot, stored};
+use agg_core::spool::{Ask, Slot, stored};
 use libc::c_int;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -109,7 +110,7 @@ pub unsafe fn keep(
     // SAFETY: the caller's promise, and that there is room.
     unsafe { std::ptr::copy_nonoverlapping(data, slot.data().add(held.used), len) };
     if held.count == 0 {
-        know_version(slot, description);
+        know_version(slot, held, description);
     }
     if held.count > 0 && offset == held.end {
         slot.extend(held.count - 1, len);
@@ -129,8 +130,19 @@ pub unsafe fn keep(
 /// Says which version of the file the bytes belong to that are kept from now on. Others tell a slot
 /// of their changes whether it has bytes or not.
 #[cold]
-fn know_version(slot: Slot, description: &Description) {
-    slot.belong_to_file(description.descriptor.load(Relaxed));
+fn know_version(slot: Slot, held: &mut Held, description: &Description) {
+    let fd = description.descriptor.load(Relaxed);
+    slot.belong_to_file(fd, *held.ask.get_or_insert_with(|| who_knows(fd)));
+}
+
+/// Who knows which version of the file, which `fd` is open on, the last write has made: the kernel
+/// tells old times of a file that a program serves until it asks that program.
+fn who_knows(fd: c_int) -> Ask {
+    let (_inside, _errno) = (Inside::enter(), errno::Keep::new());
+    match file_systems::magic(fd) {
+        Some(file_systems::FUSE) | None => Ask::Server,
+        Some(_) => Ask::Machine,
+    }
 }
 
 /// Writes everything that is kept into the kernel.

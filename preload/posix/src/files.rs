@@ -10,7 +10,7 @@ use super::lock::{Guard, Lock};
 use super::signal_writes::Late;
 use super::state;
 use agg_core::rules::Mode;
-use agg_core::spool::Slot;
+use agg_core::spool::{Ask, Slot};
 use libc::c_int;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{
@@ -57,6 +57,8 @@ pub struct Held {
     pub descriptions: usize,
     /// Room for dirty bytes.
     pub slot: Option<Slot>,
+    /// Who knows which version of the file a write has made; `None` as long as nobody has looked.
+    pub ask: Option<Ask>,
     /// Number of dirty pieces.
     pub count: usize,
     /// Bytes in the slot.
@@ -177,6 +179,7 @@ impl Held {
             mode: Mode::Posix,
             descriptions: 0,
             slot: None,
+            ask: None,
             count: 0,
             used: 0,
             end: 0,

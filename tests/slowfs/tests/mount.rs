@@ -2,6 +2,7 @@
 
 mod mounted;
 mod renames;
+mod spooled;
 mod staged;
 
 use mounted::{Mount, is_mounted, pattern};

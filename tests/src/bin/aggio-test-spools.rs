@@ -8,7 +8,7 @@
 //! `OLD`; the spool file keeps back what makes `NEW` of them (`aggio_tests::spools`).
 
 use agg_core::spool::layout::SLOT_DATA;
-use agg_core::spool::{Spool, born};
+use agg_core::spool::{Ask, Spool, born};
 use aggio_tests::spools::{NAMES, PIECES};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -24,7 +24,7 @@ fn leave(directory: &Path) -> std::io::Result<()> {
         let facts = file.metadata()?;
         let identity = [facts.dev(), facts.ino(), born(file.as_raw_fd())];
         let slot = spool.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA)?;
-        slot.belong_to_file(file.as_raw_fd());
+        slot.belong_to_file(file.as_raw_fd(), Ask::Machine);
         let mut place = 0;
         for (index, (offset, bytes)) in pieces.iter().enumerate() {
             // SAFETY: the slot has room for them.

@@ -236,7 +236,7 @@ impl Others {
 
     /// Before the file that `fd` is open on is changed; `None` if nobody else keeps bytes of it.
     pub fn begin(&mut self, identity: [u64; 2], fd: RawFd) -> Option<Change> {
-        self.begin_at(identity, fd, Version::known(fd))
+        self.begin_at(identity, fd, Version::now(fd))
     }
 
     /// The same for whoever knows this version of the file, so that others do not know a later one.
@@ -276,14 +276,14 @@ impl Others {
 
     /// After it was changed: who knew the version before, or a later one, knows this one.
     pub fn end(&mut self, change: &Change, fd: RawFd) {
-        self.end_at(change, Version::known(fd));
+        self.end_at(change, Version::now(fd));
     }
 
     /// After a change before which nobody else kept bytes of the file: who does now has begun
     /// meanwhile, and may know the version before it only.
     pub fn end_unannounced(&mut self, identity: [u64; 2], fd: RawFd, roughly: bool) {
         if self.may_have(identity[1], roughly) {
-            tell(&self.places(identity), 0, Version::known(fd));
+            tell(&self.places(identity), 0, Version::now(fd));
         }
     }
 

@@ -16,8 +16,8 @@ pub use change::{Change, Others};
 pub(crate) use own::random;
 pub use own::{Slot, Spool, Storing};
 pub use recover::{Recovered, recover, recover_all};
-pub use version::Version;
 pub(crate) use version::now;
+pub use version::{Ask, Version};
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::checks::{Owned, Owner, Run, guarded, guarded_short};
 use super::layout::{
     FREE, HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, SLOT_HEAD, SlotHead, USED, VERSION,
 };
-use super::version::Version;
+use super::version::{Ask, Version};
 use aggio_base::Error;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -152,7 +152,9 @@ impl Spool {
     /// them after this process was killed meanwhile knows whose change it was, and so do others who
     /// keep bytes of that file.
     pub fn begin_storing(&mut self, slot: Slot, fd: RawFd) -> Storing {
-        let before = slot.belong_to_file(fd);
+        // What others keep is told by the version before.
+        let is_shared = self.others.may_have(slot.identity()[1], false);
+        let before = slot.belong_to_file(fd, if is_shared { Ask::Server } else { Ask::Machine });
         slot.head().stored.store(0, Relaxed);
         slot.head().until.store(change::deadline(), Release);
         Storing { slot, change: self.others.begin_at(slot.identity(), fd, before) }
@@ -163,14 +165,14 @@ impl Spool {
     pub fn end_storing(&mut self, storing: &Storing, fd: RawFd, stored: bool) {
         let slot = storing.slot;
         if let Some(change) = &storing.change {
-            let version = Version::known(fd);
+            let version = Version::now(fd);
             // Who is killed before it knows the version itself has made the file this long.
             slot.head().size.store(version.size, Release);
             self.others.end_at(change, version);
         } else {
             self.others.end_unannounced(slot.identity(), fd, false);
         }
-        slot.belong_to_file(fd);
+        slot.belong_to_file(fd, if stored { Ask::Machine } else { Ask::Server });
         if stored {
             slot.empty();
         }
@@ -252,11 +254,11 @@ impl Slot {
         self.head().stamp.store(version.stamp(), Release);
     }
 
-    /// Says that its pieces belong to the file, which `fd` is open on, as it is now, and returns
-    /// which version that is. Another process that changes the file at the same time tells this
+    /// Says that its pieces belong to the file, which `fd` is open on, as it is now according to
+    /// `ask`, and returns which version that is. Another process that changes the file at the same time tells this
     /// slot of the change: what it told is not replaced by what was known before.
-    pub fn belong_to_file(&self, fd: RawFd) -> Version {
-        belong_to_file(self.head(), fd)
+    pub fn belong_to_file(&self, fd: RawFd, ask: Ask) -> Version {
+        belong_to_file(self.head(), fd, ask)
     }
 
     /// Bytes of it in the spool file.
@@ -328,13 +330,11 @@ impl Slot {
     }
 }
 
-/// Says in the head of a slot that its pieces belong to the file, which `fd` is open on, as it is
-/// now, and returns which version that is. Another process that changes the file at the same time
-/// tells the slot of the change: what it told is not replaced by what was known before.
-fn belong_to_file(head: &SlotHead, fd: RawFd) -> Version {
+/// As [`Slot::belong_to_file`] for the slot with this head.
+fn belong_to_file(head: &SlotHead, fd: RawFd, ask: Ask) -> Version {
     for _ in 0..TRIES {
         let known = head.stamp.load(Acquire);
-        let version = Version::known(fd);
+        let version = Version::asked(fd, ask);
         head.size.store(version.size, Release);
         let told = head.stamp.compare_exchange(known, version.stamp(), AcqRel, Relaxed);
         // Who changes the file after the next look tells this slot after it.
@@ -343,7 +343,7 @@ fn belong_to_file(head: &SlotHead, fd: RawFd) -> Version {
             return version;
         }
     }
-    let version = Version::known(fd);
+    let version = Version::asked(fd, ask);
     head.stamp.store(version.stamp(), Release);
     version
 }
@@ -359,7 +359,7 @@ impl SharedHead {
 
     /// As [`Slot::belong_to_file`].
     pub(super) fn belong_to_file(&self, fd: RawFd) -> Version {
-        belong_to_file(self, fd)
+        belong_to_file(self, fd, Ask::Server)
     }
 }
 

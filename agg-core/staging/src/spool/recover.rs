@@ -201,13 +201,13 @@ fn write_as_owner(
     let head = SharedHead::map(spool, slot.place_of(0)).map_err(|e| Error::os("mmap", &e))?;
     let [device, inode, _] = slot.identity();
     let own = Place::new(spool, slot);
-    let change = others.begin_from(own, [device, inode], fd, Version::known(fd));
+    let change = others.begin_from(own, [device, inode], fd, Version::now(fd));
     head.belong_to_file(fd);
     head.stored.store(0, Relaxed);
     head.until.store(change::deadline(), Release);
     let written = write_to_file(file, pieces, &mut |done| head.stored.store(done, Release));
     if let Some(change) = change {
-        let version = Version::known(fd);
+        let version = Version::now(fd);
         head.size.store(version.size, Release);
         others.end_at(&change, version);
     }

@@ -14,14 +14,32 @@ pub struct Version {
     pub ctime: u64,
 }
 
+/// Who is asked which version a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// This machine, which may not know yet what a change from here has made of the times that a
+    /// server gives a file.
+    Machine,
+    /// The server of the file, by a request; for files of this machine the same.
+    Server,
+}
+
 impl Version {
+    /// That of the file which `fd` is open on. Zeros if it cannot be had.
+    pub fn asked(fd: RawFd, ask: Ask) -> Self {
+        match ask {
+            Ask::Machine => Self::known(fd),
+            Ask::Server => Self::now(fd),
+        }
+    }
+
     /// That of the file which `fd` is open on, as this machine knows it: no server is asked. Zeros
     /// if it cannot be had.
     pub fn known(fd: RawFd) -> Self {
         Self::of(fd, libc::AT_STATX_DONT_SYNC)
     }
 
-    /// The same, as it really is.
+    /// The same, as the server of the file knows it.
     pub(crate) fn now(fd: RawFd) -> Self {
         Self::of(fd, libc::AT_STATX_FORCE_SYNC)
     }

@@ -4,8 +4,8 @@ mod damage;
 mod told;
 
 use super::*;
-use crate::spool::Spool;
 use crate::spool::layout::{HEAD, Head, SLOT_DATA, VERSION};
+use crate::spool::{Ask, Spool};
 use std::os::unix::ffi::OsStrExt;
 
 /// A directory with a file, and the spool of a process that is dead, which had 2 pieces for it.
@@ -256,7 +256,7 @@ fn what_others_tell_while_an_owner_begins_is_not_forgotten() {
     write_anew(&path, b"0123456789 longer");
     // The other told of it before the owner said which version it knew, and is gone.
     slot.belong_to(old);
-    assert_eq!(slot.belong_to_file(file.as_raw_fd()), version());
+    assert_eq!(slot.belong_to_file(file.as_raw_fd(), Ask::Machine), version());
     let head = slot.head();
     assert_eq!(head.stamp.load(std::sync::atomic::Ordering::Relaxed), version().stamp());
     assert_eq!(head.size.load(std::sync::atomic::Ordering::Relaxed), version().size);
