@@ -245,3 +245,20 @@ fn an_error_of_the_disk_is_told_to_every_rank_and_what_is_staged_stays_until_it_
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
     }
 }
+
+#[test]
+fn the_report_counts_staged_writes_and_what_drains_them() {
+    let Some(library) = library() else { return };
+    for mpi in installed_for(0) {
+        let folder = folder();
+        let job =
+            Job::new(&compile("staged.c", &mpi)).ranks(4).argument(folder.path().join("data"));
+        let job = job.argument(folder.path().join("told")).argument("200").argument("9");
+        let job = staged(job, &folder.path().join("stages"), ALWAYS).preload(Some(&library));
+        let done = job.variable("AGGIO_REPORT", "json").run();
+        let report = done.json_report().expect("a report");
+        // Some bytes are synchronised after a quarter, the others at the close.
+        assert_eq!(report["deferred"], 4 * 200, "{}: {}", mpi.name, done.report());
+        assert!(report["flushes"] >= 2, "{}: {}", mpi.name, done.report());
+    }
+}

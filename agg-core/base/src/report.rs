@@ -90,7 +90,7 @@ counters! {
     deferred;
     /// Deferred writes that were kept in a file, because memory was full.
     spilled;
-    /// Times that a rank wrote its deferred data.
+    /// Times that a rank wrote its deferred data, or a part of what is staged.
     flushes;
     /// Contiguous pieces of the file that the calls accessed.
     pieces_in;

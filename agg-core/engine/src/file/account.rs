@@ -64,7 +64,7 @@ impl File {
             return;
         }
         let transport = &*self.transport;
-        let mine = self.counters.totals().to_bytes();
+        let mine = self.totals().to_bytes();
         // Ranks that cannot talk any more have told that already.
         let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
         if transport.rank() == 0 {
@@ -72,6 +72,13 @@ impl File {
             let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
             Summary { path, driver, ranks, of: Of::All, totals, sealed }.tell(self.report);
         }
+    }
+
+    /// What this rank counted: its calls, and what its driver has done besides.
+    fn totals(&self) -> Totals {
+        let mut totals = self.counters.totals();
+        self.driver.background().iter().for_each(|more| totals.add(more));
+        totals
     }
 
     /// Tells what this rank counted, if the open asked, of a file that nobody closes.
@@ -84,7 +91,7 @@ impl File {
     /// Tells what this rank counted, if the open asked.
     pub(super) fn tell_alone(&self) {
         let (path, driver) = (&*self.path, self.driver.name());
-        let (ranks, totals) = (self.transport.size(), self.counters.totals());
+        let (ranks, totals) = (self.transport.size(), self.totals());
         let of = Of::Rank(self.transport.rank());
         Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);
     }

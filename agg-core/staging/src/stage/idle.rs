@@ -26,6 +26,7 @@ const QUIET: Duration = Duration::from_millis(50);
 pub(super) struct Idle {
     workers: Workers,
     work: Mutex<Option<Running<()>>>,
+    counters: Arc<Counters>,
     state: Arc<State>,
 }
 
@@ -53,8 +54,9 @@ impl Seen {
 }
 
 impl Idle {
-    pub(super) fn new(workers: Workers) -> Self {
-        Self { workers, work: Mutex::default(), state: Arc::default() }
+    /// Requests are counted by `counters`.
+    pub(super) fn new(workers: Workers, counters: Arc<Counters>) -> Self {
+        Self { workers, work: Mutex::default(), counters, state: Arc::default() }
     }
 
     /// Bytes of the file up to `end` were staged: a worker drains them later.
@@ -66,7 +68,8 @@ impl Idle {
         if ends.load(Ordering::Relaxed) || runs.swap(true, Ordering::AcqRel) {
             return;
         }
-        let running = self.workers.away(drained(stage.clone(), base.clone(), self.state.clone()));
+        let (counters, state) = (self.counters.clone(), self.state.clone());
+        let running = self.workers.away(drained(stage.clone(), base.clone(), counters, state));
         if running.is_here() {
             // There is no thread for it: it is drained when the file is synchronised.
             self.state.ends.store(true, Ordering::Relaxed);
@@ -100,9 +103,10 @@ impl Drop for Idle {
 fn drained(
     stage: Arc<Stage>,
     base: Arc<Box<dyn Driver>>,
+    counters: Arc<Counters>,
     state: Arc<State>,
 ) -> BoxFuture<'static, ()> {
-    let (mut seen, counters) = (Seen::default(), Counters::default());
+    let mut seen = Seen::default();
     Box::pin(poll_fn(move |_| match stage.drain_quiet(&**base, &counters, &mut seen) {
         Ok(true) => Poll::Pending,
         Ok(false) => {
@@ -179,6 +183,8 @@ mod tests {
         assert_eq!(read(&*file, 0, 6), b"header");
         file.close().unwrap();
         assert_eq!((&bench.on_disk()[..6], bench.stages().len()), (&b"header"[..], 0));
+        let counted = file.background().unwrap();
+        assert_eq!((counted.flushes, counted.bytes_written_out), (4, 3 * 9 + 6));
     }
 
     #[test]

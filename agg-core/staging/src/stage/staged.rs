@@ -6,7 +6,7 @@ use super::idle::Idle;
 use super::target::target_of;
 use super::{Home, Stage, show};
 use aggio_base::log::Level;
-use aggio_base::report::Counters;
+use aggio_base::report::{Counters, Totals};
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_comm::workers::Workers;
@@ -51,9 +51,10 @@ impl Staged {
         }
         let path = std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path));
         let drains = terms.drain == Drain::Idle && terms.first && how.write;
+        let counters = Arc::<Counters>::default();
         let file = StagedFile {
             base: Arc::new(base),
-            idle: drains.then(|| Idle::new(self.workers.clone())),
+            idle: drains.then(|| Idle::new(self.workers.clone(), counters.clone())),
             home: self.home.clone(),
             target,
             path,
@@ -62,7 +63,7 @@ impl Staged {
             makes: AtomicBool::new(false),
             stage: Mutex::new(None),
             closed: AtomicBool::new(false),
-            counters: Counters::default(),
+            counters,
         };
         // Where nothing is staged and nothing would be, the file is an ordinary one.
         let is_of_use = file.begin()?;
@@ -120,7 +121,7 @@ pub(super) struct StagedFile {
     stage: Mutex<Option<Arc<Stage>>>,
     closed: AtomicBool,
     /// Of requests that are nobody's call.
-    counters: Counters,
+    counters: Arc<Counters>,
 }
 
 impl StagedFile {
@@ -403,6 +404,10 @@ impl Driver for StagedFile {
 
     fn meter(&self) -> Option<&latency::Meter> {
         self.base.meter()
+    }
+
+    fn background(&self) -> Option<Totals> {
+        Some(self.counters.totals())
     }
 
     fn direct(&self) -> (bool, bool) {

@@ -33,7 +33,7 @@ use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, Result};
 use aggio_base::os;
-use aggio_base::report::Counters;
+use aggio_base::report::{Counters, Totals};
 use aggio_config::hints::Drain;
 use aggio_container::blob::{Sealing, Verify};
 use aggio_types::memory::Memory;
@@ -302,6 +302,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// What changes when anybody changes the file, as far as this computer hears of it; `None` if
     /// nothing does so, or if the file has changed so lately that the next change might not show.
     fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
+    /// What was counted of requests that belong to no call, such as those of a close.
+    fn background(&self) -> Option<Totals> {
         None
     }
 
