@@ -155,6 +155,6 @@ impl File {
     }
 
     fn delete_here(&self) -> Result<()> {
-        self.engine.drivers().delete(&self.path, self.transport.rank())
+        self.engine.drivers().delete(&self.place, self.transport.rank())
     }
 }

@@ -96,7 +96,10 @@ pub struct File {
     facts: Facts,
     /// The file is a container that every rank can open, equally on all ranks.
     logs: bool,
+    /// The name that the program gave.
     path: String,
+    /// The same name, as it means the file in any working directory.
+    place: String,
     amode: Amode,
     counters: Arc<Counters>,
     habits: Habits,

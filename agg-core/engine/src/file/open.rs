@@ -150,15 +150,14 @@ impl Opening<'_> {
         let mut how = self.how(false);
         // The program may be in another directory by then.
         how.path = self.engine.drivers().absolute(&how.path);
-        let opener = deferred::opener_beside(self.transport.nodes(), &opened.openers, self.rank());
+        let nodes = self.transport.nodes();
+        let is_beside = nodes.of(opened.leader) == nodes.of(self.rank());
+        let expected = opened.found.identity.filter(|_| is_beside);
+        let opener = deferred::opener_beside(nodes, &opened.openers, self.rank());
         let offers = opener.and_then(|_| home.offers());
         let offer = move || offers.as_ref().and_then(|(table, lane)| table.offer(*lane));
-        Arc::new(LazyDriver::new(
-            self.engine.drivers().clone(),
-            how,
-            opened.found.facts.clone(),
-            offer,
-        ))
+        let (drivers, facts) = (self.engine.drivers().clone(), opened.found.facts.clone());
+        Arc::new(LazyDriver::new(drivers, how, facts, offer).expecting(expected))
     }
 
     fn into_file(self, news: OpenResult, home: FileLane, mut opened: Opened) -> File {
@@ -186,7 +185,7 @@ impl Opening<'_> {
             && !amode.has(Amode::SEQUENTIAL);
         let defers = may_defer && !opened.found.facts.is_staged && (unasked || offers.is_some());
         let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
-        let Found { start, facts } = opened.found;
+        let Found { start, facts, .. } = opened.found;
         let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())
             .then(|| Looking::new(self.engine.formats()));
         let map = aggio_plan::format::map_of(hints.hints.aggio_format);
@@ -206,6 +205,7 @@ impl Opening<'_> {
             logs: everywhere && facts.has_logs || is_by_node,
             facts,
             path: self.request.path.clone(),
+            place: self.engine.drivers().absolute(&self.request.path),
             amode,
             counters: Arc::new(Counters::default()),
             habits: Habits::default(),

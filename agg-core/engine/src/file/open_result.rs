@@ -3,7 +3,7 @@
 use super::account::{report_from_word, report_to_word};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
-use aggio_comm::transport::Transport;
+use aggio_comm::transport::{Identity, Transport};
 use aggio_config::settings::Report;
 use aggio_store::driver::Facts;
 
@@ -14,6 +14,8 @@ pub(super) struct Found {
     pub(super) start: u64,
     /// About the file system.
     pub(super) facts: Facts,
+    /// Which file it is on that rank's node, where other ranks cannot take its descriptor.
+    pub(super) identity: Option<Identity>,
 }
 
 /// What rank 0 found and decided.
@@ -96,16 +98,25 @@ fn words_of<const N: usize>(bytes: &[u8]) -> Option<([u64; N], &[u8])> {
 impl Message for Found {
     fn to_bytes(&self) -> Vec<u8> {
         let facts = &self.facts;
-        let flags = [facts.has_logs, facts.is_staged, facts.is_by_node];
+        let is_known = self.identity.is_some();
+        let flags = [facts.has_logs, facts.is_staged, facts.is_by_node, is_known];
         let flags = flags.iter().rev().fold(0, |all, flag| all << 1 | u64::from(*flag));
         let factor = u64::from(facts.striping_factor) | flags << 32;
         let mut bytes = bytes_of([self.start, facts.block_size, facts.striping_unit, factor]);
+        bytes.extend(self.identity.iter().flat_map(|it| bytes_of([it.device, it.inode])));
         bytes.extend_from_slice(facts.file_system.as_bytes());
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let ([start, block_size, striping_unit, factor], rest) = words_of(bytes)?;
+        let (identity, rest) = match factor >> 35 & 1 {
+            0 => (None, rest),
+            _ => {
+                let ([device, inode], rest) = words_of(rest)?;
+                (Some(Identity { device, inode }), rest)
+            }
+        };
         let facts = Facts {
             block_size,
             striping_unit,
@@ -115,7 +126,7 @@ impl Message for Found {
             is_by_node: factor >> 34 & 1 != 0,
             file_system: String::from_utf8_lossy(rest).into_owned(),
         };
-        Some(Self { start, facts })
+        Some(Self { start, facts, identity })
     }
 }
 
@@ -169,7 +180,9 @@ mod tests {
             is_by_node: true,
             file_system: "lustre".into(),
         };
-        let found = Found { start: 1 << 40, facts };
+        let identity = Some(Identity { device: 7, inode: 1 << 50 });
+        let found = Found { start: 1 << 40, facts, identity };
+        let unknown = Found { identity: None, ..found.clone() };
         let error = Error::new(ErrorClass::NoSuchFile, "open: none");
         for hints in [None, Some((1, Vec::new())), Some((7, b"cb_nodes=3\n".to_vec()))] {
             for (n, found) in [Ok(found.clone()), Err(error.clone())].into_iter().enumerate() {
@@ -184,6 +197,7 @@ mod tests {
                 assert_eq!(unpack(&pack(&Ok(news.clone()))), Ok(news));
             }
         }
+        assert_eq!(unpack(&pack(&Ok(unknown.clone()))), Ok(unknown));
         assert_eq!(unpack(&pack(&Ok(found.clone()))), Ok(found));
         assert_eq!(unpack::<OpenResult>(&pack::<OpenResult>(&Err(error.clone()))), Err(error));
         for damaged in [&[][..], &[0; 20], &[0; 64], &[1], &[2, 3]] {

@@ -13,7 +13,7 @@ use aggio_base::log::Level;
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::Transport;
-use aggio_config::hints::{Origin, Switch};
+use aggio_config::hints::{Drain, Origin, Switch};
 use aggio_plan::plan::aggregators;
 use aggio_store::driver::{self, Driver, Facts, OpenHow, Staging, Striped, Striping};
 use std::sync::Arc;
@@ -99,7 +99,8 @@ impl Opening<'_> {
         let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
         let facts = if self.transport.size() > 1 { driver.facts() } else { no_facts() };
         self.tell_stripes(&*driver);
-        Ok((driver, Found { start, facts }))
+        let identity = if facts.has_logs { driver.identity() } else { None };
+        Ok((driver, Found { start, facts, identity }))
     }
 
     /// Says why the stripes that hints ask for are not in force; loudly where the file system has
@@ -263,7 +264,11 @@ impl Opening<'_> {
         (self.request.stages && (is_shared || first)).then(|| Staging {
             first,
             always: hints.aggio_defer_always,
-            drain: hints.drain(),
+            // Nobody comes after the end of the file for what waits.
+            drain: match self.request.amode.has(Amode::DELETE_ON_CLOSE) {
+                true => Drain::Close,
+                false => hints.drain(),
+            },
             limit: each.saturating_mul(self.transport.size() as u64),
             shared: is_shared,
         })

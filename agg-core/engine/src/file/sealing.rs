@@ -140,7 +140,7 @@ impl File {
         let all = || told.iter().map(from_words);
         let wish = all().find(|one| one.layout != Layout::Container)?;
         Some(Recast {
-            path: Path::new(self.engine.drivers().path_of(&self.path)).to_path_buf(),
+            path: Path::new(self.engine.drivers().path_of(&self.place)).to_path_buf(),
             layout: wish.layout,
             logs: all().map(|one| one.log).collect(),
             groups: groups(self.transport.nodes(), wish.files),

@@ -15,6 +15,7 @@ use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
+use aggio_comm::transport::Identity;
 use aggio_config::hints::Switch;
 use aggio_plan::plan::cost::Costs;
 use aggio_staging::pending::{Choice, Pending, Spill};
@@ -73,8 +74,12 @@ impl File {
         }
     }
 
+    /// Which file it is: what is open tells that, whatever the name leads to by now.
     fn name(&self) -> &Name {
-        self.name.get_or_init(|| Name::of(self.engine.drivers(), &self.path))
+        self.name.get_or_init(|| match self.driver.identity() {
+            Some(Identity { device, inode }) => Name::File(device, inode),
+            None => Name::of(self.engine.drivers(), &self.place),
+        })
     }
 
     /// Other handles of this process for the file.
@@ -223,10 +228,7 @@ impl File {
         let hints = &self.state().hints.hints;
         let of_rank = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
         let spare = of_rank.saturating_mul(self.transport.size() as u64);
-        is_of_use.then(|| {
-            let drivers = self.engine.drivers();
-            Spill::beside(drivers.path_of(&drivers.absolute(&self.path)), spare)
-        })
+        is_of_use.then(|| Spill::beside(self.engine.drivers().path_of(&self.place), spare))
     }
 
     /// Writes out what waits on this rank, without the others.

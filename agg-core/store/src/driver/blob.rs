@@ -9,9 +9,11 @@ use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::log::{self, Level};
+use aggio_base::pattern::absolute;
 use aggio_base::report::Counters;
-use aggio_comm::transport::LockGuard;
+use aggio_comm::transport::{Identity, LockGuard};
 use aggio_config::settings::blobs::BlobRule;
+use aggio_config::settings::working_directory;
 use aggio_container::blob::{self, Container, Create, Hold, Presence, Reader, Sealing, Writer};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -115,7 +117,7 @@ impl Kind for Containers {
             hold: Mutex::new(hold),
             presence: Mutex::new(presence),
             rules: self.rules.clone(),
-            how: how.clone(),
+            how: OpenHow { path: absolute(&how.path, working_directory), ..how.clone() },
             reader: RwLock::default(),
             writer: RwLock::default(),
             syncs: AtomicU64::new(0),
@@ -410,6 +412,11 @@ impl Driver for BlobFile {
         let log = writer.as_ref().and_then(Writer::log_id).unwrap_or(0);
         let durable = self.syncs.load(Ordering::Acquire) > 0 || !self.container.was_made_here();
         Some(Sealing { layout: rule.layout, files: rule.files, log, durable })
+    }
+
+    /// That of its directory.
+    fn identity(&self) -> Option<Identity> {
+        Identity::of(self.container.directory().as_raw_fd()).ok()
     }
 
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {

@@ -9,10 +9,9 @@ use super::latency::Meter;
 use super::{Driver, Drivers, Facts, OpenHow, Outcome, Stamp};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
-use aggio_base::report::Counters;
+use aggio_base::report::{Counters, Totals};
 use aggio_base::{ErrorClass, Extent};
-use aggio_comm::transport::LockGuard;
-use aggio_comm::transport::Offer;
+use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_container::blob::Sealing;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -27,6 +26,8 @@ pub struct LazyDriver {
     facts: Facts,
     /// Where the opener of this node left its descriptor, if there is one.
     offer: Box<dyn Fn() -> Option<Offer> + Send + Sync>,
+    /// Which file it is if nothing is offered, if that is known.
+    expected: Option<Identity>,
     opened: OnceLock<Box<dyn Driver>>,
     /// One attempt at a time.
     opening: Mutex<()>,
@@ -47,10 +48,17 @@ impl LazyDriver {
             how,
             facts,
             offer: Box::new(offer),
+            expected: None,
             opened: OnceLock::new(),
             opening: Mutex::new(()),
             closed: AtomicBool::new(false),
         }
+    }
+
+    /// The same, where another rank of this node has opened the file `expected`.
+    #[must_use]
+    pub fn expecting(self, expected: Option<Identity>) -> Self {
+        Self { expected, ..self }
     }
 
     /// Whether the file has been needed.
@@ -77,20 +85,22 @@ impl LazyDriver {
 
     /// By the opener's descriptor, else by name.
     fn open(&self) -> Result<Box<dyn Driver>> {
-        let Some(offer) = (self.offer)() else {
-            return self.drivers.open_or_less(&self.how);
-        };
+        let Some(offer) = (self.offer)() else { return self.by_name(self.expected) };
         let why = match self.drivers.adopt(&self.how, offer) {
             Ok(driver) => return Ok(driver),
             Err(why) => why,
         };
-        let named = self.drivers.open_or_less(&self.how).and_then(|driver| {
-            let identity = driver.identity();
-            identity.map_or(Ok(()), |found| offer.identity.check(Ok(found)))?;
-            Ok(driver)
-        });
+        let named = self.by_name(Some(offer.identity));
         // What the other way met is the reason for taking this one.
         named.map_err(|error| if why.class() == ErrorClass::Io { why } else { error })
+    }
+
+    fn by_name(&self, expected: Option<Identity>) -> Result<Box<dyn Driver>> {
+        let driver = self.drivers.open_or_less(&self.how)?;
+        if let Some((expected, found)) = expected.zip(driver.identity()) {
+            expected.check(Ok(found))?;
+        }
+        Ok(driver)
     }
 }
 
@@ -221,8 +231,20 @@ impl Driver for LazyDriver {
         self.opened.get().and_then(|driver| driver.meter())
     }
 
+    fn background(&self) -> Option<Totals> {
+        self.opened.get().and_then(|driver| driver.background())
+    }
+
     fn stamp(&self) -> Option<Stamp> {
         self.get().ok().and_then(|driver| driver.stamp())
+    }
+
+    /// Without opening it: what its opener offers.
+    fn identity(&self) -> Option<Identity> {
+        match self.opened.get() {
+            Some(driver) => driver.identity(),
+            None => (self.offer)().map(|offer| offer.identity).or(self.expected),
+        }
     }
 
     fn direct(&self) -> (bool, bool) {

@@ -78,3 +78,80 @@ fn a_file_that_defers_in_one_engine_is_not_flushed_by_another() {
     });
     assert_eq!(std::fs::read(other).unwrap(), b"waits");
 }
+
+fn open_in(
+    engine: &Arc<Engine>,
+    transport: &Arc<ThreadTransport>,
+    path: &str,
+    pairs: &[(&str, &str)],
+) -> Rank {
+    let request = OpenRequest::new(path, CREATE, hints(pairs));
+    let file = wait(&**transport, engine.open(transport.clone(), request)).expect("it opens");
+    Rank { number: transport.rank(), file }
+}
+
+/// In an engine of its own no other file defers, so that nobody looks for names at an open.
+#[test]
+fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
+    for with_another in [false, true] {
+        let scratch = Scratch::new();
+        let (path, other) = (scratch.file("x"), scratch.file("y"));
+        let (engine, pairs) = (Arc::new(Engine::default()), ThreadTransport::group(2));
+        let open = move |transport: &Arc<ThreadTransport>, path: &str, pairs: &[(&str, &str)]| {
+            open_in(&engine, transport, path, pairs)
+        };
+        ranks(2, move |transport| {
+            // Rank 1 does not open the file before it needs it.
+            let late = open(&transport, &path, &[("aggio_deferred_open", "enable")]);
+            late.barrier();
+            if late.number == 0 {
+                std::fs::rename(&path, &other).unwrap();
+                if with_another {
+                    std::fs::write(&path, "another").unwrap();
+                }
+            }
+            late.barrier();
+            let defers = open(&pairs[late.number], &other, &[DEFER, UNASKED]);
+            let place = Position::Explicit(10 * late.number as i64);
+            assert_eq!(moved(defers.write(place, &[7; 10])), 10);
+            assert_eq!(late.read(place, 10).0, [7; 10], "rank {}", late.number);
+            for rank in [defers, late] {
+                rank.wait(rank.file.clone().close()).expect("it closes");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_needs_a_container_late_takes_no_other_one_of_that_name_for_it() {
+    let scratch = Scratch::new();
+    let (path, moved_to) = (scratch.file("x.nc"), scratch.file("y.nc"));
+    let names = [path.clone(), moved_to.clone()];
+    let engine = Arc::new(engine_with("*.nc"));
+    let first = engine.clone();
+    let close = |rank: &Rank| rank.wait(rank.file.clone().close()).expect("it closes");
+    ranks(2, move |transport| {
+        let rank = open_in(&first, &transport, &path, &[]);
+        if rank.number == 0 {
+            assert_eq!(moved(rank.write(Position::Explicit(0), b"first")), 5);
+            std::fs::rename(&path, &moved_to).unwrap();
+            let other = open_in(&first, &ThreadTransport::group(1)[0], &path, &[]);
+            assert_eq!(moved(other.write(Position::Explicit(0), b"another")), 7);
+            close(&other);
+        }
+        rank.barrier();
+        if rank.number == 1 {
+            let error = failed(rank.write(Position::Explicit(5), b"late"));
+            assert_eq!(error.class(), ErrorClass::NoSuchFile, "{error}");
+        }
+        rank.barrier();
+        close(&rank);
+    });
+    for (name, bytes) in names.iter().zip(["another", "first"]) {
+        let rank = open_in(&engine, &ThreadTransport::group(1)[0], name, &[]);
+        assert_eq!(rank.file.driver().name(), "blob");
+        let (found, outcome) = rank.read(Position::Explicit(0), 20);
+        assert_eq!(found[..moved(outcome) as usize], *bytes.as_bytes(), "{name}");
+        close(&rank);
+    }
+}
