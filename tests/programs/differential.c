@@ -1,14 +1,16 @@
 /* Random MPI-IO programs against a byte oracle.
  *
- *     mpirun -n N differential DIRECTORY FIRST_SEED CASES [plain]
+ *     mpirun -n N differential DIRECTORY FIRST_SEED CASES [plain|alone]
  *
  * All ranks draw the same random numbers, so every rank knows what every other rank does and can
  * compute the file's expected bytes by itself. A case opens a file with random hints, then takes
  * random steps: views, blocking, nonblocking, split and collective reads and writes through
  * explicit offsets, individual pointers and the ordered mode, seeks, changes of size. After each
  * step the whole file, the read buffers (with the bytes between the pieces), the status counts and
- * the file pointers are compared. `plain` leaves out the atomic mode. Prints `N cases, M
- * mismatches`; each mismatch names its seed and step. */
+ * the file pointers are compared. `plain` leaves out the atomic mode. With `alone` any part of the
+ * ranks makes a call that is not collective, the file is synchronised, and closed and opened again,
+ * and one rank in turn reads the whole file through a handle of its own: system calls would end the
+ * staging of writes. Prints `N cases, M mismatches`; each mismatch names its seed and step. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +20,8 @@
 
 enum { MAX_FILE = 1 << 19, MAX_RUNS = 4096, MAX_BUFFER = 1 << 18, MAX_RANKS = 64, CANARY = 0xc5 };
 
-static int rank, size, mismatches, step, plain;
+static int rank, size, mismatches, step, plain, alone;
+static MPI_File own;
 static uint64_t state, seed;
 
 static uint64_t draw(void) {
@@ -319,10 +322,12 @@ static void step_transfer(MPI_File file) {
     long start[MAX_RANKS], bytes[MAX_RANKS], base;
     long next_shared = shared_pointer;
     long common = below(4);
+    int mute[MAX_RANKS] = {0};
+    for (int r = 0; alone && !collective && r < size; r++) mute[r] = below(2);
     for (int r = 0; r < size; r++) {
         long limit = 6000 / etype;
         bytes[r] = (below(8) == 0 ? 0 : (long)between(1, 1 << below(12)) % limit) * etype;
-        if (writing && views[r].spare) bytes[r] = 0;
+        if (mute[r] || (writing && views[r].spare)) bytes[r] = 0;
         if (how == EXPLICIT) start[r] = common * (views[r].type.bytes / etype);
         else if (how == INDIVIDUAL) start[r] = pointers[r], pointers[r] += bytes[r] / etype;
         else start[r] = next_shared, next_shared += bytes[r] / etype;
@@ -376,10 +381,13 @@ static void step_transfer(MPI_File file) {
                step, rank, writing ? "write" : "read", how, when, collective, start[rank],
                bytes[rank], views[rank].displacement, views[rank].type.runs, views[rank].type.bytes,
                views[rank].type.extent, type.runs, base, model_size);
-    int code =
-        transfer(file, writing, collective, how, when, start[rank], buffer, type.handle, &status);
+    int code = 0;
+    if (mute[rank]) count = 0;
+    else
+        code = transfer(file, writing, collective, how, when, start[rank], buffer, type.handle,
+                        &status);
     if (code) wrong(writing ? "write" : "read", code, 0);
-    MPI_Get_count(&status, MPI_BYTE, &count);
+    if (!mute[rank]) MPI_Get_count(&status, MPI_BYTE, &count);
     if (!code && count != want) wrong(writing ? "count written" : "count read", count, want);
     if (memcmp(memory, expected, sizeof memory)) {
         long at = 0;
@@ -416,22 +424,43 @@ static void step_size(MPI_File file) {
     if (code) wrong("set_size", code, 0);
 }
 
+static void compare_bytes(long n) {
+    if (n != model_size) wrong("bytes on disk", n, model_size);
+    for (long i = 0; i < n && i < model_size; i++)
+        if (on_disk[i] != model[i]) {
+            wrong("file byte at", i, model[i] * 1000 + on_disk[i]);
+            break;
+        }
+}
+
+/* By system calls. */
+static void compare_on_disk(const char *path) {
+    FILE *stream = fopen(path, "rb");
+    size_t n = stream ? fread(on_disk, 1, sizeof on_disk, stream) : 0;
+    if (stream) fclose(stream);
+    compare_bytes((long)n);
+}
+
+/* By a handle of this rank. */
+static void compare_alone(void) {
+    MPI_Status status;
+    MPI_Offset now = -1;
+    int n = -1;
+    int code = MPI_File_read_at(own, 0, on_disk, sizeof on_disk, MPI_BYTE, &status);
+    if (code) wrong("read alone", code, 0);
+    MPI_Get_count(&status, MPI_BYTE, &n);
+    compare_bytes(n);
+    MPI_File_get_size(own, &now);
+    if (now != model_size) wrong("file size alone", (long)now, model_size);
+}
+
 static void compare_file(MPI_File file, const char *path) {
     MPI_Offset now;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_get_size(file, &now);
     if (now != model_size) wrong("file size", (long)now, model_size);
-    if (rank == 0) {
-        FILE *stream = fopen(path, "rb");
-        size_t n = stream ? fread(on_disk, 1, sizeof on_disk, stream) : 0;
-        if (stream) fclose(stream);
-        if ((long)n != model_size) wrong("bytes on disk", (long)n, model_size);
-        for (size_t i = 0; i < n && (long)i < model_size; i++)
-            if (on_disk[i] != model[i]) {
-                wrong("file byte at", (long)i, model[i] * 1000 + on_disk[i]);
-                break;
-            }
-    }
+    if (alone && rank == (int)((seed + (uint64_t)step) % (uint64_t)size)) compare_alone();
+    if (!alone && rank == 0) compare_on_disk(path);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -452,6 +481,27 @@ static MPI_Info hints(void) {
     choice = switches[below(3)];
     if (below(2)) MPI_Info_set(info, "romio_ds_read", choice);
     return info;
+}
+
+static void start_anew(void) {
+    for (int r = 0; r < size; r++) byte_view(&views[r]), pointers[r] = 0;
+    shared_pointer = 0;
+    etype = 1;
+    element = MPI_BYTE;
+}
+
+static void step_again(MPI_File *file, const char *path) {
+    free_views();
+    int code = MPI_File_close(file);
+    if (code) wrong("close", code, 0);
+    code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, file);
+    if (code) MPI_Abort(MPI_COMM_WORLD, 4);
+    start_anew();
+}
+
+static void open_alone(const char *path) {
+    int code = MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &own);
+    if (code) wrong("open alone", code, 0);
 }
 
 static void run_case(const char *directory) {
@@ -479,23 +529,28 @@ static void run_case(const char *directory) {
         return;
     }
     if (below(4) == 0 && !plain) MPI_File_set_atomicity(file, 1);
-    for (int r = 0; r < size; r++) byte_view(&views[r]), pointers[r] = 0;
-    shared_pointer = 0;
-    etype = 1;
-    element = MPI_BYTE;
+    start_anew();
+    if (alone) open_alone(path);
     int steps = between(3, 12);
     for (step = 1; step <= steps; step++) {
         int kind = below(10);
         if (kind < 2 || (kind < 5 && views[rank].type.handle == MPI_BYTE && step > 2))
             step_view(file);
-        else if (kind == 8) step_seek(file);
+        else if (kind == 8 && alone && below(2)) {
+            if (below(2)) step_again(&file, path);
+            else if (MPI_File_sync(file)) wrong("sync", 1, 0);
+        } else if (kind == 8) step_seek(file);
         else if (kind == 9) { if (below(2)) step_size(file); else step_seek_shared(file); }
         else step_transfer(file);
         compare_file(file, path);
     }
     free_views();
+    if (alone && seed % 2) MPI_File_close(&own);
     code = MPI_File_close(&file);
     if (code) wrong("close", code, 0);
+    if (alone && seed % 2 == 0) MPI_File_close(&own);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (alone && rank == 0) compare_on_disk(path);
     if (rank == 0) unlink(path);
 }
 
@@ -504,7 +559,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     plain = argc == 5 && strcmp(argv[4], "plain") == 0;
-    if (argc != 4 + plain || size > MAX_RANKS) MPI_Abort(MPI_COMM_WORLD, 2);
+    alone = argc == 5 && strcmp(argv[4], "alone") == 0;
+    if (argc != 4 + plain + alone || size > MAX_RANKS) MPI_Abort(MPI_COMM_WORLD, 2);
     long first = atol(argv[2]), cases = atol(argv[3]);
     for (long i = 0; i < cases; i++) {
         seed = (uint64_t)(first + i);

@@ -32,6 +32,11 @@ fn random_programs_do_the_same_if_their_writes_wait_until_somebody_asks() {
 }
 
 #[test]
+fn random_programs_whose_writes_are_staged_do_the_same() {
+    check(CASES / 8, Store::Staged);
+}
+
+#[test]
 fn random_programs_whose_writes_wait_do_what_the_oracle_says() {
     check(CASES / 2, Store::Deferred);
 }
@@ -40,7 +45,11 @@ fn check(cases: u32, store: Store) {
     let asked: Option<u32> =
         std::env::var("AGGIO_DIFF_CASES").ok().and_then(|text| text.parse().ok());
     let config = Config {
-        cases: asked.map_or(cases, |asked| asked / (CASES / cases)),
+        cases: match (asked, store) {
+            (None, _) => cases,
+            (Some(asked), Store::Staged) => asked / 2,
+            (Some(asked), _) => asked / (CASES / cases),
+        },
         failure_persistence: None,
         max_shrink_iters: 4000,
         max_shrink_time: 300_000,

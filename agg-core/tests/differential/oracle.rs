@@ -1,6 +1,8 @@
 //! What a program must do, worked out by one thread, byte by byte.
 
-use crate::program::{DataStep, Direction, Mode, Op, Place, Program, Step, ViewRecipe, Whence};
+use crate::program::{
+    DataStep, Direction, Mode, Op, Own, Place, Program, Step, ViewRecipe, Whence,
+};
 use crate::types::Flat;
 
 /// What an operation must leave behind.
@@ -25,6 +27,10 @@ pub(crate) enum Told {
         shared: i64,
         offsets: Vec<Option<i64>>,
     },
+    /// What a read returns, where it is certain, or `None` of a write.
+    Own(Option<Vec<Option<u8>>>),
+    /// All bytes of the file, where they are certain.
+    File(Vec<Option<u8>>),
 }
 
 /// A flattened view.
@@ -124,11 +130,16 @@ impl Oracle {
     pub(crate) fn step(&mut self, step: &Step) -> Told {
         match step {
             Step::SetView(recipes) => {
-                self.views = recipes.iter().map(View::new).collect();
-                self.individual.fill(0);
-                self.shared = 0;
+                self.set_views(recipes);
                 Told::Nothing
             }
+            Step::Reopen => {
+                self.set_views(&vec![ViewRecipe::bytes(); self.views.len()]);
+                self.atomic = false;
+                Told::Nothing
+            }
+            Step::Own(own) => self.own(own),
+            Step::Look(..) => Told::File(self.certain(0, self.file.len())),
             Step::Data(data) => self.data(data),
             Step::Seek(seeks) => Told::Seek(
                 seeks.iter().enumerate().map(|(rank, seek)| self.seek(rank, *seek)).collect(),
@@ -176,6 +187,30 @@ impl Oracle {
         }
     }
 
+    fn set_views(&mut self, recipes: &[ViewRecipe]) {
+        self.views = recipes.iter().map(View::new).collect();
+        self.individual.fill(0);
+        self.shared = 0;
+    }
+
+    fn own(&mut self, own: &Own) -> Told {
+        let (start, end) = (own.offset as usize, (own.offset + own.len) as usize);
+        if own.direction == Direction::Read {
+            return Told::Own(Some(self.certain(start, end)));
+        }
+        self.resize(self.file.len().max(end));
+        for (index, byte) in (start..end).enumerate() {
+            (self.file[byte], self.open[byte]) = (pattern(own.salt, index), false);
+        }
+        Told::Own(None)
+    }
+
+    /// The bytes of a part of the file, as far as there are any.
+    fn certain(&self, start: usize, end: usize) -> Vec<Option<u8>> {
+        let bytes = start..end.min(self.file.len()).max(start);
+        bytes.map(|byte| (!self.open[byte]).then_some(self.file[byte])).collect()
+    }
+
     fn resize(&mut self, size: usize) {
         self.file.resize(size, 0);
         self.open.resize(size, false);
@@ -209,10 +244,11 @@ impl Oracle {
 
     fn data(&mut self, step: &DataStep) -> Told {
         let placed = self.place(step);
-        let writes = step.direction == Direction::Write;
+        let writes = step.writes();
         let apart = self.waits && writes;
-        let turns =
-            step.uses(Place::Shared) || (step.is_independent() && conflict(&placed) && !apart);
+        let turns = step.uses(Place::Shared)
+            || (step.is_independent() && conflict(&placed) && !apart)
+            || (step.is_mixed() && self.extends(step, &placed));
         let mut told = vec![Vec::new(); step.ops.len()];
         let rounds = step.ops.iter().map(Vec::len).max().unwrap_or(0);
         if turns {
@@ -225,19 +261,30 @@ impl Oracle {
         }
         for round in 0..rounds {
             for (rank, told) in told.iter_mut().enumerate() {
-                told.push(self.carry_out(step, &placed, rank, round));
+                if round < step.ops[rank].len() {
+                    told.push(self.carry_out(step, &placed, rank, round));
+                }
             }
             let ordered = step.places[round].is_collective() && self.atomic && self.aggregated;
             if writes && !ordered && step.mode != Mode::Nonblocking {
-                let all: Vec<_> = placed.iter().map(|rank| &rank[round][..]).collect();
+                let writers = placed.iter().enumerate().filter(|(rank, _)| step.is_writer(*rank));
+                let all: Vec<_> =
+                    writers.filter_map(|(_, one)| one.get(round)).map(|one| &one[..]).collect();
                 self.leave_open(&all);
             }
         }
         if writes && step.mode == Mode::Nonblocking {
-            let all: Vec<_> = placed.iter().flatten().map(|bytes| &bytes[..]).collect();
+            let writers = placed.iter().enumerate().filter(|(rank, _)| step.is_writer(*rank));
+            let all: Vec<_> = writers.flat_map(|(_, one)| one).map(|bytes| &bytes[..]).collect();
             self.leave_open(&all);
         }
         Told::Data(told, false)
+    }
+
+    /// Whether a write makes the file longer, so that what others read depends on the order.
+    fn extends(&self, step: &DataStep, placed: &[Vec<Vec<usize>>]) -> bool {
+        let writers = (0..placed.len()).filter(|rank| step.is_writer(*rank));
+        writers.flat_map(|rank| placed[rank].iter().flatten()).any(|byte| *byte >= self.file.len())
     }
 
     /// The file bytes of every operation; moves the file pointers.
@@ -287,7 +334,7 @@ impl Oracle {
         let (base, len) = op.room();
         let places = op.memory.flat().bytes(op.count);
         let place = |i: usize| (base as i64 + places[i]) as usize;
-        if step.direction == Direction::Write {
+        if step.is_writer(rank) {
             if let Some(end) = bytes.iter().max() {
                 self.resize(self.file.len().max(end + 1));
             }

@@ -36,6 +36,12 @@ pub(crate) enum Step {
     Sync,
     /// Sizes, positions and byte offsets are asked for and compared.
     Ask(i64),
+    /// All ranks close the file and open it again.
+    Reopen,
+    /// One rank reads or writes alone through a handle of its own.
+    Own(Own),
+    /// One rank looks at the whole file by system calls, and goes on looking or not.
+    Look(usize, bool),
     /// One rank has wrong arguments: all must get an error, and nothing may change but bytes that
     /// ranks write of their own (see [`Mistake::accesses`]).
     Wrong(usize, Mistake),
@@ -62,6 +68,17 @@ impl Mistake {
     }
 }
 
+/// What a rank does through a handle that no other one has.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) rank: usize,
+    pub(crate) direction: Direction,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    /// First byte of the pattern that is written.
+    pub(crate) salt: u8,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ViewRecipe {
     pub(crate) displacement: u64,
@@ -70,10 +87,12 @@ pub(crate) struct ViewRecipe {
     pub(crate) external: bool,
 }
 
-/// Reads or writes of all ranks.
+/// Reads or writes of all ranks, or of some alone.
 #[derive(Clone, Debug)]
 pub(crate) struct DataStep {
     pub(crate) direction: Direction,
+    /// Ranks that do the opposite alone meanwhile.
+    pub(crate) against: Vec<bool>,
     /// Where each round of operations goes; of one kind unless nonblocking.
     pub(crate) places: Vec<Place>,
     pub(crate) mode: Mode,
@@ -125,6 +144,27 @@ impl DataStep {
     /// Whether each rank works for itself.
     pub(crate) fn is_independent(&self) -> bool {
         !self.places.iter().any(|place| place.is_collective())
+    }
+
+    pub(crate) fn direction_of(&self, rank: usize) -> Direction {
+        match (self.direction, self.against[rank]) {
+            (Direction::Write, false) | (Direction::Read, true) => Direction::Write,
+            (Direction::Read, false) | (Direction::Write, true) => Direction::Read,
+        }
+    }
+
+    pub(crate) fn is_writer(&self, rank: usize) -> bool {
+        self.direction_of(rank) == Direction::Write
+    }
+
+    /// Whether a rank writes.
+    pub(crate) fn writes(&self) -> bool {
+        (0..self.ops.len()).any(|rank| self.is_writer(rank))
+    }
+
+    /// Whether ranks write while others read.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.against.contains(&true) && self.against.contains(&false)
     }
 
     pub(crate) fn uses(&self, place: Place) -> bool {
@@ -179,7 +219,7 @@ fn faults(c: &mut Choices) -> Option<String> {
 
 fn step(c: &mut Choices, views: &mut [ViewRecipe]) -> Step {
     let ranks = views.len();
-    match c.below(20) {
+    match c.below(24) {
         0..=10 => Step::Data(data(c, views)),
         11..=13 => {
             set_view(c, views);
@@ -198,6 +238,18 @@ fn step(c: &mut Choices, views: &mut [ViewRecipe]) -> Step {
         },
         17 => Step::SetAtomicity(c.below(2) == 0),
         18 => Step::Ask(c.below(64) as i64 - 2),
+        19 => {
+            views.fill(ViewRecipe::bytes());
+            Step::Reopen
+        }
+        20 | 21 => Step::Own(Own {
+            rank: c.below(ranks as u64) as usize,
+            direction: c.one_of(&[Direction::Write, Direction::Read]),
+            offset: c.below(FILE_MAX / 2),
+            len: c.between(1, 200),
+            salt: c.below(256) as u8,
+        }),
+        22 => Step::Look(c.below(ranks as u64) as usize, c.once_in(4)),
         _ => {
             let mistakes = [
                 Mistake::Offset,
@@ -263,8 +315,18 @@ fn data(c: &mut Choices, views: &[ViewRecipe]) -> DataStep {
         let mixed = [Place::ExplicitAll, Place::IndividualAll, Place::Explicit, Place::Individual];
         places.fill_with(|| c.one_of(&mixed));
     }
-    let ops = views.iter().map(|view| (0..rounds).map(|_| op(c, view)).collect()).collect();
-    DataStep { direction, places, mode, ops }
+    let mut ops: Vec<Vec<Op>> =
+        views.iter().map(|view| (0..rounds).map(|_| op(c, view)).collect()).collect();
+    let mut against = vec![false; views.len()];
+    if !places.iter().any(|place| place.is_collective()) {
+        if c.once_in(2) {
+            ops.iter_mut().filter(|_| c.once_in(2)).for_each(Vec::clear);
+        }
+        if c.once_in(3) {
+            against.fill_with(|| c.once_in(2));
+        }
+    }
+    DataStep { direction, against, places, mode, ops }
 }
 
 fn op(c: &mut Choices, view: &ViewRecipe) -> Op {

@@ -1,14 +1,17 @@
 //! Runs a program with threads as ranks and compares everything with what the oracle says.
 
+mod alone;
+
 use crate::oracle::{BEFORE, Expected, FILL, Oracle, Told, pattern};
 use crate::program::{DataStep, Direction, Mistake, Mode, Op, Place, Program, Step, ViewRecipe};
 use crate::store::Store;
 use agg_core::datatype::Datatype;
 use agg_core::diagnostics::Diagnostics;
-use agg_core::driver::{Outcome, fault};
+use agg_core::driver::{Drivers, Outcome, fault};
 use agg_core::file::{Amode, Call, Displacement, File, OpenRequest, Position, SplitKind};
 use agg_core::hints::{Hints, Sources};
 use agg_core::memory::Memory;
+use agg_core::stage::{Home, Staged};
 use agg_core::task::{BoxFuture, block_on, join_all, pause};
 use agg_core::transport::{ThreadTransport, Transport};
 use agg_core::view::{Representation, View};
@@ -24,10 +27,17 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Once a case has hung, smaller ones are tried with less patience.
 const IMPATIENCE: Duration = Duration::from_secs(4);
-/// The engine of all ranks and programs here.
-fn engine() -> &'static Arc<Engine> {
+
+/// The engine of all ranks of programs whose writes are not staged, and with `home` of a program
+/// whose writes are.
+fn engine(home: Option<&Home>) -> Arc<Engine> {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
-    ENGINE.get_or_init(Arc::default)
+    let plain = ENGINE.get_or_init(Arc::default);
+    let Some(home) = home else { return plain.clone() };
+    let workers = plain.workers();
+    let staged = Staged::new(home.clone()).with_workers(workers.clone());
+    let drivers = Drivers::default().with_last(Arc::new(staged));
+    Arc::new(Engine::new(drivers).with_workers(workers.clone()))
 }
 
 static HUNG: AtomicBool = AtomicBool::new(false);
@@ -61,14 +71,19 @@ fn watched(program: &Program, path: &Path, store: Store) -> Result<(), String> {
     let name = if program.faults.is_some() { format!("testfs:{path}") } else { path.clone() };
     let hosts = (0..program.ranks).map(|rank| format!("host{}", rank % program.hosts)).collect();
     let barrier = Arc::new(Barrier::new(program.ranks));
+    let home = store.home(Path::new(&path));
+    let engine = engine(home.as_ref());
     let (sender, receiver) = mpsc::channel();
     for transport in ThreadTransport::group_on(hosts) {
         let rank = Rank {
             transport,
+            engine: engine.clone(),
+            home: home.clone(),
             program: program.clone(),
             told: told.clone(),
             barrier: barrier.clone(),
             name: name.clone(),
+            own: OnceLock::new(),
         };
         let sender = sender.clone();
         std::thread::spawn(move || sender.send(rank.run()));
@@ -88,7 +103,7 @@ fn watched(program: &Program, path: &Path, store: Store) -> Result<(), String> {
             }
         }
     }
-    compare_file(&oracle, &store.read(Path::new(&path))?)
+    compare_file(&oracle, &store.read(Path::new(&path), program)?)
 }
 
 fn compare_file(oracle: &Oracle, file: &[u8]) -> Result<(), String> {
@@ -104,30 +119,49 @@ fn compare_file(oracle: &Oracle, file: &[u8]) -> Result<(), String> {
 
 struct Rank {
     transport: Arc<ThreadTransport>,
+    engine: Arc<Engine>,
+    /// Where writes are staged.
+    home: Option<Home>,
     program: Program,
     told: Arc<Vec<Told>>,
     barrier: Arc<Barrier>,
     name: String,
+    /// The file through a handle of this rank alone.
+    own: OnceLock<Arc<File>>,
 }
 
 impl Rank {
-    fn run(&self) -> Result<(), String> {
-        let transport: Arc<dyn Transport> = self.transport.clone();
+    fn open(&self, transport: Arc<ThreadTransport>) -> Result<Arc<File>, String> {
         let mut complaints = Diagnostics::default();
         let hints =
             Hints::resolve(&Sources::default(), &self.name, &self.program.hints, &mut complaints);
         let amode = Amode::RDWR.with(Amode::CREATE);
-        let request = OpenRequest::new(&self.name, amode, hints);
-        let file = self.wait(engine().open(transport, request)).map_err(|e| e.to_string())?;
+        let stages = self.home.is_some();
+        let request = OpenRequest { stages, ..OpenRequest::new(&self.name, amode, hints) };
+        let opened = self.engine.open(transport.clone(), request);
+        block_on(opened, |waits| transport.idle(waits)).map_err(|error| error.to_string())
+    }
+
+    fn close(&self, file: Arc<File>) -> Result<(), String> {
+        self.wait(file.close()).map_err(|error| format!("close: {error}"))
+    }
+
+    fn run(&self) -> Result<(), String> {
+        let mut file = self.open(self.transport.clone())?;
         let mut wrong = None;
         for (index, step) in self.program.steps.iter().enumerate() {
+            if matches!(step, Step::Reopen) {
+                self.close(file)?;
+                file = self.open(self.transport.clone())?;
+            }
             let result = self.step(&file, step, &self.told[index]);
             if let (Err(text), None) = (result, &wrong) {
                 wrong = Some(format!("step {index}, rank {}: {text}", self.transport.rank()));
             }
             self.barrier.wait();
         }
-        let closed = self.wait(file.close()).map_err(|error| format!("close: {error}"));
+        let own = self.own.get().map_or(Ok(()), |own| self.close(own.clone()));
+        let closed = self.close(file).and(own);
         wrong.map_or(closed, Err)
     }
 
@@ -161,6 +195,10 @@ impl Rank {
                 ask(file, rank, *offset, told)
             }
             (Step::Wrong(who, mistake), _) => self.mistake(file, *who, *mistake),
+            (Step::Reopen, _) => Ok(()),
+            (Step::Own(own), Told::Own(told)) if own.rank == rank => self.alone(own, told.as_ref()),
+            (Step::Look(who, stays), Told::File(bytes)) if *who == rank => self.look(*stays, bytes),
+            (Step::Own(_) | Step::Look(..), _) => Ok(()),
             _ => Err("the oracle answered something else".into()),
         }
     }
@@ -178,13 +216,14 @@ impl Rank {
         turns: bool,
     ) -> Result<(), String> {
         let rank = self.transport.rank();
+        let direction = step.direction_of(rank);
         let mut buffers: Vec<Vec<u8>> =
-            step.ops[rank].iter().map(|op| buffer(op, step.direction)).collect();
+            step.ops[rank].iter().map(|op| buffer(op, direction)).collect();
         let calls: Vec<Call> = step.ops[rank]
             .iter()
             .zip(&mut buffers)
             .zip(&step.places)
-            .map(|((op, buffer), place)| call(op, (step.direction, *place), buffer))
+            .map(|((op, buffer), place)| call(op, (direction, *place), buffer))
             .collect();
         let outcomes = if turns {
             self.in_turn(|| self.blocking(file, calls))

@@ -2,9 +2,11 @@
 
 use crate::program::{Direction, Mistake, Mode, Place, Program, Step};
 use agg_core::blob::{self, Container, Create};
-use std::path::Path;
+use agg_core::stage::{Home, recover};
+use std::path::{Path, PathBuf};
 
-/// An ordinary file, one whose writes wait, or a blob container, which is to be one to the program.
+/// An ordinary file, one whose writes wait or are staged, or a blob container, which is to be one
+/// to the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
     Ordinary,
@@ -12,6 +14,8 @@ pub(crate) enum Store {
     Asked,
     /// One whose writes wait until the file is synchronised.
     Deferred,
+    /// One whose writes are staged in a directory of its own.
+    Staged,
     Container,
 }
 
@@ -23,7 +27,8 @@ impl Store {
             Store::Ordinary => program,
             Store::Asked => asked(program),
             Store::Deferred => deferred(program),
-            Store::Container => Program { faults: None, ..program },
+            Store::Staged => staged(program),
+            Store::Container => Program { faults: None, ..without_own(program) },
         }
     }
 
@@ -33,13 +38,26 @@ impl Store {
             Store::Ordinary | Store::Asked | Store::Deferred => {
                 std::fs::write(path, content).map_err(|error| error.to_string())
             }
+            Store::Staged => std::fs::create_dir(stages(path))
+                .and_then(|()| std::fs::write(path, content))
+                .map_err(|error| error.to_string()),
             Store::Container => fill(path, content).map_err(|error| error.to_string()),
         }
     }
 
-    /// All bytes of the file.
-    pub(crate) fn read(self, path: &Path) -> Result<Vec<u8>, String> {
+    /// Where its writes are staged.
+    pub(crate) fn home(self, path: &Path) -> Option<Home> {
+        matches!(self, Store::Staged).then(|| Home::new(&stages(path)))
+    }
+
+    /// All bytes of the file after `program`.
+    pub(crate) fn read(self, path: &Path, program: &Program) -> Result<Vec<u8>, String> {
         match self {
+            Store::Staged => {
+                let waits = program.hint("aggio_defer_drain") == Some("later");
+                store_staged(&stages(path), waits)?;
+                std::fs::read(path).map_err(|error| error.to_string())
+            }
             Store::Ordinary | Store::Asked | Store::Deferred => {
                 std::fs::read(path).map_err(|error| error.to_string())
             }
@@ -51,6 +69,10 @@ impl Store {
     pub(crate) fn remove(self, path: &Path) {
         match self {
             Store::Ordinary | Store::Asked | Store::Deferred => drop(std::fs::remove_file(path)),
+            Store::Staged => {
+                drop(std::fs::remove_file(path));
+                drop(std::fs::remove_dir_all(stages(path)));
+            }
             Store::Container => drop(blob::remove(path)),
         }
     }
@@ -68,13 +90,53 @@ fn asked(mut program: Program) -> Program {
     let wrong =
         |step: &Step| matches!(step, Step::Wrong(_, Mistake::View | Mistake::Kind | Mistake::Call));
     program.steps.retain(|step| !wrong(step));
+    without_own(program)
+}
+
+/// The same program with writes that are staged by the ranks of one node. Some of them find little
+/// room.
+fn staged(mut program: Program) -> Program {
+    let drain = ["close", "idle", "later"][program.initial as usize % 3];
+    program.hints.push(("aggio_defer".into(), "enable".into()));
+    program.hints.push(("aggio_defer_always".into(), "true".into()));
+    program.hints.push(("aggio_defer_drain".into(), drain.into()));
+    if program.initial % 5 == 1 {
+        let room = 1 + program.initial % 300;
+        program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
+        program.hints.push(("aggio_defer_spill".into(), "0".into()));
+    }
+    Program { hosts: 1, faults: None, ..program }
+}
+
+/// Stores what is staged in `stages`, where nothing may be left unless it `waits`.
+fn store_staged(stages: &Path, waits: bool) -> Result<(), String> {
+    let left = || std::fs::read_dir(stages).map_or(0, Iterator::count);
+    if !waits && left() > 0 {
+        return Err("a stage is left".into());
+    }
+    let done = recover(&Home::new(stages), false).map_err(|error| error.to_string())?;
+    match done.into_iter().find_map(|one| one.error) {
+        Some(error) => Err(error.to_string()),
+        None if left() > 0 => Err("a stage is left after all was stored".into()),
+        None => Ok(()),
+    }
+}
+
+fn stages(path: &Path) -> PathBuf {
+    path.with_extension("stages")
+}
+
+/// The program without handles of single ranks, and without looks by system calls.
+fn without_own(mut program: Program) -> Program {
+    program.steps.retain(|step| !matches!(step, Step::Own(_) | Step::Look(..)));
     program
 }
 
 /// The program with writes that wait. Of overlapping writes of different ranks it is not said which
 /// one comes last, unless the file is synchronised between them: as if all were under way together.
 /// A rank with wrong arguments is alone with its error.
-fn deferred(mut program: Program) -> Program {
+fn deferred(program: Program) -> Program {
+    let mut program = without_own(program);
     program.waits = true;
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
@@ -85,11 +147,13 @@ fn deferred(mut program: Program) -> Program {
     program.hints.push(("aggio_defer_spill".into(), spill.to_string()));
     let is_of_one = |mistake: &Mistake| mistake.accesses() || *mistake == Mistake::View;
     program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if is_of_one(mistake)));
-    let writes =
-        |step: &Step| matches!(step, Step::Data(data) if data.direction == Direction::Write);
+    let writes = |step: &Step| matches!(step, Step::Data(data) if data.writes());
     let steps = std::mem::take(&mut program.steps).into_iter();
     program.steps = steps
         .flat_map(|mut step| {
+            if let Step::Data(data) = &mut step {
+                data.against.fill(false);
+            }
             if let Step::Data(data) = &mut step
                 && data.direction == Direction::Write
                 && !data.uses(Place::Ordered)
