@@ -1,0 +1,118 @@
+//! Who sees what a rank has written and nobody has synchronised (`programs/visibility.c`), whatever
+//! becomes of the name of the file (`programs/litmus.c`): with writes that wait in the memory of
+//! ranks or in a stage, on one host and on several.
+
+use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::{
+    Directory, Family, Job, Mpi, compile, factor, installed_for, library, names_in, tool,
+};
+use std::path::Path;
+use std::process::Command;
+
+/// How writes wait.
+#[derive(Debug)]
+struct Setting {
+    /// `AGGIO_HINTS`; nothing waits without.
+    hints: Option<&'static str>,
+    is_staged: bool,
+    /// Whether system calls may miss what waits.
+    is_blind: bool,
+}
+
+const fn buffered(hints: &'static str, is_blind: bool) -> Setting {
+    Setting { hints: Some(hints), is_staged: false, is_blind }
+}
+
+const fn staged(hints: &'static str) -> Setting {
+    Setting { hints: Some(hints), is_staged: true, is_blind: false }
+}
+
+const SETTINGS: [Setting; 8] = [
+    staged("*:aggio_defer_always=true"),
+    buffered("*:aggio_defer_always=true", true),
+    staged("*:aggio_defer_always=true:aggio_defer_drain=later"),
+    staged("*:aggio_defer_always=true:aggio_defer_drain=idle"),
+    buffered("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0", true),
+    staged("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0"),
+    buffered("*:aggio_defer_always=false", false),
+    Setting { hints: None, is_staged: false, is_blind: false },
+];
+
+/// Numbers of hosts and of ranks on each.
+const CLUSTERS: [(u32, u32); 5] = [(2, 2), (3, 1), (1, 4), (4, 1), (2, 3)];
+
+/// What `make check` runs on several hosts.
+const FEW: (&[(u32, u32)], &[Setting]) = (CLUSTERS.split_at(2).0, SETTINGS.split_at(2).0);
+
+/// Where a job runs.
+#[derive(Debug)]
+enum On<'a> {
+    Here(u32),
+    Hosts(&'a Cluster),
+}
+
+/// A program that runs in a directory of its own is content, and leaves no stage behind: what is
+/// told to be drained later `aggio recover` stores.
+fn check(source: &str, mpi: &Mpi, library: &Path, setting: &Setting, on: &On<'_>) {
+    let (data, stages) = (Directory::new(), Directory::new());
+    let job = Job::new(&compile(source, mpi)).argument(data.path().join("data"));
+    let job = if setting.is_blind { job.argument("blind") } else { job };
+    let job = match on {
+        // Debian switches off the only one-sided component of Open MPI that works over TCP.
+        On::Hosts(cluster) if mpi.family == Family::OpenMpi => {
+            job.on(cluster).variable("OMPI_MCA_osc", "pt2pt")
+        }
+        On::Hosts(cluster) => job.on(cluster),
+        On::Here(ranks) => job.ranks(*ranks),
+    };
+    let job = match setting.hints {
+        Some(hints) => job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", hints),
+        None => job,
+    };
+    let place = setting.is_staged.then(|| stages.path());
+    let job = place.iter().fold(job, |job, place| job.variable("AGGIO_STAGE", place));
+    let finished = job.variable("AGGIO_STRICT", "1").preload(Some(library)).run();
+    let what = format!("{source}, {}, {setting:?}, {on:?}", mpi.name);
+    assert!(finished.succeeded(), "{what}: {}", finished.report());
+    if setting.hints.is_some_and(|hints| hints.contains("later")) {
+        let mut recover = Command::new(tool().expect("aggio is there"));
+        let done = recover.arg("recover").arg("--stage").arg(stages.path()).output();
+        let done = done.expect("aggio starts");
+        assert!(done.status.success(), "{what}: {done:?}");
+    }
+    assert_eq!(names_in(stages.path()), [""; 0], "{what}: a stage is left");
+}
+
+/// Two to seven ranks; in `make check` one number for each setting.
+fn numbers_of_ranks(row: usize) -> Vec<u32> {
+    if factor() > 1 { (2..=7).collect() } else { vec![[4, 2, 7, 3][row % 4]] }
+}
+
+#[test]
+fn whatever_becomes_of_a_name_ranks_see_what_others_have_written() {
+    let Some(library) = library() else { return };
+    for (row, setting) in SETTINGS.iter().enumerate() {
+        for ranks in numbers_of_ranks(row) {
+            for mpi in installed_for(row) {
+                check("litmus.c", &mpi, &library, setting, &On::Here(ranks));
+            }
+        }
+    }
+}
+
+#[test]
+fn so_do_ranks_of_several_hosts() {
+    let Some(library) = library() else { return };
+    let (clusters, settings) = if factor() > 1 { (&CLUSTERS[..], &SETTINGS[..]) } else { FEW };
+    for (row, (hosts, ranks)) in clusters.iter().enumerate() {
+        let agent = Path::new(env!("CARGO_BIN_EXE_aggio-test-host"));
+        let Some(cluster) = Plan::new(*hosts, *ranks).start_if_possible(agent) else { return };
+        for (number, setting) in settings.iter().enumerate() {
+            for mpi in installed_for(row + number) {
+                for source in ["litmus.c", "visibility.c"] {
+                    check(source, &mpi, &library, setting, &On::Hosts(&cluster));
+                }
+            }
+        }
+    }
+}
