@@ -7,6 +7,8 @@
  * staged DATA ACKNOWLEDGED RECORDS show: before anybody synchronises, another program reads DATA.
  * staged DATA ACKNOWLEDGED RECORDS full FILLER: the file system of DATA is full until FILLER goes;
  * "kept" in place of "full": it stays full.
+ * With TOGETHER=1 all ranks write a record in one call. With SYNC_EVERY=NUMBER they synchronise
+ * after so many records, which they tell as well, and "check" compares what was synchronised only.
  * With DIES=VICTIM,MICROSECONDS that rank, or all for -1, end so long after the start of MPI as if
  * they were killed.
  * staged DATA ACKNOWLEDGED RECORDS once: the first attempt to store fails with EIO, "ever": all. */
@@ -94,6 +96,9 @@ int main(int argc, char **argv)
     rank = check_rank;
     size = check_size;
     int records = atoi(argv[3]), victim = atoi(argv[4]);
+    int is_together = getenv("TOGETHER") != NULL;
+    int sync_every = getenv("SYNC_EVERY") ? atoi(getenv("SYNC_EVERY")) : 0;
+    off_t place = sync_every ? sizeof(int) : 0;
     char name[4096];
     snprintf(name, sizeof name, "%s.%d", argv[2], rank);
     int told = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -102,7 +107,8 @@ int main(int argc, char **argv)
                        &file));
     if (!strcmp(argv[4], "check")) {
         int count = 0;
-        CHECK(pread(told, &count, sizeof count, 0) == sizeof count, "rank %d told nothing", rank);
+        CHECK(pread(told, &count, sizeof count, place) == sizeof count, "rank %d told nothing",
+              rank);
         for (int record = 0; record < count; record++) {
             MPI_Offset at = ((MPI_Offset)record * size + rank) * sizeof words;
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
@@ -114,9 +120,16 @@ int main(int argc, char **argv)
     for (int record = 0; record < records; record++) {
         MPI_Offset at = ((MPI_Offset)record * size + rank) * sizeof words;
         fill(words, rank, record);
-        OK(MPI_File_write_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+        if (is_together)
+            OK(MPI_File_write_at_all(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+        else
+            OK(MPI_File_write_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
         int count = record + 1;
         CHECK(pwrite(told, &count, sizeof count, 0) == sizeof count, "record %d", record);
+        if (sync_every && count % sync_every == 0) {
+            OK(MPI_File_sync(file));
+            CHECK(pwrite(told, &count, sizeof count, place) == sizeof count, "record %d", record);
+        }
         /* What a rank has written, its neighbour reads without any synchronisation of the file. */
         if (record % 10 == 0) {
             int left = (rank + size - 1) % size;

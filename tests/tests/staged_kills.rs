@@ -1,12 +1,20 @@
-//! Jobs whose writes are staged are killed at random moments, and so are those that go on with what
-//! they left: no acknowledged byte is lost, and nothing stays behind.
+//! Jobs whose writes wait are killed at random moments, and so are those that go on with what they
+//! left. Where writes are staged no acknowledged byte is lost, where they wait in the memory of
+//! ranks no synchronised one; any other byte is old or new, and nothing stays behind.
 
-use aggio_tests::{Directory, Finished, Job, Mpi, compile, factor, installed, library, names_in};
+use aggio_tests::{
+    Directory, Finished, Job, Mpi, compile, factor, installed, library, names_in, told,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
-/// Rounds in `make check`; 25 times as many in `make check-long`.
-const ROUNDS: u64 = 8;
+/// Kills in `make check`, and in `make check-long`; `AGGIO_TEST_KILLS` sets another number.
+const KILLS: [usize; 2] = [16, 1000];
+
+/// Words of a record, and what is in the file that nobody writes to.
+const WORDS: usize = 100;
+const OTHER: &str = "nobody writes to this file";
 
 /// A job that dies, and what comes after it.
 #[derive(Debug)]
@@ -15,6 +23,11 @@ struct Round {
     ranks: u32,
     records: u64,
     drain: &'static str,
+    /// Whether writes are staged, or wait in the memory of ranks.
+    is_staged: bool,
+    /// Whether all ranks write together, and after how many records they synchronise.
+    is_together: bool,
+    sync_every: u64,
     /// Who dies, the rank or all for -1, and after how many microseconds: of the job that writes,
     /// and of those that go on before one may end.
     deaths: Vec<(i64, u64)>,
@@ -51,6 +64,9 @@ impl Round {
             ranks: ranks as u32,
             records: [50, 200, 600][numbers.below(3) as usize],
             drain: drains[numbers.below(3) as usize],
+            is_staged: numbers.below(3) > 0,
+            is_together: numbers.below(2) == 0,
+            sync_every: 1 + numbers.below(40),
             deaths,
             recovers: numbers.below(2) == 0,
         }
@@ -63,34 +79,64 @@ impl Round {
         let job = job.argument(folder.join("data")).argument(folder.join("told"));
         let job =
             job.argument(self.records.to_string()).argument(mode).preload(library().as_deref());
+        let job = self.shaped(job);
         let job = match death {
             Some((victim, after)) => job.variable("DIES", format!("{victim},{after}")),
             None => job,
         };
+        let job = match self.is_staged {
+            true => job.variable("AGGIO_STAGE", folder.join("stages")),
+            false => job,
+        };
         job.variable("AGGIO_DEFER", "*")
-            .variable("AGGIO_STAGE", folder.join("stages"))
             .variable("AGGIO_HINTS", format!("*:aggio_defer_always=true{drain}"))
             .run()
+    }
+
+    /// What is written how; of writes that are not staged those that were synchronised count.
+    fn shaped(&self, job: Job) -> Job {
+        let job = if self.is_together { job.variable("TOGETHER", "1") } else { job };
+        match self.is_staged {
+            true => job,
+            false => job.variable("SYNC_EVERY", self.sync_every.to_string()),
+        }
     }
 
     /// Compares with the MPI library alone.
     fn natively(&self, folder: &Path) -> Finished {
         let job = Job::new(&compile("staged.c", &self.mpi)).ranks(self.ranks);
         let job = job.argument(folder.join("data")).argument(folder.join("told"));
-        job.argument(self.records.to_string()).argument("check").run()
+        self.shaped(job.argument(self.records.to_string()).argument("check")).run()
     }
 
-    fn run(&self, folder: &Path) {
+    /// The first word of the file that is neither as before nor what was to be written there.
+    fn strange_word(&self, folder: &Path) -> Option<usize> {
+        let bytes = std::fs::read(folder.join("data")).expect("a file");
+        let words = bytes.as_chunks::<4>().0.iter().map(|word| i32::from_ne_bytes(*word));
+        let mut wrong = words.enumerate().filter(|(at, word)| {
+            let (row, index) = (at / WORDS, (at % WORDS) as i32);
+            let (record, rank) = (row / self.ranks as usize, row % self.ranks as usize);
+            *word != 0 && *word != rank as i32 * 1_000_003 + record as i32 * 1009 + index
+        });
+        wrong.next().map(|(at, _)| at)
+    }
+
+    /// How many jobs were killed before they had ended.
+    fn run(&self, folder: &Path) -> usize {
+        let mut kills = 0;
         for rank in 0..self.ranks {
-            std::fs::write(folder.join(format!("told.{rank}")), [0; 4]).expect("a file");
+            std::fs::write(folder.join(format!("told.{rank}")), [0; 8]).expect("a file");
         }
         std::fs::write(folder.join("data"), "").expect("a file");
+        std::fs::write(folder.join("other"), OTHER).expect("a file");
         let stages = folder.join("stages");
         std::fs::create_dir(&stages).expect("a directory");
         for (number, death) in self.deaths.iter().enumerate() {
             let what = if number == 0 { "write" } else { "check" };
             let ended = self.job(folder, what, self.drain, Some(*death));
             assert!(!ended.stderr.contains("record "), "{self:?}: {}", ended.report());
+            kills += usize::from(!ended.succeeded());
+            assert_eq!(ended.left_in_temporary_directory, [""; 0], "{self:?}: {}", ended.report());
         }
         if self.recovers {
             let done = Command::new(tool()).arg("recover").arg("--stage").arg(&stages).output();
@@ -103,6 +149,14 @@ impl Round {
         let native = self.natively(folder);
         assert!(native.succeeded(), "{self:?}: {}", native.report());
         assert_eq!(names_in(&stages), [""; 0], "{self:?}");
+        assert_eq!(self.strange_word(folder), None, "{self:?}");
+        let other = std::fs::read_to_string(folder.join("other")).expect("a file");
+        assert_eq!(other, OTHER, "{self:?}");
+        let of_round = ["data", "other", "stages", "told."];
+        let mut names = names_in(folder);
+        names.retain(|name| !of_round.iter().any(|known| name.starts_with(known)));
+        assert_eq!(names, [""; 0], "{self:?}");
+        kills
     }
 }
 
@@ -116,10 +170,15 @@ fn nothing_acknowledged_is_lost_whenever_ranks_or_jobs_are_killed() {
     if library().is_none() {
         return;
     }
-    let mpis = installed();
-    let rounds = if factor() > 1 { 25 * ROUNDS } else { ROUNDS };
-    for (seed, mpi) in (0..rounds).zip(mpis.iter().cycle()) {
-        let folder = Directory::new();
-        Round::of(seed, mpi).run(folder.path());
+    let (mpis, began) = (installed(), Instant::now());
+    let asked = std::env::var("AGGIO_TEST_KILLS").ok().and_then(|text| text.parse().ok());
+    let wanted = asked.unwrap_or(KILLS[usize::from(factor() > 1)]);
+    let mut kills = 0;
+    for (seed, mpi) in (0..).zip(mpis.iter().cycle()) {
+        if kills >= wanted {
+            break;
+        }
+        kills += Round::of(seed, mpi).run(Directory::new().path());
     }
+    told("kills", "jobs whose writes wait", kills, began);
 }
