@@ -5,7 +5,7 @@ use agg_core::driver::caches;
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -63,6 +63,27 @@ fn truncated(name: String, offset: u64) -> Error {
     Error::new(name, Kind::Truncated, format!("ends before its data do, behind byte {offset}"))
 }
 
+/// Demands something of a file, or refuses it.
+type Demand = dyn Fn(&File) -> std::io::Result<()> + Send + Sync;
+
+/// What a host demands of each file of a set that is opened, because others than the owners of the
+/// files read the set. Then each is reached by its own name, through no symbolic link.
+#[derive(Clone)]
+pub struct Guard(Arc<Demand>);
+
+impl Guard {
+    /// Refuses what `demand` refuses.
+    pub fn new(demand: impl Fn(&File) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(demand))
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Guard")
+    }
+}
+
 /// The directory in which a set lies, and how it is called there.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -74,6 +95,8 @@ pub struct Folder {
     pub held: Option<Arc<OwnedFd>>,
     /// Puts the descriptor of each file that is opened there where the host wants it.
     pub place: fn(File) -> std::io::Result<File>,
+    /// What is demanded of each file that is opened there.
+    pub guard: Option<Guard>,
 }
 
 impl Folder {
@@ -84,7 +107,30 @@ impl Folder {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let folder = parent.unwrap_or(Path::new("."));
         let shown = parent.unwrap_or(Path::new("")).to_path_buf();
-        Some((Folder { path: folder.into(), shown, held: None, place: Ok }, name))
+        Some((Folder { path: folder.into(), shown, held: None, place: Ok, guard: None }, name))
+    }
+
+    /// What the system knows of a file, which is not opened.
+    pub(crate) fn look(&self, name: &str) -> std::io::Result<Metadata> {
+        let path = self.path.join(name);
+        if self.guard.is_some() { path.symlink_metadata() } else { path.metadata() }
+    }
+
+    /// Opens a file for reading. What is no regular file is refused, and makes nobody wait.
+    pub(crate) fn open(&self, name: &str) -> std::io::Result<(File, Metadata)> {
+        let followed = if self.guard.is_some() { libc::O_NOFOLLOW } else { 0 };
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK | followed);
+        let opened = options.open(self.path.join(name))?;
+        caches::renew(opened.as_raw_fd(), opened.metadata()?.dev());
+        let found = opened.metadata()?;
+        if !found.is_file() {
+            return Err(std::io::Error::other("not a regular file"));
+        }
+        if let Some(Guard(demand)) = &self.guard {
+            demand(&opened)?;
+        }
+        Ok((opened, found))
     }
 
     /// A file as the user knows it.
@@ -155,11 +201,8 @@ impl OnDisk {
         }
         let name = (self.names)(file).ok_or_else(|| missing(self.name(file)))?;
         let told = |why: std::io::Error| Error::system(self.name(file), &why);
-        let opened = open_file(&self.folder.path.join(name), &self.folder).map_err(told)?;
-        let found = opened.metadata().map_err(told)?;
-        if !found.is_file() {
-            return Err(told(std::io::Error::other("not a regular file")));
-        }
+        let (opened, found) = self.folder.open(&name).map_err(told)?;
+        let opened = (self.folder.place)(opened).map_err(told)?;
         self.keep(file, Arc::new(opened), Stamp::of(&found))
     }
 
@@ -187,15 +230,6 @@ impl OnDisk {
         open.files.insert(file, (Arc::clone(&opened), now));
         Ok(opened)
     }
-}
-
-/// Opens for reading. What is no file does not make anybody wait.
-fn open_file(path: &Path, folder: &Folder) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    const NONBLOCK: i32 = 0o4000;
-    let opened = File::options().read(true).custom_flags(NONBLOCK).open(path)?;
-    caches::renew(opened.as_raw_fd(), opened.metadata()?.dev());
-    (folder.place)(opened)
 }
 
 impl Files for OnDisk {

@@ -247,7 +247,7 @@ fn probe(
     name: &str,
     look: impl Fn(&dyn Files) -> Result<Option<usize>>,
 ) -> Result<Option<usize>> {
-    if folder.path.join(name).metadata().is_ok_and(|found| !found.is_file()) {
+    if folder.look(name).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
     let files = OnDisk::new(folder.clone(), vec![name.into()], 1);

@@ -51,7 +51,8 @@ impl View {
             if name == "." || name == ".." || is_hidden(name) {
                 continue;
             }
-            if let Some(set) = sets::that_has(&mut sets, name)? {
+            // What is wrong with one set is told who opens it, not who lists its directory.
+            if let Ok(Some(set)) = sets::that_has(&mut sets, name) {
                 if *name == *set.first() && *name != *set.name() {
                     let (number, kind) = (entry.ino().max(2), FileType::RegularFile);
                     entries.push(Entry { number, kind, name: set.name().into() });

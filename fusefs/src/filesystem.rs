@@ -40,7 +40,11 @@ fn refused() -> std::io::Error {
 }
 
 fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid() }
+    maker(request, 0)
+}
+
+fn maker(request: &Request, umask: u32) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid(), umask }
 }
 
 /// Sends an answer or the error.
@@ -63,6 +67,9 @@ impl Adapter {
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            // Without it the mask of a list counts as the rights of the group.
+            InitFlags::FUSE_POSIX_ACL,
+            InitFlags::FUSE_DONT_MASK,
         ];
         for flag in useful {
             // A kernel without it does without.
@@ -140,12 +147,12 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         device: u32,
         reply: ReplyEntry,
     ) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.make_node(place, NewNode { mode, device }, caller(request)),
+        answer!(reply, self.0.make_node(place, NewNode { mode, device }, maker(request, umask)),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -155,11 +162,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.make_directory(place, mode, caller(request)),
+        answer!(reply, self.0.make_directory(place, mode, maker(request, umask)),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -212,13 +219,13 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
         let place = Place { parent: parent.0, name };
-        let made =
-            self.0.create(place, mode, flags, caller(request), |file| reply.open_backing(file));
+        let maker = maker(request, umask);
+        let made = self.0.create(place, mode, flags, maker, |file| reply.open_backing(file));
         answer!(reply, made, (found, opened) => match &opened.backing {
             Some(backing) => reply.created_passthrough(
                 &found.ttl, &found.attributes, Generation(0), opened.handle, opened.flags, backing,

@@ -5,6 +5,7 @@ use crate::attributes::is_directory;
 use crate::blob::{self, Blob};
 use crate::files::Opened;
 use crate::held;
+use crate::lists;
 use crate::names::{child, refused};
 use crate::request::{Caller, Place};
 use crate::tree::{Kind, Seen, open_name};
@@ -128,10 +129,19 @@ fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Calle
         rustix::fs::chownat(file, "", Some(owner), group, AtFlags::EMPTY_PATH)?;
     }
     let Some(bits) = bits else { return Ok(()) };
+    let bits = granted(directory, bits, maker)?;
     let stat = rustix::fs::fstat(file)?;
     let inherited = if is_directory(&stat) { stat.st_mode & 0o2000 } else { 0 };
     let mode = Mode::from_raw_mode(bits & 0o7777 | inherited);
     Ok(rustix::fs::chmod(held::path(file), mode)?)
+}
+
+/// The permission bits that a file of `maker` gets which asks for `bits`: the list that a directory
+/// passes on decides, and without one the umask.
+fn granted(directory: &OwnedFd, bits: u32, maker: Caller) -> Result<u32> {
+    let passed_on = lists::passed_on(directory)?;
+    let kept = passed_on.unwrap_or(0o777 & !maker.umask);
+    Ok(bits & (0o7000 | kept))
 }
 
 /// The result of completing `made`, a new file that has the name `place` already: where that
@@ -218,7 +228,8 @@ impl View {
                 let group = group.map(Gid::as_raw);
                 container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
             }
-            container.set_mode(mode & 0o7777).map_err(told)
+            let bits = granted(directory, mode, maker)?;
+            container.set_mode(bits & 0o7777).map_err(told)
         };
         or_removed((directory, place.name), container.directory(), complete())?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

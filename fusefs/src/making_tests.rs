@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
-const ANOTHER: Caller = Caller { uid: 65534, gid: 65534 };
+const ANOTHER: Caller = Caller { uid: 65534, gid: 65534, umask: 0 };
 
 fn view(new_files: NewFiles) -> (TempDir, View) {
     let folder = tempfile::tempdir().unwrap();

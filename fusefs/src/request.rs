@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    /// Permissions that files which it makes do not get, unless the directory decides on them.
+    pub(crate) umask: u32,
 }
 
 /// A directory and a name in it.

@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn what_a_user_changes_keeps_no_rights_of_its_owner() {
-        let user = Caller { uid: 1000, gid: 100 };
-        let root = Caller { uid: 0, gid: 0 };
+        let user = Caller { uid: 1000, gid: 100, umask: 0 };
+        let root = Caller { uid: 0, gid: 0, umask: 0 };
         for (mode, gid, caller, expected) in [
             (0o4755, 0, user, 0o4000),
             (0o6755, 0, user, 0o6000),

@@ -3,6 +3,7 @@
 use crate::ahead::{Ahead, Progress};
 use crate::attributes::TTL;
 use crate::held;
+use crate::set_rights;
 use crate::tree::{Kind, Seen, open_name};
 use agg_core::log::Level;
 use aggio_formats::files::Folder;
@@ -27,8 +28,12 @@ const CACHE: u64 = 256 << 20;
 pub(crate) struct OpenSet {
     pub(crate) file: Logical,
     name: String,
-    /// Of its first file, when it was opened.
+    /// Its files.
+    set: Set,
+    /// Its first file, when the set was opened.
     first: Stat,
+    /// The same with the rights that all files give.
+    shown: Stat,
     /// When all its files were looked at.
     looked: Mutex<Instant>,
     /// Another for each time that a set is opened.
@@ -53,12 +58,19 @@ pub(crate) fn folder(directory: &Arc<OwnedFd>) -> Folder {
         shown: PathBuf::from(held::name(directory)),
         held: Some(Arc::clone(directory)),
         place: Ok,
+        guard: Some(set_rights::without_links()),
     }
 }
 
 /// The same for a moment.
 fn folder_now(directory: &OwnedFd) -> Folder {
-    Folder { path: held::directory(directory), shown: PathBuf::new(), held: None, place: Ok }
+    Folder {
+        path: held::directory(directory),
+        shown: PathBuf::new(),
+        held: None,
+        place: Ok,
+        guard: Some(set_rights::without_links()),
+    }
 }
 
 /// The set that a name stands for.
@@ -80,13 +92,20 @@ pub(crate) fn that_has<'a>(sets: &'a mut Sets, name: &OsStr) -> Result<Option<&'
 }
 
 /// What tells one state of a file from another.
-fn state(stat: &Stat) -> (u64, u64, i64, i64, u64) {
-    (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+fn state(stat: &Stat) -> impl PartialEq {
+    let Stat { st_dev, st_ino, st_size, st_mtime, st_mtime_nsec, .. } = *stat;
+    (st_dev, st_ino, st_size, st_mtime, st_mtime_nsec, (stat.st_mode, stat.st_uid, stat.st_gid))
 }
 
 impl OpenSet {
     pub(crate) fn stat(&self) -> &Stat {
-        &self.first
+        &self.shown
+    }
+
+    /// Whether its files, which are in a directory, still give the rights that are shown.
+    fn has_same_rights(&self, directory: &OwnedFd) -> bool {
+        let now = set_rights::of_all(directory, &self.set, &self.first);
+        now.is_ok_and(|now| set_rights::shown(&self.first, now).st_mode == self.shown.st_mode)
     }
 
     /// The next place that has data, which is everywhere, or that has none, which is the end.
@@ -130,18 +149,24 @@ impl OpenSets {
     ) -> Result<Arc<OpenSet>> {
         let name = name.to_str().ok_or(rustix::io::Errno::ILSEQ)?;
         let now = rustix::fs::fstat(first)?;
-        if let Some(found) = self.kept(name, &now) {
+        if let Some(found) = self.kept(directory, name, &now) {
             return Ok(found);
         }
+        let stale = || Error::from(rustix::io::Errno::STALE);
         let set = Set::find(&folder(directory), name).map_err(|why| error(&why))?;
-        let set = set.ok_or(rustix::io::Errno::STALE)?;
+        let rights = set_rights::of_all(directory, &set.ok_or_else(stale)?, &now)?;
+        let guard = Some(set_rights::guard(now, rights));
+        let place = Folder { guard, ..folder(directory) };
+        let set = Set::find(&place, name).map_err(|why| error(&why))?.ok_or_else(stale)?;
         let file = set.open(&self.options).map_err(|why| error(&why))?;
         let looked = Mutex::new(Instant::now());
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let opened = Arc::new(OpenSet {
             file,
             name: name.into(),
+            set,
             first: now,
+            shown: set_rights::shown(&now, rights),
             looked,
             number,
             progress: Progress::default(),
@@ -156,14 +181,14 @@ impl OpenSets {
     }
 
     /// The set as it was opened before, if it has not changed.
-    fn kept(&self, name: &str, now: &Stat) -> Option<Arc<OpenSet>> {
+    fn kept(&self, directory: &OwnedFd, name: &str, now: &Stat) -> Option<Arc<OpenSet>> {
         let mut kept = self.kept.lock();
         let same = |set: &Arc<OpenSet>| set.name == name && state(&set.first) == state(now);
         let found = kept.iter().position(same)?;
         let set = kept.remove(found);
         // Its other files may have changed, too. One look at a time is enough.
         let is_old = set.looked.lock().elapsed() > TTL;
-        if is_old && !set.file.is_unchanged() {
+        if is_old && !(set.file.is_unchanged() && set.has_same_rights(directory)) {
             return None;
         }
         if is_old {

@@ -4,8 +4,10 @@
 
 use crate::blob;
 use crate::held;
+use crate::lists;
 use crate::tree::{Kind, Known, ROOT};
 use crate::view::View;
+use agg_core::blob::MANIFEST;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -69,14 +71,29 @@ impl View {
             return self.own_value(id, &known, ours);
         }
         let of_directory = known.is_container() && name.as_bytes().starts_with(b"system.");
-        if of_directory || known.kind == Kind::Coupled {
-            // Access lists of the directory are not those of the file.
-            return Err(Errno::NODATA.into());
-        }
+        let is_access_list = name.as_bytes() == lists::OF_FILE;
+        let is_list = [lists::OF_FILE, lists::PASSED_ON].contains(&name.as_bytes());
         let mut value = vec![0; MOST];
-        let size = rustix::fs::getxattr(held::path(&known.fd), name, value.as_mut_slice())?;
-        value.truncate(size);
-        Ok(value)
+        let read = match known.kind {
+            Kind::Coupled => return Err(Errno::NODATA.into()),
+            // The permission bits of a set say who may read all its files.
+            Kind::Set if is_list => return Err(Errno::NODATA.into()),
+            // Access lists of the directory are not those of the file: the manifest has them.
+            _ if of_directory && !is_access_list => return Err(Errno::NODATA.into()),
+            _ if of_directory => {
+                let manifest = held::path(&known.fd).join(MANIFEST);
+                rustix::fs::lgetxattr(manifest, name, value.as_mut_slice())
+            }
+            _ => rustix::fs::getxattr(held::path(&known.fd), name, value.as_mut_slice()),
+        };
+        match read {
+            // The kernel, which asks before it lets others in, takes it for a failure.
+            Err(Errno::OPNOTSUPP) if is_list => Err(Errno::NODATA.into()),
+            read => {
+                value.truncate(read?);
+                Ok(value)
+            }
+        }
     }
 
     /// All names but those of aggio, each with a zero byte behind it.

@@ -156,6 +156,51 @@ fn a_container_whose_manifest_is_of_another_user_gives_no_rights_of_its_owner() 
     assert_eq!(mode("blob"), 0o755);
 }
 
+/// What lists of rights let users do, one that a list names, one of the file's group, and another:
+/// with files that have a list of their own, and with some that have it from their directory.
+const LISTS: &str = r#"
+import os, struct
+def rights(user, group, mask, other):
+    entries = (1, 6, -1), (2, user, 1001), (4, group, -1), (16, mask, -1), (32, other, -1)
+    return struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *entry) for entry in entries)
+
+def tries(name, uid, gid):
+    child = os.fork()
+    if child == 0:
+        os.setgroups([]); os.setresgid(gid, gid, gid); os.setresuid(uid, uid, uid)
+        for how in os.O_RDONLY, os.O_WRONLY:
+            try: os.close(os.open(name, how)); print(name, uid, how, 'may', flush=True)
+            except OSError as why: print(name, uid, how, why.errno, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+os.umask(0)
+lists = dict(denied=rights(0, 6, 6, 6), alone=rights(6, 0, 6, 0), masked=rights(6, 6, 4, 0))
+for what, rows in lists.items():
+    os.mkdir(what)
+    os.setxattr(what, 'system.posix_acl_default', rows)
+    os.chmod(what, 0o777)
+    for name in ([what + '-own'] if OWN else []) + [what + '/made']:
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o666))
+        os.chown(name, 0, 2000)
+        if '/' not in name: os.setxattr(name, 'system.posix_acl_access', rows)
+        for uid, gid in (1001, 1001), (1002, 2000), (1003, 1003): tries(name, uid, gid)
+"#;
+
+#[test]
+fn access_lists_let_the_same_users_in_as_in_a_plain_directory() {
+    for (options, own) in [(PLAIN, "True"), (ASKING, "True"), (CONTAINERS, "False")] {
+        let Some((mount, plain)) = for_others(options) else { return };
+        std::fs::set_permissions(plain.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let script = format!("OWN = {own}\n{LISTS}");
+        let expected = in_directory(&script, plain.path());
+        let refused = ["alone/made 1002 0 13", "denied/made 1001 0 13", "masked/made 1002 1 13"];
+        assert!(refused.iter().all(|line| expected.contains(&(*line).to_owned())), "{expected:?}");
+        assert_eq!(in_directory(&script, &mount.path("")), expected, "{options:?}");
+        mount.end();
+    }
+}
+
 #[test]
 fn no_list_of_attributes_has_those_of_aggio_and_a_copy_of_all_goes_back() {
     let directory = directory();

@@ -67,6 +67,67 @@ fn a_set_of_hdf5_subfiles_is_shown_as_one_file() {
     mount.end();
 }
 
+/// Whether user 65534 may read a file; only root can ask.
+fn another_may_read(path: &Path) -> bool {
+    let script = "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534); \
+                  open(sys.argv[1], 'rb').read()";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", script]).arg(path).stderr(std::process::Stdio::null());
+    command.status().unwrap().success()
+}
+
+#[test]
+fn a_set_gives_nobody_what_one_of_its_files_does_not() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    if !rustix::process::geteuid().is_root() {
+        aggio_tests::skip("only root can be another user");
+        return;
+    }
+    let directory = directory();
+    let (backing, secret) = (directory.path().join("backing"), directory.path().join("secret"));
+    let open = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    stripes(&backing, &[7; 1000]);
+    open(directory.path(), 0o755);
+    std::fs::write(&secret, b"nobody else's business").unwrap();
+    open(&secret, 0o600);
+    let Some(mount) = Mount::of(&directory, &["--allow-other"]) else { return };
+    let (set, part) = (mount.path("x.h5"), backing.join("x.h5.subfile_7_2_of_3"));
+    let later = || std::thread::sleep(std::time::Duration::from_millis(2200));
+    assert!(another_may_read(&set));
+    // Part of it is closed to others while it is known, and opened again.
+    open(&part, 0o600);
+    later();
+    assert_eq!(set.metadata().unwrap().mode() & 0o777, 0o600);
+    assert!(!another_may_read(&set) && std::fs::read(&set).unwrap() == [7; 1000]);
+    open(&part, 0o644);
+    later();
+    assert!(another_may_read(&set));
+    // Whoever owns the directory cannot make the set of files that are not there.
+    std::fs::remove_file(&part).unwrap();
+    symlink(&secret, &part).unwrap();
+    later();
+    assert!(!another_may_read(&set) && std::fs::read(&set).is_err());
+    mount.end();
+}
+
+#[test]
+fn a_configuration_that_is_a_pipe_makes_nobody_wait() {
+    let directory = directory();
+    let backing = directory.path().join("backing");
+    stripes(&backing, &[7; 1000]);
+    let configuration = backing.join("x.h5.subfile_7.config");
+    std::fs::remove_file(&configuration).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&configuration).status().unwrap();
+    assert!(made.success());
+    std::fs::write(backing.join("other"), b"").unwrap();
+    let Some(mount) = Mount::of(&directory, &[]) else { return };
+    assert!(std::fs::read(mount.path("x.h5")).is_err());
+    assert!(names(&mount.path("")).contains(&"other".to_owned()));
+    mount.end();
+}
+
 #[test]
 fn sets_are_shown_as_the_files_that_they_stand_for() {
     let directory = backing();

@@ -5,8 +5,8 @@ use crate::error::{Error, Kind, Result};
 use crate::files::Folder;
 use crate::hdf5::SIGNATURE;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A stub has the superblock and nothing else.
@@ -45,16 +45,17 @@ fn part(text: &str) -> Option<(usize, usize)> {
     (1..=of).contains(&part).then_some((part, of))
 }
 
-/// Whether a file may be a stub: it is short, and begins like HDF5. What may not be read is none.
-fn may_be(path: &Path, found: &fs::Metadata) -> std::io::Result<bool> {
+/// The inode of a file that may be a stub: it is short, and begins like HDF5. What may not be read
+/// is none.
+fn may_be(folder: &Folder, name: &str) -> std::io::Result<Option<u64>> {
+    let found = folder.look(name)?;
     if !found.is_file() || !(1..=MOST_STUB).contains(&found.len()) {
-        return Ok(false);
+        return Ok(None);
     }
-    match fs::read(path) {
-        Ok(bytes) => Ok(bytes.starts_with(&SIGNATURE)),
-        Err(why) if is_closed(&why) => Ok(false),
-        Err(why) => Err(why),
-    }
+    let (stub, found) = folder.open(name)?;
+    let mut bytes = Vec::new();
+    stub.take(MOST_STUB).read_to_end(&mut bytes)?;
+    Ok(bytes.starts_with(&SIGNATURE).then_some(found.ino()))
 }
 
 /// Whether nothing can be there for this user, as for a program that opens the file.
@@ -69,17 +70,13 @@ fn is_closed(why: &std::io::Error) -> bool {
 ///
 /// If its configuration is missing or malformed, or there are several that may be meant.
 pub(crate) fn find(folder: &Folder, name: &str) -> Result<Option<Members>> {
-    let path = folder.path.join(name);
     let failed = |why: std::io::Error| Error::system(folder.shown(name), &why);
-    let found = match fs::metadata(&path) {
-        Ok(found) => found,
-        Err(why) if is_closed(&why) => return Ok(None),
-        Err(why) => return Err(failed(why)),
+    let number = match may_be(folder, name) {
+        Err(why) if !is_closed(&why) => return Err(failed(why)),
+        Err(_) | Ok(None) => return Ok(None),
+        Ok(Some(number)) => number,
     };
-    if !may_be(&path, &found).map_err(failed)? {
-        return Ok(None);
-    }
-    let own = format!("{name}{MARK}{}{CONFIGURATION}", found.ino());
+    let own = format!("{name}{MARK}{number}{CONFIGURATION}");
     if folder.path.join(&own).symlink_metadata().is_ok() {
         return read(folder, name, &own).map(Some);
     }
@@ -93,7 +90,7 @@ pub(crate) fn find(folder: &Folder, name: &str) -> Result<Option<Members>> {
         let Some((stub, inode)) = named_after(&other) else { continue };
         match other.ends_with(CONFIGURATION) {
             // The stub was renamed, or it was copied with all its files.
-            true if inode == found.ino() => renamed.push(other),
+            true if inode == number => renamed.push(other),
             true if stub == name => copied.push(other),
             _ => parts |= stub == name,
         }
@@ -139,13 +136,14 @@ fn parse(text: &str) -> Option<Configuration> {
 }
 
 fn read(folder: &Folder, stub: &str, name: &str) -> Result<Members> {
-    let path = folder.path.join(name);
     let failed = |why: std::io::Error| Error::system(folder.shown(name), &why);
     let malformed = || Error::corrupt(folder.shown(name), "no configuration of HDF5's subfiling");
-    if fs::metadata(&path).map_err(failed)?.len() > MOST_CONFIGURATION {
+    let (file, found) = folder.open(name).map_err(failed)?;
+    if found.len() > MOST_CONFIGURATION {
         return Err(malformed());
     }
-    let text = fs::read(&path).map_err(failed)?;
+    let mut text = Vec::new();
+    file.take(MOST_CONFIGURATION).read_to_end(&mut text).map_err(failed)?;
     let found = std::str::from_utf8(&text).ok().and_then(parse).ok_or_else(malformed)?;
     let there = |name: &String| folder.path.join(name).symlink_metadata().is_ok();
     // Subfiles that were renamed with their configuration have its new name.

@@ -67,7 +67,13 @@ impl Arguments {
 
     /// Puts sets of netCDF files in the place of their files.
     fn replace_subfiles(&self, folder: &Path, names: &mut Vec<OsString>) -> Result<(), String> {
-        let place = Folder { path: folder.into(), shown: folder.into(), held: None, place: Ok };
+        let place = Folder {
+            path: folder.into(),
+            shown: folder.into(),
+            held: None,
+            place: Ok,
+            guard: None,
+        };
         let mut sets = Sets::of(place);
         let mut found = Vec::new();
         for name in std::mem::take(names) {
