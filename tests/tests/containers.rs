@@ -228,6 +228,52 @@ fn access_lists_that_a_directory_passes_on_hold_for_containers() {
     }
 }
 
+/// Threads, and then processes, that write to one descriptor and read from one, at the same time:
+/// how many bytes there are, and how many different lines were written and read.
+const AT_ONE_POSITION: &str = r#"
+import os, threading
+def writes(fd, who):
+    for number in range(300): os.write(fd, b'%03d %07d\n' % (who, number))
+def reads(fd, to):
+    while line := os.read(fd, 12): to.append(line)
+def run(act, arguments, processes):
+    if not processes:
+        all = [threading.Thread(target=act, args=one) for one in arguments]
+        for one in all: one.start()
+        for one in all: one.join()
+        return
+    for one in arguments:
+        if os.fork() == 0: act(*one); os._exit(0)
+    for one in arguments: os.wait()
+for processes in False, True:
+    fd = os.open('f', os.O_CREAT | os.O_WRONLY)
+    run(writes, [(fd, who) for who in range(4)], processes)
+    os.close(fd)
+    lines = open('f', 'rb').read().splitlines()
+    print(processes, os.path.getsize('f'), len(set(lines)))
+    fd = os.open('f', os.O_RDONLY)
+    if not processes:
+        read = [[] for _ in range(4)]
+        run(reads, [(fd, to) for to in read], False)
+        print(len(set(sum(read, []))), len(sum(read, [])))
+    os.close(fd); os.remove('f')
+"#;
+
+#[test]
+fn what_threads_and_processes_move_at_one_position_is_all_there_once() {
+    let Some(library) = library() else { return };
+    let command = || {
+        let mut python = Command::new("/usr/bin/python3");
+        python.args(["-c", AT_ONE_POSITION]);
+        python
+    };
+    let native = left(command(), None);
+    assert_eq!(native.printed, "False 14400 1200\n1200 1200\nTrue 14400 1200\n");
+    for mode in MODES {
+        assert_eq!(left(command(), Some((&library, mode))), native, "mode {mode}");
+    }
+}
+
 #[test]
 fn processes_share_the_memory_that_they_map_and_what_a_killed_one_stored_is_there() {
     let Some(library) = library() else { return };

@@ -16,7 +16,7 @@ pub extern "C" fn before_fork() {
     }
     state::note_child();
     coupled::before_fork();
-    containers::keep_holds();
+    containers::before_child();
     containers::store_kept(|_| true);
     let Some(registry) = files::hold_registry() else { return };
     process().holding.store(true, Relaxed);
@@ -108,7 +108,7 @@ pub fn bare_fork() -> libc::pid_t {
 pub extern "C" fn before_vfork() {
     if state::active() && !state::is_guest() {
         state::note_child();
-        containers::keep_holds();
+        containers::before_child();
         state::own_table();
         settle::each(|file, held| flush::make_native(file, held, Reason::Vfork));
     }
@@ -121,7 +121,7 @@ pub fn before_program(reason: Reason) {
         return;
     }
     state::note_child();
-    containers::keep_holds();
+    containers::before_child();
     settle::all();
     for fd in descriptors::all() {
         // SAFETY: plain numbers.

@@ -49,6 +49,37 @@ impl Place {
     }
 }
 
+/// The use of the position of a descriptor, or of a place that the caller gives. With the lock of
+/// its description no other thread uses the position, and until the turn ends no other process that
+/// shares it: as with the kernel's own files, what several write one after the other is all there.
+struct Turn {
+    fd: c_int,
+    moves: bool,
+    excludes: bool,
+}
+
+impl Turn {
+    fn take(fd: c_int, open: &Open, given: Option<u64>) -> Self {
+        let moves = given.is_none();
+        // Without the lock, as where there is no memory for it, the call goes on.
+        let excludes = moves && open.is_shared() && placeholder::exclude_others(fd, true);
+        Self { fd, moves, excludes }
+    }
+
+    /// The call has moved bytes up to `position`.
+    fn end(self, position: u64) -> Result<(), c_int> {
+        if self.moves { set_position(self.fd, position).map(drop) } else { Ok(()) }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.excludes {
+            placeholder::exclude_others(self.fd, false);
+        }
+    }
+}
+
 fn open(fd: c_int) -> Result<&'static Open, c_int> {
     table::get(fd).ok_or(libc::EBADF)
 }
@@ -61,17 +92,24 @@ type Room = (*mut u8, usize);
 /// # Safety
 /// Nobody else uses the rooms meanwhile.
 unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_int> {
-    let start = place.given()?;
+    let given = place.given()?;
     let open = open(fd)?;
     open.may_read()?;
-    let start = start.map_or_else(|| position(fd), Ok)?;
-    let done = open.locked(|_, state| {
+    open.locked(|open, state| {
+        let turn = Turn::take(fd, open, given);
+        let start = match given.map_or_else(|| position(fd), Ok) {
+            Ok(start) => start,
+            Err(error) => return Ok(Err(error)),
+        };
         let (mut source, mut done) = (state.source()?, 0);
         let mut rest = source.size()?.saturating_sub(start);
         for (data, len) in rooms {
             let wanted = rest.min(*len as u64) as usize;
             if !readable_memory::writable(data.cast(), wanted) {
-                return Ok(if done > 0 { Ok(done) } else { Err(libc::EFAULT) });
+                if done == 0 {
+                    return Ok(Err(libc::EFAULT));
+                }
+                break;
             }
             if wanted > 0 {
                 // SAFETY: so many bytes can be written, and the caller promises that they are ours.
@@ -81,43 +119,43 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
             }
         }
         state.kept.count_read(done);
-        Ok(Ok(done))
-    })??;
-    if matches!(place, Place::Position) && done > 0 {
-        set_position(fd, start + done as u64)?;
-    }
-    Ok(done)
+        Ok(turn.end(start + done as u64).map(|()| done))
+    })?
 }
 
 /// Writes `buffers`, one after the other, as one frame of the log.
 fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
-    let start = place.given()?;
+    let given = place.given()?;
     let open = open(fd)?;
     open.may_write()?;
-    let start = start.map_or_else(|| position(fd), Ok)?;
     let len = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
     if len == 0 {
         return Ok(0);
     }
     write_buffer::before_write(open);
     let appends = placeholder::status(fd) & libc::O_APPEND != 0;
-    let place_of_data = (!appends).then_some(start);
-    let end = open.locked(|open, state| {
+    let moved = open.locked(|open, state| {
+        let turn = Turn::take(fd, open, given);
+        let start = match given.map_or_else(|| position(fd), Ok) {
+            Ok(start) => start,
+            Err(error) => return Ok(Err(error)),
+        };
+        let place_of_data = (!appends).then_some(start);
         state.kept.count_write(len);
         // What the standard streams write is seen at once, as from the kernel.
         if let Some(start) = place_of_data.filter(|_| fd > libc::STDERR_FILENO)
             && state.keep(open, buffers, start)?
         {
-            return Ok(start + len as u64);
+            return Ok(turn.end(start + len as u64));
         }
         let end = store(state, buffers, place_of_data, len as u64)?;
-        if open.is_synchronous() { state.sync().map(|()| end) } else { Ok(end) }
+        if open.is_synchronous() {
+            state.sync()?;
+        }
+        Ok(turn.end(end))
     })?;
     live::renew(open.identity);
-    if matches!(place, Place::Position) {
-        set_position(fd, end)?;
-    }
-    Ok(len)
+    moved.map(|()| len)
 }
 
 /// Stores the buffers from `start` on, or at the end; returns the file byte behind them.

@@ -69,7 +69,7 @@ pub use names::{
 };
 pub use numbers::system_call;
 pub use open::{
-    at_exit, attach, close, control, duplicate, forget, forget_range, in_child, keep_holds, open,
+    at_exit, attach, before_child, close, control, duplicate, forget, forget_range, in_child, open,
     settle_all,
 };
 pub use own::{is_own, own_among};

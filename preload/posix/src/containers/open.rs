@@ -237,6 +237,7 @@ pub fn attach() {
         };
         table::add(fd, found, path, meaning.flags);
         if let Some(open) = table::get(fd) {
+            open.share();
             locks::attach(fd, open, &numbers);
         }
         standard::after_change(fd);
@@ -345,8 +346,10 @@ pub fn settle_all() {
     }
 }
 
-/// Before a child begins: this program is not ended by another one, so its holds stay its own.
-pub fn keep_holds() {
+/// Before a child begins: it shares all descriptions. This program is not ended by another one, so
+/// its holds stay its own.
+pub fn before_child() {
+    table::all().for_each(|(_, open)| open.share());
     if process().passes.swap(false, Relaxed) && !state::is_guest() {
         each(opens(), |_, state| state.pass_hold_on(false));
     }

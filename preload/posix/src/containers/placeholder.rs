@@ -5,6 +5,7 @@
 //! is that of the open file. Its content says what it stands for, so that a program which inherits
 //! it can go on.
 
+use super::super::errno;
 use super::super::next;
 use super::super::state::Inside;
 use libc::c_int;
@@ -48,6 +49,26 @@ pub(super) fn status(fd: c_int) -> c_int {
 pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
     // SAFETY: plain numbers.
     unsafe { next::fcntl(fd, libc::F_SETFL, (flags & STATUS) as usize) }
+}
+
+/// Keeps other processes that share the placeholder `fd` from doing so at the same time, or no
+/// longer; whether that was possible. Each process has one such lock, and all of it ends with it.
+pub(super) fn exclude_others(fd: c_int, excludes: bool) -> bool {
+    let _errno = errno::Keep::new();
+    // SAFETY: all-zero bytes are a lock, of the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = if excludes { libc::F_WRLCK } else { libc::F_UNLCK } as libc::c_short;
+    loop {
+        // SAFETY: the lock outlives the call.
+        let done = unsafe { next::fcntl(fd, libc::F_SETLKW, (&raw const lock) as usize) };
+        match errno::get() {
+            _ if done == 0 => return true,
+            libc::EINTR => {}
+            // Two processes of several threads may seem to wait for each other.
+            libc::EDEADLK => std::thread::yield_now(),
+            _ => return false,
+        }
+    }
 }
 
 /// A new placeholder, with the lowest free number.

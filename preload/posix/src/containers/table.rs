@@ -56,6 +56,8 @@ pub(super) struct Open {
     pub(super) locks: AtomicI32,
     /// When its writes reach the log.
     pub(super) mode: Mode,
+    /// Whether another process may have the description, too, and with it the position.
+    shared: AtomicBool,
     /// Whether any of them waits.
     waiting: &'static AtomicBool,
     references: AtomicUsize,
@@ -103,6 +105,7 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
         flags: flags & !STATUS,
         locks: AtomicI32::new(-1),
         mode,
+        shared: AtomicBool::new(false),
         waiting,
         references: AtomicUsize::new(0),
         lock: Lock::new(),
@@ -173,6 +176,16 @@ impl Open {
         let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
         // SAFETY: the lock is held.
         act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+    }
+
+    /// From now on another process may have it, too.
+    pub(super) fn share(&self) {
+        self.shared.store(true, Relaxed);
+    }
+
+    /// Whether another process may have it, too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.load(Relaxed)
     }
 
     /// Whether any of its writes waits.
