@@ -3,9 +3,9 @@
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{installed_for, library};
 
-/// Programs that demand what containers do not have: opening after another rank has removed the
-/// name, and a limit on the length of files (it holds for the logs).
-const REFUSED: &[&str] = &["deferred.c", "overlap.c"];
+/// Programs that demand what containers do not have: a limit on the length of files (it holds for
+/// the logs).
+const REFUSED: &[&str] = &["overlap.c"];
 
 #[test]
 fn every_program_of_the_battery_is_content_with_containers() {

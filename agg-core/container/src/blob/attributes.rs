@@ -177,7 +177,7 @@ impl Container {
         let owner = owner_of(dir)?;
         let mode = Manifest::load(dir)?.mode;
         let known = Permissions { mode, uid: owner.uid(), gid: owner.gid() };
-        if known.allows_by(2, &dir.path_of(MANIFEST)) {
+        if known.allows_by(2, &dir.inside().join(MANIFEST)) {
             return Ok(());
         }
         let words = format!("mode {:o} does not let this process write", known.mode);

@@ -2,7 +2,7 @@
 
 use super::dir::Dir;
 use super::hold::{self, Hold};
-use super::manifest::{Manifest, dir_mode, is_container, part_mode};
+use super::manifest::{Manifest, begins, dir_mode, is_container, part_mode};
 use super::read::Reader;
 use super::shared::Shared;
 use super::write::Writer;
@@ -11,7 +11,7 @@ use crate::output::{fresh_beside, rename_new};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -84,18 +84,23 @@ impl Container {
     pub fn open(path: &Path) -> Result<Container> {
         let dir = Dir::open(path)?;
         if !is_container(path) {
-            let words = "it is not a container: there is no manifest in it";
-            return Err(Error::new(ErrorClass::BadFile, words)
-                .with_errno(libc::EINVAL)
-                .with_path(&path.display().to_string()));
+            return Err(no_container(path));
         }
-        let shared = Shared {
-            dir,
-            made_here: false,
-            born: AtomicBool::new(true),
-            made_with: OnceLock::new(),
-        };
-        Ok(Container { shared: Arc::new(shared) })
+        Ok(of_others(dir))
+    }
+
+    /// The container of a directory that is open already, whatever has its name meanwhile; `path`
+    /// is what it was called.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if it is not a container; what the system says.
+    pub fn of_directory(directory: OwnedFd, path: &Path) -> Result<Container> {
+        let dir = Dir::opened(directory.into(), path);
+        if !begins(&dir)? {
+            return Err(no_container(path));
+        }
+        Ok(of_others(dir))
     }
 
     /// Whether this computer may keep parts as they were before another one changed them.
@@ -178,6 +183,20 @@ impl Container {
         }
         hold::unless_needed(dir, || names::remove_open(dir)).map(drop)
     }
+}
+
+fn no_container(path: &Path) -> Error {
+    let words = "it is not a container: there is no manifest in it";
+    Error::new(ErrorClass::BadFile, words)
+        .with_errno(libc::EINVAL)
+        .with_path(&path.display().to_string())
+}
+
+/// A container that was there.
+fn of_others(dir: Dir) -> Container {
+    let shared =
+        Shared { dir, made_here: false, born: AtomicBool::new(true), made_with: OnceLock::new() };
+    Container { shared: Arc::new(shared) }
 }
 
 /// Makes the directory under another name, fills it, and gives it its name in one step.

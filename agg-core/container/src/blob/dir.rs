@@ -119,6 +119,11 @@ impl Dir {
         Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
     }
 
+    /// A directory that is open already, and what it was called.
+    pub(crate) fn opened(file: File, path: &Path) -> Self {
+        Self { file: fd_range::moved(file), path: path.to_path_buf(), stale: OnceLock::new() }
+    }
+
     /// The path under which it was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -284,7 +284,7 @@ pub fn is_container(path: &Path) -> bool {
 }
 
 /// Whether there is a manifest that begins as one does.
-fn begins(dir: &Dir) -> Result<bool> {
+pub(crate) fn begins(dir: &Dir) -> Result<bool> {
     dir.anew(MANIFEST, || {
         let mut bytes = [0; FORMAT.len() + 1];
         let file = dir.part(MANIFEST, false)?;

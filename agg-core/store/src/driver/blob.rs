@@ -1,28 +1,27 @@
 //! Blob containers as files: each rank that writes appends to a log of its own.
 
 use super::descriptor::Descriptor;
-use super::latency::{self, Meter, Meters};
+use super::latency::{Meter, Meters};
 use super::portions::{read_in_portions, write_in_portions};
 use super::table::{Drivers, Kind};
-use super::{Driver, Facts, OpenHow, Outcome, facts, generic, locks, os, posix};
+use super::{Driver, Facts, Identity, Offer, OpenHow, Outcome, generic, locks, posix};
 use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::log::{self, Level};
-use aggio_base::pattern::absolute;
 use aggio_base::report::Counters;
-use aggio_comm::transport::{Identity, LockGuard};
+use aggio_comm::transport::LockGuard;
 use aggio_config::settings::blobs::BlobRule;
-use aggio_config::settings::working_directory;
 use aggio_container::blob::{self, Container, Create, Hold, Presence, Reader, Sealing, Writer};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+mod opening;
 #[cfg(test)]
 mod tests;
 
@@ -83,11 +82,11 @@ impl Kind for Containers {
 
     /// A container is a directory.
     fn explains(&self, path: &str, error: &Error) -> bool {
-        error.errno() == libc::EISDIR && blob::is_container(Path::new(path))
+        error.errno() == libc::EISDIR && blob::is_container(&opening::behind_link(path))
     }
 
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        let path = Path::new(&how.path);
+        let path = &*opening::behind_link(&how.path);
         let creates = how.create || how.exclusive;
         let container = if creates {
             let mode = how.permissions.unwrap_or(0o666);
@@ -97,35 +96,15 @@ impl Kind for Containers {
             Container::open(path)
         };
         let container = container.map_err(|error| error.with_path(&how.path))?;
-        if !container.was_made_here() {
-            may(path, how)?;
-        }
-        let remakes = self.remakes(&how.path);
-        let presence = if remakes { container.stay()? } else { None };
-        if presence.is_none() && remakes {
+        match self.file(container, how)? {
+            Some(file) => Ok(file),
             // It has become a set just now.
-            return drivers.open(&OpenHow { create: creates, ..how.clone() });
+            None => drivers.open(&OpenHow { create: creates, ..how.clone() }),
         }
-        let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
-        let directory = container.directory().as_raw_fd();
-        let device = os::fstat(directory).map_or(0, |stat| stat.st_dev);
-        let name = || file_system(directory);
-        Ok(Box::new(BlobFile {
-            meter: self.meters.of(device, latency::Path::Container, name),
-            container,
-            file_system: OnceLock::new(),
-            hold: Mutex::new(hold),
-            presence: Mutex::new(presence),
-            rules: self.rules.clone(),
-            how: OpenHow { path: absolute(&how.path, working_directory), ..how.clone() },
-            reader: RwLock::default(),
-            writer: RwLock::default(),
-            syncs: AtomicU64::new(0),
-            looked: AtomicU64::new(0),
-            followed: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-            locks: OnceLock::new(),
-        }))
+    }
+
+    fn adopt(&self, _: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
+        self.taken(how, offer)
     }
 
     fn sees(&self, how: &OpenHow) -> bool {
@@ -136,18 +115,6 @@ impl Kind for Containers {
         blob::remove(Path::new(path)).map_err(|error| error.with_path(path))?;
         drivers.remove_hidden(path)
     }
-}
-
-/// Refuses what the permissions of the logical file, which its manifest has, do not allow.
-fn may(path: &Path, how: &OpenHow) -> Result<()> {
-    let mode = if how.read { libc::R_OK } else { 0 } | if how.write { libc::W_OK } else { 0 };
-    os::may_access(&path.join(blob::MANIFEST), mode)
-        .map_err(|error| Error::os("open", &error).with_path(&how.path))
-}
-
-/// The name of the file system that the directory of a container is on.
-fn file_system(directory: RawFd) -> String {
-    facts::name_of(facts::magic(directory).unwrap_or(0))
 }
 
 /// An open container.
@@ -414,11 +381,6 @@ impl Driver for BlobFile {
         Some(Sealing { layout: rule.layout, files: rule.files, log, durable })
     }
 
-    /// That of its directory.
-    fn identity(&self) -> Option<Identity> {
-        Identity::of(self.container.directory().as_raw_fd()).ok()
-    }
-
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
         let descriptor = match self.locks.get() {
             Some(descriptor) => descriptor,
@@ -430,9 +392,18 @@ impl Driver for BlobFile {
         locks::try_lock(descriptor, extent, exclusive)
     }
 
+    /// It is that of the directory.
+    fn identity(&self) -> Option<Identity> {
+        Identity::of(self.container.directory().as_raw_fd()).ok()
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        Offer::of(self.container.directory().as_raw_fd()).ok()
+    }
+
     /// The file system is that of the logs: requests cost what they cost there.
     fn facts(&self) -> Facts {
-        let name = || file_system(self.container.directory().as_raw_fd());
+        let name = || opening::file_system(self.container.directory().as_raw_fd());
         let file_system = self.file_system.get_or_init(name);
         Facts { has_logs: true, ..Facts::of_bytes(file_system) }
     }

@@ -88,6 +88,8 @@ impl Kind for Posix {
         let needed = OpenHow { read: how.read && !how.read_is_optional, ..how.clone() };
         let Taken { fd, copied } = offer.take(access_wanted(&needed))?;
         let access = os::access_mode(fd.as_raw_fd()).map_err(|error| Error::os("fcntl", &error))?;
+        let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
+        refuse_directory(&stat).map_err(|error| Error::os("adopt", &error))?;
         let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
         let device = offer.identity.device;
         Ok(Box::new(PosixFile::new(how, descriptor, access, device, &self.meters)))
@@ -136,11 +138,15 @@ fn open_file(how: &OpenHow, system: &dyn striping::System, meters: &Meters) -> R
     let (fd, striped) = opened.map_err(|error| fail("open", error))?;
     let descriptor = Descriptor::new(fd);
     let stat = os::fstat(fd).map_err(|error| fail("fstat", error))?;
-    if stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
-        return Err(fail("open", io::Error::from_raw_os_error(libc::EISDIR)));
-    }
+    refuse_directory(&stat).map_err(|error| fail("open", error))?;
     let access = access_wanted(how);
     Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access, stat.st_dev, meters) })
+}
+
+/// A directory may be a file of another kind.
+fn refuse_directory(stat: &libc::stat) -> io::Result<()> {
+    let is_directory = stat.st_mode & libc::S_IFMT == libc::S_IFDIR;
+    if is_directory { Err(io::Error::from_raw_os_error(libc::EISDIR)) } else { Ok(()) }
 }
 
 fn access_wanted(how: &OpenHow) -> i32 {

@@ -220,7 +220,11 @@ impl Drivers {
         let (kind, path, is_ordinary) = self.probe(&how.path);
         let how = OpenHow { path: path.to_owned(), ..how.clone() };
         let other = self.claimants().find(|other| is_ordinary && other.adopts(&how));
-        other.unwrap_or(kind).adopt(self, &how, offer)
+        let adopted = other.unwrap_or(kind).adopt(self, &how, offer);
+        adopted.or_else(|error| match is_ordinary && error.errno() == libc::EISDIR {
+            true => self.containers.adopt(self, &how, offer),
+            false => Err(error),
+        })
     }
 
     /// Whether ranks that do not need the file `name` are not to open it.

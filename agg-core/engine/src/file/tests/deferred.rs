@@ -252,3 +252,88 @@ fn nobody_opens_late_if_a_hint_says_so() {
     let all = late.on("a a a", &info, Amode::RDWR, |_| ());
     assert!(all.into_iter().all(|it| class(it) == ErrorClass::Access));
 }
+
+/// A container, and the folder that it is in.
+fn container() -> (aggio_store::driver::scratch::Scratch, String) {
+    let folder = aggio_store::driver::scratch::Scratch::new();
+    let path = folder.file("x.blob");
+    (folder, path)
+}
+
+/// What a container holds.
+fn held(path: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 100];
+    let container = aggio_container::blob::Container::open(path.as_ref()).expect("a container");
+    let len = container.reader().expect("it can be read").read_at(&mut bytes, 0);
+    bytes.truncate(len.expect("it can be read"));
+    bytes
+}
+
+#[test]
+fn the_first_access_finds_a_container_whatever_has_its_name_by_then() {
+    let (folder, path) = container();
+    let (moved_to, name) = (folder.file("y.blob"), path.clone());
+    let to = moved_to.clone();
+    ranks(3, move |transport| {
+        let file = open(&transport, &name, CREATE).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        if rank.number == 0 {
+            aggio_container::blob::rename(name.as_ref(), to.as_ref()).expect("the name is ours");
+            let other = open_alone(&name);
+            assert_eq!(moved(other.write(Position::Explicit(0), b"another")), 7);
+            rank.wait(other.file.clone().close()).expect("it closes");
+        }
+        rank.barrier();
+        let mine = [b'a' + rank.number as u8];
+        assert_eq!(moved(rank.write(Position::Explicit(rank.number as i64), &mine)), 1);
+        rank.barrier();
+        assert_eq!(rank.read(Position::Explicit(0), 9).0[..3], *b"abc");
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    assert_eq!((held(&path), held(&moved_to)), (b"another".to_vec(), b"abc".to_vec()));
+}
+
+/// A rank of its own with the file that is made under this name.
+fn open_alone(name: &str) -> Rank {
+    let transport = ThreadTransport::group(1).remove(0);
+    let file = open(&transport, name, CREATE).expect("it opens");
+    Rank { number: 0, file }
+}
+
+#[test]
+fn the_first_access_finds_a_container_that_has_been_removed() {
+    let (folder, path) = container();
+    let name = path.clone();
+    ranks(3, move |transport| {
+        let file = open(&transport, &name, CREATE).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        if rank.number == 0 {
+            assert_eq!(moved(rank.write(Position::Explicit(3), b"z")), 1);
+            aggio_container::blob::remove(name.as_ref()).expect("the name is ours");
+        }
+        rank.barrier();
+        let mine = [b'a' + rank.number as u8];
+        assert_eq!(moved(rank.write(Position::Explicit(rank.number as i64), &mine)), 1);
+        rank.barrier();
+        assert_eq!(rank.read(Position::Explicit(0), 9).0[..4], *b"abcz");
+        rank.barrier();
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+    let left = std::fs::read_dir(folder.file("")).expect("the folder is there").count();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_link_leads_to_a_container_as_to_a_file() {
+    let (folder, path) = container();
+    let link = folder.file("link.blob");
+    let first = open_alone(&path);
+    assert_eq!(moved(first.write(Position::Explicit(0), b"bytes")), 5);
+    first.wait(first.file.clone().close()).expect("it closes");
+    std::os::unix::fs::symlink("x.blob", &link).expect("the folder can be written");
+    let second = open_alone(&link);
+    assert_eq!(second.read(Position::Explicit(0), 9).0[..5], *b"bytes");
+    assert_eq!(moved(second.write(Position::Explicit(5), b"!")), 1);
+    second.wait(second.file.clone().close()).expect("it closes");
+    assert_eq!(held(&path), b"bytes!");
+}
