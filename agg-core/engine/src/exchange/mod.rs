@@ -37,7 +37,7 @@ use aggio_base::report::Counters;
 use aggio_comm::group;
 use aggio_comm::meeting::{Brought, Meeting};
 use aggio_comm::tags::TagBlock;
-use aggio_comm::transport::{SharedLocks, Transport};
+use aggio_comm::transport::{LockGuard, SharedLocks, Transport};
 use aggio_config::hints::{Hints, Switch};
 use aggio_plan::format::Map;
 use aggio_plan::plan::{self, Summary, Total, Wishes};
@@ -87,6 +87,15 @@ pub struct Scene<'a> {
     pub plan_cache: &'a PlanCache,
     /// Where the things in the file lie, if that is known; equal on all ranks.
     pub map: Option<&'a dyn Map>,
+}
+
+impl Scene<'_> {
+    /// Keeps ranks that sieve (`romio_ds_write=enable`) from storing old bytes of `extent`, as gaps
+    /// of theirs, over what is being stored. Where there are no locks, nobody sieves.
+    fn lock_to_store(&self, extent: Extent) -> Option<Box<dyn LockGuard>> {
+        let sieves = self.hints.romio_ds_write == Switch::Enable;
+        sieves.then(|| self.driver.lock(extent, true).ok()).flatten()
+    }
 }
 
 /// Writes collectively. All ranks must call it, a rank with wrong arguments with its error.

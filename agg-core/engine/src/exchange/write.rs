@@ -200,6 +200,7 @@ impl<'a, 'b> Assembly<'a, 'b> {
         let (Some(open), Some(coverage)) = (self.window.take(), &mut self.coverage) else { return };
         let mut failed = None;
         if self.result.is_ok() {
+            let _lock = self.call.scene.lock_to_store(open.window);
             for run in coverage.runs(0) {
                 let offset = open.window.offset + run.start as u64;
                 let scene = self.call.scene;

@@ -96,8 +96,8 @@ impl File {
             Switch::Enable => true,
             Switch::Disable => false,
         };
-        // What waits may be older bytes of the same place.
-        is_wanted && self.waiting.is_none()
+        // What waits may be older bytes of the same place; and who sieves stores old bytes of it.
+        is_wanted && self.waiting.is_none() && hints.romio_ds_write != Switch::Enable
     }
 
     fn tells_what_is_stored(&self) -> bool {

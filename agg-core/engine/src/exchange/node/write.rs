@@ -149,6 +149,7 @@ fn store_runs(
 ) -> std::result::Result<(), (u64, Option<Error>)> {
     let extent = passage.windows.extent(window);
     let scene = &passage.scene;
+    let _lock = scene.lock_to_store(extent);
     // SAFETY: all ranks have arrived, so nobody writes to the window until it is done.
     let bytes = unsafe {
         let start = passage.ring.bytes(window, extent.len as usize);

@@ -238,3 +238,38 @@ fn a_filetype_whose_copies_would_interleave_goes_through_aggregators_if_one_copy
     let writes: u64 = writes.into_iter().sum();
     assert!(writes < ROWS, "{writes} writes");
 }
+
+/// Two ranks that sieve when they write alone write a part of the file each, together.
+fn write_together(hosts: [&str; 2], name: String) {
+    let hosts = hosts.map(String::from).to_vec();
+    ranks_on(ThreadTransport::group_on(hosts), move |transport| {
+        let hints = hints(&[("romio_ds_write", "enable"), ("romio_cb_write", "enable")]);
+        let request = OpenRequest::new(&name, Amode::RDWR, hints);
+        let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
+        let rank = Rank { number: transport.rank(), file };
+        let place = Position::Explicit(20_000 * rank.number as i64);
+        assert_eq!(moved(rank.write_all(place, &[b'n'; 10_000])), 10_000);
+        rank.wait(rank.file.clone().close()).expect("it closes");
+    });
+}
+
+#[test]
+fn what_is_written_together_waits_for_a_rank_that_has_read_it_as_a_gap_to_write_it_back() {
+    use aggio_base::extent::Extent;
+    use aggio_store::driver::{OpenHow, open};
+    for hosts in [["a", "a"], ["a", "b"]] {
+        let scratch = Scratch::holding(&[b'o'; 30_000]);
+        let how = OpenHow { path: scratch.name(), read: true, write: true, ..OpenHow::default() };
+        let sieving = open(&how).expect("it opens");
+        let lock = sieving.lock(Extent::new(0, 30_000), true).expect("a lock");
+        let old = scratch.bytes();
+        let name = scratch.name();
+        let writers = std::thread::spawn(move || write_together(hosts, name));
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(sieving.pwrite(&old, 0).expect("a write"), 30_000);
+        drop(lock);
+        writers.join().expect("all ranks write");
+        let new = [[b'n'; 10_000], [b'o'; 10_000], [b'n'; 10_000]].concat();
+        assert!(scratch.bytes() == new, "{hosts:?}");
+    }
+}
