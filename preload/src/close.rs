@@ -79,10 +79,11 @@ pub fn abandon_all() {
     for file in handles::all() {
         let path = &file.path;
         log::once(Level::Warn, &format!("{path}: still open when MPI ends; closed now"));
-        split::forget(&file);
         if let Err(error) = file.engine.abandon() {
             log::write(Level::Error, format_args!("{error}"));
         }
+        // Its converted bytes go when nobody is at them any more.
+        split::forget(&file);
         keep(&file);
         handles::remove(file.handle);
     }

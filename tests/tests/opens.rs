@@ -1,5 +1,6 @@
 //! Who opens a file: counted as system calls, collective calls and messages.
 
+use aggio_tests::battery::failure;
 use aggio_tests::{Directory, Job, Mpi, calls_on, compile, compile_shim, installed, library};
 use std::path::Path;
 
@@ -47,6 +48,15 @@ fn a_thousand_opens_are_a_thousand_system_calls_of_all_ranks_together() {
     for mpi in installed() {
         let calls = opens(&mpi, &library, "reopen.c", "1000", "");
         assert_eq!(calls.len(), 1000, "{}: {:#?}", mpi.name, calls.last());
+    }
+}
+
+#[test]
+fn the_file_that_is_deleted_on_close_is_the_one_that_was_opened_wherever_the_program_is() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let report = failure("elsewhere.c", 3, &mpi, Some(&library));
+        assert!(report.is_none(), "{}", report.unwrap_or_default());
     }
 }
 

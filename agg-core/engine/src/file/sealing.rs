@@ -116,7 +116,7 @@ impl File {
 
     /// Keeps for the end of the program what became of the file, and what can be done about it.
     fn stays(&self, why: &str, cure: Cure) {
-        let path = self.engine.drivers().path_of(&self.path);
+        let path = self.engine.drivers().path_of(&self.place);
         let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
     }
 

@@ -84,12 +84,12 @@ impl File {
 
     /// Other handles of this process for the file.
     pub(super) fn others(&self) -> Vec<Arc<File>> {
-        self.engine.others(&self.path, self.transport.played(), Some(self))
+        self.engine.others(&self.place, self.transport.played(), Some(self))
     }
 
     /// Writes out what they hold back; see [`Engine::drain_others`].
     pub(super) fn drain_others(&self) {
-        self.engine.drain_others(&self.path, self.transport.played(), Some(self));
+        self.engine.drain_others(&self.place, self.transport.played(), Some(self));
     }
 
     /// Whether writes wait, or may with another handle of this process.
