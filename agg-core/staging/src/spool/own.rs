@@ -255,8 +255,8 @@ impl Slot {
     }
 
     /// Says that its pieces belong to the file, which `fd` is open on, as it is now according to
-    /// `ask`, and returns which version that is. Another process that changes the file at the same time tells this
-    /// slot of the change: what it told is not replaced by what was known before.
+    /// `ask`, and returns which version that is. Another process that changes the file at the same
+    /// time tells this slot of the change: what it told is not replaced by what was known before.
     pub fn belong_to_file(&self, fd: RawFd, ask: Ask) -> Version {
         belong_to_file(self.head(), fd, ask)
     }
