@@ -135,6 +135,7 @@ impl Round {
             let what = if number == 0 { "write" } else { "check" };
             let ended = self.job(folder, what, self.drain, Some(*death));
             assert!(!ended.stderr.contains("record "), "{self:?}: {}", ended.report());
+            assert!(ended.status.is_some(), "{self:?}: ranks wait: {}", ended.report());
             kills += usize::from(!ended.succeeded());
             assert_eq!(ended.left_in_temporary_directory, [""; 0], "{self:?}: {}", ended.report());
         }
