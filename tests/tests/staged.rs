@@ -212,7 +212,7 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
     }
 }
 
-/// The same records on a file system where the first attempt of each rank to store, or each attempt,
+/// The same records on a file system where the first attempt of each rank to store, or each one,
 /// fails with EIO: any rank may be the first to drain what all have staged.
 fn records_that_fail(mpi: &Mpi, library: &Path, folder: &Path, mode: &str) -> Finished {
     let plan = if mode == "once" { "op=write,nth=1,errno=5" } else { "op=write,errno=5" };
