@@ -5,7 +5,7 @@ The same programs twice: as they are, and with writes that wait (`AGGIO_DEFER`).
 
 import os
 
-from mpis import Test, sh
+from mpis import sh
 from sources import debian_source, upstream_source
 
 from . import netcdf
@@ -68,28 +68,10 @@ def build(mpi):
     return directory
 
 
-class Programs:
+class Programs(netcdf.Programs):
     """All programs, with variables of aggio."""
-
-    MPIS = ["openmpi", "mpich"]
-
-    def __init__(self, suite, **variables):
-        self.suite = suite
-        self.variables = variables
 
     def prepare(self, mpi):
         top = build(mpi)
-        return [self.test(os.path.join(top, folder, name))
+        return [self.test(os.path.join(top, folder), name, RANKS)
                 for folder, programs in PROGRAMS.items() for name in programs]
-
-    def test(self, path):
-        return Test(
-            os.path.basename(path),
-            self.suite,
-            RANKS,
-            [path],
-            lambda run: run.code == 0,
-            limit=600,
-            built=os.path.exists(path),
-            variables=self.variables,
-        )
