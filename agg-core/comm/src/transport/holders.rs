@@ -16,9 +16,11 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Those of the file in `lane`.
+    /// Those of the file in `lane`, which is being opened: no rank has written yet.
     pub fn new(table: Arc<NodeTable>, lane: u32) -> Self {
-        Self { table, lane }
+        let holders = Self { table, lane };
+        holders.slot().done.store(0, Ordering::SeqCst);
+        holders
     }
 
     fn slot(&self) -> &Slot {
@@ -46,6 +48,17 @@ impl Holders {
     /// Number of ranks that hold something back.
     pub fn count(&self) -> u32 {
         self.slot().holders.load(Ordering::SeqCst)
+    }
+
+    /// This rank has done a collective write that may wait: what it holds back of it is told.
+    pub fn note_done(&self) {
+        self.change(&self.slot().done, 1);
+    }
+
+    /// Whether one of `ranks` ranks is still in a collective write that this one has done, as one
+    /// of `calls`. No rank is further, because each of these calls needs all ranks.
+    pub fn are_behind(&self, ranks: usize, calls: u32) -> bool {
+        self.slot().done.load(Ordering::SeqCst) != calls.wrapping_mul(ranks as u32)
     }
 
     /// Whether a rank could not store what it holds back.
@@ -154,6 +167,19 @@ mod tests {
         drop((ask, hold));
         assert!(!one.are_asked() && !one.have_failed() && one.count() == 0);
         assert_ne!(one.changes(), seen);
+    }
+
+    #[test]
+    fn a_rank_knows_whether_others_are_still_in_a_write_that_it_has_done() {
+        let table = Arc::new(NodeTable::create().expect("memfd"));
+        let [one, other] = [3; 2].map(|lane| Holders::new(table.clone(), lane));
+        assert!(!one.are_behind(2, 0));
+        one.note_done();
+        assert!(one.are_behind(2, 1));
+        other.note_done();
+        assert!(!one.are_behind(2, 1) && !other.are_behind(2, 1));
+        // The next file in the lane begins anew.
+        assert!(!Holders::new(table, 3).are_behind(2, 0));
     }
 
     #[test]

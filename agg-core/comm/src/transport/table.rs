@@ -33,6 +33,8 @@ pub(super) struct Slot {
     /// Ranks that ask for what is held back, and what changes whenever something of this changes.
     pub(super) asks: AtomicU32,
     pub(super) changes: AtomicU32,
+    /// Collective writes that may wait, as many as each rank has done.
+    pub(super) done: AtomicU32,
     /// From where to where the first rank holds back what it has written alone: both 0 if nothing.
     pub(super) alone: [AtomicU64; 2],
     /// What is counted of the pieces of the file that ranks keep.

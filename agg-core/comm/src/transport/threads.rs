@@ -168,7 +168,9 @@ impl ThreadTransport {
 
     /// The same ranks without memory that they share: all data travels in messages.
     pub fn group_without_memory(size: usize) -> Vec<Arc<Self>> {
-        Self::connected(&Hub::new(vec!["localhost".into(); size]), |_| None)
+        let hub = Hub::new(vec!["localhost".into(); size]);
+        hub.tables.iter().for_each(|table| drop(table.set(None)));
+        Self::connected(&hub, |_| None)
     }
 
     /// The lengths of the messages that this rank has sent to other nodes.

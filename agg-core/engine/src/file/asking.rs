@@ -43,7 +43,15 @@ impl File {
     pub(super) fn has_nothing_waiting(&self) -> bool {
         self.defers_alone()
             && self.holders.as_ref().is_some_and(|holders| holders.count() == 0)
+            && !self.is_ahead()
             && self.waiting().is_some_and(|waiting| waiting.is_idle())
+    }
+
+    /// Whether another rank is still in a collective write that this one has done: it may not hold
+    /// back yet what it writes.
+    fn is_ahead(&self) -> bool {
+        let done = self.waiting().map_or(0, |waiting| waiting.done);
+        self.holders.as_ref().is_some_and(|all| all.are_behind(self.transport.size(), done))
     }
 
     /// Whether the file ends before `span` does and is to be longer when what waits in `hull` is
@@ -60,12 +68,13 @@ impl File {
         let concerns =
             |span| touches(span, hull) || touches(span, alone) || self.ends_before(hull, span);
         let own = |file: &Self| u32::from(file.waiting().is_some_and(|mut w| w.hold().is_some()));
-        if holders.count() <= own(self) || !span.is_none_or(concerns) {
+        let is_awaited = || self.is_ahead() || holders.count() > own(self);
+        if !is_awaited() || !span.is_none_or(concerns) {
             return Ok(());
         }
         let _ask = holders.ask();
         let mut pulse = Pulse::default();
-        while holders.count() > own(self) {
+        while is_awaited() {
             if holders.have_failed() {
                 let text = "another rank could not store what it has written before";
                 return Err(Error::new(ErrorClass::Io, text));

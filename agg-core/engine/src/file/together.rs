@@ -76,7 +76,20 @@ impl File {
         }
         let (meeting, flush) = (self.tags.next(), self.flush_tags());
         let (tags, request) = (self.tags.next(), self.claim(call));
-        Box::pin(async move { file.write_later(request, meeting, flush, tags).await })
+        Box::pin(async move {
+            let outcome = file.write_later(request, meeting, flush, tags).await;
+            file.note_done();
+            outcome
+        })
+    }
+
+    /// This rank has done a collective write that may wait. Another one may have done so before:
+    /// what that does next comes after this one's part.
+    fn note_done(&self) {
+        if let (Some(holders), Some(mut waiting)) = (&self.holders, self.waiting()) {
+            waiting.done = waiting.done.wrapping_add(1);
+            holders.note_done();
+        }
     }
 
     /// Carries out a collective write that may wait.

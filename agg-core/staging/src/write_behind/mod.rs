@@ -64,6 +64,8 @@ pub struct Waiting {
     pub straight: Straight,
     /// A write of all ranks has waited since the file was opened; the same on all ranks.
     pub has_waited: bool,
+    /// Collective writes that this rank has done, if they might have waited and all ranks met.
+    pub done: u32,
     /// Another rank has asked since the ranks met.
     pub was_asked: bool,
     /// How often ranks had to ask.

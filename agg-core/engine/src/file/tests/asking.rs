@@ -76,6 +76,35 @@ fn what_a_rank_writes_alone_over_what_waits_elsewhere_stays() {
     assert_eq!(scratch.bytes(), wanted);
 }
 
+/// A rank needs some time to take in what it writes with others, which have returned by then.
+#[test]
+fn what_a_rank_writes_alone_comes_after_a_collective_write_in_which_others_still_are() {
+    const LEN: usize = 64 << 20;
+    for by_another_handle in [false, true] {
+        let scratch = Scratch::new();
+        let name = scratch.name();
+        ranks(RANKS, move |transport| {
+            let rank = open_with(&transport, &name, &[DEFER]);
+            let mine = vec![1; if rank.number == 0 { LEN } else { 0 }];
+            assert_eq!(moved(rank.write_all(Position::Explicit(0), &mine)), mine.len() as u64);
+            let end = Position::Explicit(LEN as i64 - 4);
+            if rank.number == 1 && by_another_handle {
+                let alone = open_with(&ThreadTransport::group(1)[0], &name, &[DEFER]);
+                assert_eq!(moved(alone.write(end, &[7; 4])), 4);
+                close(&alone).unwrap();
+            } else if rank.number == 1 {
+                assert_eq!(moved(rank.write(end, &[7; 4])), 4);
+            } else if rank.number == 2 {
+                assert_eq!(rank.read(Position::Explicit(5), 9).0, [1; 9]);
+            }
+            close(&rank).unwrap();
+        });
+        let bytes = scratch.bytes();
+        assert_eq!(bytes.len(), LEN);
+        assert_eq!(bytes[LEN - 5..], [1, 7, 7, 7, 7], "{by_another_handle}");
+    }
+}
+
 #[test]
 fn a_handle_of_one_rank_sees_and_overwrites_what_waits_with_all_ranks_by_any_name() {
     for by_link in [false, true] {

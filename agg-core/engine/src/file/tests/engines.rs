@@ -124,13 +124,14 @@ fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
 
 #[test]
 fn a_rank_that_needs_a_container_late_takes_no_other_one_of_that_name_for_it() {
+    // Without memory of the node nobody offers the container that is open.
     let scratch = Scratch::new();
     let (path, moved_to) = (scratch.file("x.nc"), scratch.file("y.nc"));
     let names = [path.clone(), moved_to.clone()];
     let engine = Arc::new(engine_with("*.nc"));
     let first = engine.clone();
     let close = |rank: &Rank| rank.wait(rank.file.clone().close()).expect("it closes");
-    ranks(2, move |transport| {
+    ranks_on(ThreadTransport::group_without_memory(2), move |transport| {
         let rank = open_in(&first, &transport, &path, &[]);
         if rank.number == 0 {
             assert_eq!(moved(rank.write(Position::Explicit(0), b"first")), 5);
