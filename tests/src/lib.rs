@@ -11,6 +11,7 @@
 
 mod account;
 pub mod battery;
+mod copied;
 pub mod coupling;
 mod directory;
 mod factor;
@@ -36,6 +37,7 @@ pub mod works;
 mod writers;
 
 pub use account::first_difference;
+pub use copied::{copy_program, write_program};
 pub use directory::{
     Directory, difference, is_of_a_runtime, names_in, netcdf_samples, read_container, read_set,
     snapshot,

@@ -3,8 +3,6 @@
 
 use aggio_tests::coupling::{Coupling, Ended, ranks};
 use aggio_tests::{Directory, compile, installed, library, names_in};
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -52,8 +50,7 @@ impl Scene {
         let dead = scripts.path().join("dead").display().to_string();
         let text = AGENT.replace("DEAD", &dead);
         let text = text.replace("AGENT", &agent.display().to_string());
-        std::fs::write(&path, text).expect("a script");
-        std::fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("it is ours");
+        aggio_tests::write_program(&text, &path);
         let coupling = coupling.variable("AGGIO_AGENT", &path.display().to_string());
         let coupling = coupling.variable("AGGIO_TEST_STEP", step);
         Some(Self { coupling, scripts })

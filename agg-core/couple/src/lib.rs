@@ -18,6 +18,8 @@ mod protocol;
 mod seeds;
 mod spares;
 mod spool;
+#[cfg(test)]
+mod tests;
 
 pub use classic::{NUMBER, covers_number};
 pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};

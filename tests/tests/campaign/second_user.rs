@@ -1,7 +1,7 @@
 //! Another user of the machine, who may write to a directory that root works in.
 
 use crate::scene::{content, finish, store};
-use aggio_tests::{Directory, factor, library, names_in, tool};
+use aggio_tests::{Directory, copy_program, factor, library, names_in, tool};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -31,8 +31,7 @@ impl Place {
         set_mode(&root, 0o755);
         let copies = ["libaggio.so", "aggio"].map(|name| root.join(name));
         for (from, to) in [(library, &copies[0]), (tool, &copies[1])] {
-            fs::copy(from, to).expect("a copy");
-            set_mode(to, 0o755);
+            copy_program(from.as_ref(), to);
         }
         fs::write(root.join("secret"), SECRET).expect("a file");
         set_mode(&root.join("secret"), 0o600);
@@ -264,7 +263,7 @@ fn messages_are_not_written_through_links() {
 fn a_program_with_more_rights_than_its_caller_is_not_served() {
     let Some(place) = Place::new() else { return };
     let program = place.directory.path().join("touch");
-    fs::copy("/bin/touch", &program).expect("a copy");
+    copy_program(Path::new("/bin/touch"), &program);
     set_mode(&program, 0o4755);
     let script = "LD_PRELOAD=$PWD/libaggio.so AGGIO_BLOB='**' ./touch open/made";
     place.other(script).output().expect("it starts");

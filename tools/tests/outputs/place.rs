@@ -29,10 +29,11 @@ impl Place {
             return None;
         }
         let place = Self::new();
-        std::fs::copy(env!("CARGO_BIN_EXE_aggio"), place.path("aggio")).unwrap();
-        let mode = |mode| Permissions::from_mode(mode);
-        std::fs::set_permissions(place.path("aggio"), mode(0o755)).unwrap();
-        std::fs::set_permissions(place.0.path(), mode(0o1777)).unwrap();
+        aggio_tests::copy_program(
+            env!("CARGO_BIN_EXE_aggio").as_ref(),
+            place.path("aggio").as_ref(),
+        );
+        std::fs::set_permissions(place.0.path(), Permissions::from_mode(0o1777)).unwrap();
         Some(place)
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Options, Who};
+use crate::tests::apart::{self, Sleeper};
 use proptest::prelude::*;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -42,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A process of a family of its own.
 struct Part {
-    child: std::process::Child,
+    sleeper: Sleeper,
     /// The generations that it has read, and what it has open.
     done: u64,
     open: Option<(u64, u64)>,
@@ -52,15 +53,7 @@ struct Part {
 
 impl Part {
     fn new(done: u64) -> Self {
-        let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        Self { child, done, open: None, is_known: false }
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self { sleeper: Sleeper::start(), done, open: None, is_known: false }
     }
 }
 
@@ -82,6 +75,7 @@ const WRITER: u64 = 1 << 40;
 
 impl Scene {
     fn new() -> Self {
+        apart::begin();
         let scratch = tempfile::tempdir().unwrap();
         let kept = scratch.path().join("kept");
         std::fs::create_dir(&kept).unwrap();
@@ -143,7 +137,7 @@ impl Scene {
 
     /// A reader connects, whom the agent may know.
     fn enter(&mut self, part: usize) {
-        let client = ClientProcess::of(self.parts[part].child.id().cast_signed()).unwrap().0;
+        let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
         let known = agent.clients.iter().find(|(_, one)| one.pid == client.pid);
         let process = match known.map(|(process, _)| *process) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Options, Who};
+use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
 use std::os::unix::fs::FileExt;
 
@@ -17,6 +18,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn with(processes: &[Process]) -> Self {
+        apart::begin();
         let scratch = tempfile::tempdir().unwrap();
         let place = scratch.path().join("place");
         let mut agent = Agent::new(place.to_str().unwrap()).unwrap().unwrap();
@@ -160,35 +162,15 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
     assert!(text.contains("stored: what was stored cannot be removed"), "{text}");
 }
 
-/// A process, ended with the test.
-struct Sleeper(std::process::Child);
-
-impl Sleeper {
-    fn start() -> Self {
-        Self(std::process::Command::new("sleep").arg("60").spawn().unwrap())
-    }
-
-    fn client(&self) -> ClientProcess {
-        ClientProcess::of(self.0.id().cast_signed()).unwrap().0
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
 #[test]
 fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     let mut scene = Scene::with(&[1, 2, 3]);
-    let mut first = Sleeper::start();
-    scene.agent.clients.insert(1, first.client());
+    let first = Sleeper::start();
+    scene.agent.clients.insert(1, ClientProcess::of(first.number()).unwrap().0);
     let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
     drop(one);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
-    first.0.kill().unwrap();
+    first.kill();
     while !scene.agent.clients[&1].dies() {
         std::thread::sleep(Duration::from_millis(1));
     }

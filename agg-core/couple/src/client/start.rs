@@ -134,6 +134,7 @@ fn own_object() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::apart::make_program;
 
     #[test]
     fn what_was_looked_for_is_named() {
@@ -152,9 +153,7 @@ mod tests {
         let error = start_agent(dir, "/bin/true").unwrap_err().to_string();
         assert!(error.contains("/bin/true cannot be started as agent"), "{error}");
         let script = scratch.path().join("bad");
-        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(&script, mode).unwrap();
+        make_program(&script, "#!/no/such/interpreter\n");
         let error = start_agent(dir, script.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.contains("No such file"), "{error}");
     }
@@ -171,9 +170,7 @@ mod tests {
              [ $(wc -l < count) -gt $(cat kills) ] || kill -9 $$\nprintf R >&3\n",
             scratch.path().display()
         );
-        std::fs::write(&script, text).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(&script, mode).unwrap();
+        make_program(&script, &text);
         let start = |times: u32| {
             std::fs::write(&kills, times.to_string()).unwrap();
             start_agent(dir.to_str().unwrap(), script.to_str().unwrap())
