@@ -1,6 +1,7 @@
 //! Who sees what a rank has written and nobody has synchronised (`programs/visibility.c`), whatever
-//! becomes of the name of the file (`programs/litmus.c`): with writes that wait in the memory of
-//! ranks or in a stage, on one host and on several.
+//! becomes of the name of the file (`programs/litmus.c`), and which of overlapping writes counts
+//! when a rank comes late (`programs/latecomers.c`): with writes that wait in the memory of ranks
+//! or in a stage, on one host and on several.
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
@@ -101,6 +102,25 @@ fn whatever_becomes_of_a_name_ranks_see_what_others_have_written() {
 }
 
 #[test]
+fn what_follows_a_collective_write_comes_after_the_part_of_a_rank_that_is_late() {
+    let Some(library) = library() else { return };
+    for (row, setting) in SETTINGS.iter().enumerate() {
+        for ranks in numbers_of_ranks(row) {
+            for mpi in installed_for(row) {
+                check("latecomers.c", &mpi, &library, setting, &On::Here(ranks));
+            }
+        }
+    }
+    for mpi in installed_for(0) {
+        let data = Directory::new();
+        let job = Job::new(&compile("latecomers.c", &mpi)).argument(data.path().join("data"));
+        let job = job.ranks(3).variable("AGGIO_BLOB", "*/data").preload(Some(&library));
+        let finished = job.run();
+        assert!(finished.succeeded(), "container, {}: {}", mpi.name, finished.report());
+    }
+}
+
+#[test]
 fn so_do_ranks_of_several_hosts() {
     let Some(library) = library() else { return };
     let (clusters, settings) = if factor() > 1 { (&CLUSTERS[..], &SETTINGS[..]) } else { FEW };
@@ -109,7 +129,7 @@ fn so_do_ranks_of_several_hosts() {
         let Some(cluster) = Plan::new(*hosts, *ranks).start_if_possible(agent) else { return };
         for (number, setting) in settings.iter().enumerate() {
             for mpi in installed_for(row + number) {
-                for source in ["litmus.c", "visibility.c"] {
+                for source in ["litmus.c", "visibility.c", "latecomers.c"] {
                     check(source, &mpi, &library, setting, &On::Hosts(&cluster));
                 }
             }

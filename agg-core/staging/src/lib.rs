@@ -4,4 +4,6 @@
 pub mod pending;
 pub mod spool;
 pub mod stage;
+#[cfg(test)]
+mod tests;
 pub mod write_behind;

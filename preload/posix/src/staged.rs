@@ -6,7 +6,7 @@ use super::state::{self, Inside};
 use super::{config, errno};
 use agg_core::log;
 use agg_core::log::Level;
-use agg_core::stage;
+use agg_core::stage::{self, Home, Losing};
 use libc::{c_char, c_int};
 use std::fs::File;
 use std::os::fd::FromRawFd;
@@ -32,27 +32,47 @@ pub fn before_facts(at: c_int, path: *const c_char, flags: c_int) -> Option<c_in
     failed.map(|number| errno::fail(number) as c_int)
 }
 
-fn look(at: c_int, path: *const c_char, follow: bool, stays: bool) -> Result<(), c_int> {
+/// Takes a name away from a file by `act`, which returns 0 then. What is staged of a file that
+/// nobody can open any more is given up.
+pub fn losing(at: c_int, path: *const c_char, act: impl FnOnce() -> c_int) -> c_int {
+    let losing = with_home(|home| Losing::of(home, seen(at, path, false)?)).flatten();
+    let result = act();
+    if result == 0
+        && let Some(losing) = losing
+    {
+        let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+        losing.lost();
+    }
+    result
+}
+
+/// Calls `act` with the directory of stages, if this call is the program's and there is one.
+fn with_home<T>(act: impl FnOnce(&Home) -> T) -> Option<T> {
     if !state::has_stages() || Inside::is() || state::is_guest() {
-        return Ok(());
+        return None;
     }
     let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
-    let Some(home) = stage::home_of(&config::get().settings.stage) else { return Ok(()) };
+    stage::home_of(&config::get().settings.stage).map(|home| act(&home))
+}
+
+/// The ordinary file that the program means by a name.
+fn seen(at: c_int, path: *const c_char, follow: bool) -> Option<File> {
     let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
     // SAFETY: the program's name of a file, which the kernel checks.
     let fd = unsafe { libc::openat(at, path, libc::O_PATH | libc::O_CLOEXEC | nofollow) };
-    if fd == -1 {
-        return Ok(());
-    }
     // SAFETY: the descriptor was opened here.
-    let target = unsafe { File::from_raw_fd(fd) };
-    if !target.metadata().is_ok_and(|facts| facts.is_file()) {
-        return Ok(());
-    }
-    stage::show(&home, target, stays).map_err(|error| {
-        log!(Level::Error, "what is staged of a file that the program looks at: {error}");
-        error.number()
-    })
+    let file = (fd != -1).then(|| unsafe { File::from_raw_fd(fd) })?;
+    file.metadata().is_ok_and(|facts| facts.is_file()).then_some(file)
+}
+
+fn look(at: c_int, path: *const c_char, follow: bool, stays: bool) -> Result<(), c_int> {
+    let shown = with_home(|home| {
+        let target = seen(at, path, follow)?;
+        let failed = stage::show(home, target, stays).err()?;
+        log!(Level::Error, "what is staged of a file that the program looks at: {failed}");
+        Some(failed.number())
+    });
+    shown.flatten().map_or(Ok(()), Err)
 }
 
 /// The process has a directory of stages.

@@ -100,6 +100,14 @@ macro_rules! names {
     };
 }
 
+/// A call that takes `$path` away from what has it: a file, of which bytes may be staged, or an
+/// empty directory.
+macro_rules! losing {
+    ($at:expr, $path:expr, $call:expr) => {
+        staged::losing($at, $path, || containers::without_directory($at, $path, || $call))
+    };
+}
+
 /// The same of a name whose file may have staged bytes.
 macro_rules! named {
     (fstatat($at:expr, $path:expr, $facts:expr, $flags:expr)) => {

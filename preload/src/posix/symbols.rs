@@ -359,9 +359,7 @@ table! {
             settle::before_rename();
             match names!(rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0)) {
                 Some(result) => result,
-                None => {
-                    containers::without_directory(libc::AT_FDCWD, to, || next::rename(from, to))
-                }
+                None => losing!(libc::AT_FDCWD, to, next::rename(from, to)),
             }
         };
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
@@ -369,9 +367,7 @@ table! {
             settle::before_rename();
             match names!(rename(at, from, there, to, 0)) {
                 Some(result) => result,
-                None => {
-                    containers::without_directory(there, to, || next::renameat(at, from, there, to))
-                }
+                None => losing!(there, to, next::renameat(at, from, there, to)),
             }
         };
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
@@ -380,18 +376,14 @@ table! {
             match names!(rename(at, from, there, to, flags)) {
                 Some(result) => result,
                 None if flags != 0 => next::renameat2(at, from, there, to, flags),
-                None => {
-                    containers::without_directory(there, to, || {
-                        next::renameat2(at, from, there, to, 0)
-                    })
-                }
+                None => losing!(there, to, next::renameat2(at, from, there, to, 0)),
             }
         };
     any [unlink] (path: Path) -> c_int = {
             settle::before_rename();
             match names!(unlink(libc::AT_FDCWD, path, 0)) {
                 Some(result) => result,
-                None => next::unlink(path),
+                None => staged::losing(libc::AT_FDCWD, path, || next::unlink(path)),
             }
         };
     any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
@@ -399,7 +391,9 @@ table! {
             settle::before_rename();
             match names!(unlink(at, path, flags)) {
                 Some(result) => result,
-                None if flags & libc::AT_REMOVEDIR == 0 => next::unlinkat(at, path, flags),
+                None if flags & libc::AT_REMOVEDIR == 0 => {
+                    staged::losing(at, path, || next::unlinkat(at, path, flags))
+                }
                 None => containers::without_directory(at, path, || next::unlinkat(at, path, flags)),
             }
         };
@@ -407,7 +401,7 @@ table! {
             settle::before_rename();
             match names!(unlink(libc::AT_FDCWD, path, 0)) {
                 Some(result) => result,
-                None => containers::without_directory(libc::AT_FDCWD, path, || next::remove(path)),
+                None => losing!(libc::AT_FDCWD, path, next::remove(path)),
             }
         };
     path [link] (from: Path, to: Path) -> c_int = {}

@@ -27,8 +27,9 @@ impl Piece {
     /// Its bytes in `extent`, which are none or in one piece.
     pub(super) fn within(&self, extent: Extent) -> Option<Piece> {
         let extent = self.extent.intersect(extent);
-        let before = extent.offset.saturating_sub(self.extent.offset);
-        (!extent.is_empty()).then_some(Piece { extent, position: self.position + before })
+        // An extent without bytes may be anywhere.
+        let position = || self.position + (extent.offset - self.extent.offset);
+        (!extent.is_empty()).then(|| Piece { extent, position: position() })
     }
 }
 

@@ -169,3 +169,14 @@ proptest! {
         prop_assert_eq!(count, unsaved);
     }
 }
+
+#[test]
+fn what_another_rank_has_written_everywhere_since_is_not_written() {
+    let mut pending = Pending::default();
+    // The position of the second write is larger than its place in the file.
+    add(&mut pending, &strided(4096, 100, 100), 0, &[1; 100]);
+    add(&mut pending, &strided(0, 8, 8), 0, &[2; 8]);
+    let choice = Choice { without: &[Extent::between(0, u64::MAX)], ..Choice::default() };
+    let [first, last] = pending.as_two_writes(Extent::default(), &choice).unwrap();
+    assert!(first.1.is_empty() && last.1.is_empty());
+}

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_killed_process_that_its_parent_has_not_looked_for_is_dead() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = crate::tests::start(std::process::Command::new("sleep").arg("60"));
         assert!(started(child.id()).is_some(), "it lives");
         child.kill().unwrap();
         // It ends some time after the signal; the wait would take its number away.

@@ -8,6 +8,7 @@
 mod control;
 mod cost;
 mod drain;
+mod forget;
 mod home;
 mod idle;
 mod locks;
@@ -20,6 +21,7 @@ mod target;
 mod tests;
 mod words;
 
+pub use forget::Losing;
 pub use home::Home;
 pub use look::show;
 pub use recover::{Drained, recover};

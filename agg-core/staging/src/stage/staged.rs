@@ -4,7 +4,7 @@ use super::control::Learn;
 use super::cost::is_worth_it;
 use super::idle::Idle;
 use super::target::target_of;
-use super::{Home, Stage, show};
+use super::{Home, Losing, Stage, show};
 use aggio_base::log::Level;
 use aggio_base::report::{Counters, Totals};
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
@@ -13,7 +13,7 @@ use aggio_comm::workers::Workers;
 use aggio_config::hints::Drain;
 use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::portions::write_in_portions;
-use aggio_store::driver::table::{Drivers, Kind};
+use aggio_store::driver::table::{AfterDelete, Drivers, Kind};
 use aggio_store::driver::{Driver, Facts, OpenHow, Outcome, Staging, Striped, generic, latency};
 use aggio_store::independent::Strategy;
 use aggio_types::memory::Memory;
@@ -102,6 +102,11 @@ impl Kind for Staged {
 
     fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()> {
         drivers.ordinary().delete(drivers, path, rank)
+    }
+
+    fn before_delete(&self, path: &str) -> Option<AfterDelete> {
+        let losing = Losing::named(&self.home, Path::new(path))?;
+        Some(Box::new(|| losing.lost()))
     }
 }
 

@@ -75,6 +75,12 @@ pub trait Kind: Debug + Send + Sync {
     /// What the system says.
     fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()>;
 
+    /// Before the ordinary file `path` is deleted: what is to be done when it has been.
+    fn before_delete(&self, path: &str) -> Option<AfterDelete> {
+        let _ = path;
+        None
+    }
+
     /// A container called `path` has been removed, which hid a file of this kind: removes that,
     /// too, if it belonged to the container.
     ///
@@ -85,6 +91,9 @@ pub trait Kind: Debug + Send + Sync {
         Ok(())
     }
 }
+
+/// What is to be done when a file has been deleted.
+pub type AfterDelete = Box<dyn FnOnce()>;
 
 /// The drivers of an engine, in the order in which prefixes are looked up.
 ///
@@ -252,10 +261,13 @@ impl Drivers {
         if let Some(claimant) = self.claimant(&how)? {
             return claimant.delete(self, path, rank);
         }
+        let after: Vec<_> = self.claimants().filter_map(|kind| kind.before_delete(path)).collect();
         kind.delete(self, path, rank).or_else(|error| match self.explained(path, &error) {
             Some(other) => other.delete(self, path, rank),
             None => Err(error),
-        })
+        })?;
+        after.into_iter().for_each(|after| after());
+        Ok(())
     }
 
     /// A container called `path` has been removed: what it hid and what belonged to it is removed,

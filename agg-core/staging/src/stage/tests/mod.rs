@@ -1,5 +1,6 @@
 //! Stages from outside: what readers, other openers and later programs see.
 
+mod deleted;
 mod killed;
 mod unusual;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub(super) struct Bench {
     dir: tempfile::TempDir,
     drivers: Drivers,
+    _no_children: std::sync::RwLockReadGuard<'static, ()>,
 }
 
 pub(super) const TERMS: Staging =
@@ -21,11 +23,12 @@ pub(super) const TERMS: Staging =
 
 impl Bench {
     pub(super) fn new() -> Self {
+        let _no_children = crate::tests::without_children();
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::create_dir(dir.path().join("stages")).unwrap();
         let home = Home::new(&dir.path().join("stages"));
         let drivers = Drivers::default().with_last(Arc::new(Staged::new(home)));
-        Self { dir, drivers }
+        Self { dir, drivers, _no_children }
     }
 
     pub(super) fn path(&self) -> String {

@@ -4,7 +4,7 @@ use super::*;
 use aggio_store::driver::table::Kind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,8 @@ fn where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight() {
         Ok(())
     };
     // SAFETY: the closure makes a system call only.
-    let output = unsafe { again.pre_exec(limit) }.output().unwrap();
+    let again = unsafe { again.pre_exec(limit) }.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = crate::tests::start(again).wait_with_output().unwrap();
     let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "{}{out}{err}", output.status);
 }

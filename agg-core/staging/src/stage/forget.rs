@@ -1,0 +1,58 @@
+//! Files that lose their last name: nobody can open them any more, and what is staged is of no use.
+
+use super::control::{Control, Fit, Identity};
+use super::home::Files;
+use super::locks::Locks;
+use super::{Home, Level};
+use aggio_base::{Error, Result, log};
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// An ordinary file that is about to lose a name.
+#[derive(Debug)]
+pub struct Losing {
+    home: Home,
+    file: File,
+}
+
+impl Losing {
+    /// The file that `file` has open, if anything may be staged of it and it has one name.
+    pub fn of(home: &Home, file: File) -> Option<Self> {
+        let facts = file.metadata().ok()?;
+        let may_end = facts.is_file() && facts.nlink() == 1;
+        let has_stage = || home.place(&Identity::of(&file).ok()?).symlink_metadata().ok();
+        (may_end && has_stage().is_some()).then(|| Self { home: home.clone(), file })
+    }
+
+    /// The same for the file called `path`, which is no link.
+    pub fn named(home: &Home, path: &Path) -> Option<Self> {
+        let mut how = File::options();
+        how.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
+        Self::of(home, how.open(path).ok()?)
+    }
+
+    /// It has lost the name: if that was the last one, removes its stage, unless somebody has the
+    /// file open, who does so in the end.
+    pub fn lost(self) {
+        if let Err(error) = self.remove_stage() {
+            log!(Level::Warn, "the stage of a deleted file is not removed: {error}");
+        }
+    }
+
+    fn remove_stage(&self) -> Result<()> {
+        let facts = self.file.metadata().map_err(|error| Error::os("fstat", &error))?;
+        let place = self.home.place(&Identity::of(&self.file)?);
+        let found = if facts.nlink() == 0 { self.home.open(&place)? } else { None };
+        let Some(Files { head, .. }) = found else { return Ok(()) };
+        let locks = Locks::new(head);
+        let is_unused = locks.be_alone().map_err(|error| Error::os("fcntl", &error))?;
+        if is_unused && Home::is_in_place(&place, locks.file()) {
+            let fit = Control::open(locks.file())?.fit(&self.file)?;
+            if matches!(fit, Fit::Fits | Fit::Changed) {
+                self.home.remove(&place);
+            }
+        }
+        Ok(())
+    }
+}
