@@ -31,14 +31,19 @@ pub struct Offer {
     pub identity: Identity,
 }
 
+impl From<&libc::stat> for Identity {
+    fn from(stat: &libc::stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
 impl Identity {
     /// Which file `fd` leads to.
     ///
     /// # Errors
     /// What the system says.
     pub fn of(fd: RawFd) -> io::Result<Self> {
-        let stat = os::fstat(fd)?;
-        Ok(Self { device: stat.st_dev, inode: stat.st_ino })
+        os::fstat(fd).map(|stat| Self::from(&stat))
     }
 
     /// Refuses the descriptor of another file.
@@ -72,10 +77,14 @@ impl Offer {
     /// # Errors
     /// What the system says.
     pub fn of(descriptor: RawFd) -> Result<Self> {
-        let process = i32::try_from(std::process::id()).unwrap_or(-1);
-        let address = NodeAddress { process, descriptor };
         let identity = Identity::of(descriptor).map_err(|e| Error::os("fstat", &e))?;
-        Ok(Self { address, identity })
+        Ok(Self::with(descriptor, identity))
+    }
+
+    /// The same for a descriptor that leads to the file `identity`.
+    pub fn with(descriptor: RawFd, identity: Identity) -> Self {
+        let process = i32::try_from(std::process::id()).unwrap_or(-1);
+        Self { address: NodeAddress { process, descriptor }, identity }
     }
 
     /// Takes the file with at least the access wanted; `access` is an `O_` constant.

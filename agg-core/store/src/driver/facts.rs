@@ -6,9 +6,8 @@ use aggio_base::os;
 use std::os::fd::RawFd;
 
 /// Asks the system; what it refuses to tell keeps its neutral value. `magic` is the type of the
-/// file system, 0 if it is not known.
-pub(super) fn of_descriptor(fd: RawFd, magic: u32) -> Facts {
-    let block_size = os::fstat(fd).map_or(1, |stat| u64::try_from(stat.st_blksize).unwrap_or(1));
+/// file system, 0 if it is not known, and `block_size` the file's.
+pub(super) fn of_descriptor(fd: RawFd, magic: u32, block_size: u64) -> Facts {
     let (unit, factor) = if magic == LUSTRE { lustre_layout(fd) } else { (0, 0) };
     Facts {
         block_size: block_size.max(1),

@@ -15,6 +15,7 @@ use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +27,12 @@ const COARSE: i128 = 2_000_000_000;
 struct PosixFile {
     descriptor: Arc<Descriptor>,
     direct: Option<Direct>,
+    /// What the system told when the file was opened, and does not change.
+    identity: Identity,
+    block_size: u64,
     facts: OnceLock<Facts>,
+    /// Before this time, in milliseconds of the clock of times of files, the file has no stamp.
+    stamps_from: AtomicI64,
     /// The type of the file system, where it was asked for when the file was opened.
     magic: Option<u32>,
     meter: Arc<Meter>,
@@ -91,8 +97,7 @@ impl Kind for Posix {
         let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
         refuse_directory(&stat).map_err(|error| Error::os("adopt", &error))?;
         let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
-        let device = offer.identity.device;
-        Ok(Box::new(PosixFile::new(how, descriptor, access, device, &self.meters)))
+        Ok(Box::new(PosixFile::new(how, descriptor, access, &stat, &self.meters)))
     }
 
     fn sees(&self, how: &OpenHow) -> bool {
@@ -140,7 +145,7 @@ fn open_file(how: &OpenHow, system: &dyn striping::System, meters: &Meters) -> R
     let stat = os::fstat(fd).map_err(|error| fail("fstat", error))?;
     refuse_directory(&stat).map_err(|error| fail("open", error))?;
     let access = access_wanted(how);
-    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access, stat.st_dev, meters) })
+    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access, &stat, meters) })
 }
 
 /// A directory may be a file of another kind.
@@ -162,7 +167,7 @@ impl Posix {
     pub(super) fn of_descriptor(&self, how: &OpenHow, fd: OwnedFd) -> Result<Box<dyn Driver>> {
         let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
         let (descriptor, access) = (Descriptor::new(fd.into_raw_fd()), access_wanted(how));
-        Ok(Box::new(PosixFile::new(how, descriptor, access, stat.st_dev, &self.meters)))
+        Ok(Box::new(PosixFile::new(how, descriptor, access, &stat, &self.meters)))
     }
 }
 
@@ -177,32 +182,37 @@ pub(super) fn sees(how: &OpenHow) -> bool {
 }
 
 /// Asks the system for the facts; the type of the file system only if it is not known.
-fn look(descriptor: &Descriptor, magic: Option<u32>) -> Facts {
+fn look(descriptor: &Descriptor, magic: Option<u32>, block_size: u64) -> Facts {
     let fd = descriptor.get().unwrap_or(-1);
-    facts::of_descriptor(fd, magic.or_else(|| facts::magic(fd)).unwrap_or(0))
+    facts::of_descriptor(fd, magic.or_else(|| facts::magic(fd)).unwrap_or(0), block_size)
 }
 
 impl PosixFile {
-    /// An open file on `device`; `access` is what its descriptor allows.
+    /// An open file, of which the system told `stat`; `access` is what its descriptor allows.
     fn new(
         how: &OpenHow,
         descriptor: Descriptor,
         access: i32,
-        device: u64,
+        stat: &libc::stat,
         meters: &Meters,
     ) -> Self {
+        let identity = Identity::from(stat);
+        let (device, block_size) = (identity.device, u64::try_from(stat.st_blksize).unwrap_or(1));
         let wants_direct = how.direct_read || how.direct_write;
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
         let may_cache = access != libc::O_WRONLY && caches::has_no_disk(device);
         let magic = descriptor.get().ok().filter(|_| may_cache).and_then(facts::magic);
-        let name = || look(&descriptor, magic).file_system;
+        let name = || look(&descriptor, magic, block_size).file_system;
         let path = if direct.is_some() { latency::Path::Direct } else { latency::Path::Cached };
         let file = Self {
             meter: meters.of(device, path, name),
             descriptor: Arc::new(descriptor),
             direct,
+            identity,
+            block_size,
             facts: OnceLock::new(),
+            stamps_from: AtomicI64::new(i64::MIN),
             mappable: match wants_direct {
                 true => Mappable { loads: false, stores: false },
                 false => Mappable::with(access),
@@ -218,7 +228,7 @@ impl PosixFile {
 
     /// Asks the system for the facts.
     fn look(&self) -> Facts {
-        look(&self.descriptor, self.magic)
+        look(&self.descriptor, self.magic, self.block_size)
     }
 
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
@@ -337,13 +347,23 @@ impl Driver for PosixFile {
     }
 
     fn stamp(&self) -> Option<Stamp> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        let milliseconds = i64::try_from(now.as_millis()).ok()?;
+        // Where the system asks a server, it is not asked in vain.
+        if milliseconds < self.stamps_from.load(Ordering::Relaxed) {
+            return None;
+        }
         let stat = self.descriptor.get().and_then(os::fstat).ok()?;
         let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         let modified = time(stat.st_mtime, stat.st_mtime_nsec);
         let changed = time(stat.st_ctime, stat.st_ctime_nsec);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        let age = i128::try_from(now).ok()? - modified.max(changed);
-        (age >= COARSE).then_some(Stamp { size: stat.st_size, modified, changed })
+        let from = modified.max(changed) + COARSE;
+        if i128::try_from(now.as_nanos()).ok()? < from {
+            let from = i64::try_from(from / 1_000_000).unwrap_or(i64::MAX);
+            self.stamps_from.store(from, Ordering::Relaxed);
+            return None;
+        }
+        Some(Stamp { size: stat.st_size, modified, changed })
     }
 
     fn direct(&self) -> (bool, bool) {
@@ -368,11 +388,11 @@ impl Driver for PosixFile {
     }
 
     fn identity(&self) -> Option<Identity> {
-        self.descriptor.get().and_then(Identity::of).ok()
+        self.descriptor.get().ok().map(|_| self.identity)
     }
 
     fn offer(&self) -> Option<Offer> {
-        self.descriptor.get().ok().and_then(|fd| Offer::of(fd).ok())
+        self.descriptor.get().ok().map(|fd| Offer::with(fd, self.identity))
     }
 
     fn close_but_offer(&self) -> Result<()> {
