@@ -209,8 +209,9 @@ impl Agent {
             job: text(job),
             number: aborted.number,
             maker: aborted.maker.clone(),
-            handles: aborted.handles.iter().copied().collect(),
+            opens: aborted.opens.iter().map(|(handle, key)| (*handle, *key)).collect(),
         });
+        let key = |handle| self.registry.opens.get(handle).map_or(0, |open| open.key);
         let generations = name.generations.values();
         let generations = generations.filter_map(|area| self.registry.generations.get(area));
         let written = generations.filter(|one| one.state == State::Writing).flat_map(|one| {
@@ -218,7 +219,7 @@ impl Agent {
                 job: text(job),
                 number: one.number,
                 maker: one.maker.clone(),
-                handles: one.handles.iter().copied().collect(),
+                opens: one.handles.iter().map(|handle| (*handle, key(handle))).collect(),
             })
         });
         before.chain(written).collect()

@@ -406,3 +406,28 @@ fn a_generation_that_two_records_name_has_one_name() {
     let names = scene.agent().registry.names.values();
     assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
 }
+
+#[test]
+fn an_open_for_writing_of_which_its_agent_could_not_tell_loses_nothing() {
+    let mut scene = Scene::new();
+    // The second program writes, and the next agent knows that it lives.
+    let writer = 11;
+    for number in 1..=2 {
+        scene.dies = number == 2;
+        let ask = scene.ask(true);
+        let (reply, fd) = scene.call(writer, ask);
+        let Reply::Opened(handle, _) = reply else { panic!("{reply:?}") };
+        File::from(fd.unwrap()).write_all_at(&[number; LEN], 0).unwrap();
+        assert_eq!(scene.call(writer, Request::Close(handle, 0)).0, Reply::Done);
+        scene.until_complete();
+        let ask = scene.ask(false);
+        let (reply, fd) = scene.call(10, ask);
+        let Reply::Opened(handle, _) = reply else { panic!("{reply:?}") };
+        let mut bytes = [0; LEN];
+        File::from(fd.unwrap()).read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes, [number; LEN]);
+        assert_eq!(scene.call(10, Request::Close(handle, LEN as u64)).0, Reply::Done);
+        scene.agent().settle();
+        scene.agent().save();
+    }
+}

@@ -151,7 +151,8 @@ impl Connections {
 
     /// A number for an open that no other open of this process has.
     pub(super) fn key(&self) -> u64 {
-        self.keys.fetch_add(1, Relaxed)
+        // A child that was forked goes on counting where its parent was.
+        (self.keys.fetch_add(1, Relaxed) ^ process() << 40).max(1)
     }
 
     /// This process goes on with another agent than before.

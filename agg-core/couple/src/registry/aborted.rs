@@ -31,6 +31,23 @@ impl Registry {
         Some(Answer::Fail(libc::ESTALE))
     }
 
+    /// What a process asks for again by the same key an earlier agent has opened and told nobody:
+    /// nothing is lost by that.
+    pub(super) fn retract_unanswered(&mut self, process: Process, ask: &Ask) {
+        let job = self.job(process);
+        let Some(name) = self.names.get_mut(&ask.path) else { return };
+        let Some(aborted) = name.aborted.get_mut(&job) else { return };
+        let before = aborted.opens.len();
+        aborted.opens.retain(|_, key| ask.key == 0 || *key != ask.key);
+        if aborted.opens.len() == before {
+            return;
+        }
+        if aborted.opens.is_empty() {
+            name.aborted.remove(&job);
+        }
+        self.touch(&ask.path);
+    }
+
     /// A program begins another generation. If it does not know that it has lost one, readers are
     /// told.
     pub(super) fn note_unreported(&mut self, job: Job, path: &[u8]) {
@@ -47,7 +64,7 @@ impl Registry {
         let mut paths = Vec::new();
         for (path, name) in &mut self.names {
             let aborted =
-                name.aborted.get_mut(&job).filter(|aborted| aborted.handles.contains(&handle));
+                name.aborted.get_mut(&job).filter(|aborted| aborted.opens.contains_key(&handle));
             if let Some(aborted) = aborted {
                 aborted.told.insert(process);
                 paths.push(path.clone());

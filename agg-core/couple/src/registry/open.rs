@@ -70,6 +70,7 @@ impl Registry {
     }
 
     fn open_to_write(&mut self, process: Process, ask: &Ask) -> Answer {
+        self.retract_unanswered(process, ask);
         if let Some(answer) = self.refused_after_abort(process, ask) {
             return answer;
         }

@@ -233,8 +233,8 @@ pub struct Aborted {
     pub number: u64,
     /// How messages name the process that began it.
     pub maker: String,
-    /// Opens by which it was being written.
-    pub handles: BTreeSet<Handle>,
+    /// Opens by which it was being written, and by which key each was asked for, if it was open.
+    pub opens: BTreeMap<Handle, u64>,
     /// Processes that know that it is lost.
     pub told: BTreeSet<Process>,
 }

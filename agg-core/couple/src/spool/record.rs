@@ -6,7 +6,7 @@ use aggio_base::checksum::crc32c;
 use std::io;
 
 /// What every record begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 8] = *b"AGCREC\x02\n";
+const BEGINNING: [u8; 8] = *b"AGCREC\x03\n";
 
 /// Numbers of generations, openings and files are smaller: what has larger ones was not written by
 /// an agent, and would leave none for the next one.
@@ -46,8 +46,9 @@ pub(crate) struct Written {
     pub(crate) number: u64,
     /// How messages name the process that began it.
     pub(crate) maker: String,
-    /// Opens by which it is written.
-    pub(crate) handles: Vec<Handle>,
+    /// Opens by which it is written, and by which key each was asked for; 0 for those that are
+    /// closed.
+    pub(crate) opens: Vec<(Handle, u64)>,
 }
 
 /// A complete generation.
@@ -120,9 +121,9 @@ impl Record {
         for all in [&self.readers, &self.writers] {
             out.list(all, |out, one| one.encode(out));
         }
-        out.list(&self.aborted, |out, Written { job, number, maker, handles }| {
+        out.list(&self.aborted, |out, Written { job, number, maker, opens }| {
             out.text(job).number(*number).text(maker);
-            out.list(handles, |out, handle| _ = out.number(*handle));
+            out.list(opens, |out, (handle, key)| _ = out.number(*handle).number(*key));
         });
         let sum = crc32c(&out.0);
         out.0.extend(sum.to_le_bytes());
@@ -157,7 +158,8 @@ impl Record {
             (from.list(ProcessRecord::decode)?, from.list(ProcessRecord::decode)?);
         let aborted = from.list(|from| {
             let (job, number, maker) = (from.text()?, own_number(from)?, from.text()?);
-            Ok(Written { job, number, maker, handles: from.list(own_number)? })
+            let opens = from.list(|from| Ok((own_number(from)?, from.number()?)))?;
+            Ok(Written { job, number, maker, opens })
         })?;
         from.end()?;
         Ok(Self {

@@ -147,8 +147,8 @@ impl Agent {
         }
         // It was about to get its name: its writers were not told that it is complete.
         for job in kept.jobs {
-            let (maker, handles) = (kept.maker.clone(), kept.handles.clone());
-            let written = Written { job, number, maker, handles };
+            let opens = kept.handles.iter().map(|handle| (*handle, 0)).collect();
+            let written = Written { job, number, maker: kept.maker.clone(), opens };
             add_aborted(&mut name.aborted, self.jobs.of(&written.job), written);
         }
     }
@@ -245,7 +245,7 @@ impl Agent {
 /// Notes that a program has lost a generation.
 fn add_aborted(all: &mut BTreeMap<Job, Aborted>, job: Job, written: Written) {
     let one = all.entry(job).or_default();
-    one.handles.extend(written.handles);
+    one.opens.extend(written.opens);
     if written.number >= one.number {
         (one.number, one.maker) = (written.number, written.maker);
     }

@@ -136,7 +136,7 @@ fn aborted() -> Scene {
     let job = scene.registry.job(1);
     let name = scene.registry.names.get_mut(FILE.as_bytes()).unwrap();
     name.last = 2;
-    name.aborted.insert(job, Aborted { number: 2, handles: [7].into(), ..Aborted::default() });
+    name.aborted.insert(job, Aborted { number: 2, opens: [(7, 70)].into(), ..Aborted::default() });
     scene
 }
 
@@ -146,6 +146,15 @@ fn readers_learn_what_was_lost_if_its_writer_goes_on_without_knowing() {
     assert_eq!(scene.make(1), 3);
     assert_eq!(scene.read(2), Answer::Fail(libc::ESTALE));
     assert_eq!(scene.take(2), 3, "once");
+}
+
+#[test]
+fn nothing_was_lost_by_an_open_that_was_not_answered_and_is_asked_for_again() {
+    let mut scene = aborted();
+    let ask = Ask { key: 70, ..scene.ask(true) };
+    let opening = opened(scene.open(1, &ask));
+    scene.close(1, opening, 0);
+    assert_eq!(scene.take(2), 3);
 }
 
 #[test]

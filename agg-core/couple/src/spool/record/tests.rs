@@ -65,10 +65,10 @@ fn record() -> impl Strategy<Value = Record> {
     let state = (prop::array::uniform5(number()), any::<bool>());
     let died = prop::option::of((number(), "[a-z]{0,9}"));
     let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
-    let handles = prop::collection::vec(number(), 0..3);
-    let aborted = ("[a-z]{0,9}", number(), "[a-z]{0,9}", handles);
+    let opens = prop::collection::vec((number(), any::<u64>()), 0..3);
+    let aborted = ("[a-z]{0,9}", number(), "[a-z]{0,9}", opens);
     let aborted =
-        aborted.prop_map(|(job, number, maker, handles)| Written { job, number, maker, handles });
+        aborted.prop_map(|(job, number, maker, opens)| Written { job, number, maker, opens });
     let processes = || prop::collection::vec(process_record(), 0..4);
     let generations = prop::collection::vec(kept(), 0..4);
     let all = (generations, processes(), processes(), prop::collection::vec(aborted, 0..3));
