@@ -89,28 +89,27 @@ fn numbers_of_ranks(row: usize) -> Vec<u32> {
     if factor() > 1 { (2..=7).collect() } else { vec![[4, 2, 7, 3][row % 4]] }
 }
 
-#[test]
-fn whatever_becomes_of_a_name_ranks_see_what_others_have_written() {
-    let Some(library) = library() else { return };
+/// The same on this host, with each setting.
+fn check_here(source: &str, library: &Path) {
     for (row, setting) in SETTINGS.iter().enumerate() {
         for ranks in numbers_of_ranks(row) {
             for mpi in installed_for(row) {
-                check("litmus.c", &mpi, &library, setting, &On::Here(ranks));
+                check(source, &mpi, library, setting, &On::Here(ranks));
             }
         }
     }
 }
 
 #[test]
+fn whatever_becomes_of_a_name_ranks_see_what_others_have_written() {
+    let Some(library) = library() else { return };
+    check_here("litmus.c", &library);
+}
+
+#[test]
 fn what_follows_a_collective_write_comes_after_the_part_of_a_rank_that_is_late() {
     let Some(library) = library() else { return };
-    for (row, setting) in SETTINGS.iter().enumerate() {
-        for ranks in numbers_of_ranks(row) {
-            for mpi in installed_for(row) {
-                check("latecomers.c", &mpi, &library, setting, &On::Here(ranks));
-            }
-        }
-    }
+    check_here("latecomers.c", &library);
     for mpi in installed_for(0) {
         let data = Directory::new();
         let job = Job::new(&compile("latecomers.c", &mpi)).argument(data.path().join("data"));

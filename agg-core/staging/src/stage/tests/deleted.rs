@@ -37,3 +37,14 @@ fn a_file_that_is_open_keeps_its_stage_until_it_is_closed() {
     file.close().unwrap();
     assert!(bench.stages().is_empty());
 }
+
+#[test]
+fn a_file_is_deleted_whatever_somebody_has_done_to_its_stage() {
+    let bench = Bench::new();
+    left_for_later(&bench);
+    let stage = &bench.stages()[0];
+    std::fs::set_permissions(stage, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    bench.drivers.delete(&bench.path(), 0).unwrap();
+    assert!(!std::fs::exists(bench.path()).unwrap());
+    assert_eq!(bench.stages().len(), 1, "what others may enter is not touched");
+}
