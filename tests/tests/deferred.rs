@@ -1,6 +1,7 @@
 //! MPI programs whose writes wait until the file is synchronised or closed (`AGGIO_DEFER`).
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
+use aggio_tests::hosts::Plan;
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, compile, factor, installed, installed_for, library,
     names_in, repository, required,
@@ -53,6 +54,27 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
         // Every rank's 100 writes wait; one flush of each rank writes 409,600 bytes.
         assert_eq!((report["deferred"], report["flushes"]), (400, 4), "{}", mpi.name);
         assert!(report["writes_out"] <= 5, "{}: {} requests", mpi.name, report["writes_out"]);
+    }
+}
+
+#[test]
+fn writes_of_ranks_on_several_hosts_wait_unless_the_hosts_cannot_ask_each_other() {
+    let Some(library) = library() else { return };
+    let agent = Path::new(env!("CARGO_BIN_EXE_aggio-test-host"));
+    let Some(cluster) = Plan::new(2, 2).start_if_possible(agent) else { return };
+    for mpi in installed() {
+        let data = Directory::new();
+        let checkpoint = |stage: Option<&Path>| {
+            let job = Job::new(&compile("checkpoint.c", &mpi)).on(&cluster);
+            let job = job.argument(data.path().join("data")).argument("20").argument("5");
+            let job = job.variable("AGGIO_DEFER", "*").variable(ALWAYS.0, ALWAYS.1);
+            let job = stage.iter().fold(job, |job, stage| job.variable("AGGIO_STAGE", stage));
+            let finished = job.variable("AGGIO_REPORT", "json").preload(Some(&library)).run();
+            assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+            finished.json_report().expect("a report")["deferred"]
+        };
+        assert_eq!(checkpoint(None), 400, "{}", mpi.name);
+        assert_eq!(checkpoint(Some(data.path())), 0, "{}: system calls see all", mpi.name);
     }
 }
 

@@ -344,6 +344,12 @@ pub struct Mapping {
     start: u64,
 }
 
+// SAFETY: an address range of the process, which any thread may unmap; through `&self` nobody
+// reaches its bytes but by raw pointers.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
 impl Mapping {
     /// Maps the pages that hold `range`, for storing or only for reading.
     pub fn new(fd: RawFd, range: Extent, writable: bool) -> io::Result<Self> {

@@ -1,6 +1,7 @@
 //! Ranks together: the transport, collective steps, memory of a node, futures and workers. Knows
 //! no files and no MPI.
 
+pub mod asks;
 pub mod group;
 pub mod lanes;
 pub mod meeting;

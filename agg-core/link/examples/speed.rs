@@ -10,28 +10,28 @@ use aggio_link::ucx::Ucx;
 use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of the file in memory that is sent and received over and over.
 const AREA: u64 = 64 << 20;
 const PIECE: u64 = 1 << 20;
 
-fn area() -> io::Result<Rc<Mapping>> {
+fn area() -> io::Result<Arc<Mapping>> {
     let fd = memory_file(c"speed")?;
     // SAFETY: only numbers.
     assert_eq!(unsafe { libc::ftruncate(fd, AREA as i64) }, 0);
     let map = Mapping::new(fd, Extent::new(0, AREA), true)?;
     map.populate(true)?;
-    Ok(Rc::new(map))
+    Ok(Arc::new(map))
 }
 
-struct Into(Rc<Mapping>);
+struct Into(Arc<Mapping>);
 
 impl Places for Into {
     fn place(&mut self, _: Peer, head: &[u8], len: u64) -> Option<Span> {
         let offset = u64::from_le_bytes(*head.first_chunk::<8>()?);
-        Span::new(Rc::clone(&self.0), Extent::new(offset, len)).ok()
+        Span::new(Arc::clone(&self.0), Extent::new(offset, len)).ok()
     }
 }
 
@@ -132,7 +132,7 @@ fn send(wire: &str, path: &str, total: u64) -> io::Result<()> {
     loop {
         while next * PIECE < total && link.queued(peer) < 4 << 20 {
             let extent = Extent::new(next * PIECE % AREA, PIECE);
-            let body = Body::Mapped(Span::new(Rc::clone(&map), extent)?);
+            let body = Body::Mapped(Span::new(Arc::clone(&map), extent)?);
             link.send(peer, Frame { head: extent.offset.to_le_bytes().to_vec(), body })?;
             next += 1;
             if next * PIECE >= total {

@@ -4,7 +4,7 @@ use aggio_base::Extent;
 use aggio_base::os::Mapping;
 use std::io;
 use std::os::fd::RawFd;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One connection with another agent. Numbers are never used again.
@@ -14,7 +14,7 @@ pub struct Peer(pub u64);
 /// File bytes in mapped memory, which are sent from there or stored there.
 #[derive(Clone)]
 pub struct Span {
-    map: Rc<Mapping>,
+    map: Arc<Mapping>,
     extent: Extent,
 }
 
@@ -23,7 +23,7 @@ impl Span {
     ///
     /// # Errors
     /// `InvalidInput` if they are not all mapped.
-    pub fn new(map: Rc<Mapping>, extent: Extent) -> io::Result<Self> {
+    pub fn new(map: Arc<Mapping>, extent: Extent) -> io::Result<Self> {
         let start = map.place(extent.offset) as usize;
         let end = start.checked_add(usize::try_from(extent.len).unwrap_or(usize::MAX));
         let mapped = map.addresses();

@@ -7,7 +7,7 @@ use sockets::Epoll;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 
 pub use sockets::own_address;
@@ -25,7 +25,8 @@ const LISTENER: Line = 0;
 /// Connections over TCP.
 pub struct Tcp {
     epoll: Epoll,
-    listener: TcpListener,
+    /// None where nobody may connect.
+    listener: Option<TcpListener>,
     address: SocketAddr,
     lines: BTreeMap<Line, Stream>,
     last: Line,
@@ -58,7 +59,18 @@ impl Tcp {
         epoll.add(listener.as_raw_fd(), LISTENER, false)?;
         let address = listener.local_addr()?;
         let spare = Some(File::open("/dev/null")?);
-        Ok(Self { epoll, listener, address, lines: BTreeMap::new(), last: LISTENER, spare })
+        let (listener, lines) = (Some(listener), BTreeMap::new());
+        Ok(Self { epoll, listener, address, lines, last: LISTENER, spare })
+    }
+
+    /// Only calls others; its own address is none.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn caller() -> io::Result<Self> {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let (epoll, lines) = (Epoll::new()?, BTreeMap::new());
+        Ok(Self { epoll, listener: None, address, lines, last: LISTENER, spare: None })
     }
 
     fn add(&mut self, socket: TcpStream, connecting: bool) -> io::Result<Line> {
@@ -74,8 +86,15 @@ impl Tcp {
     }
 
     fn accept(&mut self, ready: &mut Vec<Ready>) -> bool {
+        let Some(listener) = self.listener.take() else { return false };
+        let more = self.accept_from(&listener, ready);
+        self.listener = Some(listener);
+        more
+    }
+
+    fn accept_from(&mut self, listener: &TcpListener, ready: &mut Vec<Ready>) -> bool {
         for _ in 0..ACCEPTED {
-            match self.listener.accept() {
+            match listener.accept() {
                 Ok((socket, from)) => {
                     let made = socket.set_nonblocking(true).and_then(|()| self.add(socket, false));
                     ready.push(match made {
@@ -87,7 +106,7 @@ impl Tcp {
                 Err(why) => {
                     let full = matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
                     if full && self.spare.take().is_some() {
-                        drop(self.listener.accept());
+                        drop(listener.accept());
                         self.spare = File::open("/dev/null").ok();
                     }
                     ready.push(Ready::Failed(why));

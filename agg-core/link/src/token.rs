@@ -55,6 +55,15 @@ impl Token {
         Self([[word(0), word(1)], [word(2), word(3)]])
     }
 
+    /// Its bytes, for somebody who may know them.
+    pub fn to_bytes(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.0.as_flattened()) {
+            *place = word.to_le_bytes();
+        }
+        bytes
+    }
+
     /// A new one.
     ///
     /// # Errors
@@ -171,6 +180,13 @@ mod tests {
         assert_eq!(names.len(), 1, "only the token is left");
         let facts = std::fs::metadata(dir.path().join(Token::FILE)).unwrap();
         assert_eq!((facts.mode() & 0o777, facts.len()), (0o600, 32));
+    }
+
+    #[test]
+    fn a_token_survives_the_way_to_somebody_who_may_know_it() {
+        let token = Token::fresh().unwrap();
+        assert_eq!(Token::from_bytes(&token.to_bytes()), token);
+        assert_ne!(Token::fresh().unwrap(), token);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::link::Span;
 use std::io;
 use std::os::fd::RawFd;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One connection of a wire. Numbers are never used again.
 pub type Line = u64;
@@ -12,7 +12,7 @@ pub type Line = u64;
 #[derive(Clone)]
 pub enum Piece {
     /// Memory of their own.
-    Bytes(Rc<[u8]>),
+    Bytes(Arc<[u8]>),
     /// Memory of a file.
     Mapped(Span),
 }

@@ -7,18 +7,22 @@ use crate::{node, task};
 use aggio_base::Extent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The counters of one file, which may be looked at by any thread.
 #[derive(Clone, Debug)]
 pub struct Holders {
     table: Arc<NodeTable>,
     lane: u32,
+    /// Ranks of the node.
+    ranks: u32,
 }
 
 impl Holders {
-    /// Those of the file in `lane`, which is being opened: no rank has written yet.
-    pub fn new(table: Arc<NodeTable>, lane: u32) -> Self {
-        let holders = Self { table, lane };
+    /// Those of the file in `lane`, which is being opened by so many `ranks` of the node: none has
+    /// written yet.
+    pub fn new(table: Arc<NodeTable>, lane: u32, ranks: usize) -> Self {
+        let holders = Self { table, lane, ranks: ranks as u32 };
         holders.slot().done.store(0, Ordering::SeqCst);
         holders
     }
@@ -39,10 +43,14 @@ impl Holders {
         Hold { holders: self.clone(), is_last: false, has_failed: false }
     }
 
-    /// This rank asks for what others hold back, until the result is dropped.
-    pub fn ask(&self) -> Ask {
+    /// This rank asks for what others hold back, until the result is dropped: for what comes last
+    /// as well if `all`.
+    pub fn ask(&self, all: bool) -> Ask {
+        if all {
+            self.slot().asks_all.fetch_add(1, Ordering::SeqCst);
+        }
         self.change(&self.slot().asks, 1);
-        Ask(self.clone())
+        Ask { holders: self.clone(), all }
     }
 
     /// Number of ranks that hold something back.
@@ -55,10 +63,10 @@ impl Holders {
         self.change(&self.slot().done, 1);
     }
 
-    /// Whether one of `ranks` ranks is still in a collective write that this one has done, as one
-    /// of `calls`. No rank is further, because each of these calls needs all ranks.
-    pub fn are_behind(&self, ranks: usize, calls: u32) -> bool {
-        self.slot().done.load(Ordering::SeqCst) != calls.wrapping_mul(ranks as u32)
+    /// Whether a rank of the node is still in one of `calls` collective writes that a rank has
+    /// done. No rank is further, because each of these calls needs all ranks.
+    pub fn are_behind(&self, calls: u32) -> bool {
+        self.slot().done.load(Ordering::SeqCst) != calls.wrapping_mul(self.ranks)
     }
 
     /// Whether a rank could not store what it holds back.
@@ -69,6 +77,11 @@ impl Holders {
     /// Whether a rank asks.
     pub fn are_asked(&self) -> bool {
         self.slot().asks.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether a rank asks for what comes last as well.
+    pub fn are_asked_for_all(&self) -> bool {
+        self.slot().asks_all.load(Ordering::SeqCst) > 0
     }
 
     /// Whether all that is held back is what comes last.
@@ -94,6 +107,11 @@ impl Holders {
     /// What differs after every change. Read it before looking for one.
     pub fn changes(&self) -> u32 {
         self.slot().changes.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until a change since `seen`, at most for `most`; may return early.
+    pub fn sleep(&self, seen: u32, most: Duration) {
+        node::sleep(self.slot().changes.as_ptr() as usize, seen, most);
     }
 
     /// To be called by a future that waits for a change since `seen`.
@@ -141,11 +159,18 @@ impl Drop for Hold {
 
 /// A rank that asks.
 #[derive(Debug)]
-pub struct Ask(Holders);
+pub struct Ask {
+    holders: Holders,
+    all: bool,
+}
 
 impl Drop for Ask {
     fn drop(&mut self) {
-        self.0.change(&self.0.slot().asks, -1);
+        let slot = self.holders.slot();
+        if self.all {
+            slot.asks_all.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.holders.change(&slot.asks, -1);
     }
 }
 
@@ -156,36 +181,40 @@ mod tests {
     #[test]
     fn who_holds_and_who_asks_is_seen_by_others_until_it_ends() {
         let table = Arc::new(NodeTable::create().expect("memfd"));
-        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane));
+        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane, 2));
         let mut hold = one.hold();
         assert_eq!((other.count(), apart.count(), other.hold_the_last_only()), (1, 0, false));
         hold.set_last(true);
         hold.set_failed(true);
         assert!(other.hold_the_last_only() && other.have_failed() && !other.are_asked());
-        let (ask, seen) = (other.ask(), one.changes());
-        assert!(one.are_asked());
-        drop((ask, hold));
-        assert!(!one.are_asked() && !one.have_failed() && one.count() == 0);
+        let (ask, seen) = (other.ask(false), one.changes());
+        assert!(one.are_asked() && !one.are_asked_for_all());
+        let all = other.ask(true);
+        assert!(one.are_asked_for_all());
+        drop((ask, all, hold));
+        assert!(
+            !one.are_asked() && !one.are_asked_for_all() && !one.have_failed() && one.count() == 0
+        );
         assert_ne!(one.changes(), seen);
     }
 
     #[test]
     fn a_rank_knows_whether_others_are_still_in_a_write_that_it_has_done() {
         let table = Arc::new(NodeTable::create().expect("memfd"));
-        let [one, other] = [3; 2].map(|lane| Holders::new(table.clone(), lane));
-        assert!(!one.are_behind(2, 0));
+        let [one, other] = [3; 2].map(|lane| Holders::new(table.clone(), lane, 2));
+        assert!(!one.are_behind(0));
         one.note_done();
-        assert!(one.are_behind(2, 1));
+        assert!(one.are_behind(1));
         other.note_done();
-        assert!(!one.are_behind(2, 1) && !other.are_behind(2, 1));
+        assert!(!one.are_behind(1) && !other.are_behind(1));
         // The next file in the lane begins anew.
-        assert!(!Holders::new(table, 3).are_behind(2, 0));
+        assert!(!Holders::new(table, 3, 2).are_behind(0));
     }
 
     #[test]
     fn others_see_where_the_first_rank_holds_back_what_it_wrote_alone() {
         let table = Arc::new(NodeTable::create().expect("memfd"));
-        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane));
+        let [one, other, apart] = [3, 3, 4].map(|lane| Holders::new(table.clone(), lane, 2));
         assert!(other.alone().is_empty());
         one.set_alone(Extent::between(4, 12));
         assert_eq!((other.alone(), apart.alone()), (Extent::between(4, 12), Extent::default()));

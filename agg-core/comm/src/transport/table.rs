@@ -32,6 +32,8 @@ pub(super) struct Slot {
     pub(super) failed: AtomicU32,
     /// Ranks that ask for what is held back, and what changes whenever something of this changes.
     pub(super) asks: AtomicU32,
+    /// Of those, ranks that ask for what comes last, too.
+    pub(super) asks_all: AtomicU32,
     pub(super) changes: AtomicU32,
     /// Collective writes that may wait, as many as each rank has done.
     pub(super) done: AtomicU32,

@@ -4,8 +4,10 @@ use super::quiet::without_signals;
 use super::running::Running;
 use crate::task::{BoxFuture, Sleep};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Threads of an engine at most. They mostly wait for the file system, so the number of processors
@@ -95,6 +97,20 @@ impl Workers {
         let new = Running::new(self.clone(), future);
         new.send_away();
         new
+    }
+
+    /// A thread of its own, for work that waits for what no word of memory tells.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn thread(&self, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+        let thread = std::thread::Builder::new().name("aggio-asks".into());
+        let at_start = self.0.at_start;
+        let work = move || {
+            at_start();
+            work();
+        };
+        without_signals(|| thread.spawn(work))
     }
 
     /// Lets threads without work end now. Operations that come later get new ones.

@@ -364,10 +364,10 @@ hints! {
     /// writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file
     /// name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Writes also wait where no other rank can ask for them: among several nodes, and writes of a
-    /// rank alone. The program promises to open the file once, and to synchronise as the standard
-    /// says (sync, barrier, sync) before a rank reads or overwrites by itself what another one has
-    /// written.
+    /// Writes also wait where no other rank can ask for them: writes of a rank alone, and of ranks
+    /// on nodes that do not reach each other. The program promises to open the file once, and to
+    /// synchronise as the standard says (sync, barrier, sync) before a rank reads or overwrites by
+    /// itself what another one has written.
     aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
     /// Writes wait whatever that costs. Else those wait for which it costs less than going straight
     /// to the file, by the measured time of a request; where ranks can ask each other for them.

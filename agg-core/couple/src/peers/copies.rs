@@ -10,7 +10,7 @@ use aggio_link::{Peer, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The owner and its number of the memory.
 pub(crate) type Key = (Peer, u64);
@@ -35,7 +35,7 @@ pub(crate) struct Copy {
     pub(crate) path: Path,
     size: u64,
     /// What is filled, while it is.
-    target: Option<Rc<Mapping>>,
+    target: Option<Arc<Mapping>>,
     /// Up to where bytes were asked for, and how many have come.
     asked: u64,
     come: u64,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What the owner holds for other nodes.
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ impl Writer {
 }
 
 /// Mapped bytes, and how many.
-struct Memory(Option<Rc<Mapping>>, u64);
+struct Memory(Option<Arc<Mapping>>, u64);
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

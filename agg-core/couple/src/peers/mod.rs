@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes of file data in one message.
 pub(crate) const PIECE: u64 = 1 << 20;
@@ -297,21 +297,21 @@ impl Peers {
 }
 
 /// A mapping of all bytes of a file; `None` if it has none.
-fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Rc<aggio_base::os::Mapping>>> {
+fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Arc<aggio_base::os::Mapping>>> {
     if size == 0 {
         return Ok(None);
     }
     let whole = aggio_base::Extent::new(0, size);
-    aggio_base::os::Mapping::new(fd, whole, writable).map(|map| Some(Rc::new(map)))
+    aggio_base::os::Mapping::new(fd, whole, writable).map(|map| Some(Arc::new(map)))
 }
 
 fn span(
-    map: Option<&Rc<aggio_base::os::Mapping>>,
+    map: Option<&Arc<aggio_base::os::Mapping>>,
     size: u64,
     offset: u64,
     len: u64,
 ) -> Option<Span> {
     let extent = aggio_base::Extent::new(offset, len);
     let inside = extent.len == len && extent.end() <= size;
-    Span::new(Rc::clone(map.filter(|_| inside)?), extent).ok()
+    Span::new(Arc::clone(map.filter(|_| inside)?), extent).ok()
 }

@@ -44,14 +44,16 @@ impl File {
         self.defers_alone()
             && self.holders.as_ref().is_some_and(|holders| holders.count() == 0)
             && !self.is_ahead()
-            && self.waiting().is_some_and(|waiting| waiting.is_idle())
+            && self.waiting().is_some_and(|waiting| {
+                waiting.is_idle() && (self.asks.is_none() || waiting.hull.is_empty())
+            })
     }
 
     /// Whether another rank is still in a collective write that this one has done: it may not hold
     /// back yet what it writes.
-    fn is_ahead(&self) -> bool {
+    pub(super) fn is_ahead(&self) -> bool {
         let done = self.waiting().map_or(0, |waiting| waiting.done);
-        self.holders.as_ref().is_some_and(|all| all.are_behind(self.transport.size(), done))
+        self.holders.as_ref().is_some_and(|all| all.are_behind(done))
     }
 
     /// Whether the file ends before `span` does and is to be longer when what waits in `hull` is
@@ -62,6 +64,9 @@ impl File {
 
     async fn ask_for(&self, span: Option<Extent>) -> Result<()> {
         let Some(holders) = &self.holders else { return Ok(()) };
+        if let Some(asks) = &self.asks {
+            return self.ask_nodes(asks, span).await;
+        }
         let Some(hull) = self.waiting().map(|waiting| waiting.hull) else { return Ok(()) };
         let alone = holders.alone();
         let touches = |span: Extent, held: Extent| !held.intersect(span).is_empty();
@@ -72,7 +77,7 @@ impl File {
         if !is_awaited() || !span.is_none_or(concerns) {
             return Ok(());
         }
-        let _ask = holders.ask();
+        let _ask = holders.ask(true);
         let mut pulse = Pulse::default();
         while is_awaited() {
             if holders.have_failed() {
@@ -100,15 +105,18 @@ impl File {
     /// # Errors
     /// `Io` if something waits still.
     pub(super) fn hurry(&self, holders: &Holders) -> Result<()> {
-        let (_ask, since) = (holders.ask(), Instant::now());
+        let since = Instant::now();
+        if let Some(asks) = &self.asks {
+            return self.hurry_nodes(asks, since + SOON).map_err(|_| lost());
+        }
+        let _ask = holders.ask(true);
         while holders.count() > 0 && !holders.have_failed() && since.elapsed() < SOON {
             std::thread::sleep(Duration::from_millis(1));
         }
         if holders.count() == 0 {
             return Ok(());
         }
-        let text = "what ranks have written and could not store in time is lost";
-        Err(Error::new(ErrorClass::Io, text))
+        Err(lost())
     }
 
     /// Something waits: a worker looks whether another rank asks for it.
@@ -173,7 +181,8 @@ impl File {
                 hold.set_last(drained.is_ok() && !last.is_empty());
             }
         }
-        if drained.is_err() || last.is_empty() || !holders.hold_the_last_only() {
+        let last_is_due = holders.are_asked_for_all() && holders.hold_the_last_only();
+        if drained.is_err() || last.is_empty() || !last_is_due {
             return;
         }
         let drained = self.drain();
@@ -202,6 +211,11 @@ impl File {
             !waiting.flown
         })
     }
+}
+
+fn lost() -> Error {
+    let text = "what ranks have written and could not store in time is lost";
+    Error::new(ErrorClass::Io, text)
 }
 
 /// Answers other ranks as long as something waits.

@@ -37,6 +37,8 @@ impl File {
                     Ok((all, completes)) => (Ok(all), completes),
                     Err(error) => (Err(error), false),
                 };
+                // Nobody asks any more.
+                self.stop_serving_nodes();
                 self.withdraw();
                 let closed = self.close_last(&agreed);
                 let agreed = if completes {
@@ -114,6 +116,7 @@ impl File {
         self.stays_because_it_was_open();
         self.stop_answering();
         let drained = self.drain();
+        self.stop_serving_nodes();
         self.tell_alone();
         let drained = drained.map_err(|error| self.lose(error));
         self.withdraw();
@@ -138,7 +141,9 @@ impl File {
             return self.driver.sync().map_err(|error| self.context(error, "MPI_Abort"));
         }
         let held = self.waiting().map_or(0, |waiting| waiting.bytes());
-        let others = self.holders.as_ref().filter(|holders| holders.count() > 0);
+        let elsewhere =
+            self.asks.is_some() && self.waiting().is_some_and(|waiting| !waiting.hull.is_empty());
+        let others = self.holders.as_ref().filter(|holders| holders.count() > 0 || elsewhere);
         if self.closed.load(Ordering::Acquire) || (held == 0 && others.is_none()) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::File;
 use aggio_store::driver::Drivers;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
 
 /// Open files of an engine that may defer, with their absolute names: the same file may be open
@@ -13,6 +13,8 @@ pub(crate) struct Deferring {
     files: Mutex<Vec<(Name, Weak<File>)>>,
     /// How many there are, about.
     count: AtomicUsize,
+    /// Nodes could not reach each other.
+    unreachable: AtomicBool,
 }
 
 /// What tells files apart: device and number where they can be found out, or the name.
@@ -37,6 +39,16 @@ impl Deferring {
         let changed = change(&mut files);
         self.count.store(files.len(), Ordering::Release);
         changed
+    }
+
+    /// Whether nodes could not reach each other: it is not tried again.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
+    }
+
+    /// Nodes could not reach each other.
+    pub(super) fn note_unreachable(&self) {
+        self.unreachable.store(true, Ordering::Relaxed);
     }
 
     /// How many files may defer, about.

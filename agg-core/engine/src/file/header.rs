@@ -25,6 +25,8 @@ impl File {
             && self.finds_room(request.len)
             && self.waiting().is_some_and(|waiting| {
                 let with_others = waiting.pending.bytes() > 0 && waiting.flying.is_none();
+                // Ranks of other nodes ask only where they know that something waits.
+                let with_others = with_others && (self.asks.is_none() || !waiting.hull.is_empty());
                 with_others && waiting.hull.intersect(last).is_empty()
             })
     }

@@ -13,11 +13,13 @@ mod agreement;
 mod alike;
 mod amode;
 mod asking;
+mod asking_nodes;
 mod at_once;
 mod call;
 mod close;
 mod convert;
 mod data;
+mod deferral;
 mod deferred;
 mod deferred_views;
 mod deferring;
@@ -60,6 +62,7 @@ use crate::Engine;
 use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
+use aggio_comm::asks::NodeAsks;
 use aggio_comm::lanes::Lane;
 use aggio_comm::pieces::NodePieces;
 use aggio_comm::tags::Tags;
@@ -112,6 +115,8 @@ pub struct File {
     waiting: Option<Mutex<Waiting>>,
     /// Where ranks ask each other for what waits; `None` where none need.
     holders: Option<Holders>,
+    /// How this rank asks other nodes for it, if there are any.
+    asks: Option<NodeAsks>,
     me: OnceLock<Weak<File>>,
     /// Made when it is first needed.
     name: OnceLock<deferring::Name>,

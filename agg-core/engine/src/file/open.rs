@@ -1,6 +1,7 @@
 //! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
 //! agreement where ranks of other nodes open the file too.
 
+use super::deferral::Deferral;
 use super::deferred_views::DeferredViews;
 use super::format::{self, Looking};
 use super::info::AgreedHints;
@@ -15,8 +16,8 @@ use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
-use aggio_comm::transport::{Holders, Transport};
-use aggio_config::hints::{Hints, Switch};
+use aggio_comm::transport::Transport;
+use aggio_config::hints::Hints;
 use aggio_config::settings::Report;
 use aggio_plan::format::Map;
 use aggio_store::driver::{Driver, LazyDriver};
@@ -135,8 +136,15 @@ async fn open_on_all(
         Some(home) => home,
         None => FileLane::find(transport, news.place).await?,
     };
-    match opening.everywhere(&news, &home, here).await {
-        Ok(opened) => Ok(opening.into_file(news, home, opened)),
+    let opened = opening.everywhere(&news, &home, here).await;
+    let settled = match opened {
+        Ok(opened) => {
+            opening.deferral(&news, &home, &opened).await.map(|deferral| (opened, deferral))
+        }
+        Err(error) => Err(error),
+    };
+    match settled {
+        Ok((opened, deferral)) => Ok(opening.into_file(news, home, opened, deferral)),
         Err(error) => {
             home.leave(&error);
             Err(error)
@@ -160,12 +168,17 @@ impl Opening<'_> {
         Arc::new(LazyDriver::new(drivers, how, facts, offer).expecting(expected))
     }
 
-    fn into_file(self, news: OpenResult, home: FileLane, mut opened: Opened) -> File {
+    fn into_file(
+        self,
+        news: OpenResult,
+        home: FileLane,
+        mut opened: Opened,
+        Deferral { defers, holders, asks }: Deferral,
+    ) -> File {
+        let everywhere = self.is_everywhere(&news, &opened);
         let driver = opened.here.driver.take();
         let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
         let mut hints = self.hints;
-        // Without an opener a node may not see the file.
-        let everywhere = !news.deferred || opened.openers.len() == self.transport.nodes().count();
         if !everywhere {
             // Ranks that may not see the file must not be left to themselves.
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
@@ -178,13 +191,6 @@ impl Opening<'_> {
             }
         }
         let amode = self.request.amode;
-        let (unasked, nodes) = (hints.hints.aggio_defer_unasked, home.transport.nodes().count());
-        let offers = home.offers().filter(|_| !unasked && nodes == 1 && home.transport.size() > 1);
-        let may_defer = hints.hints.aggio_defer == Switch::Enable
-            && amode.is_writable()
-            && !amode.has(Amode::SEQUENTIAL);
-        let defers = may_defer && !opened.found.facts.is_staged && (unasked || offers.is_some());
-        let holders = offers.filter(|_| defers).map(|(table, lane)| Holders::new(table, lane));
         let Found { start, facts, .. } = opened.found;
         let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())
             .then(|| Looking::new(self.engine.formats()));
@@ -214,6 +220,7 @@ impl Opening<'_> {
             looking,
             waiting: defers.then(Mutex::default),
             holders,
+            asks,
             name: OnceLock::new(),
             me: OnceLock::new(),
             answering: Mutex::default(),

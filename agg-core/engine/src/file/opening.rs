@@ -26,6 +26,8 @@ pub(super) mod step {
     pub(in super::super) const FOUND: u32 = 3;
     pub(in super::super) const OPENED: u32 = 4;
     pub(in super::super) const BLIND: u32 = 5;
+    pub(in super::super) const NODES: u32 = 6;
+    pub(in super::super) const CONNECTED: u32 = 7;
 }
 
 /// An open in progress, on this rank.

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// Flags, in the highest bits of the numbers of a message.
 const FLAG: u64 = 1 << 63;
+/// Another one, of the first number: who writes behind it writes at once.
+const LOWER: u64 = 1 << 62;
 
 /// What a rank tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,9 @@ struct Stand {
     was_asked: bool,
     /// Its part had better go straight to the file.
     is_too_dear: bool,
+    /// It is the first rank, and holds back what it has written alone, which ranks of other nodes
+    /// do not see: bytes before all that ranks hold back together.
+    holds_alone: bool,
 }
 
 impl Stand {
@@ -39,7 +44,7 @@ impl Stand {
         let flag = |on: bool| if on { FLAG } else { 0 };
         let Self { writes, holds, .. } = self;
         [
-            writes.offset | flag(self.is_pressed),
+            writes.offset | flag(self.is_pressed) | (flag(self.holds_alone) >> 1),
             writes.end() | flag(self.has_no_room),
             holds.offset | flag(self.was_asked),
             holds.end() | flag(self.is_too_dear),
@@ -47,10 +52,11 @@ impl Stand {
     }
 
     fn from_words(words: &Words) -> Self {
-        let [at, end, from, to] = words.map(|word| word & !FLAG);
+        let [first, end, from, to] = words.map(|word| word & !FLAG);
+        let (at, holds_alone) = (first & !LOWER, first & LOWER != 0);
         let [is_pressed, has_no_room, was_asked, is_too_dear] = words.map(|word| word & FLAG != 0);
         let (writes, holds) = (Extent::between(at, end), Extent::between(from, to));
-        Self { writes, holds, is_pressed, has_no_room, was_asked, is_too_dear }
+        Self { writes, holds, is_pressed, has_no_room, was_asked, is_too_dear, holds_alone }
     }
 
     /// What all ranks tell together.
@@ -62,7 +68,13 @@ impl Stand {
             has_no_room: self.has_no_room || other.has_no_room,
             was_asked: self.was_asked || other.was_asked,
             is_too_dear: self.is_too_dear || other.is_too_dear,
+            holds_alone: self.holds_alone || other.holds_alone,
         }
+    }
+
+    /// Whether ranks may write what the first one holds back alone.
+    fn may_meet_alone(&self) -> bool {
+        self.holds_alone && !self.writes.is_empty() && self.writes.offset < self.holds.offset
     }
 }
 
@@ -131,7 +143,8 @@ impl File {
     fn decide(&self, all: Stand) -> bool {
         let Some(mut waiting) = self.waiting() else { return false };
         waiting.was_asked = false;
-        let waits = !waiting.habit.skips(all.was_asked) && !all.is_pressed && !all.is_too_dear;
+        let is_pressed = all.is_pressed || all.may_meet_alone();
+        let waits = !waiting.habit.skips(all.was_asked) && !is_pressed && !all.is_too_dear;
         if all.is_too_dear {
             if self.has_quick_requests() {
                 waiting.straight.lengthen();
@@ -171,16 +184,18 @@ impl File {
         let is_alone = self.is_only_handle();
         let meets_alone =
             self.holders.as_ref().is_some_and(|all| !all.alone().intersect(writes).is_empty());
+        let is_far = writes.end() >= LOWER;
         let Some(waiting) = self.waiting() else { return Stand::default() };
         let is_quiet = flush.is_some_and(|flush| flush.finds_quiet(&waiting));
         let everything = Extent::between(0, FLAG - 1);
         Stand {
-            writes,
+            writes: if is_far { Extent::between(0, LOWER - 1) } else { writes },
             holds: if is_quiet { waiting.held_together() } else { everything },
-            is_pressed: request.is_err() || !is_alone || !is_quiet || meets_alone,
+            is_pressed: request.is_err() || !is_alone || !is_quiet || meets_alone || is_far,
             has_no_room,
             was_asked: waiting.was_asked,
             is_too_dear,
+            holds_alone: self.asks.is_some() && !waiting.alone.is_empty(),
         }
     }
 }
@@ -192,18 +207,19 @@ mod tests {
     #[test]
     fn what_a_rank_tells_survives_the_way() {
         let stand = Stand {
-            writes: Extent::between(5, (1 << 63) - 1),
+            writes: Extent::between(5, (1 << 62) - 1),
             holds: Extent::between(0, 7),
             is_pressed: true,
             has_no_room: false,
             was_asked: true,
             is_too_dear: true,
+            holds_alone: true,
         };
         assert_eq!(Stand::from_words(&stand.to_words()), stand);
         let none = Stand::default();
         assert_eq!(none.and(stand), stand);
         let other = Stand { writes: Extent::between(1, 3), has_no_room: true, ..none };
-        assert_eq!(stand.and(other).writes, Extent::between(1, (1 << 63) - 1));
+        assert_eq!(stand.and(other).writes, Extent::between(1, (1 << 62) - 1));
         assert!(stand.and(other).has_no_room);
     }
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 pub(super) fn order<W: Wire>(make: Make<W>) {
     let (mut one, mut two, to, from) = pair(make, Limits::default());
@@ -42,13 +42,13 @@ fn memory(len: usize, value: impl Fn(usize) -> u8) -> File {
 
 /// Puts bodies where their heads say.
 struct Into {
-    map: Rc<Mapping>,
+    map: Arc<Mapping>,
 }
 
 impl Places for Into {
     fn place(&mut self, _: Peer, head: &[u8], len: u64) -> Option<Span> {
         let offset = u64::from_le_bytes(*head.first_chunk::<8>().expect("an offset"));
-        Span::new(Rc::clone(&self.map), Extent::new(offset, len)).ok()
+        Span::new(Arc::clone(&self.map), Extent::new(offset, len)).ok()
     }
 }
 
@@ -57,9 +57,9 @@ pub(super) fn bodies<W: Wire>(make: Make<W>) {
     let value = |at: usize| (at * 7 + at / 4093) as u8;
     let (source, target) = (memory(LEN, value), memory(LEN, |_| 0xee));
     let whole = Extent::new(0, LEN as u64);
-    let from = Rc::new(Mapping::new(source.as_raw_fd(), whole, false).expect("a mapping"));
+    let from = Arc::new(Mapping::new(source.as_raw_fd(), whole, false).expect("a mapping"));
     let to = Mapping::new(target.as_raw_fd(), whole, true).expect("a mapping");
-    let mut places = Into { map: Rc::new(to) };
+    let mut places = Into { map: Arc::new(to) };
     let (mut one, mut two, peer, _) = pair(make, Limits::default());
     let mut extents = Vec::new();
     let mut offset = 11;
@@ -68,7 +68,7 @@ pub(super) fn bodies<W: Wire>(make: Make<W>) {
         offset += len + 1 + len % 3000;
     }
     for extent in &extents {
-        let span = Span::new(Rc::clone(&from), *extent).expect("mapped bytes");
+        let span = Span::new(Arc::clone(&from), *extent).expect("mapped bytes");
         let head = extent.offset.to_le_bytes().to_vec();
         one.link.send(peer, Frame { head, body: Body::Mapped(span) }).expect("a frame");
     }

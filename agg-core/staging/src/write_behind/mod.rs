@@ -66,6 +66,8 @@ pub struct Waiting {
     pub has_waited: bool,
     /// Collective writes that this rank has done, if they might have waited and all ranks met.
     pub done: u32,
+    /// What all nodes held back of so many of them is stored, because this rank asked for it.
+    pub asked: Option<u32>,
     /// Another rank has asked since the ranks met.
     pub was_asked: bool,
     /// How often ranks had to ask.

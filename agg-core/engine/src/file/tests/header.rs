@@ -11,10 +11,10 @@ const HEADER: usize = 16;
 const RECORD: usize = 10;
 
 /// All ranks open the file, whose format they know, and run `body`.
-fn on_records(body: impl Fn(&Rank, &Barrier) + Send + Sync + 'static) -> Vec<u8> {
+fn on_records(nodes: usize, body: impl Fn(&Rank, &Barrier) + Send + Sync + 'static) -> Vec<u8> {
     let scratch = Scratch::new();
     let (name, barrier) = (scratch.name(), Barrier::new(RANKS));
-    ranks(RANKS, move |transport| {
+    ranks_on(on(nodes, RANKS), move |transport| {
         let request = OpenRequest::new(&name, CREATE, hints(&[DEFER]));
         let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };
@@ -50,67 +50,75 @@ fn file_of(records: u8) -> Vec<u8> {
 
 #[test]
 fn a_header_that_is_written_with_each_record_reaches_the_file_once() {
-    let found = on_records(|rank, barrier| {
-        for record in 0..4 {
-            write_record(rank, record);
-            if rank.number == 0 {
-                write_head(rank, record as u8 + 1);
+    for nodes in NODES {
+        let found = on_records(nodes, |rank, barrier| {
+            for record in 0..4 {
+                write_record(rank, record);
+                if rank.number == 0 {
+                    write_head(rank, record as u8 + 1);
+                }
             }
-        }
-        barrier.wait();
-        let totals = rank.file.counters().totals();
-        let waited = 4 + 4 * u64::from(rank.number == 0);
-        assert_eq!((totals.deferred, totals.writes_out), (waited, 0), "nothing was asked for");
-        barrier.wait();
-    });
-    assert_eq!(found, file_of(4));
+            barrier.wait();
+            let totals = rank.file.counters().totals();
+            let waited = 4 + 4 * u64::from(rank.number == 0);
+            assert_eq!((totals.deferred, totals.writes_out), (waited, 0), "nothing was asked for");
+            barrier.wait();
+        });
+        assert_eq!(found, file_of(4));
+    }
 }
 
 #[test]
 fn other_ranks_read_the_newest_header_and_what_it_announces() {
-    let found = on_records(|rank, barrier| {
-        for record in 0..3 {
-            write_record(rank, record);
-            if rank.number == 0 {
-                write_head(rank, record as u8 + 1);
+    for nodes in NODES {
+        let found = on_records(nodes, |rank, barrier| {
+            for record in 0..3 {
+                write_record(rank, record);
+                if rank.number == 0 {
+                    write_head(rank, record as u8 + 1);
+                }
+                barrier.wait();
+                if rank.number == 2 {
+                    let wanted = file_of(record as u8 + 1);
+                    assert_eq!(rank.read(Position::Explicit(0), HEADER).0, head(record as u8 + 1));
+                    assert_eq!(rank.read(Position::Explicit(0), wanted.len()).0, wanted);
+                }
+                barrier.wait();
             }
-            barrier.wait();
-            if rank.number == 2 {
-                let wanted = file_of(record as u8 + 1);
-                assert_eq!(rank.read(Position::Explicit(0), HEADER).0, head(record as u8 + 1));
-                assert_eq!(rank.read(Position::Explicit(0), wanted.len()).0, wanted);
-            }
-            barrier.wait();
-        }
-    });
-    assert_eq!(found, file_of(3));
+        });
+        assert_eq!(found, file_of(3));
+    }
 }
 
 #[test]
 fn of_headers_that_several_ranks_write_the_last_one_counts() {
-    let found = on_records(|rank, barrier| {
-        for (turn, writer) in [0, 1, 0, 2].into_iter().enumerate() {
-            write_record(rank, turn);
-            barrier.wait();
-            if rank.number == writer {
-                write_head(rank, turn as u8 + 1);
+    for nodes in NODES {
+        let found = on_records(nodes, |rank, barrier| {
+            for (turn, writer) in [0, 1, 0, 2].into_iter().enumerate() {
+                write_record(rank, turn);
+                barrier.wait();
+                if rank.number == writer {
+                    write_head(rank, turn as u8 + 1);
+                }
+                barrier.wait();
             }
-            barrier.wait();
-        }
-    });
-    assert_eq!(found, file_of(4));
+        });
+        assert_eq!(found, file_of(4));
+    }
 }
 
 #[test]
 fn a_header_that_all_write_together_comes_after_the_one_that_waits() {
-    let found = on_records(|rank, barrier| {
-        write_record(rank, 0);
-        if rank.number == 0 {
-            write_head(rank, 9);
-        }
-        barrier.wait();
-        let head = if rank.number == 1 { head(1) } else { Vec::new() };
-        assert_eq!(moved(rank.write_all(Position::Explicit(0), &head)), head.len() as u64);
-    });
-    assert_eq!(found, file_of(1));
+    for nodes in NODES {
+        let found = on_records(nodes, |rank, barrier| {
+            write_record(rank, 0);
+            if rank.number == 0 {
+                write_head(rank, 9);
+            }
+            barrier.wait();
+            let head = if rank.number == 1 { head(1) } else { Vec::new() };
+            assert_eq!(moved(rank.write_all(Position::Explicit(0), &head)), head.len() as u64);
+        });
+        assert_eq!(found, file_of(1));
+    }
 }
