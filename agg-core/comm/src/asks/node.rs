@@ -104,7 +104,8 @@ impl Node {
         let mut pulse = Pulse::default();
         loop {
             let seen = holders.changes();
-            if holders.have_failed() || stop.is_set() {
+            let has_failed = holders.have_failed() && holders.can_store_no_more();
+            if has_failed || stop.is_set() {
                 return Answer::Failed;
             }
             if !holders.are_behind(done) {

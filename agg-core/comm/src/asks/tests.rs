@@ -148,6 +148,20 @@ fn strangers_are_not_heard_and_disturb_nobody() {
 }
 
 #[test]
+fn a_node_that_nobody_answers_gives_up() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("an address").to_string();
+    let transport: Arc<dyn Transport> = ThreadTransport::group(1).remove(0);
+    let holders = Holders::new(Arc::new(NodeTable::create().expect("memfd")), 1, 1);
+    let token = Token::fresh().expect("random bytes");
+    let start = |address| node::start(&transport, &holders, address, &token, &Workers::default());
+    assert!(start(&address).is_err());
+    drop(silent);
+    assert!(start(&address).is_err(), "nobody listens");
+    assert!(start("nowhere").is_err(), "no address");
+}
+
+#[test]
 fn nodes_that_do_not_reach_each_other_or_do_not_try_say_so_on_all_ranks() {
     let group = ThreadTransport::group_on(["a", "b"].map(str::to_owned).to_vec());
     let found = run_on(group, |transport| {

@@ -64,14 +64,20 @@ impl Holders {
     }
 
     /// Whether a rank of the node is still in one of `calls` collective writes that a rank has
-    /// done. No rank is further, because each of these calls needs all ranks.
+    /// done. If one is further, none is: each of these calls needs all ranks.
     pub fn are_behind(&self, calls: u32) -> bool {
-        self.slot().done.load(Ordering::SeqCst) != calls.wrapping_mul(self.ranks)
+        let done = self.slot().done.load(Ordering::SeqCst);
+        calls.wrapping_mul(self.ranks).wrapping_sub(done).cast_signed() > 0
     }
 
     /// Whether a rank could not store what it holds back.
     pub fn have_failed(&self) -> bool {
         self.slot().failed.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether all ranks that hold something back, if any, could not store it.
+    pub fn can_store_no_more(&self) -> bool {
+        self.slot().failed.load(Ordering::SeqCst) >= self.count()
     }
 
     /// Whether a rank asks.
@@ -207,6 +213,8 @@ mod tests {
         assert!(one.are_behind(1));
         other.note_done();
         assert!(!one.are_behind(1) && !other.are_behind(1));
+        one.note_done();
+        assert!(!other.are_behind(1), "one is further");
         // The next file in the lane begins anew.
         assert!(!Holders::new(table, 3, 2).are_behind(0));
     }

@@ -104,6 +104,10 @@ impl Workers {
     /// # Errors
     /// The system's.
     pub fn thread(&self, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+        #[cfg(any(test, feature = "testing"))]
+        if super::testing::THREADLESS.get() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let thread = std::thread::Builder::new().name("aggio-asks".into());
         let at_start = self.0.at_start;
         let work = move || {

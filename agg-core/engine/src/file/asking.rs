@@ -110,7 +110,7 @@ impl File {
             return self.hurry_nodes(asks, since + SOON).map_err(|_| lost());
         }
         let _ask = holders.ask(true);
-        while holders.count() > 0 && !holders.have_failed() && since.elapsed() < SOON {
+        while !holders.can_store_no_more() && since.elapsed() < SOON {
             std::thread::sleep(Duration::from_millis(1));
         }
         if holders.count() == 0 {

@@ -89,14 +89,14 @@ fn what_a_rank_writes_alone_comes_after_a_collective_write_in_which_others_still
         let name = scratch.name();
         ranks_on(on(nodes, RANKS), move |transport| {
             let rank = open_with(&transport, &name, &[DEFER]);
-            let mine = vec![1; if rank.number == 0 { LEN } else { 0 }];
+            let mine = vec![1; if rank.number == 1 { LEN } else { 0 }];
             assert_eq!(moved(rank.write_all(Position::Explicit(0), &mine)), mine.len() as u64);
             let end = Position::Explicit(LEN as i64 - 4);
-            if rank.number == 1 && by_another_handle {
+            if rank.number == 0 && by_another_handle {
                 let alone = open_with(&ThreadTransport::group(1)[0], &name, &[DEFER]);
                 assert_eq!(moved(alone.write(end, &[7; 4])), 4);
                 close(&alone).unwrap();
-            } else if rank.number == 1 {
+            } else if rank.number == 0 {
                 assert_eq!(moved(rank.write(end, &[7; 4])), 4);
             } else if rank.number == 2 {
                 assert_eq!(rank.read(Position::Explicit(5), 9).0, [1; 9]);
@@ -419,4 +419,27 @@ fn ranks_that_could_not_write_together_before_they_close_write_alone() {
         assert_eq!(class(close(&rank)), ErrorClass::Io);
     });
     assert_eq!(scratch.bytes(), parts(1));
+}
+
+#[test]
+fn where_nodes_cannot_ask_each_other_nothing_waits_and_nobody_tries_again() {
+    let engine = Arc::new(Engine::new(Drivers::new(&Settings::default().blobs, true)));
+    let scratch = Scratch::new();
+    let name = scratch.name();
+    let deferred = ranks_on(on(2, RANKS), move |transport| {
+        let mut deferred = [0; 2];
+        for (turn, deferred) in deferred.iter_mut().enumerate() {
+            // The second time there would be threads.
+            THREADLESS.set(turn == 0);
+            let request = OpenRequest::new(&name, CREATE, hints(&[DEFER]));
+            let file = wait(&*transport, engine.open(transport.clone(), request)).unwrap();
+            let rank = Rank { number: transport.rank(), file };
+            write_parts(&rank, 30 * turn as i64, 1);
+            *deferred = rank.file.counters().totals().deferred;
+            close(&rank).unwrap();
+        }
+        deferred
+    });
+    assert_eq!(deferred, [[0; 2]; RANKS]);
+    assert_eq!(scratch.bytes(), [parts(1), parts(1)].concat());
 }
