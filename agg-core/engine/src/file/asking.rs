@@ -181,7 +181,9 @@ impl File {
                 hold.set_last(drained.is_ok() && !last.is_empty());
             }
         }
-        let last_is_due = holders.are_asked_for_all() && holders.hold_the_last_only();
+        // A rank that is still in a write holds nothing of it back yet.
+        let last_is_due =
+            holders.are_asked_for_all() && holders.hold_the_last_only() && !self.is_ahead();
         if drained.is_err() || last.is_empty() || !last_is_due {
             return;
         }

@@ -122,3 +122,31 @@ fn a_header_that_all_write_together_comes_after_the_one_that_waits() {
         assert_eq!(found, file_of(1));
     }
 }
+
+#[test]
+fn a_header_stays_where_it_is_while_a_rank_is_still_in_a_write_that_it_may_announce() {
+    let found = on_records(1, |rank, barrier| {
+        write_record(rank, 0);
+        if rank.number == 0 {
+            write_head(rank, 1);
+            // As if it had done another write with the others, which they have not done yet.
+            rank.file.waiting().expect("it defers").done += 1;
+        }
+        barrier.wait();
+        if rank.number == 1 {
+            let holders = rank.file.holders.as_ref().expect("one node");
+            let _ask = holders.ask(true);
+            while holders.count() > 1 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(holders.count(), 1, "the header is stored");
+        }
+        barrier.wait();
+        if rank.number == 0 {
+            rank.file.waiting().expect("it defers").done -= 1;
+        }
+        barrier.wait();
+    });
+    assert_eq!(found, file_of(1));
+}
