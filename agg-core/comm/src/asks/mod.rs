@@ -4,7 +4,7 @@
 //! Rank 0 has a thread (`hub.rs`) that passes each question on to a thread of the first rank of
 //! every node (`node.rs`). That lets the ranks of its node store what they hold back, by the
 //! counters in the memory of the node ([`Holders`]). A rank connects with the hub when it first
-//! asks (`asker.rs`). Who does not know a secret of the job is not heard.
+//! asks (`asker.rs`). Who does not know a secret of the job is refused.
 
 mod asker;
 mod hub;
@@ -76,7 +76,7 @@ impl NodeAsks {
         }
         let joined = join(transport, &message[1..], holders, workers);
         let local = joined.as_ref().map(drop).map_err(|why| {
-            let text = format!("rank {}, for all nodes: {why}", transport.rank());
+            let text = format!("rank {}: {why}", transport.rank());
             Error::new(ErrorClass::Other, text)
         });
         group::agree(&**transport, second, local).await?;

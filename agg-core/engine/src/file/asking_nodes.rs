@@ -60,7 +60,8 @@ impl File {
 fn answered(answer: Answer) -> Result<Answer> {
     match answer {
         Answer::Failed => {
-            let text = "another rank could not store what it has written before";
+            let text = "another rank could not store what it has written before, \
+                or its node could not be asked";
             Err(Error::new(ErrorClass::Io, text))
         }
         answer => Ok(answer),

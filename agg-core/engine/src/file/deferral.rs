@@ -4,8 +4,7 @@ use super::Amode;
 use super::lane::FileLane;
 use super::open_result::OpenResult;
 use super::opening::{Opened, Opening, step};
-use aggio_base::error::ErrorClass;
-use aggio_base::error::Result;
+use aggio_base::error::{ErrorClass, Result};
 use aggio_base::log::{self, Level};
 use aggio_comm::asks::NodeAsks;
 use aggio_comm::transport::Holders;
@@ -58,26 +57,24 @@ impl Opening<'_> {
         if !self.is_everywhere(news, opened) || opened.found.facts.is_by_node {
             return Ok(Deferral::default());
         }
-        let asks = self.connect_nodes(home, holders.as_ref()).await?;
+        let asks = self.connect_nodes(holders.as_ref()).await?;
         let holders = holders.filter(|_| asks.is_some());
         Ok(Deferral { defers: holders.is_some(), holders, asks })
     }
 
     /// Connects the nodes, unless that was in vain once.
-    async fn connect_nodes(
-        &self,
-        home: &FileLane,
-        holders: Option<&Holders>,
-    ) -> Result<Option<NodeAsks>> {
+    async fn connect_nodes(&self, holders: Option<&Holders>) -> Result<Option<NodeAsks>> {
         let (deferring, workers) = (&self.engine.deferring, self.engine.workers());
         let tags = [step::NODES, step::CONNECTED].map(|step| self.tags.tag(step));
         // Who names a directory for stages expects system calls to see what waits.
         let tried = !deferring.is_unreachable() && !self.request.stages;
-        match NodeAsks::connect(&home.transport, tags, holders, workers, tried).await {
+        match NodeAsks::connect(self.transport, tags, holders, workers, tried).await {
             Err(error) if error.class() == ErrorClass::Other => {
                 deferring.note_unreachable();
-                let text =
-                    format!("writes do not wait: nodes cannot ask each other for them: {error}");
+                let text = format!(
+                    "{}: writes are not buffered: the nodes cannot reach each other: {error}",
+                    self.request.path
+                );
                 log::once(Level::Warn, &text);
                 Ok(None)
             }

@@ -186,6 +186,18 @@ fn of_two_collective_calls_the_later_one_counts_when_each_rank_stores_its_part_a
     }
 }
 
+/// Rank 1 reads bytes that cannot be stored the first time; a synchronisation stores them.
+fn fails_once(rank: &Rank, barrier: &Barrier, len: usize) {
+    barrier.wait();
+    if rank.number == 1 {
+        let (_, outcome) = rank.read(Position::Explicit(0), len);
+        assert_eq!(class(outcome.result), ErrorClass::Io);
+    }
+    barrier.wait();
+    rank.wait(rank.file.sync()).unwrap();
+    close(rank).unwrap();
+}
+
 #[test]
 fn a_rank_that_asks_for_what_cannot_be_stored_hears_of_it_and_nobody_waits() {
     for nodes in NODES {
@@ -198,15 +210,7 @@ fn a_rank_that_asks_for_what_cannot_be_stored_hears_of_it_and_nobody_waits() {
             // The other one takes part without a byte.
             let data = vec![5; if rank.number == 0 { 10 } else { 0 }];
             rank.write_all(Position::Explicit(0), &data);
-            barrier.wait();
-            if rank.number == 1 {
-                let (_, outcome) = rank.read(Position::Explicit(0), 10);
-                assert_eq!(class(outcome.result), ErrorClass::Io);
-            }
-            barrier.wait();
-            // There is room again.
-            rank.wait(rank.file.sync()).unwrap();
-            close(&rank).unwrap();
+            fails_once(&rank, &barrier, 10);
         });
         assert_eq!(scratch.bytes(), [5; 10]);
     }
@@ -301,14 +305,7 @@ fn a_rank_that_asks_for_a_header_that_cannot_be_stored_hears_of_it() {
             rank.file.state().map = Some(map);
             let part = [&head[..], &[7; 10]][rank.number];
             rank.write_all(Position::Explicit(16 * rank.number as i64), part);
-            barrier.wait();
-            if rank.number == 1 {
-                let (_, outcome) = rank.read(Position::Explicit(0), 26);
-                assert_eq!(class(outcome.result), ErrorClass::Io);
-            }
-            barrier.wait();
-            rank.wait(rank.file.sync()).unwrap();
-            close(&rank).unwrap();
+            fails_once(&rank, &barrier, 26);
         });
         assert_eq!(scratch.bytes(), wanted);
     }

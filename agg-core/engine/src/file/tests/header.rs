@@ -44,6 +44,14 @@ fn write_head(rank: &Rank, records: u8) {
     assert_eq!(moved(rank.write(Position::Explicit(0), &head(records))), HEADER as u64);
 }
 
+/// A record, and the header with it, as a library writes them.
+fn write_record_and_head(rank: &Rank, record: usize) {
+    write_record(rank, record);
+    if rank.number == 0 {
+        write_head(rank, record as u8 + 1);
+    }
+}
+
 fn file_of(records: u8) -> Vec<u8> {
     [head(records), vec![7; RANKS * RECORD * usize::from(records)]].concat()
 }
@@ -53,10 +61,7 @@ fn a_header_that_is_written_with_each_record_reaches_the_file_once() {
     for nodes in NODES {
         let found = on_records(nodes, |rank, barrier| {
             for record in 0..4 {
-                write_record(rank, record);
-                if rank.number == 0 {
-                    write_head(rank, record as u8 + 1);
-                }
+                write_record_and_head(rank, record);
             }
             barrier.wait();
             let totals = rank.file.counters().totals();
@@ -73,10 +78,7 @@ fn other_ranks_read_the_newest_header_and_what_it_announces() {
     for nodes in NODES {
         let found = on_records(nodes, |rank, barrier| {
             for record in 0..3 {
-                write_record(rank, record);
-                if rank.number == 0 {
-                    write_head(rank, record as u8 + 1);
-                }
+                write_record_and_head(rank, record);
                 barrier.wait();
                 if rank.number == 2 {
                     let wanted = file_of(record as u8 + 1);
