@@ -1,11 +1,14 @@
 """Writes or reads records of a netCDF file with netCDF4-python, while the other side is at work.
 
-coupled_steps.py write FILE FORMAT RECORDS WIDTH [share]
+coupled_steps.py write FILE FORMAT RECORDS WIDTH [share|die|hold]
 coupled_steps.py read FILE RECORDS WIDTH reopen|sync
 
 The values are those of coupled_steps.c. The writer synchronises after each record; with `share` it
-does not buffer. The reader opens the file again and again, or once without buffers.
+does not buffer; with `die` it is killed after the last record, with `hold` it stays there. The
+reader opens the file again and again, or once without buffers.
 """
+import os
+import signal
 import sys
 import time
 
@@ -30,6 +33,11 @@ def write(path, kind, records, width, share):
             variable[record, :] = values(number, record, width)
             time.sleep(0.004)
         data.sync()
+    if "die" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "hold" in sys.argv:
+        print("all", flush=True)
+        time.sleep(60)
     data.close()
 
 

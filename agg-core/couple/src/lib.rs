@@ -14,6 +14,7 @@ mod keeper;
 mod peers;
 mod place;
 mod protocol;
+mod records;
 #[cfg(test)]
 mod seeds;
 mod spares;

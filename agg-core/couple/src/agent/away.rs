@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::spread::Answered;
-use crate::peers::{AWAY, Asked, Away, Key, Message, Owner, RemoteProcess, Ticket, shown};
+use crate::peers::{AWAY, Asked, Away, Copy, Key, Message, Owner, RemoteProcess, Ticket, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
@@ -95,9 +95,8 @@ impl Agent {
                 }
                 Way::There
             }
-            // A copy is of a generation that is complete.
-            Request::Records(handle, _) if handle >= AWAY => {
-                self.reply(link, &Reply::Records(None), None);
+            Request::Records(handle, told) if handle >= AWAY => {
+                self.ask_for_records(link, process, handle, told);
                 Way::There
             }
             Request::Adopt(device, inode, write, _) => match peers.copies.find(device, inode) {
@@ -165,8 +164,7 @@ impl Agent {
         let ticket = self.ticket(key.0, link, process);
         let Some(peers) = &mut self.peers else { return };
         let path = peers.copies.get(key).map(|copy| copy.path.clone()).unwrap_or_default();
-        let away = Away { handle: 0, generation: 0, area: key.1, size: 0, mode: 0, shared: false };
-        let opened = Some(away);
+        let opened = Some(Away { area: key.1, ..Away::default() });
         let (peer, access) = (key.0, (true, write, false));
         let kept = Ticket { peer, link, process, request: Vec::new(), path, access, opened };
         peers.tickets.insert(ticket, kept);
@@ -249,6 +247,7 @@ impl Agent {
         let Some(kept) = peers.tickets.get(&ticket).filter(|kept| kept.peer == peer) else {
             return;
         };
+        let kept = kept.clone();
         let (link, process, adopted) = (kept.link, kept.process, kept.opened);
         let writes = kept.access.1;
         if !matches!(reply, Reply::Waits(_)) {
@@ -265,6 +264,7 @@ impl Agent {
                     self.withdraw_away(process, handle);
                 }
             }
+            (Reply::Records(_), None) => self.hear_records(peer, &kept, reply),
             (reply, _) => drop(self.reply(link, reply, None)),
         }
     }
@@ -278,11 +278,12 @@ impl Agent {
         let (path, process) = (kept.path.clone(), kept.process);
         let (writes, key) = (kept.access.1, (peer, away.area));
         let old = peers.copies.get(key).filter(|copy| copy.shared.is_some());
-        if old.is_some_and(|copy| copy.is_gone() || !away.shared) {
+        let is_old = |copy: &Copy| copy.is_gone() || !away.is_renewed();
+        if old.is_some_and(|copy| is_old(copy) && !copy.can_be_renewed()) {
             self.abandon(key);
         }
         let Some(peers) = &mut self.peers else { return };
-        let made = peers.copies.make(key, &path, (away.size, away.mode), away.shared);
+        let made = peers.copies.make(key, &path, &away);
         if let Err(error) = made {
             return self.fail_ticket(ticket, &error);
         }

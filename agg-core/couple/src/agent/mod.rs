@@ -6,6 +6,7 @@ mod aside;
 mod away;
 mod clients;
 mod disk;
+mod early;
 mod links;
 mod memory;
 mod reach;
@@ -356,6 +357,7 @@ impl Agent {
             self.registry.weigh(area, 512 * stat.blocks);
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
+            self.tell_readers(area);
             return self.keep(area);
         }
         Ok(())

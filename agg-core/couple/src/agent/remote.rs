@@ -115,6 +115,7 @@ impl Agent {
             | Message::Renew(..)
             | Message::Shared(_)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
+            Message::News(area) => self.has_news((peer, area)),
             Message::Share(_) | Message::Cut(..) | Message::Looked(..) | Message::Same(..) => {
                 return self.hear_shared(peer, message, None);
             }
@@ -249,8 +250,13 @@ impl Agent {
             self.grant(peer, open.area)?;
         }
         let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
-        let shared = self.registry.is_shared(open.area);
-        Ok(Away { handle, generation, area: open.area, size, mode, shared })
+        let (shared, early) =
+            (self.registry.is_shared(open.area), self.registry.is_early(open.area));
+        if let Some(peers) = self.peers.as_mut().filter(|_| early && open.write) {
+            // It sends differences from the beginning.
+            peers.hosted.entry(open.area).or_default().shared = true;
+        }
+        Ok(Away { handle, generation, area: open.area, size, mode, shared, early })
     }
 
     /// A process of another node may write.
@@ -316,6 +322,7 @@ impl Agent {
             }
             self.registry.forget_wait(wait);
         }
+        self.forget_records_of(remote);
         let job = self.registry.processes.get(&remote).map(|who| who.job);
         self.registry.end(remote, orderly);
         job.into_iter().for_each(|job| self.jobs.forget_process(job));

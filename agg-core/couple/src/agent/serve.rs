@@ -237,6 +237,7 @@ impl Agent {
         let (area, write) = (open.area, open.write);
         if self.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
+            self.tell_readers(area);
         }
         if write && self.has_announced(area, process) {
             self.announce(area, process, Before::All);

@@ -22,6 +22,9 @@ impl Agent {
         request: Request,
     ) -> Answered {
         let (handle, make): (u64, fn(u64, u64) -> Request) = match request {
+            Request::Announce(handle, before) => {
+                return self.announce_away(link, process, handle, before);
+            }
             Request::Sync(handle) => (handle, |theirs, _| Request::Sync(theirs)),
             Request::Renew(handle) => (handle, |theirs, _| Request::Check(theirs, 0)),
             Request::Check(handle, _) => (handle, Request::Check),
@@ -59,7 +62,7 @@ impl Agent {
     }
 
     /// The program of this connection is answered later.
-    fn let_wait(&mut self, link: u64) {
+    pub(super) fn let_wait(&mut self, link: u64) {
         if let Some(found) = self.links.get_mut(&link) {
             found.waits = true;
         }
@@ -175,6 +178,8 @@ impl Agent {
             Wants::Again(Asked { link, process, request }) => {
                 self.ask(key.0, link, process, request);
             }
+            Wants::Answer(asked, reply) => self.has_records(key, &asked, &reply),
+            Wants::All => {}
         }
     }
 
@@ -273,7 +278,9 @@ impl Agent {
         });
         for wants in wants {
             match wants {
-                Wants::Again(Asked { link, process, request }) => {
+                Wants::All => {}
+                Wants::Again(Asked { link, process, request })
+                | Wants::Answer(Asked { link, process, request }, _) => {
                     self.ask(key.0, link, process, request);
                 }
                 Wants::Open(ticket) => {
@@ -298,8 +305,8 @@ impl Agent {
         });
         // Opens have tickets, of which all fail.
         let again = wants.into_iter().filter_map(|wants| match wants {
-            Wants::Again(asked) => Some(asked),
-            Wants::Open(_) => None,
+            Wants::Again(asked) | Wants::Answer(asked, _) => Some(asked),
+            Wants::Open(_) | Wants::All => None,
         });
         let links: Vec<u64> = asked.chain(again).map(|asked| asked.link).collect();
         links.into_iter().for_each(|link| _ = self.reply(link, &failed(error), None));

@@ -87,7 +87,7 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
     }
     // Nobody has asked for these, and what they are about is unknown.
     for message in
-        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::Shared(5)]
+        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::News(area)]
     {
         scene.agent.hear_peer(PEER, message, Received::None).unwrap();
     }

@@ -5,13 +5,12 @@
 //! instead of the number in the file, which may be written before its records are.
 
 use super::Agent;
-use crate::areas::read_all;
-use crate::classic::{self, Header};
+use crate::classic::Header;
 use crate::protocol::{Before, Reply};
+use crate::records;
 use crate::registry::{Area, Handle, Process, State};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_base::os;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,12 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
 const REMINDS: Duration = Duration::from_secs(60);
-
-/// Bytes of a header that are read at first.
-const FIRST: u64 = 64 << 10;
-
-/// Records that are looked at one by one, at a time.
-const LOOKED_AT: u64 = 10_000;
 
 /// What is known of a generation whose records are read while it is written.
 #[derive(Debug, Default)]
@@ -89,33 +82,15 @@ impl Agent {
             (Some(_), _) => return self.spoil(area),
         }
         if let Some(step) = self.steps.get_mut(&area) {
-            let all = step.header.records;
-            let written = match before {
-                Before::All => all,
-                Before::Variable if step.header.has_one_variable() => all,
-                // Other variables of the last one come later.
-                Before::Variable | Before::Others => all.saturating_sub(1),
-            };
+            let written = records::announced(&step.header, before);
             step.announced = step.announced.max(written);
             step.writer = process;
         }
         self.count(area);
     }
 
-    /// The header of a file, if all of it is there.
     fn header(&self, area: Area) -> io::Result<Option<Header>> {
-        let fd = self.areas.open(area, true, false, false)?;
-        let size = os::fstat(fd.as_raw_fd())?.st_size.unsigned_abs().min(classic::MOST);
-        let mut len = FIRST.min(size);
-        loop {
-            let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
-            read_all(fd.as_raw_fd(), &mut bytes, 0)?;
-            let found = classic::parse(&bytes);
-            if found.is_some() || len == size || !bytes.starts_with(b"CDF") {
-                return Ok(found);
-            }
-            len = (4 * len).min(size);
-        }
+        records::header(self.areas.open(area, true, false, false)?.as_raw_fd())
     }
 
     /// Finds out how many of the announced records are there.
@@ -129,35 +104,8 @@ impl Agent {
     }
 
     fn records_there(&self, area: Area, step: &Step) -> io::Result<u64> {
-        let (known, all) = (step.there, step.announced);
-        let slots = |record| step.header.bytes_of(record).unwrap_or_default();
-        if all <= known || slots(0).iter().all(|slot| slot.len == 0) {
-            return Ok(all.max(known));
-        }
         let fd = self.areas.open(area, true, false, false)?;
-        let fd = fd.as_raw_fd();
-        let size = os::fstat(fd)?.st_size.unsigned_abs();
-        let is_there = |from: u64, to: u64| {
-            Ok::<_, io::Error>(to <= size && os::next_hole(fd, from)?.is_none_or(|hole| hole >= to))
-        };
-        let begins = slots(known).iter().map(|slot| slot.offset).min().unwrap_or(0);
-        let ends = slots(all - 1).iter().map(|slot| slot.end()).max();
-        if let Some(ends) = ends
-            && is_there(begins, ends)?
-        {
-            return Ok(all);
-        }
-        for record in known..all.min(known + LOOKED_AT) {
-            let slots = slots(record);
-            let mut whole = !slots.is_empty();
-            for slot in slots.iter().filter(|slot| slot.len > 0) {
-                whole = whole && is_there(slot.offset, slot.end())?;
-            }
-            if !whole {
-                return Ok(record);
-            }
-        }
-        Ok(all.min(known + LOOKED_AT))
+        records::there(fd.as_raw_fd(), &step.header, step.there, step.announced)
     }
 
     /// The header of a generation is another one now: who has read the one before cannot go on.
@@ -237,6 +185,15 @@ impl Agent {
         let before = self.record_waits.len();
         self.record_waits.retain(|waits| waits.link != link);
         self.record_waits.len() < before
+    }
+
+    /// A process of another node has ended: it waits for nothing.
+    pub(super) fn forget_records_of(&mut self, process: Process) {
+        let ended: Vec<Waits> =
+            self.record_waits.extract_if(.., |waits| waits.process == process).collect();
+        if let Some(peers) = &mut self.peers {
+            ended.iter().for_each(|waits| _ = peers.answers.remove(&waits.link));
+        }
     }
 
     /// When a wait is to be told of.

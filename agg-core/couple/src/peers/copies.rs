@@ -1,7 +1,8 @@
 //! Copies of generations whose names another node owns.
 
 use super::shared::{Shared, Step};
-use super::{PIECE, map, span};
+use super::twin::grow;
+use super::{Away, PIECE, map, span};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
@@ -12,6 +13,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+mod sending;
+
+pub(crate) use sending::Sending;
+
 /// The owner and its number of the memory.
 pub(crate) type Key = (Peer, u64);
 
@@ -20,14 +25,6 @@ pub(crate) const AWAY: u64 = 1 << 63;
 
 /// Pieces that are asked for at a time.
 const WINDOW: u64 = 8;
-
-/// The bytes of a copy on their way to the owner.
-#[derive(Debug)]
-pub(crate) struct Sending {
-    /// What is still to be sent, the last first.
-    rest: Vec<Extent>,
-    file: OwnedFd,
-}
 
 /// One copy.
 pub(crate) struct Copy {
@@ -79,6 +76,11 @@ impl Copy {
     /// Whether it lacks what other nodes have written, or its owner has given it up.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// Whether its readers can get what its owner has now, and nothing was written here.
+    pub(crate) fn can_be_renewed(&self) -> bool {
+        self.shared.is_some() && !self.gone && self.granted == 0
     }
 
     pub(crate) fn is_whole(&self) -> bool {
@@ -190,30 +192,32 @@ impl Copies {
         self.all.keys().filter(|key| key.0 == peer).copied().collect()
     }
 
+    /// The copy that was opened with the owner's handle `theirs`.
+    pub(crate) fn key_of(&self, peer: Peer, theirs: u64) -> Option<Key> {
+        let is_it = |(known, key, _): &&(u64, Key, Process)| *known == theirs && key.0 == peer;
+        self.handles.values().find(is_it).map(|(_, key, _)| *key)
+    }
+
     /// The copy with this inode.
     pub(crate) fn find(&self, device: u64, inode: u64) -> Option<Key> {
         let local = self.areas.find(device, inode)?;
         self.all.iter().find(|(_, copy)| copy.local == local).map(|(key, _)| *key)
     }
 
-    /// Makes the memory of a copy unless it is there: that of a file that several nodes write,
-    /// which has no bytes yet, or of one that has this size. Others of the same name that nobody
+    /// Makes the memory of a copy unless it is there: that of a file that gets differences, which
+    /// has no bytes yet, or of one that has the size of `away`. Others of the same name that nobody
     /// uses are given up.
     ///
     /// # Errors
     /// No memory.
-    pub(crate) fn make(
-        &mut self,
-        key: Key,
-        path: &Path,
-        (size, mode): (u64, u32),
-        shared: bool,
-    ) -> io::Result<()> {
-        let size = if shared { 0 } else { size };
+    pub(crate) fn make(&mut self, key: Key, path: &Path, away: &Away) -> io::Result<()> {
+        let is_renewed = away.is_renewed();
+        let size = if is_renewed { 0 } else { away.size };
         let mut opens = 0;
         if let Some(copy) = self.all.get(&key) {
             // One that lacks what other nodes have written is of use to who has it open only.
-            if copy.shared.is_some() == shared && !(shared && copy.gone) {
+            let is_it = copy.shared.is_some() == is_renewed && !(is_renewed && copy.gone);
+            if is_it || copy.can_be_renewed() {
                 return Ok(());
             }
             opens = copy.opens;
@@ -226,7 +230,7 @@ impl Copies {
         }
         self.last += 1;
         let local = self.last;
-        self.areas.make(local, mode, None)?;
+        self.areas.make(local, away.mode, None)?;
         let filled = self.areas.open(local, true, true, false).and_then(|file| {
             os::ftruncate(file.as_raw_fd(), size)?;
             map(file.as_raw_fd(), size, true)
@@ -250,7 +254,8 @@ impl Copies {
             shares: false,
             granted: 0,
             sent: 0,
-            shared: shared.then(Shared::default),
+            shared: is_renewed
+                .then(|| if away.early { Shared::early() } else { Shared::default() }),
         };
         self.all.insert(key, copy);
         Ok(())
@@ -324,7 +329,12 @@ impl Copies {
         };
         let Some(shared) = &mut copy.shared else { return Ok(Step::Nothing) };
         let file = self.areas.open(copy.local, true, false, false)?;
-        shared.step(key, file.as_raw_fd(), has_room)
+        let step = shared.step(key, file.as_raw_fd(), has_room)?;
+        if matches!(step, Step::Renewed(_)) && copy.granted == 0 {
+            let file = self.areas.open(copy.local, true, true, false)?;
+            grow(file.as_raw_fd(), shared.size())?;
+        }
+        Ok(step)
     }
 
     /// The owner's file has so many bytes.
@@ -332,10 +342,20 @@ impl Copies {
     /// # Errors
     /// Nobody has asked; the system's.
     pub(crate) fn looked(&mut self, key: Key, size: u64) -> io::Result<()> {
-        let (all, areas) = (&mut self.all, &self.areas);
+        let (all, areas) = (&mut self.all, &mut self.areas);
         let Some(copy) = all.get_mut(&key) else { return Ok(()) };
-        let (shared, local) = (copy.shared.as_mut(), copy.local);
-        shared.map_or(Ok(()), |shared| shared.looked(size, || areas.open(local, true, true, false)))
+        let (only_reads, local) = (copy.granted == 0, copy.local);
+        let Some(shared) = &mut copy.shared else { return Ok(()) };
+        if only_reads && shared.size() > size {
+            // Its writer has cut the file: only nodes that write it were told.
+            shared.cut(size)?;
+            areas.resize(local, size)?;
+        }
+        // A reader that looks at the size is not to find it before the bytes.
+        if !shared.looked(size)? || only_reads {
+            return Ok(());
+        }
+        grow(areas.open(local, true, true, false)?.as_raw_fd(), size)
     }
 
     /// The owner has these bytes, or those that both had.
@@ -367,44 +387,6 @@ impl Copies {
             self.areas.resize(copy.local, size)?;
         }
         Ok(waiting)
-    }
-
-    /// Begins to send what was written; how many bytes the file has, and which time it is.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub(crate) fn send(&mut self, key: Key) -> io::Result<(u64, u64)> {
-        let gone = || io::Error::from_raw_os_error(libc::ESTALE);
-        let file = self.open(key, (true, false, false))?;
-        let copy = self.all.get_mut(&key).ok_or_else(gone)?;
-        let size = os::fstat(file.as_raw_fd())?.st_size.unsigned_abs();
-        let mut rest = Vec::new();
-        crate::areas::data(file.as_raw_fd(), |offset, len| {
-            rest.push(Extent::new(offset, len as u64));
-            Ok(())
-        })?;
-        rest.reverse();
-        (copy.dirty, copy.sending) = (false, Some(Sending { rest, file }));
-        copy.writers.clear();
-        copy.sent = copy.granted;
-        copy.times += 1;
-        Ok((size, copy.times))
-    }
-
-    /// The next bytes of what is sent, and where they belong; `None` if there are no more.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub(crate) fn next_to_send(&mut self, key: Key) -> io::Result<Option<(u64, u64, Vec<u8>)>> {
-        let Some(copy) = self.all.get_mut(&key) else { return Ok(None) };
-        let Some(sending) = &mut copy.sending else { return Ok(None) };
-        let Some(extent) = sending.rest.pop() else {
-            copy.sending = None;
-            return Ok(None);
-        };
-        let mut bytes = vec![0; extent.len as usize];
-        crate::areas::read_all(sending.file.as_raw_fd(), &mut bytes, extent.offset)?;
-        Ok(Some((extent.offset, copy.times, bytes)))
     }
 
     /// An open has ended.

@@ -17,7 +17,7 @@ pub(crate) struct RemoteProcess {
 }
 
 /// What was opened for a process of another node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Away {
     pub(crate) handle: u64,
     pub(crate) generation: u64,
@@ -27,6 +27,15 @@ pub(crate) struct Away {
     pub(crate) mode: u32,
     /// Programs of other nodes write it as well.
     pub(crate) shared: bool,
+    /// Readers may have it before it is complete; one node writes it.
+    pub(crate) early: bool,
+}
+
+impl Away {
+    /// Whether its copy gets and sends differences while it is written.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.shared || self.early
+    }
 }
 
 /// One message. The first group goes to the owner of a name, the second comes from there.
@@ -81,6 +90,8 @@ pub(crate) enum Message {
     Looked(u64, u64),
     /// What was wanted has this digest: memory, offset.
     Same(u64, u64),
+    /// This memory, which programs of the receiver's node have open, has other bytes than before.
+    News(u64),
 }
 
 impl Message {
@@ -120,7 +131,7 @@ impl Message {
             Message::Opened(ticket, away) => {
                 out.byte(9).number(*ticket).number(away.handle).number(away.generation);
                 out.number(away.area).number(away.size).number(away.mode.into());
-                out.byte(flags(&[away.shared]));
+                out.byte(flags(&[away.shared, away.early]));
             }
             Message::Data(area, offset) => {
                 out.byte(10).number(*area).number(*offset);
@@ -153,6 +164,7 @@ impl Message {
             }
             Message::Shared(area) => _ = out.byte(20).number(*area),
             Message::IsCut(area) => _ = out.byte(21).number(*area),
+            Message::News(area) => _ = out.byte(22).number(*area),
             _ => {}
         }
     }
@@ -203,6 +215,7 @@ impl Message {
             }
             20 => Message::Shared(from.number()?),
             21 => Message::IsCut(from.number()?),
+            22 => Message::News(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -222,8 +235,8 @@ fn remote_process(from: &mut Reader<'_>) -> io::Result<RemoteProcess> {
 fn away(from: &mut Reader<'_>) -> io::Result<Away> {
     let (handle, generation) = (from.number()?, from.number()?);
     let (area, size, mode) = (from.number()?, from.number()?, small(from.number()?)?);
-    let [shared] = from.flags()?;
-    Ok(Away { handle, generation, area, size, mode, shared })
+    let [shared, early] = from.flags()?;
+    Ok(Away { handle, generation, area, size, mode, shared, early })
 }
 
 #[cfg(test)]
@@ -240,7 +253,8 @@ mod tests {
             ranks: 4,
             label: "model (rank 3)".into(),
         };
-        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode: 0o644, shared: true };
+        let (mode, shared, early) = (0o644, true, false);
+        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode, shared, early };
         vec![
             Message::Join(9, who),
             Message::Ask { process: 1, ticket: 2, request: b"request".to_vec() },
@@ -264,6 +278,7 @@ mod tests {
             Message::Renew(1, 2, 3, [4, 5]),
             Message::Shared(1),
             Message::IsCut(1),
+            Message::News(1),
         ]
     }
 
@@ -296,7 +311,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..22_usize,
+            which in 0..23_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

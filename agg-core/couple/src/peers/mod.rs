@@ -12,7 +12,7 @@ mod message;
 mod shared;
 pub(crate) mod twin;
 
-pub(crate) use copies::{AWAY, Copies, Key};
+pub(crate) use copies::{AWAY, Copies, Copy, Key};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;

@@ -1,9 +1,10 @@
 //! A copy that programs of this node and of others write: what it has to say to its owner and to
 //! hear from there, one thing after the other.
 
-use super::twin::{PIECE, Twin, grow};
+use super::twin::{PIECE, Twin};
 use super::{Key, Message};
-use crate::protocol::{Request, bad};
+use crate::protocol::{Before, Reply, Request, bad};
+use crate::records::{Common, News};
 use crate::registry::Process;
 use aggio_base::os;
 use aggio_link::Body;
@@ -39,24 +40,43 @@ pub(crate) enum Wants {
     Open(u64),
     /// A program that has the copy open; the request asks whether the owner still has it.
     Again(Asked),
+    /// A program that waits for this answer of the owner about records.
+    Answer(Asked, Reply),
+    /// Programs that look at the file now and then.
+    All,
+}
+
+/// Which bytes a task is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    /// The header of a netCDF file, and the records that are not known to be there.
+    Records(Before),
 }
 
 #[derive(Debug)]
 enum Task {
-    Push(Vec<Then>),
-    Renew(Vec<Wants>),
+    Push(Vec<Then>, Part),
+    Renew(Vec<Wants>, Part),
     /// The copy was cut, or became longer, by a program that tells it.
     Resize(u64, Asked),
 }
 
 #[derive(Debug)]
 enum Work {
-    Push { rest: Vec<u64>, size: u64, then: Vec<Then> },
+    /// `longer` is what is said behind the bytes: readers are not to find the size before them.
+    Push {
+        rest: Vec<u64>,
+        size: u64,
+        longer: Option<Message>,
+        then: Vec<Then>,
+    },
     Renew(Renewal),
 }
 
 #[derive(Debug)]
 struct Renewal {
+    news: News,
     /// How many bytes the owner has, when it has said so.
     size: Option<u64>,
     next: u64,
@@ -80,25 +100,50 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     twin: Twin,
+    common: Common,
     tasks: VecDeque<Task>,
     now: Option<Work>,
 }
 
 impl Shared {
+    /// Of a generation that readers may have before it is complete, which one node writes.
+    pub(crate) fn early() -> Self {
+        Self { twin: Twin::that_tells_zeros(), ..Self::default() }
+    }
+
     /// Sends the owner what was written before this call, then does that.
     pub(crate) fn push(&mut self, then: Then) {
+        self.push_part(then, Part::All);
+    }
+
+    /// The same of a netCDF file whose number of records was written after what `before` says: its
+    /// header and its new records.
+    pub(crate) fn push_records(&mut self, before: Before, then: Then) {
+        self.push_part(then, Part::Records(before));
+    }
+
+    fn push_part(&mut self, then: Then, part: Part) {
         match self.tasks.back_mut() {
-            Some(Task::Push(all)) => all.push(then),
-            _ => self.tasks.push_back(Task::Push(vec![then])),
+            Some(Task::Push(all, of)) if *of == part => all.push(then),
+            _ => self.tasks.push_back(Task::Push(vec![then], part)),
         }
     }
 
     /// Fetches what the owner has after this call.
     pub(crate) fn renew(&mut self, wants: Wants) {
+        let part = match &wants {
+            Wants::Answer(_, Reply::Records(Some(_))) => Part::Records(Before::All),
+            _ => Part::All,
+        };
         match self.tasks.back_mut() {
-            Some(Task::Renew(all)) => all.push(wants),
-            _ => self.tasks.push_back(Task::Renew(vec![wants])),
+            Some(Task::Renew(all, of)) if *of == part => all.push(wants),
+            _ => self.tasks.push_back(Task::Renew(vec![wants], part)),
         }
+    }
+
+    /// So many records are there, on both sides.
+    pub(crate) fn has_records(&mut self, records: u64) {
+        self.common.has(records);
     }
 
     /// A program has changed the size of the copy.
@@ -109,6 +154,11 @@ impl Shared {
     /// Whether nothing is left to be done.
     pub(crate) fn is_idle(&self) -> bool {
         self.tasks.is_empty() && self.now.is_none()
+    }
+
+    /// How many bytes the owner's file had when that was last known.
+    pub(crate) fn size(&self) -> u64 {
+        self.twin.size()
     }
 
     /// The owner has changed the size of its file and this copy.
@@ -126,17 +176,18 @@ impl Shared {
     pub(crate) fn step(&mut self, key: Key, fd: RawFd, has_room: bool) -> io::Result<Step> {
         match self.now.take() {
             None => self.begin(key, fd),
-            Some(Work::Push { mut rest, size, then }) => {
+            Some(Work::Push { mut rest, size, mut longer, then }) => {
                 let Some(piece) = rest.pop_if(|_| has_room) else {
-                    let is_done = rest.is_empty();
-                    if is_done {
-                        return Ok(Step::Sent(then));
+                    if !rest.is_empty() {
+                        self.now = Some(Work::Push { rest, size, longer, then });
+                        return Ok(Step::Nothing);
                     }
-                    self.now = Some(Work::Push { rest, size, then });
-                    return Ok(Step::Nothing);
+                    let Some(message) = longer.take() else { return Ok(Step::Sent(then)) };
+                    self.now = Some(Work::Push { rest, size, longer, then });
+                    return Ok(Step::Say(vec![(message, Body::None)]));
                 };
                 let bodies = self.twin.take(fd, piece, size)?.into_iter();
-                self.now = Some(Work::Push { rest, size, then });
+                self.now = Some(Work::Push { rest, size, longer, then });
                 let say = |body| (Message::Differ(key.1), Body::Bytes(body));
                 Ok(Step::Say(bodies.map(say).collect()))
             }
@@ -154,20 +205,30 @@ impl Shared {
     fn begin(&mut self, key: Key, fd: RawFd) -> io::Result<Step> {
         match self.tasks.pop_front() {
             None => Ok(Step::Nothing),
-            Some(Task::Push(then)) => {
+            Some(Task::Push(then, part)) => {
                 let size = os::fstat(fd)?.st_size.unsigned_abs();
                 let before = self.twin.size();
                 // What was cut off is not to be compared.
                 self.twin.set_size(size)?;
-                let mut rest: Vec<u64> = self.twin.pieces(fd, size)?.into_iter().collect();
-                rest.reverse();
-                self.now = Some(Work::Push { rest, size, then });
-                let say = (Message::Size(key.1, size, size < before), Body::None);
-                Ok(Step::Say(if size == before { Vec::new() } else { vec![say] }))
+                let news = match part {
+                    Part::All => News::ALL,
+                    Part::Records(before) => self.common.news_of_writer(fd, before)?,
+                };
+                let pieces = self.twin.pieces(fd, size)?.into_iter().rev();
+                let rest = pieces.filter(|piece| news.may_be(piece * PIECE, PIECE)).collect();
+                let mut told =
+                    (size != before).then_some(Message::Size(key.1, size, size < before));
+                let longer = told.take_if(|_| self.twin.is_early() && size > before);
+                self.now = Some(Work::Push { rest, size, longer, then });
+                Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
             }
-            Some(Task::Renew(wants)) => {
+            Some(Task::Renew(wants, part)) => {
+                let news = match part {
+                    Part::All => News::ALL,
+                    Part::Records(_) => self.common.news(fd)?.0,
+                };
                 let open = BTreeMap::new();
-                self.now = Some(Work::Renew(Renewal { size: None, next: 0, open, wants }));
+                self.now = Some(Work::Renew(Renewal { news, size: None, next: 0, open, wants }));
                 Ok(Step::Say(vec![(Message::Look(key.1), Body::None)]))
             }
             Some(Task::Resize(size, asked)) => {
@@ -182,23 +243,22 @@ impl Shared {
         let (mut found, size) = (Vec::new(), renewal.size.unwrap_or(0));
         while renewal.next < size && renewal.open.len() < WINDOW {
             let (offset, len) = (renewal.next, PIECE.min(size - renewal.next));
+            renewal.next += len;
+            if !renewal.news.may_be(offset, len) {
+                continue;
+            }
             let mark = self.twin.mark(offset, len)?;
             found.push((Message::Renew(key.1, offset, len, mark), Body::None));
             renewal.open.insert(offset, len);
-            renewal.next += len;
         }
         Ok(found)
     }
 
-    /// The owner's file has so many bytes.
+    /// The owner's file has so many bytes; whether these are more than were known.
     ///
     /// # Errors
     /// Nobody has asked; the system's.
-    pub(crate) fn looked(
-        &mut self,
-        size: u64,
-        open: impl Fn() -> io::Result<OwnedFd>,
-    ) -> io::Result<()> {
+    pub(crate) fn looked(&mut self, size: u64) -> io::Result<bool> {
         match &mut self.now {
             Some(Work::Renew(renewal)) if renewal.size.is_none() => renewal.size = Some(size),
             _ => return Err(bad("a size that nobody has asked for")),
@@ -206,11 +266,11 @@ impl Shared {
         if i64::try_from(size).is_err() {
             return Err(bad("no file is so long"));
         }
-        if size > self.twin.size() {
-            grow(open()?.as_raw_fd(), size)?;
+        let grows = size > self.twin.size();
+        if grows {
             self.twin.set_size(size)?;
         }
-        Ok(())
+        Ok(grows)
     }
 
     /// The owner has these bytes, or those that were in common.
@@ -243,8 +303,8 @@ impl Shared {
         }
         for task in self.tasks.drain(..) {
             match task {
-                Task::Push(own) => then.extend(own),
-                Task::Renew(own) => wants.extend(own),
+                Task::Push(own, _) => then.extend(own),
+                Task::Renew(own, _) => wants.extend(own),
                 Task::Resize(_, asked) => then.push(Then::Ask(asked)),
             }
         }
@@ -257,3 +317,6 @@ impl Renewal {
         self.size.is_some_and(|size| self.next >= size) && self.open.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,9 +109,22 @@ pub(crate) fn apply(fd: RawFd, parts: &[(u64, &[u8])], limit: u64) -> io::Result
 pub(crate) struct Twin {
     file: Option<OwnedFd>,
     size: u64,
+    /// Zeros that were written are news where nothing was before.
+    tells_zeros: bool,
 }
 
 impl Twin {
+    /// A twin of a copy that one node alone writes: the owner's file gets memory where the copy has
+    /// some, zeros included, so that it tells what was written.
+    pub(crate) fn that_tells_zeros() -> Self {
+        Self { tells_zeros: true, ..Self::default() }
+    }
+
+    /// Whether others read what was sent before the file is complete.
+    pub(crate) fn is_early(&self) -> bool {
+        self.tells_zeros
+    }
+
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
@@ -128,7 +141,7 @@ impl Twin {
 
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if self.file.is_none() {
-            if bytes.iter().all(|byte| *byte == 0) {
+            if !self.tells_zeros && bytes.iter().all(|byte| *byte == 0) {
                 return Ok(());
             }
             let fd = os::memory_file(c"aggio-twin")?;
@@ -180,6 +193,12 @@ impl Twin {
         let (mut now, mut before) = (vec![0; len], vec![0; len]);
         read_all(copy, &mut now, start)?;
         self.read(&mut before, start)?;
+        if self.tells_zeros {
+            for new in self.new_memory(copy, start, len as u64)? {
+                // All of it differs.
+                new.for_each(|at| before[at] = !now[at]);
+            }
+        }
         let (mut bodies, mut body) = (Vec::new(), Writer::default());
         let ranges = differences(&now, &before);
         for range in joined(&ranges) {
@@ -196,6 +215,26 @@ impl Twin {
             bodies.push(body.0);
         }
         Ok(bodies)
+    }
+
+    /// Where a copy has memory, of these bytes, and the twin has none.
+    fn new_memory(&self, copy: RawFd, start: u64, len: u64) -> io::Result<Vec<Range<usize>>> {
+        let (mut found, mut at, end) = (Vec::new(), start, start + len);
+        while let Some(data) = os::next_data(copy, at)?.filter(|data| *data < end) {
+            let hole = os::next_hole(copy, data)?.unwrap_or(end).min(end);
+            let mut from = data;
+            while from < hole {
+                let twin = self.file.as_ref().map(AsRawFd::as_raw_fd);
+                let gap = twin.map_or(Ok(None), |twin| os::next_hole(twin, from))?.unwrap_or(from);
+                let next = twin.map_or(Ok(None), |twin| os::next_data(twin, gap))?.unwrap_or(hole);
+                if gap < hole {
+                    found.push((gap - start) as usize..(next.min(hole) - start) as usize);
+                }
+                from = next;
+            }
+            at = hole;
+        }
+        Ok(found)
     }
 
     /// What tells whether the owner has other bytes than were in common.

@@ -1,6 +1,7 @@
 //! Processes and generations on other nodes: where a generation is written.
 
 use super::{Area, Ask, Generation, Open, Process, Registry, State};
+use std::collections::BTreeSet;
 
 impl Registry {
     /// A process is on the node `node`; those of which nothing is said are on this one.
@@ -13,8 +14,8 @@ impl Registry {
         self.nodes.get(&process).copied().unwrap_or(0)
     }
 
-    /// A process uses `area`: as long as that is written, its bytes are on the nodes of all that do
-    /// until they have reached this one.
+    /// A process of the program that writes `area` uses it: as long as that is written, its bytes
+    /// are on the nodes of all that do until they have reached this one.
     pub(super) fn is_used_by(&mut self, process: Process, area: Area) {
         let is_writing = |one: &Generation| one.state == State::Writing;
         if self.generations.get(&area).is_some_and(is_writing) {
@@ -43,6 +44,22 @@ impl Registry {
         let is_shown = self.generations.get(&area).is_some_and(shown);
         let is_shown = is_shown || ask.options.at_sync || ask.options.at_step;
         is_shown && self.is_elsewhere(process, area)
+    }
+
+    /// Whether readers may have a generation before it is complete. One node writes it then.
+    pub(crate) fn is_early(&self, area: Area) -> bool {
+        let Some(generation) = self.generations.get(&area) else { return false };
+        let name = self.names.get(&generation.path);
+        let is_shown = generation.step || generation.published;
+        let is_shown = is_shown || name.is_some_and(|name| name.options.at_sync);
+        is_shown && generation.state == State::Writing
+    }
+
+    /// The other nodes on which a process has a generation open that it reads.
+    pub(crate) fn readers_away(&self, area: Area) -> BTreeSet<u64> {
+        let is_it = |open: &&Open| open.area == area && !open.write;
+        let nodes = self.opens.values().filter(is_it).map(|open| self.node(open.process));
+        nodes.filter(|node| *node != 0).collect()
     }
 
     /// Whether programs of several nodes use a generation that is being written.
@@ -163,16 +180,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_before_it_is_complete_is_for_readers_of_the_same_node() {
+    fn what_is_published_before_it_is_complete_is_for_readers_of_all_nodes() {
         let mut registry = registry();
         registry.join(4, Who { job: 4, ranks: 1, family: 4, label: "here".into() });
         let first = opened(registry.open(4, &ask(true)));
         registry.publish(4, first.handle);
         assert_eq!(opened(registry.open(3, &ask(false))).area, first.area);
-        assert_eq!(registry.open(1, &ask(false)), Answer::Wait);
+        assert_eq!(opened(registry.open(1, &ask(false))).area, first.area);
+        assert!(registry.is_early(first.area) && !registry.is_shared(first.area));
+        assert_eq!(registry.readers_away(first.area), [7].into());
+        assert_eq!(registry.open(2, &ask(true)), Answer::Fail(libc::EOPNOTSUPP));
         registry.close(4, first.handle, 0, false);
         registry.commit(first.area, true);
-        assert_eq!(opened(registry.open(1, &ask(false))).area, first.area);
+        assert!(!registry.is_early(first.area));
+        assert_eq!(opened(registry.open(2, &ask(true))).generation, 2);
     }
 
     #[test]

@@ -168,7 +168,9 @@ impl Registry {
         let is_part = reads_on && self.is_read_in_part(job, area);
         let open = Open { process, area, write: ask.write, reads_on, is_part, key: ask.key };
         self.opens.insert(handle, open);
-        self.is_used_by(process, area);
+        if !reads_on {
+            self.is_used_by(process, area);
+        }
         if let Some(name) = self.names.get_mut(&ask.path) {
             name.options = ask.options.clone();
             if ask.write {
@@ -311,10 +313,8 @@ impl Registry {
         let is_known = reader.is_some_and(|reader| reader.processes.contains_key(&process));
         let mut ready = name.generations.range(position.at + 1..).filter(|(_, area)| {
             let generation = &self.generations[area];
-            // What is still written cannot be copied to another node.
             let by_records = ask.options.at_step && generation.records.is_some();
             let is_shown = generation.published || by_records;
-            let is_shown = is_shown && !self.is_elsewhere(process, **area);
             let is_ready = generation.state == State::Complete || is_shown;
             is_ready && !generation.jobs.contains(&job)
         });

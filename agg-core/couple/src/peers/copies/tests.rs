@@ -2,15 +2,18 @@
 
 use super::*;
 
+const FOUR_BYTES: Away =
+    Away { handle: 0, generation: 1, area: 10, size: 4, mode: 0o600, shared: false, early: false };
+
 /// The memory that are left of a copy to which `change` was done, after another generation of
 /// its name came.
 fn left_after(change: impl FnOnce(&mut Copies, Key)) -> Vec<u64> {
     let mut copies = Copies::new(0).unwrap();
     let (first, second) = ((Peer(1), 10), (Peer(1), 11));
     let path = b"/d/f".to_vec();
-    copies.make(first, &path, (4, 0o600), false).unwrap();
+    copies.make(first, &path, &FOUR_BYTES).unwrap();
     change(&mut copies, first);
-    copies.make(second, &path, (4, 0o600), false).unwrap();
+    copies.make(second, &path, &FOUR_BYTES).unwrap();
     copies.all.into_keys().map(|key| key.1).collect()
 }
 

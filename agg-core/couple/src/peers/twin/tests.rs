@@ -160,7 +160,11 @@ impl Model {
         let Some((message, body)) = one.down.pop_front() else { return };
         let open = || one.copy.try_clone();
         match message {
-            Message::Looked(_, size) => one.shared.looked(size, open).unwrap(),
+            Message::Looked(_, size) => {
+                if one.shared.looked(size).unwrap() {
+                    grow(one.copy.as_raw_fd(), size).unwrap();
+                }
+            }
             Message::Same(_, offset) => one.shared.renewed((offset, None), open).unwrap(),
             Message::Data(_, offset) => one.shared.renewed((offset, Some(&body)), open).unwrap(),
             Message::Cut(_, size) => {
@@ -328,7 +332,7 @@ fn what_a_node_sent_before_its_copy_was_cut_is_not_written_behind_the_cut() {
 #[test]
 fn answers_that_nobody_asked_for_and_writes_of_others_are_refused() {
     let (mut shared, open) = (Shared::default(), || Ok(file()));
-    shared.looked(5, open).unwrap_err();
+    shared.looked(5).unwrap_err();
     shared.renewed((0, None), open).unwrap_err();
     shared.renewed((0, Some(b"x")), open).unwrap_err();
     let mut model = Model::new();
