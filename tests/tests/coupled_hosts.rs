@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+const RULES: &str = "/coupled/*.sync:ready=sync,/coupled/*.one:keep=1,/coupled/*";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
 
 /// Programs of one user that meet in one directory, which all hosts see.
@@ -25,7 +26,7 @@ impl User {
         let mut command = self.cluster.launch().command(host);
         command
             .args(words)
-            .env("AGGIO_COUPLE", "/coupled/*.sync:ready=sync,/coupled/*")
+            .env("AGGIO_COUPLE", RULES)
             .env("AGGIO_COUPLE_DIR", self.directory.path().join("couple"))
             .env("AGGIO_AGENT", PROGRAM)
             .stdout(Stdio::piped())
@@ -264,4 +265,56 @@ fn an_open_on_another_host_that_a_signal_ends_is_taken_back() {
     succeeds(user.start("node1", &["write", "/coupled/late", "1", "3", BYTES]));
     succeeds(reader);
     succeeds(holder);
+}
+
+/// Of files of this size parts are copied.
+const LARGE: &str = "40000003";
+
+#[test]
+fn a_reader_that_wants_a_part_of_a_file_gets_that_part() {
+    let Some(user) = User::new(3) else { return };
+    let file = "/coupled/step.1";
+    let mut writer = user.start("node1", &["write", file, "1", "4", LARGE, "100"]);
+    first_line(&mut writer);
+    let part = |host, number, few: &[&str]| {
+        let words = ["parts", file, "1", "4", LARGE, "0", number, "8"];
+        user.start(host, &[&words, few].concat())
+    };
+    let on_second = ["0", "7"].map(|number| part("node2", number, &["few"]));
+    let others = [("node3", "5"), ("node1", "3")].map(|(host, number)| part(host, number, &[]));
+    // One that reads all of it gets what others had come for, and the rest.
+    let all = user.start("node3", &["read", file, "1", "4", LARGE]);
+    on_second.into_iter().chain(others).chain([all, writer]).for_each(succeeds);
+    assert_eq!(user.left(), ["token"]);
+}
+
+#[test]
+fn a_part_of_a_file_that_is_given_up_meanwhile_comes_nevertheless() {
+    let Some(user) = User::new(2) else { return };
+    let file = "/coupled/a.one";
+    let writes = |first, last| user.start("node1", &["write", file, first, last, LARGE]);
+    let mut holder = user.start("node1", &["hold", "/coupled/b", "1", "1", "10", "6000"]);
+    first_line(&mut holder);
+    succeeds(writes("1", "1"));
+    let words = ["parts", file, "1", "1", LARGE, "2000", "2", "8", "rest"];
+    let mut reader = user.start("node2", &words);
+    first_line(&mut reader);
+    succeeds(writes("2", "3"));
+    succeeds(reader);
+    succeeds(user.start("node2", &["parts", file, "3", "3", LARGE, "0", "1", "8", "rest"]));
+    succeeds(holder);
+}
+
+#[test]
+fn a_reader_whose_file_lacks_parts_is_told_that_its_owner_has_ended() {
+    let Some(user) = User::new(2) else { return };
+    let file = "/coupled/lost";
+    let mut writer = user.start("node1", &["write", file, "1", "1", LARGE, "5000"]);
+    first_line(&mut writer);
+    let words = ["parts", file, "1", "1", LARGE, "1000", "2", "8", "rest"];
+    let mut reader = user.start("node2", &words);
+    first_line(&mut reader);
+    user.kill_agent("node1");
+    fails(reader, &["Some(5)"]);
+    drop(end(writer));
 }

@@ -4,6 +4,7 @@
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{Directory, Family, Mpi, Program, compile, compile_with, installed, library};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -191,6 +192,36 @@ fn open_mpi_over_three_hosts_writes_subarrays() {
 #[test]
 fn mpich_over_three_hosts_writes_subarrays() {
     subarrays(Family::Mpich, 3);
+}
+
+#[test]
+fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
+    let Some(place) = Place::new(3) else { return };
+    for mpi in installed() {
+        let program = compile("coupled_mpi.c", &mpi);
+        for how in ["columns", "rows"] {
+            let file = place.file(&format!("{how}.dat"));
+            let words = |what, how| [what, how, &file[..], GENERATIONS, "3001", "1203"];
+            // The name belongs to the host of the writer, which no rank of the reader is on.
+            let mut write = place.reader("node3", &mpi, &program, &words("write", "blocks"));
+            let mut write = write.env("LOUD", "1").spawn().expect("mpirun");
+            await_line(&mut write);
+            let read = place.job(&mpi, 4, &program, &words("read", how)).spawn();
+            let wrote = place.succeeds(&mpi.name, write);
+            let text = place.succeeds(&wrote, read.expect("mpirun"));
+            assert!(text.contains("generation 3: right"), "{}, {how}: {text}", mpi.name);
+            place.leaves_nothing();
+        }
+    }
+}
+
+/// Waits until a job has printed a line.
+fn await_line(child: &mut Child) {
+    let output = child.stdout.as_mut().expect("its output is a pipe");
+    let mut byte = [0];
+    while byte[0] != b'\n' {
+        output.read_exact(&mut byte).expect("a line");
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod spool;
 mod tests;
 
 pub use classic::{NUMBER, covers_number};
-pub use client::{Client, Open, Opened, Stat, Viewed, Viewer, coupled_name, is_on_disk};
+pub use client::{
+    Client, Open, Opened, Parts, Stat, Viewed, Viewer, coupled_name, is_away, is_on_disk,
+};
 pub use place::Place;
 pub use protocol::Before;

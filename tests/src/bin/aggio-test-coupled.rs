@@ -7,6 +7,7 @@
 //! aggio-test-coupled rewrite PATH FIRST LAST BYTES
 //! aggio-test-coupled impatient PATH FIRST LAST BYTES
 //! aggio-test-coupled part PATH FIRST LAST BYTES PAUSE PARTS NUMBER
+//! aggio-test-coupled parts PATH FIRST LAST BYTES PAUSE NUMBER OF [rest|few]
 //! aggio-test-coupled agent --foreground --ready --dir DIR
 //! ```
 //!
@@ -14,16 +15,18 @@
 //! after each. `hold` waits while it has the file open, `rewrite` cuts what it has written to no
 //! bytes by its name first, `part` writes every PARTS-th byte from NUMBER on, waits PAUSE
 //! milliseconds before and after while it has the file open, and looks at what it has written;
-//! `impatient` reads after a signal has ended its first open. `agent` is
-//! what programs start.
+//! `parts` reads the NUMBER-th of OF parts, and, with `rest`, PAUSE milliseconds later all bytes;
+//! with `few` less than half of a file that another node owns may have come. `impatient` reads
+//! after a signal has ended its first open. `agent` is what programs start.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
 
+use agg_core::Extent;
 use aggio_config::settings::Settings;
-use aggio_couple::{Client, Open};
+use aggio_couple::{Client, Open, is_away};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -155,6 +158,51 @@ fn give_up(client: &Client, path: &Path) -> io::Result<()> {
     }
 }
 
+/// Compares some bytes of a generation.
+fn compare(file: &File, generation: u64, extent: Extent) -> io::Result<()> {
+    let (mut piece, mut expected) = (vec![0; PIECE], vec![0; PIECE]);
+    for (offset, len) in pieces(extent.len) {
+        let offset = extent.offset + offset;
+        file.read_exact_at(&mut piece[..len], offset)?;
+        fill(&mut expected[..len], generation, offset);
+        if piece[..len] != expected[..len] {
+            return Err(io::Error::other(format!("wrong bytes of {generation} behind {offset}")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a part of a file, of which another node sends that part alone.
+fn parts(
+    client: &Client,
+    path: &Path,
+    generation: u64,
+    bytes: u64,
+    (pause, words): (Duration, &[&str]),
+) -> io::Result<()> {
+    let [number, of, more @ ..] = words else { return Err(io::Error::other("parts ... OF")) };
+    let number: u64 = number.parse().map_err(io::Error::other)?;
+    let of: u64 = of.parse().map_err(io::Error::other)?;
+    let opened = client.open(&Open { parts: true, ..how(path, false) })?;
+    let (file, len) = (File::from(opened.fd), length(bytes, generation));
+    let [start, end] = [number, number + 1].map(|number| number * len / of / 8 * 8);
+    let part = Extent::between(start, end);
+    client.fetch(opened.handle, &[part])?;
+    compare(&file, generation, part)?;
+    let held = 512 * file.metadata()?.blocks();
+    if more == ["few"] && is_away(opened.handle) && held > len / 2 {
+        return Err(io::Error::other(format!("{held} of {len} bytes came for {}", part.len)));
+    }
+    println!("read");
+    std::thread::sleep(pause);
+    if more == ["rest"] {
+        client.fetch(opened.handle, &[Extent::new(0, len)])?;
+        compare(&file, generation, Extent::new(0, len))?;
+    }
+    drop(file);
+    client.close(opened.handle, len)
+}
+
 fn read(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
     let opened = client.open(&how(path, false))?;
     let (file, len) = (File::from(opened.fd), length(bytes, generation));
@@ -165,14 +213,7 @@ fn read(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result
             "{found} bytes of {what}, not {len} of {generation}"
         )));
     }
-    let (mut piece, mut expected) = (vec![0; PIECE], vec![0; PIECE]);
-    for (offset, len) in pieces(len) {
-        file.read_exact_at(&mut piece[..len], offset)?;
-        fill(&mut expected[..len], generation, offset);
-        if piece[..len] != expected[..len] {
-            return Err(io::Error::other(format!("wrong bytes of {generation} behind {offset}")));
-        }
-    }
+    compare(&file, generation, Extent::new(0, len))?;
     drop(file);
     client.close(opened.handle, len)
 }
@@ -201,6 +242,10 @@ fn run(words: &[&str]) -> io::Result<()> {
                     "part" => {
                         let how = (Duration::from_millis(pause), more);
                         part(&client, path, generation, bytes, how)?;
+                    }
+                    "parts" => {
+                        let how = (Duration::from_millis(pause), more);
+                        parts(&client, path, generation, bytes, how)?;
                     }
                     "rewrite" => rewrite(&client, path, generation, bytes)?,
                     "write" | "hold" => write(&client, path, generation, bytes, hold)?,

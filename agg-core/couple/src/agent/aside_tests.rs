@@ -13,7 +13,7 @@ const LEN: usize = 40 << 20;
 /// A request to change the file, from its beginning if `truncate`.
 fn update(truncate: bool) -> Request {
     let ask = Ask { path: FILE.to_vec(), write: true, truncate, ..Ask::default() };
-    Request::Open { ask, read: true, append: false, blocking: true, mode: 0o600 }
+    Request::Open { ask, read: true, append: false, blocking: true, parts: false, mode: 0o600 }
 }
 
 impl Scene {

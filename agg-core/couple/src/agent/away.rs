@@ -71,6 +71,11 @@ impl Agent {
             self.ask(peer, link, process, request);
             return Way::There;
         }
+        self.forward_open(link, process, request)
+    }
+
+    /// The same for what is open already.
+    fn forward_open(&mut self, link: u64, process: Process, request: Request) -> Way {
         match request {
             Request::Close(handle, moved) if handle >= AWAY => {
                 self.close_away(link, process, handle, moved);
@@ -99,13 +104,20 @@ impl Agent {
                 self.ask_for_records(link, process, handle, told);
                 Way::There
             }
-            Request::Adopt(device, inode, write, _) => match peers.copies.find(device, inode) {
-                Some(key) => {
-                    self.adopt_away(link, process, key, write);
-                    Way::There
+            Request::Fetch(handle, extents) if handle >= AWAY => {
+                self.fetch_for(link, handle, extents);
+                Way::There
+            }
+            Request::Adopt(device, inode, write, _) => {
+                let copies = self.peers.as_ref().map(|peers| &peers.copies);
+                match copies.and_then(|copies| copies.find(device, inode)) {
+                    Some(key) => {
+                        self.adopt_away(link, process, key, write);
+                        Way::There
+                    }
+                    None => Way::Here(request),
                 }
-                None => Way::Here(request),
-            },
+            }
             request => Way::Here(request),
         }
     }
@@ -139,20 +151,16 @@ impl Agent {
     }
 
     pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
-        let (path, access) = match &request {
-            Request::Open { ask, read, append, .. } => {
-                (ask.path.clone(), (*read, ask.write, *append))
-            }
-            request => (
-                name(request).map_or_else(Vec::new, |(path, _)| path.to_vec()),
-                (false, false, false),
-            ),
+        let (access, parts) = match &request {
+            Request::Open { ask, read, append, parts, .. } => ((*read, ask.write, *append), *parts),
+            _ => ((false, false, false), false),
         };
+        let path = name(&request).map_or_else(Vec::new, |(path, _)| path.to_vec());
         let ticket = self.ticket(peer, link, process);
         let request = request.encode();
         let Some(peers) = &mut self.peers else { return };
-        let kept =
-            Ticket { peer, link, process, request: request.clone(), path, access, opened: None };
+        let (asked, opened) = (request.clone(), None);
+        let kept = Ticket { peer, link, process, request: asked, path, access, parts, opened };
         peers.tickets.insert(ticket, kept);
         let message = Message::Ask { process, ticket, request };
         if let Err(error) = peers.say(peer, &message, Body::None) {
@@ -166,7 +174,8 @@ impl Agent {
         let path = peers.copies.get(key).map(|copy| copy.path.clone()).unwrap_or_default();
         let opened = Some(Away { area: key.1, ..Away::default() });
         let (peer, access) = (key.0, (true, write, false));
-        let kept = Ticket { peer, link, process, request: Vec::new(), path, access, opened };
+        let (request, parts) = (Vec::new(), false);
+        let kept = Ticket { peer, link, process, request, path, access, parts, opened };
         peers.tickets.insert(ticket, kept);
         let message = Message::Adopt { process, ticket, area: key.1, write };
         if let Err(error) = peers.say(peer, &message, Body::None) {
@@ -230,7 +239,7 @@ impl Agent {
         match message {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
             Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
-            Message::Data(area, _) => self.filled((peer, area), len),
+            Message::Data(area, offset) => self.filled((peer, area), offset, len)?,
             Message::Free(area) => {
                 self.abandon((peer, area));
                 if let Some(peers) = &mut self.peers {
@@ -276,6 +285,7 @@ impl Agent {
         };
         kept.opened = Some(away);
         let (path, process) = (kept.path.clone(), kept.process);
+        let takes_parts = Self::takes_parts(kept, away.size);
         let (writes, key) = (kept.access.1, (peer, away.area));
         let old = peers.copies.get(key).filter(|copy| copy.shared.is_some());
         let is_old = |copy: &Copy| copy.is_gone() || !away.is_renewed();
@@ -294,13 +304,18 @@ impl Agent {
             if copy.shared.is_some() {
                 return self.open_shared(key, ticket);
             }
-            copy.waiting.push(ticket);
+            if takes_parts {
+                self.hand_copy_over(ticket);
+            } else {
+                copy.waiting.push(ticket);
+                copy.want_all();
+            }
         }
         self.fetch(key);
     }
 
     /// Asks for more bytes of a copy, or hands it over if all are there.
-    fn fetch(&mut self, key: Key) {
+    pub(super) fn fetch(&mut self, key: Key) {
         let Some(peers) = &mut self.peers else { return };
         let Some(copy) = peers.copies.get_mut(key) else { return };
         if copy.is_whole() {
@@ -319,14 +334,6 @@ impl Agent {
                 return;
             }
         }
-    }
-
-    /// A piece of a copy has come.
-    fn filled(&mut self, key: Key, len: u64) {
-        let Some(peers) = &mut self.peers else { return };
-        let Some(copy) = peers.copies.get_mut(key) else { return };
-        copy.come(len);
-        self.fetch(key);
     }
 
     pub(super) fn hand_copy_over(&mut self, ticket: u64) {
@@ -389,6 +396,7 @@ impl Agent {
             }
             let ended = io::Error::other(text.clone());
             self.fail_shared(key, &ended);
+            self.fail_wanting(key, &ended);
             let Some(peers) = &mut self.peers else { return };
             peers.copies.give_up(key);
         }

@@ -9,6 +9,7 @@ mod disk;
 mod early;
 mod links;
 mod memory;
+mod parts;
 mod reach;
 mod remote;
 mod run;

@@ -288,13 +288,6 @@ impl Agent {
         copy.is_some_and(|copy| copy.shared.is_some())
     }
 
-    fn send_bytes(&mut self, peer: Peer, area: Area, offset: u64, len: u64) -> io::Result<()> {
-        let fd = self.areas.open(area, true, false, false)?;
-        let Some(peers) = &mut self.peers else { return Ok(()) };
-        let span = peers.hosted.entry(area).or_default().bytes(&fd, offset, len)?;
-        peers.say(peer, &Message::Data(area, offset), Body::Mapped(span))
-    }
-
     /// Lets a generation be complete if its bytes have come and no process of another node has it
     /// open for writing.
     fn release(&mut self, area: Area) {

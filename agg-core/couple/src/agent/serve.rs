@@ -93,7 +93,7 @@ impl Agent {
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
         Some(match request {
-            Request::Open { ask, read, append, blocking, mode } => {
+            Request::Open { ask, read, append, blocking, mode, .. } => {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, path };
@@ -126,6 +126,8 @@ impl Agent {
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
             Request::ChildLost(handle) => self.lose_child(process, handle),
+            // All bytes that there are are on this node.
+            Request::Fetch(..) => Reply::Whole,
             // The bytes that others see are those of this node.
             Request::Renew(handle) => self.check(process, handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,

@@ -15,7 +15,7 @@ fn open(write: bool, now: bool) -> Request {
     let options = Options { at_step: true, records_now: now, ..Options::default() };
     let path = FILE.to_vec();
     let ask = Ask { path, write, create: write, truncate: write, options, ..Ask::default() };
-    Request::Open { ask, read: !write, append: false, blocking: true, mode: 0o600 }
+    Request::Open { ask, read: !write, append: false, blocking: true, parts: false, mode: 0o600 }
 }
 
 struct Written {

@@ -172,7 +172,14 @@ impl Scene {
         let (path, options, key) = (FILE.to_vec(), self.options.clone(), self.key);
         let [create, truncate] = [write; 2];
         let ask = Ask { path, write, create, truncate, options, key, ..Ask::default() };
-        Request::Open { ask, read: !write, append: false, blocking: false, mode: 0o600 }
+        Request::Open {
+            ask,
+            read: !write,
+            append: false,
+            blocking: false,
+            parts: false,
+            mode: 0o600,
+        }
     }
 
     fn apply(&mut self, step: Step) {

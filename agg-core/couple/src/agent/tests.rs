@@ -53,7 +53,7 @@ impl Scene {
 fn open(write: bool, blocking: bool) -> Request {
     let path = FILE.to_vec();
     let ask = Ask { path, write, create: write, truncate: write, ..Ask::default() };
-    Request::Open { ask, read: !write, append: false, blocking, mode: 0o600 }
+    Request::Open { ask, read: !write, append: false, blocking, parts: false, mode: 0o600 }
 }
 
 impl Agent {
@@ -106,8 +106,14 @@ impl Scene {
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
-        let request =
-            Request::Open { ask, read: false, append: false, blocking: false, mode: 0o600 };
+        let request = Request::Open {
+            ask,
+            read: false,
+            append: false,
+            blocking: false,
+            parts: false,
+            mode: 0o600,
+        };
         let (Reply::Opened(handle, _), Some(fd)) = self.call(process, request) else { panic!() };
         std::fs::File::from(fd).write_all_at(b"kept", 0).unwrap();
         assert_eq!(self.call(process, Request::Close(handle, 0)).0, Reply::Done);

@@ -4,6 +4,7 @@ mod connection;
 mod failure;
 mod identity;
 mod name;
+mod parts;
 mod patience;
 mod rename;
 mod spawn;
@@ -14,6 +15,7 @@ mod visit;
 
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Ask, Options};
+use aggio_base::Extent;
 use aggio_base::os;
 use aggio_config::settings::Settings;
 use aggio_config::settings::couple::CoupleRule;
@@ -27,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use name::coupled_name;
+pub use parts::{Parts, is_away};
 pub(crate) use spawn::READY;
 pub use start::start_agent;
 pub use types::{Open, Opened, Stat, is_on_disk, on_disk};
@@ -110,6 +113,7 @@ impl Client {
             read: how.read,
             append: how.append,
             blocking: how.blocking,
+            parts: how.parts,
             mode: how.mode,
         };
         match self.connections.call(&request)? {
@@ -126,7 +130,12 @@ impl Client {
     pub fn adopt(&self, fd: RawFd) -> io::Result<u64> {
         let facts = os::fstat(fd)?;
         let write = os::access_mode(fd)? != libc::O_RDONLY;
-        self.adopt_file(facts.st_dev, facts.st_ino, write)
+        let handle = self.adopt_file(facts.st_dev, facts.st_ino, write)?;
+        if !write && is_away(handle) {
+            // Whoever reads by it does not say what.
+            self.fetch(handle, &[Extent::new(0, u64::MAX)])?;
+        }
+        Ok(handle)
     }
 
     /// The same for the file that `fstat` describes so.

@@ -29,14 +29,27 @@ pub struct Open<'a> {
     pub mode: u32,
     /// Waits for what is not there yet, instead of `EAGAIN`.
     pub blocking: bool,
+    /// Not all bytes need to be there: whoever reads, by this descriptor or by one that another
+    /// process makes of it, calls [`Client::fetch`](crate::Client::fetch) before.
+    pub parts: bool,
 }
 
 impl<'a> Open<'a> {
     /// An open of `path` without any access, which waits.
     pub fn new(path: &'a Path) -> Self {
-        let [read, write, create, exclusive, truncate, append, view] = [false; 7];
-        let (mode, blocking) = (0o666, true);
-        Self { path, read, write, create, exclusive, truncate, append, view, mode, blocking }
+        Self {
+            path,
+            read: false,
+            write: false,
+            create: false,
+            exclusive: false,
+            truncate: false,
+            append: false,
+            view: false,
+            mode: 0o666,
+            blocking: true,
+            parts: false,
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl Viewer {
         let path = path.into_os_string().into_vec();
         let ask = Ask { path, view: true, options: Options::default(), ..Ask::default() };
         let [read, append, blocking] = [true, false, false];
-        let request = Request::Open { ask, read, append, blocking, mode: 0 };
+        let request = Request::Open { ask, read, append, blocking, parts: false, mode: 0 };
         match self.heard(visit.ask_for_file(&request))? {
             None | Some((Reply::Failed(libc::ENOENT, _), _)) => Ok(None),
             Some((Reply::Opened(handle, _), Some(fd))) => {

@@ -1,10 +1,10 @@
 //! Copies of generations whose names another node owns.
 
-use super::shared::{Shared, Step};
-use super::twin::grow;
-use super::{Away, PIECE, map, span};
+use super::pieces::Pieces;
+use super::shared::Shared;
+use super::{Away, map, span};
 use crate::areas::{Areas, Quiet};
-use crate::registry::{Area, Path, Process};
+use crate::registry::{Area, Path, Process, Series, series};
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
 use aggio_link::{Peer, Span};
@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+mod renewing;
 mod sending;
 
 pub(crate) use sending::Sending;
@@ -23,8 +24,15 @@ pub(crate) type Key = (Peer, u64);
 /// Handles of what another node owns are from here on.
 pub(crate) const AWAY: u64 = 1 << 63;
 
-/// Pieces that are asked for at a time.
-const WINDOW: u64 = 8;
+/// Of how many series of files it is known which pieces programs want.
+const HABITS: usize = 256;
+
+/// A program that waits for bytes of a copy.
+#[derive(Debug)]
+pub(crate) struct Wanting {
+    pub(crate) link: u64,
+    pub(crate) extents: Vec<Extent>,
+}
 
 /// One copy.
 pub(crate) struct Copy {
@@ -33,9 +41,9 @@ pub(crate) struct Copy {
     size: u64,
     /// What is filled, while it is.
     target: Option<Arc<Mapping>>,
-    /// Up to where bytes were asked for, and how many have come.
-    asked: u64,
-    come: u64,
+    pieces: Pieces,
+    /// Programs that wait for a part of it.
+    pub(crate) wanting: Vec<Wanting>,
     /// Opens of this node.
     pub(crate) opens: u32,
     /// It was opened for writing since it was last sent.
@@ -63,7 +71,7 @@ pub(crate) struct Copy {
 
 impl std::fmt::Debug for Copy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Copy({} of {} bytes)", self.come, self.size)
+        write!(f, "Copy({} bytes, {:?})", self.size, self.pieces)
     }
 }
 
@@ -84,7 +92,7 @@ impl Copy {
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.come >= self.size
+        self.pieces.are_all_there()
     }
 
     /// Whether nobody has it open or waits for it, and its owner has what was written.
@@ -103,22 +111,38 @@ impl Copy {
 
     /// What is to be asked for now.
     pub(crate) fn next(&mut self) -> Option<Extent> {
-        let open = self.asked.saturating_sub(self.come);
-        if self.asked >= self.size || open >= WINDOW * PIECE {
-            return None;
-        }
-        let extent = Extent::new(self.asked, PIECE.min(self.size - self.asked));
-        self.asked = extent.end();
-        Some(extent)
+        self.pieces.ask()
     }
 
-    /// So many bytes have come; true if these were the last.
-    pub(crate) fn come(&mut self, len: u64) -> bool {
-        self.come += len;
+    /// All of it is to come.
+    pub(crate) fn want_all(&mut self) {
+        self.pieces.want_all();
+    }
+
+    /// A program wants these bytes, which are not all there.
+    pub(crate) fn want(&mut self, wanting: Wanting) {
+        wanting.extents.iter().for_each(|extent| self.pieces.want(*extent));
+        self.wanting.push(wanting);
+    }
+
+    /// Whether all these bytes are there.
+    pub(crate) fn has(&self, extents: &[Extent]) -> bool {
+        extents.iter().all(|extent| self.pieces.have(*extent))
+    }
+
+    /// So many bytes have come, from `offset` on: the connections of programs that have waited for
+    /// them.
+    ///
+    /// # Errors
+    /// Nobody has asked for them.
+    pub(crate) fn come(&mut self, offset: u64, len: u64) -> io::Result<Vec<u64>> {
+        self.pieces.come(offset, len)?;
         if self.is_whole() {
             self.target = None;
         }
-        self.is_whole()
+        let pieces = &self.pieces;
+        let has = |one: &mut Wanting| one.extents.iter().all(|extent| pieces.have(*extent));
+        Ok(self.wanting.extract_if(.., has).map(|one| one.link).collect())
     }
 }
 
@@ -131,13 +155,16 @@ pub(crate) struct Copies {
     pub(crate) handles: BTreeMap<u64, (u64, Key, Process)>,
     number: u64,
     last: Area,
+    /// Which pieces of the last file of a series programs have wanted.
+    habits: BTreeMap<Series, BTreeSet<u64>>,
 }
 
 impl Copies {
     /// No copies; handles are counted from `number` on.
     pub(crate) fn new(number: u64) -> io::Result<Self> {
         let (all, handles) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { areas: Areas::new()?, all, handles, number, last: 0 })
+        let habits = BTreeMap::new();
+        Ok(Self { areas: Areas::new()?, all, handles, number, last: 0, habits })
     }
 
     /// Notes an open of a copy, which the owner calls `theirs`.
@@ -236,13 +263,17 @@ impl Copies {
             map(file.as_raw_fd(), size, true)
         });
         let target = filled.inspect_err(|_| self.areas.free(local))?;
+        let mut pieces = Pieces::new(size);
+        if let Some(habit) = self.habits.get(&series(path)) {
+            pieces.expect(habit);
+        }
         let copy = Copy {
             local,
             path: path.clone(),
             size,
             target,
-            asked: 0,
-            come: 0,
+            pieces,
+            wanting: Vec::new(),
             opens,
             dirty: false,
             writers: BTreeSet::new(),
@@ -279,101 +310,6 @@ impl Copies {
             Quiet::No => false,
             Quiet::Unknown => copy.opens == 0,
         }
-    }
-
-    /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
-    /// mapped.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn cut(&mut self, key: Key, size: u64) -> io::Result<()> {
-        let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
-        if let Some(shared) = &mut copy.shared {
-            shared.cut(size)?;
-        }
-        copy.cut = (!copy.is_whole()).then_some(size);
-        if copy.cut.is_some() { Ok(()) } else { self.areas.resize(copy.local, size) }
-    }
-
-    /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
-    /// nothing was written here that the owner does not have or get.
-    pub(crate) fn share(&mut self, key: Key) -> bool {
-        let Some(copy) = self.all.get_mut(&key) else { return false };
-        copy.shares = false;
-        copy.shared.get_or_insert_default();
-        if copy.dirty {
-            copy.times += 1;
-            return true;
-        }
-        // What it has is soon not all of it.
-        self.retire(key);
-        false
-    }
-
-    /// It is of use to those only who have it open.
-    pub(crate) fn retire(&mut self, key: Key) {
-        let Some(copy) = self.all.get_mut(&key) else { return };
-        copy.gone = true;
-        if copy.opens == 0 {
-            self.give_up(key);
-        }
-    }
-
-    /// What is to be done next with a copy that several nodes write.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn step(&mut self, key: Key, has_room: bool) -> io::Result<Step> {
-        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.is_whole()) else {
-            return Ok(Step::Nothing);
-        };
-        let Some(shared) = &mut copy.shared else { return Ok(Step::Nothing) };
-        let file = self.areas.open(copy.local, true, false, false)?;
-        let step = shared.step(key, file.as_raw_fd(), has_room)?;
-        if matches!(step, Step::Renewed(_)) && copy.granted == 0 {
-            let file = self.areas.open(copy.local, true, true, false)?;
-            grow(file.as_raw_fd(), shared.size())?;
-        }
-        Ok(step)
-    }
-
-    /// The owner's file has so many bytes.
-    ///
-    /// # Errors
-    /// Nobody has asked; the system's.
-    pub(crate) fn looked(&mut self, key: Key, size: u64) -> io::Result<()> {
-        let (all, areas) = (&mut self.all, &mut self.areas);
-        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
-        let (only_reads, local) = (copy.granted == 0, copy.local);
-        let Some(shared) = &mut copy.shared else { return Ok(()) };
-        if only_reads && shared.size() > size {
-            // Its writer has cut the file: only nodes that write it were told.
-            shared.cut(size)?;
-            areas.resize(local, size)?;
-        }
-        // A reader that looks at the size is not to find it before the bytes.
-        if !shared.looked(size)? || only_reads {
-            return Ok(());
-        }
-        grow(areas.open(local, true, true, false)?.as_raw_fd(), size)
-    }
-
-    /// The owner has these bytes, or those that both had.
-    ///
-    /// # Errors
-    /// Nobody has asked; the system's.
-    pub(crate) fn renewed(&mut self, key: Key, news: (u64, Option<&[u8]>)) -> io::Result<()> {
-        let (all, areas) = (&mut self.all, &self.areas);
-        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
-        let (shared, local) = (copy.shared.as_mut(), copy.local);
-        shared
-            .map_or(Ok(()), |shared| shared.renewed(news, || areas.open(local, true, true, false)))
-    }
-
-    /// The copies that several nodes write.
-    pub(crate) fn shared(&self) -> Vec<Key> {
-        let is_it = |copy: &Copy| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
-        self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 
     /// All bytes of a copy have come: the opens that wait for them.
@@ -419,8 +355,12 @@ impl Copies {
 
     /// Gives it up; programs that have it open keep their descriptors.
     pub(crate) fn give_up(&mut self, key: Key) {
-        if let Some(copy) = self.all.remove(&key) {
-            self.areas.free(copy.local);
+        let Some(copy) = self.all.remove(&key) else { return };
+        self.areas.free(copy.local);
+        let (series, wanted) = (series(&copy.path), copy.pieces.wanted());
+        let has_room = self.habits.len() < HABITS || self.habits.contains_key(&series);
+        if !wanted.is_empty() && has_room {
+            self.habits.insert(series, wanted.clone());
         }
     }
 }

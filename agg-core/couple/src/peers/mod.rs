@@ -9,10 +9,11 @@ mod copies;
 mod directory;
 mod hosted;
 mod message;
+mod pieces;
 mod shared;
 pub(crate) mod twin;
 
-pub(crate) use copies::{AWAY, Copies, Copy, Key};
+pub(crate) use copies::{AWAY, Copies, Copy, Key, Wanting};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
@@ -49,6 +50,8 @@ pub(crate) struct Ticket {
     pub(crate) request: Vec<u8>,
     pub(crate) path: Path,
     pub(crate) access: (bool, bool, bool),
+    /// The program fetches what it reads.
+    pub(crate) parts: bool,
     /// What was opened, while its bytes are on their way.
     pub(crate) opened: Option<Away>,
 }

@@ -9,6 +9,7 @@ mod socket;
 mod tests;
 
 use crate::registry::{Ask, Options};
+use aggio_base::Extent;
 pub(crate) use codec::{Reader, Writer, bad, flags};
 pub(crate) use options::{read_options, write_options};
 use std::io;
@@ -20,7 +21,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x07";
+const BEGINNING: [u8; 4] = *b"AGC\x08";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(crate) enum Request {
         append: bool,
         /// It may be made to wait.
         blocking: bool,
+        /// Who reads it fetches what it reads first, so that not all bytes need to be there.
+        parts: bool,
         /// Permissions of a new file.
         mode: u32,
     },
@@ -94,6 +97,8 @@ pub(crate) enum Request {
     Resize(u64, u64),
     /// [`super::Client::lose_child`]
     ChildLost(u64),
+    /// [`super::Client::fetch`]: the handle, and which bytes.
+    Fetch(u64, Vec<Extent>),
 }
 
 /// What has been written of a netCDF file before the number of its records.
@@ -117,56 +122,48 @@ impl Request {
                 out.number(u64::from(*rank)).bytes(command.as_bytes());
                 out.list(spools, |out, spool| _ = out.text(spool));
             }
-            Request::Open { ask, read, append, blocking, mode } => {
+            Request::Open { ask, read, append, blocking, parts, mode } => {
                 let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
                 out.byte(1).bytes(&ask.path).byte(flags(&how));
-                out.byte(flags(&[*read, *append, *blocking, ask.view])).number(u64::from(*mode));
+                let how = [*read, *append, *blocking, ask.view, *parts];
+                out.byte(flags(&how)).number(u64::from(*mode));
                 out.number(ask.key);
                 write_options(&mut out, &ask.options);
             }
             Request::Adopt(device, inode, write, key) => {
-                out.byte(2).number(*device).number(*inode).byte(flags(&[*write])).number(*key);
+                _ = out.byte(2).number(*device).number(*inode).byte(flags(&[*write])).number(*key)
             }
-            Request::Close(handle, moved) => {
-                out.byte(3).number(*handle).number(*moved);
-            }
+            Request::Close(handle, moved) => _ = out.byte(3).number(*handle).number(*moved),
             Request::Sync(handle) => _ = out.byte(4).number(*handle),
-            Request::Empty(path) => {
-                out.byte(5).bytes(path);
-            }
+            Request::Empty(path) => _ = out.byte(5).bytes(path),
             Request::Unlink(path, options) => write_options(out.byte(6).bytes(path), options),
             Request::Rename(from, to, options) => {
                 write_options(out.byte(7).bytes(from).bytes(to), options);
             }
             Request::Stat(path, options) => write_options(out.byte(8).bytes(path), options),
             Request::List(dir, after, view) => {
-                out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]));
+                _ = out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]))
             }
             Request::Goodbye => _ = out.byte(10),
-            Request::Status(from) => {
-                out.byte(11).number(*from);
-            }
-            Request::Drop(path) => {
-                out.byte(12).bytes(path);
-            }
+            Request::Status(from) => _ = out.byte(11).number(*from),
+            Request::Drop(path) => _ = out.byte(12).bytes(path),
             Request::Quit => _ = out.byte(13),
-            Request::Check(handle, moved) => {
-                out.byte(14).number(*handle).number(*moved);
-            }
-            Request::Withdraw(handle) => {
-                out.byte(15).number(*handle);
-            }
+            Request::Check(handle, moved) => _ = out.byte(14).number(*handle).number(*moved),
+            Request::Withdraw(handle) => _ = out.byte(15).number(*handle),
             Request::Cancel => _ = out.byte(16),
             Request::Announce(handle, before) => {
-                out.byte(18).number(*handle).byte(*before as u8);
+                _ = out.byte(18).number(*handle).byte(*before as u8)
             }
             Request::Spoil(handle) => _ = out.byte(19).number(*handle),
             Request::Renew(handle) => _ = out.byte(20).number(*handle),
             Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
             Request::ChildLost(handle) => _ = out.byte(22).number(*handle),
-            Request::Records(handle, told) => {
-                out.byte(17).number(*handle).number(*told);
+            Request::Fetch(handle, extents) => {
+                out.byte(23).number(*handle).list(extents, |out, extent| {
+                    out.number(extent.offset).number(extent.len);
+                });
             }
+            Request::Records(handle, told) => _ = out.byte(17).number(*handle).number(*told),
         }
         out.0
     }
@@ -256,6 +253,10 @@ impl Request {
             20 => Request::Renew(from.number()?),
             21 => Request::Resize(from.number()?, from.number()?),
             22 => Request::ChildLost(from.number()?),
+            23 => Request::Fetch(
+                from.number()?,
+                from.list(|from| Ok(Extent::new(from.number()?, from.number()?)))?,
+            ),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -271,11 +272,11 @@ fn directory(from: &mut Reader<'_>) -> io::Result<String> {
 fn open(from: &mut Reader<'_>) -> io::Result<Request> {
     let path = from.bytes()?;
     let [write, create, exclusive, truncate] = from.flags()?;
-    let [read, append, blocking, view] = from.flags()?;
+    let [read, append, blocking, view, parts] = from.flags()?;
     let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
     let (key, options) = (from.number()?, read_options(from)?);
     let ask = Ask { path, write, create, exclusive, truncate, view, key, options };
-    Ok(Request::Open { ask, read, append, blocking, mode })
+    Ok(Request::Open { ask, read, append, blocking, parts, mode })
 }
 
 /// What follows the beginning of a message.

@@ -27,6 +27,8 @@ pub(crate) enum Reply {
     /// How many records may be read, and how many bytes their number has; `None` if all bytes of
     /// the file may be.
     Records(Option<(u64, u64)>),
+    /// All bytes of the file are there.
+    Whole,
 }
 
 impl Reply {
@@ -73,6 +75,7 @@ impl Reply {
             Reply::Records(Some((records, width))) => {
                 out.byte(10).number(*records).number(*width);
             }
+            Reply::Whole => _ = out.byte(11),
         }
         out.0
     }
@@ -105,6 +108,7 @@ impl Reply {
                 (records, width @ (4 | 8)) => Reply::Records(Some((records, width))),
                 _ => return Err(bad("no number of records is so wide")),
             },
+            11 => Reply::Whole,
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

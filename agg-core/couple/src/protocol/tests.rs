@@ -45,9 +45,9 @@ fn request() -> impl Strategy<Value = Request> {
         let spools = (0..rank % 3).map(|number| format!("/{command}/{number}")).collect();
         Request::Hello { job, ranks, rank, command, spools }
     });
-    let open = (ask(), any::<[bool; 3]>(), any::<u32>()).prop_map(|(ask, how, mode)| {
-        let [read, append, blocking] = how;
-        Request::Open { ask, read, append, blocking, mode }
+    let open = (ask(), any::<[bool; 4]>(), any::<u32>()).prop_map(|(ask, how, mode)| {
+        let [read, append, blocking, parts] = how;
+        Request::Open { ask, read, append, blocking, parts, mode }
     });
     prop_oneof![
         hello,

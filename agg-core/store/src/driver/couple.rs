@@ -11,7 +11,7 @@ use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_config::settings::working_directory;
 use aggio_couple::client::is_on_disk;
-use aggio_couple::{Before, Client, NUMBER, Open, covers_number};
+use aggio_couple::{Before, Client, NUMBER, Open, Parts, covers_number};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -27,6 +27,8 @@ struct CoupledFile {
     writes: bool,
     /// Records of the file are read while it is written.
     step: Option<Step>,
+    /// What has come of it from another node, if it is read only.
+    parts: Option<Parts>,
     /// Bytes that were read.
     moved: AtomicU64,
     closed: AtomicBool,
@@ -65,7 +67,8 @@ impl Coupled {
         let name = self.named(&how.path, true);
         let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
         let (writes, stale) = (how.write, AtomicI32::new(0));
-        Box::new(CoupledFile { inner, client, handle, writes, step, moved, closed, stale })
+        let parts = (!writes).then(|| Parts::of(handle));
+        Box::new(CoupledFile { inner, client, handle, writes, step, parts, moved, closed, stale })
     }
 }
 
@@ -103,6 +106,7 @@ impl Kind for Coupled {
             mode: how.permissions.unwrap_or(0o666) & !os::umask(),
             // Others open what rank 0 has open: it is here now or not at all.
             blocking: how.rank == 0,
+            parts: !how.write,
             ..Open::new(&path)
         };
         let opened = match self.client.open(&open) {
@@ -180,6 +184,7 @@ impl CoupledFile {
     /// number is among those, and how many bytes that has.
     fn records(&self, offset: u64, len: u64) -> io::Result<Option<(u64, usize)>> {
         self.check_fresh()?;
+        self.wait_for([Extent::new(offset, len)])?;
         let step = self.step.as_ref().filter(|_| !self.writes && covers_number(offset, len));
         let Some(step) = step else { return Ok(None) };
         let records = self.client.records(self.handle, step.told.load(Ordering::Relaxed))?;
@@ -187,6 +192,12 @@ impl CoupledFile {
             step.told.store(count + 1, Ordering::Relaxed);
         }
         Ok(records)
+    }
+
+    /// Waits until bytes are there that another node sends.
+    fn wait_for(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
+        let wait = |parts: &Parts| parts.wait(&self.client, self.handle, extents);
+        self.parts.as_ref().map_or(Ok(()), wait)
     }
 
     /// Tells the agent that bytes were written, if the number of records is among them.
@@ -252,7 +263,7 @@ impl Driver for CoupledFile {
 
     fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
         let is_number = self.step.is_some() && covers_number(extent.offset, extent.len);
-        if is_number || self.check_fresh().is_err() {
+        if is_number || self.check_fresh().is_err() || self.wait_for([extent]).is_err() {
             return false;
         }
         let copied = self.inner.in_place(extent, stores, copy);
@@ -306,7 +317,8 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        if let Err(error) = self.check_fresh() {
+        let extents = || view.extents(pos, memory.len());
+        if let Err(error) = self.check_fresh().and_then(|()| self.wait_for(extents())) {
             return Outcome { bytes: 0, result: Err(Error::os("read", &error)) };
         }
         match self.step {

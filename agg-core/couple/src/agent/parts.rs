@@ -1,0 +1,84 @@
+//! Copies of which only what programs read is fetched from the owner (`Open::parts`).
+
+use super::Agent;
+use super::away::{after, failed};
+use crate::peers::{Key, Message, Ticket, Wanting};
+use crate::protocol::Reply;
+use crate::registry::{Area, Handle};
+use aggio_base::Extent;
+use aggio_link::{Body, Peer};
+use std::io;
+
+/// Smaller files are copied as a whole.
+const LARGE: u64 = 8 << 20;
+
+impl Agent {
+    /// A program waits for bytes of what it has open.
+    pub(super) fn fetch_for(&mut self, link: u64, handle: Handle, extents: Vec<Extent>) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some((_, key, _)) = peers.copies.handles.get(&handle).copied() else {
+            let reply = match after(self.lost.get(&handle).map(|(_, text)| text.clone())) {
+                Reply::Done => Reply::Failed(
+                    libc::EIO,
+                    "the node that has the rest of an open file ended".into(),
+                ),
+                failed => failed,
+            };
+            self.reply(link, &reply, None);
+            return;
+        };
+        let Some(copy) = peers.copies.get_mut(key) else {
+            self.reply(link, &Reply::Failed(libc::ESTALE, String::new()), None);
+            return;
+        };
+        if copy.is_whole() {
+            self.reply(link, &Reply::Whole, None);
+        } else if copy.has(&extents) {
+            self.reply(link, &Reply::Done, None);
+        } else {
+            copy.want(Wanting { link, extents });
+            self.let_wait(link);
+            self.fetch(key);
+        }
+    }
+
+    /// Whether an open of so many bytes can be answered before these are there.
+    pub(super) fn takes_parts(ticket: &Ticket, size: u64) -> bool {
+        ticket.parts && !ticket.access.1 && size >= LARGE
+    }
+
+    /// A piece of a copy has come.
+    pub(super) fn filled(&mut self, key: Key, offset: u64, len: u64) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let Some(copy) = peers.copies.get_mut(key) else { return Ok(()) };
+        let links = copy.come(offset, len)?;
+        let reply = if copy.is_whole() { Reply::Whole } else { Reply::Done };
+        links.into_iter().for_each(|link| _ = self.reply(link, &reply, None));
+        self.fetch(key);
+        Ok(())
+    }
+
+    /// The owner of a copy has ended: no more bytes will come.
+    pub(super) fn fail_wanting(&mut self, key: Key, error: &io::Error) {
+        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
+        let copy = copies.and_then(|copies| copies.get_mut(key));
+        let wanting = copy.map(|copy| std::mem::take(&mut copy.wanting)).unwrap_or_default();
+        wanting.into_iter().for_each(|one| _ = self.reply(one.link, &failed(error), None));
+    }
+
+    /// Sends another node bytes that it asks for.
+    pub(super) fn send_bytes(
+        &mut self,
+        peer: Peer,
+        area: Area,
+        offset: u64,
+        len: u64,
+    ) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let Ok(fd) = self.areas.open(area, true, false, false) else {
+            return peers.say(peer, &Message::Free(area), Body::None);
+        };
+        let span = peers.hosted.entry(area).or_default().bytes(&fd, offset, len)?;
+        peers.say(peer, &Message::Data(area, offset), Body::Mapped(span))
+    }
+}

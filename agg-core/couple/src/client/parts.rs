@@ -1,0 +1,114 @@
+//! What a reader knows of the bytes of a file that another node sends piece by piece.
+
+use super::Client;
+use super::failure;
+use crate::peers::{AWAY, PIECE};
+use crate::protocol::{Reply, Request};
+use aggio_base::Extent;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::{Mutex, PoisonError};
+
+/// Ranges that are put together before it is known which of their pieces are missing.
+const TOGETHER: usize = 4096;
+
+/// Whether what was opened belongs to another node, so that parts of it may be missing here.
+pub fn is_away(handle: u64) -> bool {
+    handle >= AWAY
+}
+
+/// Ranges in one request.
+const FETCHED: usize = 1000;
+
+impl Client {
+    /// Waits until bytes of what was opened with [`Open::parts`] are there, which another node
+    /// sends. Whether all bytes of the file are there, now and for ever.
+    ///
+    /// # Errors
+    /// `EIO` if that node has ended; the agent cannot be reached.
+    pub fn fetch(&self, handle: u64, extents: &[Extent]) -> io::Result<bool> {
+        for extents in extents.chunks(FETCHED) {
+            let request = Request::Fetch(handle, extents.to_vec());
+            match self.connections.call(&request)?.0 {
+                Reply::Done => {}
+                Reply::Whole => return Ok(true),
+                other => return Err(failure(other, &request)),
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The pieces of an open file that are known to be there.
+#[derive(Debug, Default)]
+pub struct Parts {
+    are_all_there: AtomicBool,
+    known: Mutex<BTreeSet<u64>>,
+}
+
+impl Parts {
+    /// Of what was opened for reading with [`Open::parts`](super::Open::parts).
+    pub fn of(handle: u64) -> Self {
+        Self { are_all_there: AtomicBool::new(!is_away(handle)), ..Self::default() }
+    }
+
+    /// Waits until all bytes of `extents`, which are in order, are there.
+    ///
+    /// # Errors
+    /// As [`Client::fetch`].
+    pub fn wait(
+        &self,
+        client: &Client,
+        handle: u64,
+        extents: impl IntoIterator<Item = Extent>,
+    ) -> io::Result<()> {
+        let mut extents = extents.into_iter().filter(|extent| extent.len > 0).peekable();
+        while extents.peek().is_some() && !self.are_all_there.load(Acquire) {
+            let pieces: BTreeSet<u64> = extents.by_ref().take(TOGETHER).flat_map(pieces).collect();
+            let missing: Vec<u64> = {
+                let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                pieces.difference(&known).copied().collect()
+            };
+            if missing.is_empty() {
+                continue;
+            }
+            if client.fetch(handle, &joined(&missing))? {
+                self.are_all_there.store(true, Release);
+            }
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(missing);
+        }
+        Ok(())
+    }
+}
+
+fn pieces(extent: Extent) -> std::ops::RangeInclusive<u64> {
+    extent.offset / PIECE..=(extent.end() - 1) / PIECE
+}
+
+/// The bytes of these pieces, which are in order.
+fn joined(pieces: &[u64]) -> Vec<Extent> {
+    let mut all: Vec<Extent> = Vec::new();
+    for piece in pieces {
+        let offset = piece * PIECE;
+        match all.last_mut().filter(|last| last.end() == offset) {
+            Some(last) => last.len += PIECE,
+            None => all.push(Extent::new(offset, PIECE)),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_asked_for_as_few_ranges() {
+        let extents = [Extent::new(5, 1), Extent::new(PIECE - 1, 2), Extent::new(7 * PIECE, PIECE)];
+        let wanted: BTreeSet<u64> = extents.into_iter().flat_map(pieces).collect();
+        assert_eq!(wanted, [0, 1, 7].into());
+        let all: Vec<u64> = wanted.into_iter().collect();
+        assert_eq!(joined(&all), [Extent::new(0, 2 * PIECE), Extent::new(7 * PIECE, PIECE)]);
+    }
+}

@@ -1,0 +1,104 @@
+//! Copies that get what the owner has and send what was written here, while the file is written.
+
+use super::{Copies, Copy, Key};
+use crate::peers::shared::Step;
+use crate::peers::twin::grow;
+use std::io;
+use std::os::fd::AsRawFd;
+
+impl Copies {
+    /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
+    /// mapped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn cut(&mut self, key: Key, size: u64) -> io::Result<()> {
+        let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
+        if let Some(shared) = &mut copy.shared {
+            shared.cut(size)?;
+        }
+        copy.cut = (!copy.is_whole()).then_some(size);
+        if copy.cut.is_some() { Ok(()) } else { self.areas.resize(copy.local, size) }
+    }
+
+    /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
+    /// nothing was written here that the owner does not have or get.
+    pub(crate) fn share(&mut self, key: Key) -> bool {
+        let Some(copy) = self.all.get_mut(&key) else { return false };
+        copy.shares = false;
+        copy.shared.get_or_insert_default();
+        if copy.dirty {
+            copy.times += 1;
+            return true;
+        }
+        // What it has is soon not all of it.
+        self.retire(key);
+        false
+    }
+
+    /// It is of use to those only who have it open.
+    pub(crate) fn retire(&mut self, key: Key) {
+        let Some(copy) = self.all.get_mut(&key) else { return };
+        copy.gone = true;
+        if copy.opens == 0 {
+            self.give_up(key);
+        }
+    }
+
+    /// What is to be done next with a copy that several nodes write.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn step(&mut self, key: Key, has_room: bool) -> io::Result<Step> {
+        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.is_whole()) else {
+            return Ok(Step::Nothing);
+        };
+        let Some(shared) = &mut copy.shared else { return Ok(Step::Nothing) };
+        let file = self.areas.open(copy.local, true, false, false)?;
+        let step = shared.step(key, file.as_raw_fd(), has_room)?;
+        if matches!(step, Step::Renewed(_)) && copy.granted == 0 {
+            let file = self.areas.open(copy.local, true, true, false)?;
+            grow(file.as_raw_fd(), shared.size())?;
+        }
+        Ok(step)
+    }
+
+    /// The owner's file has so many bytes.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn looked(&mut self, key: Key, size: u64) -> io::Result<()> {
+        let (all, areas) = (&mut self.all, &mut self.areas);
+        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
+        let (only_reads, local) = (copy.granted == 0, copy.local);
+        let Some(shared) = &mut copy.shared else { return Ok(()) };
+        if only_reads && shared.size() > size {
+            // Its writer has cut the file: only nodes that write it were told.
+            shared.cut(size)?;
+            areas.resize(local, size)?;
+        }
+        // A reader that looks at the size is not to find it before the bytes.
+        if !shared.looked(size)? || only_reads {
+            return Ok(());
+        }
+        grow(areas.open(local, true, true, false)?.as_raw_fd(), size)
+    }
+
+    /// The owner has these bytes, or those that both had.
+    ///
+    /// # Errors
+    /// Nobody has asked; the system's.
+    pub(crate) fn renewed(&mut self, key: Key, news: (u64, Option<&[u8]>)) -> io::Result<()> {
+        let (all, areas) = (&mut self.all, &self.areas);
+        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
+        let (shared, local) = (copy.shared.as_mut(), copy.local);
+        shared
+            .map_or(Ok(()), |shared| shared.renewed(news, || areas.open(local, true, true, false)))
+    }
+
+    /// The copies that several nodes write.
+    pub(crate) fn shared(&self) -> Vec<Key> {
+        let is_it = |copy: &Copy| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
+        self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
+    }
+}
