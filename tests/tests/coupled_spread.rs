@@ -206,10 +206,15 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
             let mut write = place.reader("node3", &mpi, &program, &words("write", "blocks"));
             let mut write = write.env("LOUD", "1").spawn().expect("mpirun");
             await_line(&mut write);
+            let before = place.cluster.traffic()[2];
             let read = place.job(&mpi, 4, &program, &words("read", how)).spawn();
             let wrote = place.succeeds(&mpi.name, write);
             let text = place.succeeds(&wrote, read.expect("mpirun"));
             assert!(text.contains("generation 3: right"), "{}, {how}: {text}", mpi.name);
+            // Each byte goes to one of the two hosts, but for pieces of which both want some.
+            let sent = (place.cluster.traffic()[2] - before).bytes_out;
+            let all = 3 * 4 * 3001 * 1203;
+            assert!(sent > all && 2 * sent < 3 * all, "{}, {how}: {sent} of {all}", mpi.name);
             place.leaves_nothing();
         }
     }
