@@ -34,6 +34,7 @@ def write(path, kind, records, width, share):
             time.sleep(0.004)
         data.sync()
     if "die" in sys.argv:
+        print("all", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     if "hold" in sys.argv:
         print("all", flush=True)

@@ -77,13 +77,20 @@ pub(crate) fn announced(header: &Header, before: Before) -> u64 {
 /// The bytes of a file that may be news: its first `head`, and those from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct News {
-    head: u64,
-    from: u64,
+    pub(crate) head: u64,
+    pub(crate) from: u64,
 }
 
 impl News {
     /// All of them.
     pub(crate) const ALL: News = News { head: 0, from: 0 };
+
+    /// The header, and what lies behind so many records.
+    pub(crate) fn behind(header: &Header, records: u64) -> Self {
+        let slots = header.bytes_of(records).unwrap_or_default();
+        let from = slots.iter().map(|slot| slot.offset).min().unwrap_or(0);
+        Self { head: (header.rest.len() + header.width) as u64, from }
+    }
 
     /// Whether some of these bytes may be news.
     pub(crate) fn may_be(self, offset: u64, len: u64) -> bool {
@@ -110,9 +117,7 @@ impl Common {
             *self = Self { header: header.rest.clone(), records: 0 };
             return Ok((News::ALL, Some(header)));
         }
-        let slots = header.bytes_of(self.records).unwrap_or_default();
-        let from = slots.iter().map(|slot| slot.offset).min().unwrap_or(0);
-        Ok((News { head: (header.rest.len() + header.width) as u64, from }, Some(header)))
+        Ok((News::behind(&header, self.records), Some(header)))
     }
 
     /// What may be news of a file that this node writes, which announces records; those that are

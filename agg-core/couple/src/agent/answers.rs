@@ -45,10 +45,6 @@ impl Agent {
             Answer::Fail(libc::ESTALE) => {
                 format!("{path}: the generation that is meant was not kept")
             }
-            Answer::Fail(libc::EOPNOTSUPP) => format!(
-                "{path}: another node is writing it; with ready=sync and ready=step a generation \
-                 cannot be written by several"
-            ),
             _ => String::new(),
         }
     }

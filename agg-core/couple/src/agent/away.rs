@@ -151,6 +151,10 @@ impl Agent {
     }
 
     pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
+        if !self.registry.processes.contains_key(&process) {
+            // It has ended, which its owner is told, and all that it had open there with it.
+            return;
+        }
         let (access, parts) = match &request {
             Request::Open { ask, read, append, parts, .. } => ((*read, ask.write, *append), *parts),
             _ => ((false, false, false), false),
@@ -414,21 +418,6 @@ impl Agent {
                 _ => drop(self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None)),
             }
         }
-    }
-
-    /// A process of this node has ended.
-    pub(super) fn leave(&mut self, process: Process, orderly: bool) {
-        let Some(peers) = &mut self.peers else { return };
-        let told: Vec<Peer> =
-            peers.joined.iter().filter(|(_, one)| *one == process).map(|(peer, _)| *peer).collect();
-        let copies = peers.copies.used_by(process);
-        for peer in told {
-            peers.joined.remove(&(peer, process));
-            // One that is gone needs not be told.
-            let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
-        }
-        peers.copies.leave(process);
-        copies.into_iter().for_each(|key| self.look_away(key));
     }
 
     /// Whether this node owns a name, for a request of another node.

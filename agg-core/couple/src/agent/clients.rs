@@ -216,10 +216,11 @@ impl Agent {
             self.hang_up(link);
         }
         let Some(client) = self.clients.remove(&process) else { return };
-        self.leave(process, client.orderly);
-        self.lost.retain(|_, (whose, _)| *whose != process);
         let job = self.registry.processes.get(&process).map(|who| who.job);
         self.registry.end(process, client.orderly);
+        // What it asked for and has not been asked yet is asked for no more.
+        self.leave(process, client.orderly);
+        self.lost.retain(|_, (whose, _)| *whose != process);
         job.into_iter().for_each(|job| self.jobs.forget_process(job));
         self.settle();
     }

@@ -1,12 +1,14 @@
 //! Generations that programs of other nodes read before they are complete (`ready=sync`,
-//! `ready=step`). One node writes such a generation. What it has synchronised or announced goes to
-//! the owner first, and from there to the nodes of readers before these are told of it.
+//! `ready=step`). What a node has synchronised or announced goes to the owner first, and from there
+//! to the nodes of readers before these are told of it. If several nodes write, the owner lets all
+//! of them send what they have written, as soon as one of them says something.
 
 use super::Agent;
 use super::away::after;
 use super::spread::Answered;
 use crate::peers::{Asked, Key, Message, Then, Ticket, Wants};
 use crate::protocol::{Before, Reply, Request};
+use crate::records::News;
 use crate::registry::{Area, Handle, Process};
 use aggio_link::Peer;
 
@@ -94,6 +96,24 @@ impl Agent {
     pub(super) fn tell_readers(&mut self, area: Area) {
         for node in self.registry.readers_away(area) {
             self.tell(Peer(node), &Message::News(area));
+        }
+    }
+
+    /// What may be news of a generation behind the records that are there.
+    pub(super) fn news(&self, area: Area) -> News {
+        self.steps.get(&area).map_or(News::ALL, |step| step.news())
+    }
+
+    /// The owner wants what was written here, before it tells readers of more.
+    pub(super) fn send_news(&mut self, key: Key, news: News) {
+        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
+        match copies.and_then(|copies| copies.get_mut(key)?.shared.as_mut()) {
+            Some(shared) => {
+                shared.push_news(news, Then::Shared);
+                self.work(key);
+            }
+            // All was sent.
+            None => _ = self.tell(key.0, &Message::Shared(key.1)),
         }
     }
 

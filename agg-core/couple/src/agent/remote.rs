@@ -88,41 +88,53 @@ impl Agent {
                 self.lose_remote(remote, orderly);
             }
             Message::Fetch(area, offset, len) => self.send_bytes(peer, area, offset, len)?,
-            Message::Begin(area, size, time) => {
-                // A generation that died meanwhile needs no bytes.
-                let peers = self.peers.as_mut();
-                if let Some(hosted) = peers.and_then(|peers| peers.hosted.get_mut(&area)) {
-                    hosted.begin(peer, size, time)?;
-                }
-            }
-            Message::Store(area, offset, time) => {
-                let hosted = self.peers.as_mut().and_then(|peers| peers.hosted.get_mut(&area));
-                if let (Some(hosted), Received::Bytes(bytes)) = (hosted, &body) {
-                    hosted.store(peer, time, offset, bytes)?;
-                }
-            }
-            Message::Stored(area, opens) => {
-                if let Some(peers) = &mut self.peers
-                    && let Some(hosted) = peers.hosted.get_mut(&area)
-                {
-                    hosted.end(peer, opens)?;
-                }
-                self.release(area);
+            Message::Begin(..) | Message::Store(..) | Message::Stored(..) => {
+                return self.hear_bytes(peer, &message, &body);
             }
             Message::Size(..)
             | Message::Differ(_)
+            | Message::Memory(..)
             | Message::Look(_)
             | Message::Renew(..)
             | Message::Shared(_)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
-            Message::News(area) => self.has_news((peer, area)),
-            Message::Share(_) | Message::Cut(..) | Message::Looked(..) | Message::Same(..) => {
+            Message::Share(_)
+            | Message::Cut(..)
+            | Message::Looked(..)
+            | Message::Same(..)
+            | Message::News(_)
+            | Message::Gather(..) => {
                 return self.hear_shared(peer, message, None);
             }
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));
             }
             message => return self.hear_owner(peer, message, placed.unwrap_or(0)),
+        }
+        Ok(())
+    }
+
+    /// A node sends what it alone has written.
+    fn hear_bytes(&mut self, peer: Peer, message: &Message, body: &Received) -> io::Result<()> {
+        let (Message::Begin(area, ..) | Message::Store(area, ..) | Message::Stored(area, _)) =
+            *message
+        else {
+            return Ok(());
+        };
+        let hosted = self.peers.as_mut().and_then(|peers| peers.hosted.get_mut(&area));
+        // A generation that died meanwhile needs no bytes.
+        if let Some(hosted) = hosted {
+            match (message, body) {
+                (Message::Begin(_, size, time), _) => hosted.begin(peer, *size, *time)?,
+                (Message::Store(_, offset, time), Received::Bytes(bytes)) => {
+                    hosted.store(peer, *time, *offset, bytes)?;
+                }
+                (Message::Stored(_, opens), _) => hosted.end(peer, *opens)?,
+                _ => {}
+            }
+        }
+        if let Message::Stored(..) = message {
+            self.release(area);
         }
         Ok(())
     }

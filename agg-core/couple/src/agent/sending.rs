@@ -2,9 +2,10 @@
 
 use super::{Agent, LOOKS};
 use crate::peers::{ENOUGH, Key, Message, shown};
+use crate::registry::Process;
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_link::Body;
+use aggio_link::{Body, Peer};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -93,5 +94,20 @@ impl Agent {
                 busy.insert(key.0);
             }
         }
+    }
+
+    /// A process of this node has ended.
+    pub(super) fn leave(&mut self, process: Process, orderly: bool) {
+        let Some(peers) = &mut self.peers else { return };
+        let told: Vec<Peer> =
+            peers.joined.iter().filter(|(_, one)| *one == process).map(|(peer, _)| *peer).collect();
+        let copies = peers.copies.used_by(process);
+        for peer in told {
+            peers.joined.remove(&(peer, process));
+            // One that is gone needs not be told.
+            let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
+        }
+        peers.copies.leave(process);
+        copies.into_iter().for_each(|key| self.look_away(key));
     }
 }

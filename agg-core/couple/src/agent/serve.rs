@@ -3,6 +3,7 @@
 use super::Agent;
 use super::away::Way;
 use super::clients::Hello;
+use super::step::Gathering;
 use super::waits::Waiting;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Ask, Options, Process};
@@ -105,16 +106,17 @@ impl Agent {
             }
             Request::Close(handle, moved) => self.close(process, handle, moved),
             Request::Check(handle, moved) => self.check(process, handle, moved),
-            Request::Sync(handle) => self.sync(process, handle),
+            Request::Sync(handle) => self.sync(link, process, handle)?,
             Request::Announce(handle, before) => {
                 let open = self.registry.opens.get(&handle).copied();
-                match open.filter(|open| open.write && open.process == process) {
-                    Some(open) => {
-                        self.announce(open.area, process, before);
-                        Reply::Done
-                    }
-                    None => self.lost(process, handle),
+                let what = Gathering::Announce(process, handle, before);
+                if open.is_some_and(|open| self.is_step(open.area))
+                    && self.gathers(open?.area, link, what)
+                {
+                    self.settle();
+                    return None;
                 }
+                self.announced(process, handle, before)
             }
             Request::Records(handle, told) => {
                 self.serve_records(link, process, handle, told);
@@ -232,7 +234,36 @@ impl Agent {
         path.and_then(|path| self.trouble(&path)).unwrap_or(Reply::Done)
     }
 
-    fn sync(&mut self, process: Process, handle: u64) -> Reply {
+    /// `None` if the answer comes later.
+    fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
+        if let Some(open) = self.registry.opens.get(&handle).copied() {
+            let is_first = self.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
+            let what = match self.has_announced(open.area, process) {
+                true => Some(Gathering::Announce(process, handle, Before::All)),
+                false => is_first.then_some(Gathering::Sync(process, handle)),
+            };
+            if what.is_some_and(|what| open.write && self.gathers(open.area, link, what)) {
+                self.settle();
+                return None;
+            }
+        }
+        Some(self.synced(process, handle))
+    }
+
+    /// A process has written the number of records of what it has open.
+    pub(super) fn announced(&mut self, process: Process, handle: u64, before: Before) -> Reply {
+        let open = self.registry.opens.get(&handle).copied();
+        match open.filter(|open| open.write && open.process == process) {
+            Some(open) => {
+                self.announce(open.area, process, before);
+                Reply::Done
+            }
+            None => self.lost(process, handle),
+        }
+    }
+
+    /// A process has synchronised what it has open.
+    pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle) else {
             return self.lost(process, handle);
         };

@@ -1,10 +1,13 @@
 //! Generations that this node owns and programs of several nodes write at the same time.
 
 use super::Agent;
+use super::step::Gathering;
 use super::waits::Waiting;
 use crate::peers::{Message, twin};
-use crate::protocol::{Reply, bad};
-use crate::registry::{Area, Opening, Process, State};
+use crate::protocol::{Before, Reply, bad};
+use crate::records::News;
+use crate::registry::{Area, Handle, Opening, Process, State};
+use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Peer};
@@ -17,6 +20,10 @@ use std::os::fd::AsRawFd;
 enum Later {
     Open(Waiting, Opening),
     Reply(u64, Reply),
+    /// A process has synchronised what it has open.
+    Synced(u64, Process, Handle),
+    /// A process has written the number of records.
+    Announced(u64, Process, Handle, Before),
 }
 
 /// A generation of which other nodes have been told something.
@@ -45,6 +52,10 @@ impl Agent {
             Message::Differ(area) => {
                 let hosted = peers.hosted.get_mut(&area);
                 (area, hosted.map(|hosted| hosted.differ(peer, body)))
+            }
+            Message::Memory(area, offset, len) => {
+                let (hosted, extent) = (peers.hosted.get_mut(&area), Extent::new(offset, len));
+                (area, hosted.map(|hosted| hosted.allocate(peer, extent)))
             }
             Message::Look(area) => {
                 self.show_size(peer, area);
@@ -168,6 +179,28 @@ impl Agent {
         })
     }
 
+    /// Lets all other nodes that write a generation send what they have written, before it is
+    /// looked at, or shown to readers. False if there are none.
+    pub(super) fn gathers(&mut self, area: Area, link: u64, what: Gathering) -> bool {
+        let peers = self.peers.as_ref();
+        let Some(hosted) = peers.and_then(|peers| peers.hosted.get(&area)) else { return false };
+        let (process, news) = match what {
+            Gathering::Sync(process, _) => (process, News::ALL),
+            Gathering::Announce(process, ..) => (process, self.news(area)),
+        };
+        let node = self.registry.node(process);
+        let others: Vec<Peer> =
+            hosted.writers().into_iter().filter(|peer| peer.0 != node).collect();
+        self.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
+        let later = match what {
+            Gathering::Sync(process, handle) => Later::Synced(link, process, handle),
+            Gathering::Announce(process, handle, before) => {
+                Later::Announced(link, process, handle, before)
+            }
+        };
+        !others.is_empty() && self.hold(area, link, |waits| waits.later.push(later))
+    }
+
     fn hold(&mut self, area: Area, link: u64, later: impl FnOnce(&mut Pending)) -> bool {
         let Some(pending) = self.pending.get_mut(&area) else { return false };
         later(pending);
@@ -242,14 +275,28 @@ impl Agent {
     /// Answers who has waited for other nodes that have answered by now.
     pub(super) fn answer_pending(&mut self) {
         let is_over = |(_, pending): &(&Area, &Pending)| pending.acks.is_empty();
+        let mut may_be_ready = false;
         while let Some(area) = self.pending.iter().find(is_over).map(|(area, _)| *area) {
             let Some(pending) = self.pending.remove(&area) else { return };
             for later in pending.later {
                 match later {
                     Later::Open(waiting, opening) => self.hand_over_if(None, &waiting, opening),
                     Later::Reply(link, reply) => drop(self.reply(link, &reply, None)),
+                    Later::Synced(link, process, handle) => {
+                        may_be_ready = true;
+                        let reply = self.synced(process, handle);
+                        self.reply(link, &reply, None);
+                    }
+                    Later::Announced(link, process, handle, before) => {
+                        may_be_ready = true;
+                        let reply = self.announced(process, handle, before);
+                        self.reply(link, &reply, None);
+                    }
                 }
             }
+        }
+        if may_be_ready {
+            self.settle();
         }
     }
 }

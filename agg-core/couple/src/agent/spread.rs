@@ -6,6 +6,7 @@ use super::Agent;
 use super::away::{after, failed};
 use crate::peers::{Asked, ENOUGH, Key, Message, Step, Then, Wants};
 use crate::protocol::{Reply, Request};
+use crate::records::News;
 use crate::registry::Process;
 use aggio_link::{Body, Peer};
 use std::io;
@@ -244,6 +245,14 @@ impl Agent {
         let area = match message {
             Message::Share(area) => {
                 self.share((peer, area));
+                return Ok(());
+            }
+            Message::News(area) => {
+                self.has_news((peer, area));
+                return Ok(());
+            }
+            Message::Gather(area, head, from) => {
+                self.send_news((peer, area), News { head, from });
                 return Ok(());
             }
             Message::Cut(area, size) => {

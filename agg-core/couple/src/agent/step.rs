@@ -7,7 +7,7 @@
 use super::Agent;
 use crate::classic::Header;
 use crate::protocol::{Before, Reply};
-use crate::records;
+use crate::records::{self, News};
 use crate::registry::{Area, Handle, Process, State};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -47,6 +47,20 @@ pub(super) struct Waits {
     reminded: u32,
 }
 
+/// For what nodes are to send what they have written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Gathering {
+    Sync(Process, Handle),
+    Announce(Process, Handle, Before),
+}
+
+impl Step {
+    /// What may be news behind the records that are there.
+    pub(super) fn news(&self) -> News {
+        News::behind(&self.header, self.there)
+    }
+}
+
 impl Waits {
     fn next(&self) -> Instant {
         self.since + REMINDS * (self.reminded + 1)
@@ -59,12 +73,17 @@ impl Agent {
         self.steps.get(&area).is_some_and(|step| step.writer == process)
     }
 
+    /// Whether readers may have records of a generation that is being written.
+    pub(super) fn is_step(&self, area: Area) -> bool {
+        let generation = self.registry.generations.get(&area);
+        generation
+            .is_some_and(|one| one.step && one.copy_of.is_none() && one.state == State::Writing)
+    }
+
     /// A process has written the number of records of `area`, or written all that it announces.
     pub(super) fn announce(&mut self, area: Area, process: Process, before: Before) {
-        let Some(generation) = self.registry.generations.get(&area) else { return };
         // A copy that is being changed is for no reader before it is complete.
-        let is_it = generation.step && generation.copy_of.is_none();
-        if !is_it || generation.state == State::Complete {
+        if !self.is_step(area) {
             return;
         }
         if self.steps.get(&area).is_some_and(|step| step.is_spoiled) {
@@ -146,6 +165,7 @@ impl Agent {
         let open = self.registry.opens.get(&handle).filter(|open| open.process == process);
         let Some(open) = open.copied() else { return Some(self.lost(process, handle)) };
         let Some(generation) = self.registry.generations.get(&open.area) else {
+            self.registry.has_told_of_death(process, open.area);
             let text = "the writer of an open file died before it was complete (ready=step)";
             return Some(Reply::Failed(libc::EIO, text.into()));
         };

@@ -1,6 +1,6 @@
 //! Memory of a generation that another node writes or reads.
 
-use super::{map, span, twin};
+use super::{PIECE, map, span, twin};
 use crate::protocol::bad;
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
@@ -155,6 +155,30 @@ impl Hosted {
         let parts = twin::parts(body)?;
         let writer = self.writer(peer)?;
         twin::apply(writer.fd.as_raw_fd(), &parts, writer.limit())
+    }
+
+    /// The programs of `peer` have written something to `extent`: the file gets memory there, and
+    /// keeps its bytes. If there is none to be had, readers hear of what was written later.
+    ///
+    /// # Errors
+    /// It does not write the file; there is no such extent; the system's.
+    pub(crate) fn allocate(&mut self, peer: Peer, extent: Extent) -> io::Result<()> {
+        let writer = self.writer(peer)?;
+        let end = extent.offset.checked_add(extent.len).filter(|end| i64::try_from(*end).is_ok());
+        if extent.is_empty() || extent.len > PIECE || end.is_none() {
+            return Err(bad("no file has such memory"));
+        }
+        let fd = writer.fd.as_raw_fd();
+        let size = os::fstat(fd)?.st_size.unsigned_abs();
+        let below = extent.end().min(size).min(writer.limit());
+        if extent.offset >= below {
+            return Ok(());
+        }
+        // Pages that `fallocate` has made count as holes. This is no store, so that no byte is
+        // lost that is being written; it fails where the file is cut meanwhile.
+        let pages = Mapping::new(fd, Extent::between(extent.offset, below), true)?;
+        let _ = pages.populate(true);
+        Ok(())
     }
 
     /// The copy of `peer` is being cut.

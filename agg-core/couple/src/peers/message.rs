@@ -71,6 +71,9 @@ pub(crate) enum Message {
     Renew(u64, u64, u64, [u64; 2]),
     /// What was written of this memory so far was sent, and differences follow.
     Shared(u64),
+    /// The sender's programs have written something here, of which what differs is sent: memory,
+    /// offset, length.
+    Memory(u64, u64, u64),
     /// The memory was cut.
     IsCut(u64),
 
@@ -92,6 +95,9 @@ pub(crate) enum Message {
     Same(u64, u64),
     /// This memory, which programs of the receiver's node have open, has other bytes than before.
     News(u64),
+    /// What the receiver's node has written of this memory is to be sent, as far as it lies before
+    /// the first offset, or ends behind the second one.
+    Gather(u64, u64, u64),
 }
 
 impl Message {
@@ -165,6 +171,12 @@ impl Message {
             Message::Shared(area) => _ = out.byte(20).number(*area),
             Message::IsCut(area) => _ = out.byte(21).number(*area),
             Message::News(area) => _ = out.byte(22).number(*area),
+            Message::Memory(area, offset, len) => {
+                out.byte(23).number(*area).number(*offset).number(*len);
+            }
+            Message::Gather(area, head, from) => {
+                out.byte(24).number(*area).number(*head).number(*from);
+            }
             _ => {}
         }
     }
@@ -216,6 +228,8 @@ impl Message {
             20 => Message::Shared(from.number()?),
             21 => Message::IsCut(from.number()?),
             22 => Message::News(from.number()?),
+            23 => Message::Memory(from.number()?, from.number()?, from.number()?),
+            24 => Message::Gather(from.number()?, from.number()?, from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -279,6 +293,8 @@ mod tests {
             Message::Shared(1),
             Message::IsCut(1),
             Message::News(1),
+            Message::Memory(1, 2, 3),
+            Message::Gather(1, 2, 3),
         ]
     }
 
@@ -311,7 +327,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..23_usize,
+            which in 0..25_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

@@ -6,7 +6,7 @@ use super::{Key, Message};
 use crate::protocol::{Before, Reply, Request, bad};
 use crate::records::{Common, News};
 use crate::registry::Process;
-use aggio_base::os;
+use aggio_base::{Extent, os};
 use aggio_link::Body;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -52,6 +52,8 @@ enum Part {
     All,
     /// The header of a netCDF file, and the records that are not known to be there.
     Records(Before),
+    /// Those that the owner says.
+    These(News),
 }
 
 #[derive(Debug)]
@@ -64,11 +66,12 @@ enum Task {
 
 #[derive(Debug)]
 enum Work {
-    /// `longer` is what is said behind the bytes: readers are not to find the size before them.
+    /// `behind` is what is said behind the bytes: a new size, which readers are not to find before
+    /// them, and what has memory below it.
     Push {
         rest: Vec<u64>,
         size: u64,
-        longer: Option<Message>,
+        behind: Vec<Message>,
         then: Vec<Then>,
     },
     Renew(Renewal),
@@ -106,9 +109,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Of a generation that readers may have before it is complete, which one node writes.
+    /// Of a generation that readers may have before it is complete.
     pub(crate) fn early() -> Self {
-        Self { twin: Twin::that_tells_zeros(), ..Self::default() }
+        Self { twin: Twin::that_tells_memory(), ..Self::default() }
     }
 
     /// Sends the owner what was written before this call, then does that.
@@ -120,6 +123,11 @@ impl Shared {
     /// header and its new records.
     pub(crate) fn push_records(&mut self, before: Before, then: Then) {
         self.push_part(then, Part::Records(before));
+    }
+
+    /// The same of bytes that may be news, as the owner says.
+    pub(crate) fn push_news(&mut self, news: News, then: Then) {
+        self.push_part(then, Part::These(news));
     }
 
     fn push_part(&mut self, then: Then, part: Part) {
@@ -176,20 +184,25 @@ impl Shared {
     pub(crate) fn step(&mut self, key: Key, fd: RawFd, has_room: bool) -> io::Result<Step> {
         match self.now.take() {
             None => self.begin(key, fd),
-            Some(Work::Push { mut rest, size, mut longer, then }) => {
+            Some(Work::Push { mut rest, size, mut behind, then }) => {
                 let Some(piece) = rest.pop_if(|_| has_room) else {
                     if !rest.is_empty() {
-                        self.now = Some(Work::Push { rest, size, longer, then });
+                        self.now = Some(Work::Push { rest, size, behind, then });
                         return Ok(Step::Nothing);
                     }
-                    let Some(message) = longer.take() else { return Ok(Step::Sent(then)) };
-                    self.now = Some(Work::Push { rest, size, longer, then });
-                    return Ok(Step::Say(vec![(message, Body::None)]));
+                    if behind.is_empty() {
+                        return Ok(Step::Sent(then));
+                    }
+                    let said = behind.drain(..).map(|message| (message, Body::None)).collect();
+                    self.now = Some(Work::Push { rest, size, behind, then });
+                    return Ok(Step::Say(said));
                 };
-                let bodies = self.twin.take(fd, piece, size)?.into_iter();
-                self.now = Some(Work::Push { rest, size, longer, then });
-                let say = |body| (Message::Differ(key.1), Body::Bytes(body));
-                Ok(Step::Say(bodies.map(say).collect()))
+                let taken = self.twin.take(fd, piece, size)?;
+                let memory = |extent: Extent| Message::Memory(key.1, extent.offset, extent.len);
+                behind.extend(taken.memory.into_iter().map(memory));
+                self.now = Some(Work::Push { rest, size, behind, then });
+                let differ = |body| (Message::Differ(key.1), Body::Bytes(body));
+                Ok(Step::Say(taken.bodies.into_iter().map(differ).collect()))
             }
             Some(Work::Renew(mut renewal)) => {
                 let wanted = self.ask(key, &mut renewal)?;
@@ -213,19 +226,22 @@ impl Shared {
                 let news = match part {
                     Part::All => News::ALL,
                     Part::Records(before) => self.common.news_of_writer(fd, before)?,
+                    Part::These(news) => news,
                 };
                 let pieces = self.twin.pieces(fd, size)?.into_iter().rev();
                 let rest = pieces.filter(|piece| news.may_be(piece * PIECE, PIECE)).collect();
                 let mut told =
                     (size != before).then_some(Message::Size(key.1, size, size < before));
                 let longer = told.take_if(|_| self.twin.is_early() && size > before);
-                self.now = Some(Work::Push { rest, size, longer, then });
+                let behind = longer.into_iter().collect();
+                self.now = Some(Work::Push { rest, size, behind, then });
                 Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
             }
             Some(Task::Renew(wants, part)) => {
                 let news = match part {
                     Part::All => News::ALL,
                     Part::Records(_) => self.common.news(fd)?.0,
+                    Part::These(news) => news,
                 };
                 let open = BTreeMap::new();
                 self.now = Some(Work::Renew(Renewal { news, size: None, next: 0, open, wants }));

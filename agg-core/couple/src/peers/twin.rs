@@ -109,20 +109,38 @@ pub(crate) fn apply(fd: RawFd, parts: &[(u64, &[u8])], limit: u64) -> io::Result
 pub(crate) struct Twin {
     file: Option<OwnedFd>,
     size: u64,
-    /// Zeros that were written are news where nothing was before.
-    tells_zeros: bool,
+    /// Memory is news where none was before, whatever is in it.
+    tells_memory: bool,
+}
+
+/// What was written to a piece of a copy.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// Bodies of messages, with the bytes that differ.
+    pub(crate) bodies: Vec<Vec<u8>>,
+    /// What has memory now, and had none.
+    pub(crate) memory: Vec<Extent>,
 }
 
 impl Twin {
-    /// A twin of a copy that one node alone writes: the owner's file gets memory where the copy has
-    /// some, zeros included, so that it tells what was written.
-    pub(crate) fn that_tells_zeros() -> Self {
-        Self { tells_zeros: true, ..Self::default() }
+    /// A twin that also tells where zeros were written: the owner's file gets memory there.
+    pub(crate) fn that_tells_memory() -> Self {
+        Self { tells_memory: true, ..Self::default() }
     }
 
     /// Whether others read what was sent before the file is complete.
     pub(crate) fn is_early(&self) -> bool {
-        self.tells_zeros
+        self.tells_memory
+    }
+
+    /// The file of the twin, which is made if it is missing.
+    fn file(&mut self) -> io::Result<RawFd> {
+        if self.file.is_none() {
+            let fd = os::memory_file(c"aggio-twin")?;
+            // SAFETY: the descriptor is new and belongs to nobody else.
+            self.file = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        Ok(self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd))
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -140,15 +158,10 @@ impl Twin {
     }
 
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if self.file.is_none() {
-            if !self.tells_zeros && bytes.iter().all(|byte| *byte == 0) {
-                return Ok(());
-            }
-            let fd = os::memory_file(c"aggio-twin")?;
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            self.file = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+        if self.file.is_none() && bytes.iter().all(|byte| *byte == 0) {
+            return Ok(());
         }
-        self.file.as_ref().map_or(Ok(()), |file| write_all(file.as_raw_fd(), bytes, offset))
+        write_all(self.file()?, bytes, offset)
     }
 
     /// The owner's file has so many bytes.
@@ -182,22 +195,24 @@ impl Twin {
         Ok(found)
     }
 
-    /// What was written to a piece of a copy of `size` bytes, which is in common from now on: the
-    /// bodies of messages.
+    /// What was written to a piece of a copy of `size` bytes, which is in common from now on.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn take(&mut self, copy: RawFd, piece: u64, size: u64) -> io::Result<Vec<Vec<u8>>> {
+    pub(crate) fn take(&mut self, copy: RawFd, piece: u64, size: u64) -> io::Result<Taken> {
         let start = piece * PIECE;
         let len = PIECE.min(size.saturating_sub(start)) as usize;
         let (mut now, mut before) = (vec![0; len], vec![0; len]);
         read_all(copy, &mut now, start)?;
         self.read(&mut before, start)?;
-        if self.tells_zeros {
-            for new in self.new_memory(copy, start, len as u64)? {
-                // All of it differs.
-                new.for_each(|at| before[at] = !now[at]);
-            }
+        let memory = match self.tells_memory {
+            true => self.new_memory(copy, start, len as u64)?,
+            false => Vec::new(),
+        };
+        for extent in &memory {
+            let file = self.file()?;
+            let pages = (extent.offset..extent.end()).step_by(os::page_size());
+            pages.into_iter().try_for_each(|page| write_all(file, &[0], page))?;
         }
         let (mut bodies, mut body) = (Vec::new(), Writer::default());
         let ranges = differences(&now, &before);
@@ -214,11 +229,11 @@ impl Twin {
         if !body.0.is_empty() {
             bodies.push(body.0);
         }
-        Ok(bodies)
+        Ok(Taken { bodies, memory })
     }
 
     /// Where a copy has memory, of these bytes, and the twin has none.
-    fn new_memory(&self, copy: RawFd, start: u64, len: u64) -> io::Result<Vec<Range<usize>>> {
+    fn new_memory(&self, copy: RawFd, start: u64, len: u64) -> io::Result<Vec<Extent>> {
         let (mut found, mut at, end) = (Vec::new(), start, start + len);
         while let Some(data) = os::next_data(copy, at)?.filter(|data| *data < end) {
             let hole = os::next_hole(copy, data)?.unwrap_or(end).min(end);
@@ -228,7 +243,7 @@ impl Twin {
                 let gap = twin.map_or(Ok(None), |twin| os::next_hole(twin, from))?.unwrap_or(from);
                 let next = twin.map_or(Ok(None), |twin| os::next_data(twin, gap))?.unwrap_or(hole);
                 if gap < hole {
-                    found.push((gap - start) as usize..(next.min(hole) - start) as usize);
+                    found.push(Extent::between(gap, next.min(hole)));
                 }
                 from = next;
             }

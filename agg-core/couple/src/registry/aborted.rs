@@ -108,7 +108,7 @@ impl Registry {
             touched.push(path.clone());
             if name.last == aborted.number && name.dead.is_none() {
                 let writer = format!("the agent of {}", aborted.maker);
-                name.dead = Some(Dead { number: aborted.number, writer });
+                name.dead = Some(Dead::unread(aborted.number, writer));
             }
         }
         touched.iter().for_each(|path| self.touch(path));

@@ -1,6 +1,8 @@
 //! What ends: an open, the writing of a generation, a process.
 
-use super::{Answer, Area, Dead, Effect, Generation, Handle, Path, Process, Registry, State};
+use super::{
+    Answer, Area, Dead, Effect, Generation, Handle, Path, Position, Process, Registry, State,
+};
 use std::collections::BTreeSet;
 
 /// Fewer bytes than this are a look at the beginning of a file, not a use of it. netCDF looks at
@@ -200,7 +202,10 @@ impl Registry {
         let name = self.names.entry(path).or_default();
         name.last = name.last.max(number);
         if !unlinked {
-            name.dead = Some(Dead { number, writer });
+            let readers = name.readers.values().flat_map(|reader| &reader.processes);
+            let reads = |at: &Position| at.at == number && at.finished < number;
+            let untold = readers.filter(|(_, at)| reads(at)).map(|(process, _)| *process);
+            name.dead = Some(Dead { number, writer, area, untold: untold.collect() });
         }
     }
 
@@ -271,7 +276,7 @@ impl Registry {
                 && !self.generations.values().any(is_written)
             {
                 name.last += 1;
-                name.dead = Some(Dead { number: name.last, writer: who.label.clone() });
+                name.dead = Some(Dead::unread(name.last, who.label.clone()));
             }
         }
     }

@@ -17,6 +17,8 @@ mod types;
 mod view;
 
 #[cfg(test)]
+mod part_tests;
+#[cfg(test)]
 mod random_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Processes and generations on other nodes: where a generation is written.
 
-use super::{Area, Ask, Generation, Open, Process, Registry, State};
+use super::{Area, Generation, Open, Process, Registry, State};
 use std::collections::BTreeSet;
 
 impl Registry {
@@ -37,16 +37,12 @@ impl Registry {
         self.is_elsewhere(process, area) && !is_here
     }
 
-    /// Whether a process cannot use a generation because that is written on other nodes, and
-    /// readers may have it before it is complete.
-    pub(super) fn is_for_one_node(&self, process: Process, area: Area, ask: &Ask) -> bool {
-        let shown = |one: &Generation| one.step || one.published;
-        let is_shown = self.generations.get(&area).is_some_and(shown);
-        let is_shown = is_shown || ask.options.at_sync || ask.options.at_step;
-        is_shown && self.is_elsewhere(process, area)
+    /// Whether readers were given a generation that is being written.
+    pub(crate) fn is_shown(&self, area: Area) -> bool {
+        self.generations.get(&area).is_some_and(|one| one.published)
     }
 
-    /// Whether readers may have a generation before it is complete. One node writes it then.
+    /// Whether readers may have a generation before it is complete.
     pub(crate) fn is_early(&self, area: Area) -> bool {
         let Some(generation) = self.generations.get(&area) else { return false };
         let name = self.names.get(&generation.path);
@@ -99,7 +95,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{Answer, Opening, Options, Who};
+    use crate::registry::{Answer, Ask, Opening, Options, Who};
 
     const FILE: &[u8] = b"/d/f";
 
@@ -149,17 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_that_is_shown_before_it_is_complete_is_written_on_one_node() {
+    fn a_generation_that_is_shown_before_it_is_complete_is_joined_by_other_nodes_as_well() {
         for (at_sync, at_step) in [(true, false), (false, true)] {
             let mut registry = registry();
             let options = Options { at_sync, at_step, ..Options::default() };
-            let ask = |write| Ask { options: options.clone(), ..ask(write) };
+            let ask = |write| Ask { options: options.clone(), truncate: false, ..ask(write) };
             let first = opened(registry.open(1, &ask(true)));
-            assert_eq!(registry.open(2, &ask(true)), Answer::Fail(libc::EOPNOTSUPP));
-            assert_eq!(registry.open(2, &ask(false)), Answer::Wait, "its bytes are not there");
-            registry.close(1, first.handle, 0, false);
-            registry.commit(first.area, true);
-            assert_eq!(opened(registry.open(2, &ask(true))).generation, 2, "now this node writes");
+            let second = opened(registry.open(2, &ask(true)));
+            assert_eq!(second.area, first.area);
+            assert_eq!(opened(registry.open(2, &ask(false))).area, first.area, "it reads back");
+            assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
+            assert!(registry.is_early(first.area) && registry.is_shared(first.area));
         }
     }
 
@@ -189,7 +185,6 @@ mod tests {
         assert_eq!(opened(registry.open(1, &ask(false))).area, first.area);
         assert!(registry.is_early(first.area) && !registry.is_shared(first.area));
         assert_eq!(registry.readers_away(first.area), [7].into());
-        assert_eq!(registry.open(2, &ask(true)), Answer::Fail(libc::EOPNOTSUPP));
         registry.close(4, first.handle, 0, false);
         registry.commit(first.area, true);
         assert!(!registry.is_early(first.area));

@@ -52,6 +52,10 @@ impl Registry {
             Choice::Dropped => Answer::Fail(libc::ESTALE),
             Choice::Dead(number) => {
                 self.move_on(process, ask, number);
+                let dead = self.names.get(&ask.path).and_then(|name| name.dead.as_ref());
+                if let Some(area) = dead.map(|dead| dead.area) {
+                    self.has_told_of_death(process, area);
+                }
                 match ask.options.death {
                     WriterDeath::File => Answer::OnDisk,
                     _ => Answer::Fail(libc::EIO),
@@ -92,9 +96,6 @@ impl Registry {
                 true => self.begin_if_room(process, ask, None),
                 false => Answer::Wait,
             },
-            Some((area, State::Writing)) if self.is_for_one_node(process, area, ask) => {
-                Answer::Fail(libc::EOPNOTSUPP)
-            }
             Some((area, State::Writing)) => {
                 if ask.truncate {
                     self.effects.push(Effect::Empty(area));
@@ -265,6 +266,12 @@ impl Registry {
         reader.processes.entry(process).or_insert(start)
     }
 
+    /// A process that had read a part of a generation knows that its writer has died.
+    pub(crate) fn has_told_of_death(&mut self, process: Process, area: Area) {
+        let dead = self.names.values_mut().filter_map(|name| name.dead.as_mut());
+        dead.filter(|dead| dead.area == area).for_each(|dead| _ = dead.untold.remove(&process));
+    }
+
     fn move_on(&mut self, process: Process, ask: &Ask, number: u64) {
         let position = self.announce(process, ask);
         *position = Position { at: number, seen: true, finished: number, ..*position };
@@ -291,8 +298,7 @@ impl Registry {
             && newest.jobs.contains(&job)
             && !newest.unlinked
         {
-            let is_away = self.is_for_one_node(process, area, ask);
-            return if is_away { Choice::Wait } else { Choice::Own(area) };
+            return Choice::Own(area);
         }
         if name.is_dropped() && name.writer == Some(job) && name.generations.is_empty() {
             return Choice::Dropped;
@@ -337,8 +343,9 @@ impl Registry {
         };
         match (found, &name.dead) {
             (Some((_, area)), _) => Choice::Next(*area),
-            (None, Some(Dead { number, .. })) => {
-                let waits = ask.options.death == WriterDeath::Wait || *number <= position.at;
+            (None, Some(Dead { number, untold, .. })) => {
+                let knows = *number <= position.at && !untold.contains(&process);
+                let waits = ask.options.death == WriterDeath::Wait || knows;
                 if waits { Choice::Wait } else { Choice::Dead(*number) }
             }
             (None, None) => Choice::Wait,

@@ -13,23 +13,23 @@ use aggio_config::settings::couple::Pick;
 const FILE: &str = "/d/f";
 
 /// A registry whose memory is quiet as soon as nobody has it open for writing.
-struct Scene {
-    registry: Registry,
-    freed: Vec<Area>,
-    stored: Vec<Area>,
-    unchanged: Vec<Area>,
-    options: Options,
-    waits: u64,
+pub(super) struct Scene {
+    pub(super) registry: Registry,
+    pub(super) freed: Vec<Area>,
+    pub(super) stored: Vec<Area>,
+    pub(super) unchanged: Vec<Area>,
+    pub(super) options: Options,
+    pub(super) waits: u64,
 }
 
-fn scene() -> Scene {
+pub(super) fn scene() -> Scene {
     let (registry, options) = (Registry::default(), Options::default());
     let (freed, stored, unchanged) = (Vec::new(), Vec::new(), Vec::new());
     Scene { registry, freed, stored, unchanged, options, waits: 0 }
 }
 
 impl Scene {
-    fn join(&mut self, process: Process, job: Job, ranks: u32, family: Family) {
+    pub(super) fn join(&mut self, process: Process, job: Job, ranks: u32, family: Family) {
         let label = format!("p{process}");
         self.registry.join(process, Who { job, ranks, family, label });
     }
@@ -81,17 +81,17 @@ impl Scene {
         answer
     }
 
-    fn write(&mut self, process: Process) -> Opening {
+    pub(super) fn write(&mut self, process: Process) -> Opening {
         let ask = self.ask(true);
         opened(self.open(process, &ask))
     }
 
-    fn read(&mut self, process: Process) -> Answer {
+    pub(super) fn read(&mut self, process: Process) -> Answer {
         let ask = self.ask(false);
         self.open(process, &ask)
     }
 
-    fn close(&mut self, process: Process, opening: Opening, moved: u64) {
+    pub(super) fn close(&mut self, process: Process, opening: Opening, moved: u64) {
         self.registry.close(process, opening.handle, moved, false);
         self.settle();
     }
@@ -104,7 +104,7 @@ impl Scene {
     }
 
     /// Reads a generation wholly; which one.
-    fn take(&mut self, process: Process) -> u64 {
+    pub(super) fn take(&mut self, process: Process) -> u64 {
         let opening = opened(self.read(process));
         self.close(process, opening, 1 << 20);
         opening.generation
@@ -141,7 +141,7 @@ impl Scene {
     }
 }
 
-fn opened(answer: Answer) -> Opening {
+pub(super) fn opened(answer: Answer) -> Opening {
     match answer {
         Answer::Opened(opening) => opening,
         other => panic!("{other:?}"),
@@ -192,28 +192,6 @@ fn a_rank_that_moved_nothing_has_read_what_another_rank_read() {
     scene.close(10, root, 0);
     scene.close(11, other, 1 << 20);
     assert_eq!(scene.take(10), 2);
-}
-
-#[test]
-fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
-    let mut scene = scene();
-    scene.options.at_step = true;
-    scene.join(1, 1, 1, 1);
-    (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
-    let written = scene.write(1);
-    scene.registry.show_records(written.area, 3);
-    let root = opened(scene.read(10));
-    scene.close(1, written, 0);
-    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
-    scene.close(10, root, 1 << 20);
-    scene.close(11, other, 1 << 20);
-    // Both have seen a part.
-    let root = opened(scene.read(10));
-    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
-    assert_eq!((root.generation, other.generation), (1, 1));
-    scene.close(10, root, 1 << 20);
-    scene.close(11, other, 1 << 20);
-    assert_eq!(scene.read(10), Answer::Wait);
 }
 
 #[test]

@@ -224,6 +224,17 @@ pub struct Dead {
     pub number: u64,
     /// The process that died.
     pub writer: String,
+    /// Its memory; 0 if nobody has read anything.
+    pub area: Area,
+    /// Processes that read what was there of it, and have not been told.
+    pub untold: BTreeSet<Process>,
+}
+
+impl Dead {
+    /// Of which nobody has read anything.
+    pub fn unread(number: u64, writer: String) -> Self {
+        Self { number, writer, area: 0, untold: BTreeSet::new() }
+    }
 }
 
 /// A generation that was being written when an earlier agent died: it will never be complete.

@@ -92,7 +92,7 @@ impl Agent {
         };
         let [last, lost, on_disk, dropped, unreported] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
-        let dead = record.dead.map(|(number, writer)| Dead { number, writer });
+        let dead = record.dead.map(|(number, writer)| Dead::unread(number, writer));
         let writer = record.writer.map(|text| self.jobs.of(&text));
         let mut aborted = BTreeMap::<_, Aborted>::new();
         for written in record.aborted {

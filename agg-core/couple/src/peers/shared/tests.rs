@@ -121,6 +121,9 @@ impl Scene {
                             (Message::Size(_, size, cut), _) => {
                                 self.owner.0.set_size(KEY.0, size, cut).unwrap();
                             }
+                            (Message::Memory(_, offset, len), _) => {
+                                self.owner.0.allocate(KEY.0, Extent::new(offset, len)).unwrap();
+                            }
                             (Message::Differ(_), Body::Bytes(body)) => {
                                 self.owner.0.differ(KEY.0, &body).unwrap();
                             }

@@ -357,5 +357,5 @@ fn what_a_node_has_not_sent_yet_is_not_replaced_by_what_the_owner_has() {
     twin.merge(copy.as_raw_fd(), 0, b"theirs....").unwrap();
     assert_eq!(contents(&copy), b"thowns....");
     let bodies = twin.take(copy.as_raw_fd(), 0, 10).unwrap();
-    assert_eq!(parts(&bodies.concat()).unwrap(), [(2, &b"own"[..])]);
+    assert_eq!(parts(&bodies.bodies.concat()).unwrap(), [(2, &b"own"[..])]);
 }
