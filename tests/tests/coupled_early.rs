@@ -162,7 +162,8 @@ fn two_readers_on_two_hosts_see_what_a_third_one_writes() {
 
 /// Ends the agent of a host.
 fn kill_agent(place: &Place, host: &str) {
-    place.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
+    let kill = "pkill -9 -f 'agent --foregroun[d]' || true";
+    place.cluster.output(host, &["sh", "-c", kill]);
 }
 
 /// Reads what a program prints up to a line with these words.
@@ -205,6 +206,63 @@ fn a_reader_that_waits_for_a_record_is_told_that_an_agent_has_ended() {
         assert!(!succeeded && text.contains("Input/output error"), "{what}: {text}");
         assert!(began.elapsed() < Duration::from_secs(20), "{what}");
         writer.kill().expect("it is there");
+        end(writer);
+    }
+}
+
+/// Waits for the end of a program; whether it ended in that time.
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        if child.try_wait().expect("it was started").is_some() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+#[test]
+fn whoever_dies_a_reader_on_another_host_gets_the_right_records_or_an_error() {
+    let Some(place) = Place::new() else { return };
+    let mut word = 0x5eed_u64;
+    for round in 0..9 * aggio_tests::factor() {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round as u64);
+        let (reader_first, delay) = (word >> 40 & 1 == 1, 100 + (word >> 33) % 400);
+        let file = place.file(&format!("{round}.out"));
+        let write = format!("{PYTHON} write {file} 5 {RECORDS} 5000");
+        let read = format!("{PYTHON} read {file} {RECORDS} 5000 {}", ["sync", "reopen"][round % 2]);
+        let start = |host, words: &str| place.start(host, "ready=step", words);
+        let (mut reader, writer);
+        if reader_first {
+            reader = start("node2", &read);
+            std::thread::sleep(Duration::from_millis(200));
+            writer = start("node1", &write);
+        } else {
+            writer = start("node1", &write);
+            reader = start("node2", &read);
+        }
+        std::thread::sleep(Duration::from_millis(delay));
+        let victim = ["the writer", "node1", "node2"][round / 3 % 3];
+        match victim {
+            "the writer" => {
+                let kill = "pkill -9 -f 'steps.py writ[e]' || true";
+                place.cluster.output("node1", &["sh", "-c", kill]);
+            }
+            host => kill_agent(&place, host),
+        }
+        let what = format!("round {round}: {victim}, {delay} ms, reader first {reader_first}");
+        // One that waits for a program that never began gets what the next one writes.
+        if !ends_within(&mut reader, Duration::from_secs(5)) {
+            let (succeeded, text) = end(start("node3", &write));
+            assert!(succeeded, "{what}: {text}\n{}", place.logs());
+        }
+        let (succeeded, text) = end(reader);
+        let told = ["Input/output error", "died", "ended", "Stale", "Unknown file format"];
+        let is_told = !succeeded && told.iter().any(|word| text.contains(word));
+        let is_right = succeeded && text.lines().any(|line| line == "12");
+        assert!(is_right || is_told, "{what}: {text}\n{}", place.logs());
+        assert!(!text.contains(": a is") && !text.contains(": b is"), "{what}: {text}");
         end(writer);
     }
 }

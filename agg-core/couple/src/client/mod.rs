@@ -133,7 +133,8 @@ impl Client {
         let handle = self.adopt_file(facts.st_dev, facts.st_ino, write)?;
         if !write && is_away(handle) {
             // Whoever reads by it does not say what.
-            self.fetch(handle, &[Extent::new(0, u64::MAX)])?;
+            let fetched = self.fetch(handle, &[Extent::new(0, u64::MAX)]);
+            fetched.inspect_err(|_| self.close_read(handle, 0))?;
         }
         Ok(handle)
     }

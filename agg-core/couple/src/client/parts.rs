@@ -22,8 +22,8 @@ pub fn is_away(handle: u64) -> bool {
 const FETCHED: usize = 1000;
 
 impl Client {
-    /// Waits until bytes of what was opened with [`Open::parts`] are there, which another node
-    /// sends. Whether all bytes of the file are there, now and for ever.
+    /// Waits until bytes of what was opened with [`Open::parts`](super::Open::parts) are there,
+    /// which another node sends. Whether all bytes of the file are there, now and for ever.
     ///
     /// # Errors
     /// `EIO` if that node has ended; the agent cannot be reached.

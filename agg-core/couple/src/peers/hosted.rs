@@ -176,8 +176,8 @@ impl Hosted {
         }
         // Pages that `fallocate` has made count as holes. This is no store, so that no byte is
         // lost that is being written; it fails where the file is cut meanwhile.
-        let pages = Mapping::new(fd, Extent::between(extent.offset, below), true)?;
-        let _ = pages.populate(true);
+        let pages = Mapping::new(fd, Extent::between(extent.offset, below), true);
+        let _ = pages.and_then(|pages| pages.populate(true));
         Ok(())
     }
 
