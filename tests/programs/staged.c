@@ -76,6 +76,13 @@ static void not_drained(MPI_File file, int records, const char *how, const char 
     }
 }
 
+/* What failed is not acknowledged: another rank may have been killed. */
+static void give_up_after_errors(void)
+{
+    if (check_errors)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 /* The default action of the signal ends the process, wherever it is. */
 static void die_later(const char *how)
 {
@@ -112,6 +119,7 @@ int main(int argc, char **argv)
         for (int record = 0; record < count; record++) {
             MPI_Offset at = ((MPI_Offset)record * size + rank) * sizeof words;
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+            give_up_after_errors();
             compare(words, rank, record);
         }
         OK(MPI_File_close(&file));
@@ -124,10 +132,12 @@ int main(int argc, char **argv)
             OK(MPI_File_write_at_all(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
         else
             OK(MPI_File_write_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+        give_up_after_errors();
         int count = record + 1;
         CHECK(pwrite(told, &count, sizeof count, 0) == sizeof count, "record %d", record);
         if (sync_every && count % sync_every == 0) {
             OK(MPI_File_sync(file));
+            give_up_after_errors();
             CHECK(pwrite(told, &count, sizeof count, place) == sizeof count, "record %d", record);
         }
         /* What a rank has written, its neighbour reads without any synchronisation of the file. */
@@ -136,6 +146,7 @@ int main(int argc, char **argv)
             MPI_Barrier(MPI_COMM_WORLD);
             at = ((MPI_Offset)record * size + left) * sizeof words;
             OK(MPI_File_read_at(file, at, words, WORDS, MPI_INT, MPI_STATUS_IGNORE));
+            give_up_after_errors();
             compare(words, left, record);
         }
         int is_to_die = isdigit(argv[4][strspn(argv[4], "-")]);
