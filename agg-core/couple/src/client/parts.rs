@@ -64,7 +64,7 @@ impl Parts {
         extents: impl IntoIterator<Item = Extent>,
     ) -> io::Result<()> {
         let mut extents = extents.into_iter().filter(|extent| extent.len > 0).peekable();
-        while extents.peek().is_some() && !self.are_all_there.load(Acquire) {
+        while !self.are_all_there.load(Acquire) && extents.peek().is_some() {
             let pieces: BTreeSet<u64> = extents.by_ref().take(TOGETHER).flat_map(pieces).collect();
             let missing: Vec<u64> = {
                 let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,7 @@ pub(crate) struct Away {
     pub(crate) mode: u32,
     /// Programs of other nodes write it as well.
     pub(crate) shared: bool,
-    /// Readers may have it before it is complete; one node writes it.
+    /// Readers may have it before it is complete.
     pub(crate) early: bool,
 }
 

@@ -3,6 +3,17 @@
 use super::tests::{opened, scene};
 use super::*;
 
+/// A program that writes a file, of which three records may be read, and a reader: 1 and 10.
+fn scene_of_a_writer() -> (super::tests::Scene, Opening) {
+    let mut scene = scene();
+    scene.options.at_step = true;
+    scene.join(1, 1, 1, 1);
+    scene.join(10, 2, 2, 1);
+    let written = scene.write(1);
+    scene.registry.show_records(written.area, 3);
+    (scene, written)
+}
+
 #[test]
 fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
     let mut scene = scene();
@@ -28,12 +39,7 @@ fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
 #[test]
 fn who_has_read_a_part_of_a_generation_whose_writer_died_is_told_by_its_next_open_once() {
     for closes in [true, false] {
-        let mut scene = scene();
-        scene.options.at_step = true;
-        scene.join(1, 1, 1, 1);
-        scene.join(10, 2, 2, 1);
-        let written = scene.write(1);
-        scene.registry.show_records(written.area, 3);
+        let (mut scene, _) = scene_of_a_writer();
         let part = opened(scene.read(10));
         if closes {
             scene.close(10, part, 0);
@@ -46,12 +52,7 @@ fn who_has_read_a_part_of_a_generation_whose_writer_died_is_told_by_its_next_ope
 
 #[test]
 fn who_was_told_by_the_open_file_that_its_writer_died_waits_for_another_one() {
-    let mut scene = scene();
-    scene.options.at_step = true;
-    scene.join(1, 1, 1, 1);
-    scene.join(10, 2, 2, 1);
-    let written = scene.write(1);
-    scene.registry.show_records(written.area, 3);
+    let (mut scene, written) = scene_of_a_writer();
     opened(scene.read(10));
     scene.registry.end(1, false);
     scene.registry.has_told_of_death(10, written.area);
