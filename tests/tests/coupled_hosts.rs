@@ -308,3 +308,35 @@ fn a_reader_whose_file_lacks_parts_is_told_that_its_owner_has_ended() {
     fails(reader, &["Some(5)"]);
     drop(end(writer));
 }
+
+#[test]
+fn what_a_reader_will_open_next_comes_while_it_is_busy() {
+    let Some(user) = User::new(2) else { return };
+    let file = "/coupled/next.1";
+    // Generation 2 is complete when the reader has read the first and not opened the second.
+    let writer = user.start("node1", &["write", file, "1", "2", LARGE, "1500"]);
+    let mut reader = user.start("node2", &["read", file, "1", "2", LARGE, "6000"]);
+    first_line(&mut reader);
+    let (began, twice) = (Instant::now(), 2 * LARGE.parse::<u64>().expect("a number"));
+    while user.cluster.traffic()[0].bytes_out < twice {
+        assert!(began.elapsed() < Duration::from_millis(5500), "it comes when it is opened");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    succeeds(writer);
+    succeeds(reader);
+    assert!(user.cluster.traffic()[0].bytes_out < twice * 3 / 2, "it came twice");
+    assert_eq!(user.left(), ["token"]);
+}
+
+#[test]
+fn a_node_that_reads_no_more_gets_two_more_files_at_most() {
+    let Some(user) = User::new(2) else { return };
+    let file = "/coupled/idle.1";
+    let writer = user.start("node1", &["write", file, "1", "6", LARGE, "300"]);
+    succeeds(user.start("node2", &["read", file, "1", "1", LARGE, "4000"]));
+    let sent = user.cluster.traffic()[0].bytes_out;
+    assert!(sent < 7 * LARGE.parse::<u64>().expect("a number") / 2, "{sent} bytes");
+    succeeds(user.start("node2", &["read", file, "2", "6", LARGE]));
+    succeeds(writer);
+    assert_eq!(user.left(), ["token"]);
+}

@@ -102,12 +102,14 @@ impl Areas {
         self.events.as_raw_fd()
     }
 
-    /// Makes the memory of a generation, with the bytes of another one if there is one.
+    /// The same of a new file.
+    #[cfg(test)]
     pub(crate) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
         self.make_of(None, area, mode, copy_of)
     }
 
-    /// The same of a file that was made ready, if there is one.
+    /// Makes the memory of a generation, of a file that was made ready if there is one, and with
+    /// the bytes of another generation if there is one.
     pub(crate) fn make_of(
         &mut self,
         spare: Option<Spare>,

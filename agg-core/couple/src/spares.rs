@@ -259,7 +259,7 @@ fn serve(work: &Receiver<Order>, tell: &Sender<Done>, mut bell: &File) {
 
 /// A file with so many bytes of memory; `None` if the computer has none to spare.
 fn make(bytes: u64) -> Option<Spare> {
-    if available() / ROOM < bytes {
+    if !has_room(bytes) {
         return None;
     }
     let fd = os::memory_file(c"aggio-coupled").ok()?;
@@ -267,6 +267,11 @@ fn make(bytes: u64) -> Option<Spare> {
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     os::fallocate(fd, Extent::new(0, bytes), true).ok()?;
     Some(Spare { bytes, ..Spare::from(file) })
+}
+
+/// Whether the computer has so many bytes of memory to spare for what nobody has asked for yet.
+pub(crate) fn has_room(bytes: u64) -> bool {
+    available() / ROOM >= bytes
 }
 
 /// Bytes of memory that programs can still get.

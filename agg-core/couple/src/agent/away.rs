@@ -297,11 +297,13 @@ impl Agent {
             self.abandon(key);
         }
         let Some(peers) = &mut self.peers else { return };
-        let made = peers.copies.make(key, &path, &away);
+        let spare = self.pages.file(peers.copies.expected(&path, &away));
+        let made = peers.copies.make(key, &path, &away, spare);
         if let Err(error) = made {
             return self.fail_ticket(ticket, &error);
         }
         if let Some(copy) = peers.copies.get_mut(key) {
+            copy.offered = false;
             if writes {
                 copy.is_written_by(process);
             }
@@ -314,6 +316,9 @@ impl Agent {
                 copy.waiting.push(ticket);
                 copy.want_all();
             }
+        }
+        if let Some(peers) = &mut self.peers {
+            peers.copies.note_habit(key);
         }
         self.fetch(key);
     }

@@ -41,6 +41,12 @@ impl Pages {
             _ => None,
         }
     }
+
+    /// A file for so many bytes, if those have huge pages.
+    pub(super) fn file(&mut self, bytes: u64) -> Option<Spare> {
+        let huge = self.huge(bytes)?;
+        Some(Spare { slack: huge.page, ..Spare::from(huge.file().ok()?) })
+    }
 }
 
 impl Agent {
@@ -56,12 +62,7 @@ impl Agent {
             let budget = self.registry.names.get(path).map_or(0, |name| name.options.budget);
             let budget = if budget > 0 { budget } else { self.limit };
             let expected = self.spares.begin(area, path, budget);
-            let huge = self.pages.huge(expected);
-            let huge = huge.and_then(|huge| Some((huge.file().ok()?, huge.page)));
-            match huge {
-                Some((file, slack)) => Some(Spare { slack, ..Spare::from(file) }),
-                None => self.spares.take(area),
-            }
+            self.pages.file(expected).or_else(|| self.spares.take(area))
         });
         self.areas.make_of(spare, area, mode, copy_of)
     }

@@ -9,6 +9,7 @@ mod disk;
 mod early;
 mod links;
 mod memory;
+mod offers;
 mod parts;
 mod reach;
 mod remote;
@@ -359,6 +360,7 @@ impl Agent {
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
             self.tell_readers(area);
+            self.offer(area, stat.size, stat.mode & 0o7777);
             return self.keep(area);
         }
         Ok(())

@@ -106,6 +106,7 @@ impl Agent {
             | Message::Gather(..) => {
                 return self.hear_shared(peer, message, None);
             }
+            Message::Offer(path, away) => return self.hear_offer(peer, &path, away),
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));
             }
@@ -260,6 +261,8 @@ impl Agent {
         let facts = os::fstat(fd)?;
         if open.write {
             self.grant(peer, open.area)?;
+        } else {
+            self.note_reader(peer, open.area);
         }
         let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
         let (shared, early) =
@@ -368,6 +371,9 @@ impl Agent {
                 hosted.into_iter().for_each(|hosted| hosted.lose(peer));
             }
         }
+        if let Some(peers) = &mut self.peers {
+            peers.offers.forget(peer);
+        }
         self.forget_acks(peer);
         self.settle();
         self.lose_owner(peer, why);
@@ -377,7 +383,8 @@ impl Agent {
     pub(super) fn free_hosted(&mut self, area: Area) {
         if let Some(peers) = &mut self.peers {
             peers.hosted.remove(&area);
-            peers.tell_nodes(&Message::Free(area));
+            let offered = peers.offers.free(area);
+            peers.tell_nodes(offered, &Message::Free(area));
         }
     }
 }

@@ -108,6 +108,7 @@ impl Agent {
             let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
         }
         peers.copies.leave(process);
+        self.decline_offers();
         copies.into_iter().for_each(|key| self.look_away(key));
     }
 }

@@ -5,6 +5,7 @@ use super::shared::Shared;
 use super::{Away, map, span};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process, Series, series};
+use crate::spares::Spare;
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
 use aggio_link::{Peer, Span};
@@ -24,8 +25,19 @@ pub(crate) type Key = (Peer, u64);
 /// Handles of what another node owns are from here on.
 pub(crate) const AWAY: u64 = 1 << 63;
 
-/// Of how many series of files it is known which pieces programs want.
+/// Of how many series of files it is known what the last one was like.
 const HABITS: usize = 256;
+
+/// What the last file of a series was like.
+#[derive(Debug, Default)]
+struct Habit {
+    /// The pieces that programs have wanted.
+    wanted: BTreeSet<u64>,
+    /// They wanted all.
+    whole: bool,
+    /// Its bytes, if hardly any were holes.
+    bytes: u64,
+}
 
 /// A program that waits for bytes of a copy.
 #[derive(Debug)]
@@ -67,6 +79,8 @@ pub(crate) struct Copy {
     pub(crate) sent: u64,
     /// Programs of other nodes write it as well.
     pub(crate) shared: Option<Shared>,
+    /// Nobody has opened it; its owner expects that somebody will.
+    pub(crate) offered: bool,
 }
 
 impl std::fmt::Debug for Copy {
@@ -155,8 +169,7 @@ pub(crate) struct Copies {
     pub(crate) handles: BTreeMap<u64, (u64, Key, Process)>,
     number: u64,
     last: Area,
-    /// Which pieces of the last file of a series programs have wanted.
-    habits: BTreeMap<Series, BTreeSet<u64>>,
+    habits: BTreeMap<Series, Habit>,
 }
 
 impl Copies {
@@ -231,13 +244,29 @@ impl Copies {
         self.all.iter().find(|(_, copy)| copy.local == local).map(|(key, _)| *key)
     }
 
+    /// How many bytes a copy will have, 0 if that is unknown.
+    pub(crate) fn expected(&self, path: &Path, away: &Away) -> u64 {
+        match away.is_renewed() {
+            // Its pages tell which bytes were written, and have to be small for that.
+            true => 0,
+            false if away.size > 0 => away.size,
+            false => self.habits.get(&series(path)).map_or(0, |habit| habit.bytes),
+        }
+    }
+
     /// Makes the memory of a copy unless it is there: that of a file that gets differences, which
-    /// has no bytes yet, or of one that has the size of `away`. Others of the same name that nobody
-    /// uses are given up.
+    /// has no bytes yet, or of one that has the size of `away`. It is that of `spare`, if there is
+    /// one. Others of the same name that nobody uses are given up.
     ///
     /// # Errors
     /// No memory.
-    pub(crate) fn make(&mut self, key: Key, path: &Path, away: &Away) -> io::Result<()> {
+    pub(crate) fn make(
+        &mut self,
+        key: Key,
+        path: &Path,
+        away: &Away,
+        spare: Option<Spare>,
+    ) -> io::Result<()> {
         let is_renewed = away.is_renewed();
         let size = if is_renewed { 0 } else { away.size };
         let mut opens = 0;
@@ -250,14 +279,14 @@ impl Copies {
             opens = copy.opens;
             self.give_up(key);
         }
-        let of_it = |copy: &Copy| copy.path == *path && copy.is_unused();
+        let of_it = |copy: &Copy| copy.path == *path && copy.is_unused() && !copy.offered;
         let old: Vec<Key> = self.all.iter().filter(|(_, c)| of_it(c)).map(|(k, _)| *k).collect();
         for key in old {
             self.give_up(key);
         }
         self.last += 1;
         let local = self.last;
-        self.areas.make(local, away.mode, None)?;
+        self.areas.make_of(spare, local, away.mode, None)?;
         let filled = self.areas.open(local, true, true, false).and_then(|file| {
             os::ftruncate(file.as_raw_fd(), size)?;
             map(file.as_raw_fd(), size, true)
@@ -265,7 +294,7 @@ impl Copies {
         let target = filled.inspect_err(|_| self.areas.free(local))?;
         let mut pieces = Pieces::new(size);
         if let Some(habit) = self.habits.get(&series(path)) {
-            pieces.expect(habit);
+            pieces.expect(&habit.wanted);
         }
         let copy = Copy {
             local,
@@ -285,6 +314,7 @@ impl Copies {
             shares: false,
             granted: 0,
             sent: 0,
+            offered: false,
             shared: is_renewed
                 .then(|| if away.early { Shared::early() } else { Shared::default() }),
         };
@@ -325,11 +355,21 @@ impl Copies {
         Ok(waiting)
     }
 
+    /// Gives up what was offered by others than those that are still asked.
+    pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>) {
+        let is_left = |key: &Key, copy: &Copy| copy.offered && !asked.contains(&key.0);
+        let left: Vec<Key> =
+            self.all.iter().filter(|(key, copy)| is_left(key, copy)).map(|(key, _)| *key).collect();
+        left.into_iter().for_each(|key| self.give_up(key));
+    }
+
     /// An open has ended.
     pub(crate) fn close(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.opens = copy.opens.saturating_sub(1);
-        if copy.gone && copy.opens == 0 {
+        let is_over = copy.gone && copy.opens == 0;
+        self.note_habit(key);
+        if is_over {
             self.give_up(key);
         }
     }
@@ -355,12 +395,34 @@ impl Copies {
 
     /// Gives it up; programs that have it open keep their descriptors.
     pub(crate) fn give_up(&mut self, key: Key) {
+        self.note_habit(key);
         let Some(copy) = self.all.remove(&key) else { return };
-        self.areas.free(copy.local);
-        let (series, wanted) = (series(&copy.path), copy.pieces.wanted());
-        let has_room = self.habits.len() < HABITS || self.habits.contains_key(&series);
-        if !wanted.is_empty() && has_room {
-            self.habits.insert(series, wanted.clone());
+        let remains = self.areas.take(copy.local);
+        let bytes = remains.filter(|remains| remains.is_dense).map_or(0, |remains| remains.bytes);
+        if let Some(habit) = self.habits.get_mut(&series(&copy.path)) {
+            habit.bytes = bytes;
+        }
+    }
+
+    /// Notes what programs have wanted of a copy so far.
+    pub(crate) fn note_habit(&mut self, key: Key) {
+        let Some(copy) = self.all.get(&key).filter(|copy| !copy.offered) else { return };
+        let series = series(&copy.path);
+        if self.habits.len() < HABITS || self.habits.contains_key(&series) {
+            let (habit, pieces) = (self.habits.entry(series).or_default(), &copy.pieces);
+            habit.whole = pieces.are_all_wanted();
+            if !pieces.wanted().is_empty() {
+                habit.wanted.clone_from(pieces.wanted());
+            }
+        }
+    }
+
+    /// A copy was made that nobody has opened: what programs will probably want is to come.
+    pub(crate) fn offered(&mut self, key: Key) {
+        let Some(copy) = self.all.get_mut(&key) else { return };
+        copy.offered = true;
+        if self.habits.get(&series(&copy.path)).is_some_and(|habit| habit.whole) {
+            copy.want_all();
         }
     }
 }

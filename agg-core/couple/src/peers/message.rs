@@ -32,6 +32,12 @@ pub(crate) struct Away {
 }
 
 impl Away {
+    fn encode(&self, out: &mut Writer) {
+        out.number(self.handle).number(self.generation);
+        out.number(self.area).number(self.size).number(self.mode.into());
+        out.byte(flags(&[self.shared, self.early]));
+    }
+
     /// Whether its copy gets and sends differences while it is written.
     pub(crate) fn is_renewed(&self) -> bool {
         self.shared || self.early
@@ -83,6 +89,8 @@ pub(crate) enum Message {
     Opened(u64, Away),
     /// The body is what was wanted: memory, offset.
     Data(u64, u64),
+    /// The receiver's programs will probably open this file, of which nothing is open there yet.
+    Offer(Vec<u8>, Away),
     /// Nobody needs this memory any more.
     Free(u64),
     /// The file of this memory, which the receiver's node writes, has so many bytes from now on.
@@ -135,9 +143,10 @@ impl Message {
                 out.byte(8).number(*ticket).bytes(reply);
             }
             Message::Opened(ticket, away) => {
-                out.byte(9).number(*ticket).number(away.handle).number(away.generation);
-                out.number(away.area).number(away.size).number(away.mode.into());
-                out.byte(flags(&[away.shared, away.early]));
+                away.encode(out.byte(9).number(*ticket));
+            }
+            Message::Offer(path, away) => {
+                away.encode(out.byte(25).bytes(path));
             }
             Message::Data(area, offset) => {
                 out.byte(10).number(*area).number(*offset);
@@ -230,6 +239,7 @@ impl Message {
             22 => Message::News(from.number()?),
             23 => Message::Memory(from.number()?, from.number()?, from.number()?),
             24 => Message::Gather(from.number()?, from.number()?, from.number()?),
+            25 => Message::Offer(from.bytes()?, away(&mut from)?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -295,6 +305,7 @@ mod tests {
             Message::News(1),
             Message::Memory(1, 2, 3),
             Message::Gather(1, 2, 3),
+            Message::Offer(b"/d/f".to_vec(), away),
         ]
     }
 
@@ -327,7 +338,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..25_usize,
+            which in 0..26_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

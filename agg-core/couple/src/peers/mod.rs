@@ -9,6 +9,7 @@ mod copies;
 mod directory;
 mod hosted;
 mod message;
+mod offers;
 mod pieces;
 mod shared;
 pub(crate) mod twin;
@@ -18,6 +19,7 @@ use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
 pub(crate) use message::{Away, Message, RemoteProcess};
+use offers::Offers;
 pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;
@@ -73,6 +75,8 @@ pub(crate) struct Peers {
     pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
     /// Memory of generations that other nodes write or read.
     pub(crate) hosted: BTreeMap<Area, Hosted>,
+    /// What other nodes will probably read.
+    pub(crate) offers: Offers,
     /// Messages for which the link has no room yet, in their order.
     later: BTreeMap<Peer, VecDeque<Frame>>,
     /// Copies that are looked at again soon, and how often they were.
@@ -127,6 +131,7 @@ impl Peers {
             remote: BTreeMap::new(),
             answers: BTreeMap::new(),
             hosted: BTreeMap::new(),
+            offers: Offers::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
             more: false,
@@ -289,10 +294,10 @@ impl Peers {
         Ok(events)
     }
 
-    /// Tells all agents that have processes here.
-    pub(crate) fn tell_nodes(&mut self, message: &Message) {
+    /// Tells all agents that have processes here, and `others`.
+    pub(crate) fn tell_nodes(&mut self, others: Vec<Peer>, message: &Message) {
         let peers: BTreeSet<Peer> = self.remote.keys().map(|(peer, _)| *peer).collect();
-        for peer in peers {
+        for peer in peers.into_iter().chain(others).collect::<BTreeSet<Peer>>() {
             // One that is gone needs not be told.
             let _ = self.say(peer, message, Body::None);
         }

@@ -79,6 +79,10 @@ impl Pieces {
         self.all = true;
     }
 
+    pub(crate) fn are_all_wanted(&self) -> bool {
+        self.all
+    }
+
     /// Those that programs wanted.
     pub(crate) fn wanted(&self) -> &BTreeSet<u64> {
         &self.wanted

@@ -11,9 +11,9 @@ fn left_after(change: impl FnOnce(&mut Copies, Key)) -> Vec<u64> {
     let mut copies = Copies::new(0).unwrap();
     let (first, second) = ((Peer(1), 10), (Peer(1), 11));
     let path = b"/d/f".to_vec();
-    copies.make(first, &path, &FOUR_BYTES).unwrap();
+    copies.make(first, &path, &FOUR_BYTES, None).unwrap();
     change(&mut copies, first);
-    copies.make(second, &path, &FOUR_BYTES).unwrap();
+    copies.make(second, &path, &FOUR_BYTES, None).unwrap();
     copies.all.into_keys().map(|key| key.1).collect()
 }
 
