@@ -1,7 +1,7 @@
 //! Programs on several simulated hosts exchange a file in memory.
 
-use aggio_tests::Directory;
 use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::{Directory, skip};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,12 +14,27 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
 struct User {
     cluster: Cluster,
     directory: Directory,
+    /// By what their agents reach each other.
+    link: &'static str,
 }
 
 impl User {
     fn new(hosts: u32) -> Option<Self> {
+        Self::with(hosts, "tcp")
+    }
+
+    fn with(hosts: u32, link: &'static str) -> Option<Self> {
         let cluster = Plan::new(hosts, 1).start_if_possible(Path::new(AGENT))?;
-        Some(Self { cluster, directory: Directory::new() })
+        Some(Self { cluster, directory: Directory::new(), link })
+    }
+
+    fn with_ucx(hosts: u32) -> Option<Self> {
+        // SAFETY: a terminated string; UCX's libraries can be loaded into any program.
+        if unsafe { libc::dlopen(c"libucp.so.0".as_ptr(), libc::RTLD_LAZY) }.is_null() {
+            skip("UCX is not installed");
+            return None;
+        }
+        Self::with(hosts, "ucx")
     }
 
     fn command(&self, host: &str, words: &[&str]) -> Command {
@@ -28,6 +43,7 @@ impl User {
             .args(words)
             .env("AGGIO_COUPLE", RULES)
             .env("AGGIO_COUPLE_DIR", self.directory.path().join("couple"))
+            .env("AGGIO_COUPLE_LINK", self.link)
             .env("AGGIO_AGENT", PROGRAM)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -339,4 +355,46 @@ fn a_node_that_reads_no_more_gets_two_more_files_at_most() {
     succeeds(user.start("node2", &["read", file, "2", "6", LARGE]));
     succeeds(writer);
     assert_eq!(user.left(), ["token"]);
+}
+
+#[test]
+fn agents_reach_each_other_by_ucx() {
+    let Some(user) = User::with_ucx(3) else { return };
+    let reads = ["read", "/coupled/a", "1", "4", BYTES];
+    let readers = ["node2", "node3"].map(|host| user.start(host, &reads));
+    let writer = user.start("node1", &["write", "/coupled/a", "1", "4", BYTES]);
+    readers.into_iter().chain([writer]).for_each(succeeds);
+    user.parts("/coupled/b", ["node1", "node2", "node3"], "1500").into_iter().for_each(succeeds);
+    succeeds(user.start("node2", &["read", "/coupled/b", "1", "1", PARTS]));
+    assert_eq!(user.left(), ["token"]);
+}
+
+#[test]
+fn the_death_of_an_agent_is_told_by_ucx() {
+    let Some(user) = User::with_ucx(2) else { return };
+    let mut writer = user.start("node1", &["write", "/coupled/a", "1", "1", BYTES, "3000"]);
+    first_line(&mut writer);
+    let mut reader = user.start("node2", &["read", "/coupled/a", "1", "2", BYTES]);
+    first_line(&mut reader);
+    let start = Instant::now();
+    user.kill_agent("node1");
+    fails(reader, &["Some(5)", "the agent of node1 has ended"]);
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    drop(end(writer));
+}
+
+#[test]
+fn nodes_with_different_links_say_so() {
+    let Some(user) = User::with_ucx(2).map(|user| User { link: "tcp", ..user }) else { return };
+    let mut writer = user.start("node1", &["write", "/coupled/a", "1", "1", BYTES, "2000"]);
+    first_line(&mut writer);
+    let reader = |link| {
+        let mut command = user.command("node2", &[PROGRAM, "read", "/coupled/a", "1", "1", BYTES]);
+        command.env("AGGIO_COUPLE_LINK", link).spawn().expect("the program starts")
+    };
+    let words = ["the agent of node node1 speaks \"tcp\"", "AGGIO_COUPLE_LINK must be the same"];
+    fails(reader("ucx"), &words);
+    user.kill_agent("node2");
+    fails(reader("rdma"), &["AGGIO_COUPLE_LINK=rdma: it is tcp or ucx"]);
+    succeeds(writer);
 }

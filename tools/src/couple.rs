@@ -125,6 +125,9 @@ fn table(status: &Value, rate: Option<u64>) -> String {
     if let Some(moved @ 1..) = status["moved"].as_u64() {
         text.push_str(&format!(", {} in directories", bytes(moved)));
     }
+    if let Some(link) = status["link"].as_str() {
+        text.push_str(&format!(", other nodes by {link}"));
+    }
     if let Some(rate) = rate {
         text.push_str(&format!(", {} completed in the last second", bytes(rate)));
     }

@@ -14,7 +14,7 @@ pub mod pnetcdf;
 pub mod sets;
 
 use blobs::BlobRule;
-use couple::CoupleRule;
+use couple::{CoupleLink, CoupleRule};
 use sets::SetRule;
 
 /// The directory of what is written and not yet in its file, if no other one is named.
@@ -37,6 +37,8 @@ pub struct Settings {
     pub couple: Vec<CoupleRule>,
     /// `AGGIO_COUPLE_DIR`: where such programs find each other; empty for the user's own place.
     pub couple_dir: String,
+    /// `AGGIO_COUPLE_LINK`: by what agents of several nodes reach each other.
+    pub couple_link: CoupleLink,
     /// `AGGIO_COSTS`: whether plans follow the times that requests take, or only assumptions.
     pub measures: bool,
     /// `AGGIO_LOG`: which messages are written.
@@ -73,6 +75,7 @@ impl Default for Settings {
             agent: String::new(),
             couple: Vec::new(),
             couple_dir: String::new(),
+            couple_link: CoupleLink::Tcp,
             measures: true,
             log_level: Level::Warn,
             log_all: false,
@@ -169,6 +172,11 @@ variables! {
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
         = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
         |s, text| absolute(&mut s.couple_dir, text);
+    /// By what agents of several nodes reach each other, the same on all nodes; read when an agent
+    /// starts. UCX has to be installed, and its ports must be out of the reach of strangers: UCX
+    /// parses what they send before they have proved who they are.
+    AGGIO_COUPLE_LINK: "tcp or ucx" = "tcp",
+        |s, text| CoupleLink::named(text).map(|link| s.couple_link = link).is_some();
     /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
     /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |_, _| true;

@@ -6,9 +6,8 @@
 //! that they know the [`Token`], of which nothing travels. Later frames are bounded in length and
 //! carry checksums; what does not fit ends that connection and nothing else.
 //!
-//! Bytes travel by a [`Wire`]: [plain TCP](tcp), which is what agents use, or [UCX](ucx), which
-//! only the suite of tests ([`conformance`]) and the example `speed` use yet. Frames,
-//! authentication and the suite are the same for both.
+//! Bytes travel by a [`Wire`]: [plain TCP](tcp), or [UCX](ucx) where the user asks for it. Frames,
+//! authentication and the suite of tests ([`conformance`]) are the same for both.
 //!
 //! The network is trusted not to change or read what flows between two authenticated agents, as
 //! MPI libraries trust it.

@@ -47,6 +47,34 @@ pub enum WriterDeath {
     File,
 }
 
+/// By what the agents of several nodes reach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CoupleLink {
+    /// Plain TCP.
+    #[default]
+    Tcp,
+    /// UCX, which has to be installed.
+    Ucx,
+}
+
+impl CoupleLink {
+    /// The variable that names it.
+    pub const VARIABLE: &str = "AGGIO_COUPLE_LINK";
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Tcp, Self::Ucx].into_iter().find(|link| link.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Ucx => "ucx",
+        }
+    }
+}
+
 /// How files of a rule are exchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the switches of a rule")]

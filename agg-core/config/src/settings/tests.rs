@@ -70,6 +70,9 @@ fn rules_of_coupled_files_are_all_taken_or_none() {
     let (settings, complaints) = read(&pairs);
     assert!(complaints.is_empty() && settings.couple.len() == 1, "{complaints:?}");
     assert_eq!((&*settings.couple_dir, &*settings.agent), ("/x", "/y"));
+    assert_eq!(read(&[("AGGIO_COUPLE_LINK", "ucx")]).0.couple_link, couple::CoupleLink::Ucx);
+    let (settings, complaints) = read(&[("AGGIO_COUPLE_LINK", "rdma")]);
+    assert!(settings.couple_link == couple::CoupleLink::Tcp && complaints.len() == 1);
     let pairs = [("AGGIO_COUPLE", "*.nc,*.h5:fast=1"), ("AGGIO_COUPLE_DIR", "x")];
     let (settings, complaints) = read(&pairs);
     assert!(settings.couple.is_empty() && settings.couple_dir.is_empty());

@@ -43,6 +43,7 @@ use crate::registry::{Effect, Process, Registry, State};
 use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_config::settings::couple::CoupleLink;
 use clients::ClientProcess;
 use links::Link;
 pub(crate) use links::address;
@@ -113,17 +114,19 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The agent of the directory `path`; `None` if there is one already.
+    /// The agent of the directory `path`, which reaches others by `link`; `None` if there is one
+    /// already.
     ///
     /// # Errors
-    /// The directory is not the user's alone; the system has no memory files or no local sockets.
-    pub fn new(path: &str) -> io::Result<Option<Self>> {
+    /// The directory is not the user's alone; the system has no memory files or no local sockets,
+    /// or not this link.
+    pub fn new(path: &str, link: CoupleLink) -> io::Result<Option<Self>> {
         let place = Place::open(path)?;
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
         let listener = links::Listener::new(&place.file("sock"))?;
         let reach = Reach::new(&place)?;
-        let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh())?) };
+        let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh(), link)?) };
         Ok(Some(Self {
             place,
             _lock: lock,

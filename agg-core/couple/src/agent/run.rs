@@ -6,6 +6,8 @@ use crate::place::Place;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_config::settings::Settings;
+use aggio_config::settings::couple::CoupleLink;
+use aggio_link::ucx;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::FromRawFd;
@@ -24,7 +26,7 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     // SAFETY: the program that started this process opened the descriptor for it.
     let ready = told.then(|| unsafe { File::from_raw_fd(READY) });
     configure_log(dir, told);
-    let mut agent = Agent::new(dir);
+    let mut agent = link().and_then(|link| Agent::new(dir, link));
     if let Ok(Some(agent)) = &mut agent {
         find_survivors(agent);
     }
@@ -38,6 +40,23 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     let Some(mut agent) = agent? else { return Ok(false) };
     agent.stays = stays;
     agent.run().map(|()| true)
+}
+
+/// By what it is to reach agents of other nodes.
+fn link() -> io::Result<CoupleLink> {
+    let name = std::env::var(CoupleLink::VARIABLE).unwrap_or_default();
+    let named = if name.is_empty() { Some(CoupleLink::Tcp) } else { CoupleLink::named(&name) };
+    let link = named.ok_or_else(|| {
+        let why = format!("{}={name}: it is tcp or ucx", CoupleLink::VARIABLE);
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })?;
+    for (name, value) in ucx::ENVIRONMENT {
+        if link == CoupleLink::Ucx && std::env::var_os(name).is_none() {
+            // SAFETY: this process has no other thread yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+    Ok(link)
 }
 
 /// Looks for what an earlier agent has left, where this process is told of directories. Others are

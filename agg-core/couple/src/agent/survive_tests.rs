@@ -103,7 +103,7 @@ impl Scene {
         let began = std::time::Instant::now();
         // A child of another test has the lock, too, until it becomes another program.
         let mut agent = loop {
-            if let Some(agent) = Agent::new(place.to_str().unwrap()).unwrap() {
+            if let Some(agent) = Agent::new(place.to_str().unwrap(), CoupleLink::Tcp).unwrap() {
                 break agent;
             }
             assert!(began.elapsed().as_secs() < 30, "another agent is there");
@@ -381,7 +381,7 @@ fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directo
     for (spools, is_known) in [(vec![], false), (vec![scene.options.spill.clone()], true)] {
         scene.agent = None;
         let place = scene.scratch.path().join("place");
-        scene.agent = Agent::new(place.to_str().unwrap()).unwrap();
+        scene.agent = Agent::new(place.to_str().unwrap(), CoupleLink::Tcp).unwrap();
         let (packets, end) = pair().unwrap();
         scene.agent().links.insert(1, Link::new(packets));
         scene.ends.insert(1, end);

@@ -21,7 +21,7 @@ impl Scene {
         apart::begin();
         let scratch = tempfile::tempdir().unwrap();
         let place = scratch.path().join("place");
-        let mut agent = Agent::new(place.to_str().unwrap()).unwrap().unwrap();
+        let mut agent = Agent::new(place.to_str().unwrap(), CoupleLink::Tcp).unwrap().unwrap();
         let mut ends = BTreeMap::new();
         for process in processes.iter().copied() {
             let label = format!("p{process}");

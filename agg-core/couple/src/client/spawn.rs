@@ -107,7 +107,9 @@ pub(super) fn spawn(program: &Path, dir: &Path, stays: bool) -> io::Result<Start
 
 fn is_inherited(name: &OsStr) -> bool {
     let own = name.as_encoded_bytes().starts_with(b"AGGIO") && name != "AGGIO_COUPLE_DIR";
-    own || INHERITED.iter().any(|known| name == *known)
+    // UCX has variables of its own, as which networks it uses.
+    let of_link = name.as_encoded_bytes().starts_with(b"UCX_");
+    own || of_link || INHERITED.iter().any(|known| name == *known)
 }
 
 /// Runs `action` while this thread gets no signals.

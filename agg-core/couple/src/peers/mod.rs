@@ -24,7 +24,9 @@ pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;
 use crate::registry::{Area, Path, Process};
+use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
+use aggio_link::ucx::Ucx;
 use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -60,6 +62,7 @@ pub(crate) struct Ticket {
 
 /// All that an agent has of others.
 pub(crate) struct Peers {
+    kind: CoupleLink,
     link: Box<dyn Link>,
     pub(crate) directory: Directory,
     /// Those that this agent has connected to.
@@ -109,18 +112,21 @@ impl Places for Rooms<'_> {
 }
 
 impl Peers {
-    /// Listens for the agents of other nodes, and tells them where.
+    /// Listens for the agents of other nodes, and tells them where and how.
     ///
     /// # Errors
-    /// The directory or the token is not the user's alone; the system's.
-    pub(crate) fn new(place: &Place, handles: u64) -> io::Result<Self> {
-        let token = Token::of(place.path())?;
-        let wire = Tcp::listen(own_address())?;
-        let link = Box::new(Framed::new(wire, token, Limits::default()));
+    /// The directory or the token is not the user's alone; there is no such link; the system's.
+    pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
+        let (token, limits, own) = (Token::of(place.path())?, Limits::default(), own_address());
+        let link: Box<dyn Link> = match kind {
+            CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
+            CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
+        };
         let directory = Directory::new(place)?;
-        directory.publish(&link.address())?;
+        directory.publish(&format!("{} {}", kind.name(), link.address()))?;
         directory.sweep()?;
         Ok(Self {
+            kind,
             link,
             directory,
             known: BTreeMap::new(),
@@ -140,6 +146,11 @@ impl Peers {
 
     pub(crate) fn descriptor(&self) -> i32 {
         self.link.descriptor()
+    }
+
+    /// By what it reaches others.
+    pub(crate) fn kind(&self) -> CoupleLink {
+        self.kind
     }
 
     /// [`Peers::progress`] is to be called soon.
@@ -198,12 +209,22 @@ impl Peers {
             return Ok(Some(*peer));
         }
         let Some(address) = self.directory.address(instance)? else { return Ok(None) };
+        let (kind, address) = address.split_once(' ').unwrap_or(("", &address));
+        if kind != self.kind.name() {
+            let (own, variable) = (self.kind.name(), CoupleLink::VARIABLE);
+            let why = format!(
+                "the agent of node {} speaks \"{kind}\", that of this node \"{own}\": {variable} \
+                 must be the same on all nodes",
+                instance.host
+            );
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let local = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
         if local && instance.host != self.directory.host() {
             let why = format!("the name of node {} stands for no address", instance.host);
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let peer = match self.link.connect(&address) {
+        let peer = match self.link.connect(address) {
             Err(_) if self.directory.is_dead(instance) => return Ok(None),
             result => result?,
         };
