@@ -59,6 +59,18 @@ impl Place {
         self.path == own_place()
     }
 
+    /// Whether agents of several nodes meet in it, and one of them owns a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn has_names(&self) -> io::Result<bool> {
+        if self.is_own() {
+            return Ok(false);
+        }
+        let is_name = |entry: &std::fs::DirEntry| entry.path().extension() == Some("name".as_ref());
+        Ok(std::fs::read_dir(&self.path)?.flatten().any(|entry| is_name(&entry)))
+    }
+
     /// A short name of a file in it that belongs to this node.
     pub(crate) fn file(&self, ending: &str) -> String {
         format!("/proc/self/fd/{}/{}.{ending}", self.directory.as_raw_fd(), self.host)

@@ -5,8 +5,6 @@ use super::spread::Answered;
 use crate::peers::{AWAY, Asked, Away, Copy, Key, Message, Owner, RemoteProcess, Ticket, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
-use aggio_base::log;
-use aggio_base::log::Level;
 use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -48,6 +46,9 @@ pub(super) fn after(ended: Option<String>) -> Reply {
 impl Agent {
     /// Sends a request to the node that owns its name, if that is another one.
     pub(super) fn forward(&mut self, link: u64, process: Process, request: Request) -> Way {
+        if matches!(request, Request::List(..)) {
+            return self.list_on_all(link, process, request);
+        }
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
         if let Some((path, claim)) = name(&request) {
             let owner = match peers.owner(path, claim) {
@@ -278,7 +279,11 @@ impl Agent {
                 }
             }
             (Reply::Records(_), None) => self.hear_records(peer, &kept, reply),
-            (reply, _) => drop(self.reply(link, reply, None)),
+            (reply, _) => {
+                if let Some(reply) = self.hear_names(link, reply.clone()) {
+                    self.reply(link, &reply, None);
+                }
+            }
         }
     }
 
@@ -369,59 +374,10 @@ impl Agent {
 
     fn fail_ticket(&mut self, ticket: u64, error: &io::Error) {
         let kept = self.peers.as_mut().and_then(|peers| peers.tickets.remove(&ticket));
-        if let Some(kept) = kept {
-            self.reply(kept.link, &failed(error), None);
-        }
-    }
-
-    /// The connection with an owner has ended.
-    pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
-        let Some(peers) = &mut self.peers else { return };
-        let host = peers.host(peer);
-        // Nobody was there, and the names are free: what was asked can be asked again.
-        let never = peers.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
-        let keys = peers.copies.of(peer);
-        let text = format!("the agent of {host} has ended: {why}");
-        let mut unsaved = false;
-        for key in keys {
-            let Some(peers) = &mut self.peers else { return };
-            let copy = peers.copies.get(key);
-            let lost = copy.is_some_and(|copy| copy.dirty || copy.sending.is_some());
-            unsaved |= lost;
-            if let Some(copy) = copy.filter(|_| lost) {
-                log!(
-                    Level::Error,
-                    "agent: {}: what was written is lost: {text}",
-                    shown(&copy.path)
-                );
-            }
-            let handles = peers.copies.handles.iter().filter(|(_, (_, of, _))| *of == key);
-            let handles: Vec<(u64, Process)> =
-                handles.map(|(handle, (.., process))| (*handle, *process)).collect();
-            for (handle, process) in handles {
-                peers.copies.handles.remove(&handle);
-                let text = if lost { text.clone() } else { String::new() };
-                self.lost.insert(handle, (process, text));
-            }
-            let ended = io::Error::other(text.clone());
-            self.fail_shared(key, &ended);
-            self.fail_wanting(key, &ended);
-            let Some(peers) = &mut self.peers else { return };
-            peers.copies.give_up(key);
-        }
-        let Some(peers) = &mut self.peers else { return };
-        let tickets = peers.tickets.iter().filter(|(_, kept)| kept.peer == peer);
-        let tickets: Vec<u64> = tickets.map(|(ticket, _)| *ticket).collect();
-        for ticket in tickets {
-            let kept = self.peers.as_mut().and_then(|peers| peers.tickets.remove(&ticket));
-            let Some(kept) = kept else { continue };
-            match Request::decode(&kept.request) {
-                Ok(request) if never => self.serve_again(kept.link, kept.process, request),
-                Ok(Request::Close(..) | Request::Check(..)) if !unsaved => {
-                    self.reply(kept.link, &Reply::Done, None);
-                }
-                _ => drop(self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None)),
-            }
+        if let Some(kept) = kept
+            && let Some(reply) = self.hear_names(kept.link, failed(error))
+        {
+            self.reply(kept.link, &reply, None);
         }
     }
 

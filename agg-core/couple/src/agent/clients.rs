@@ -187,6 +187,7 @@ impl Agent {
         }
         self.forget_records(link);
         self.cancel_away(link);
+        self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
         let Some(process) = ended.process else { return };
         let is_last = !self.links.values().any(|link| link.process == Some(process));
         let Some(client) = self.clients.get_mut(&process).filter(|_| is_last) else { return };

@@ -10,9 +10,6 @@ use crate::registry::{Answer, Ask, Options, Process};
 use std::io;
 use std::time::Instant;
 
-/// Bytes of names in one answer at most.
-const NAMES: usize = 16 << 10;
-
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
 
@@ -336,23 +333,6 @@ impl Agent {
             }
         };
         Reply::Stat(found)
-    }
-
-    fn list(&self, process: Process, dir: &[u8], after: &[u8], view: bool) -> Reply {
-        let (mut names, mut bytes, mut more) = (Vec::new(), 0, false);
-        let found = match view {
-            true => self.registry.list_viewed(process, dir),
-            false => self.registry.list(process, dir),
-        };
-        for name in found.into_iter().filter(|name| &**name > after) {
-            bytes += name.len() + 8;
-            if bytes > NAMES && !names.is_empty() {
-                more = true;
-                break;
-            }
-            names.push(name);
-        }
-        Reply::Names(names, more)
     }
 }
 

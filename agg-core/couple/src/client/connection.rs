@@ -127,9 +127,10 @@ impl Connections {
         }
     }
 
-    /// Whether there is an agent, without starting one.
-    pub(super) fn is_there(&self) -> io::Result<bool> {
-        Ok(connect_to(&Place::open(&self.dir)?)?.is_some())
+    /// Whether there is an agent, or one of another node that owns files, without starting one.
+    pub(super) fn knows_files(&self) -> io::Result<bool> {
+        let place = Place::open(&self.dir)?;
+        Ok(connect_to(&place)?.is_some() || place.has_names()?)
     }
 
     /// Descriptors of connections that nobody uses at the moment.

@@ -76,13 +76,14 @@ impl Client {
         Some(rule.options.clone())
     }
 
-    /// Connects to the agent of this user if one is running; starts none.
+    /// Connects to the agent of this user if one is running, or files are owned by agents of other
+    /// nodes; in the second case one is started when it is asked something.
     ///
     /// # Errors
     /// The directory of `AGGIO_COUPLE_DIR` is not the user's alone, or the agent cannot be reached.
     pub fn find(settings: &Settings) -> io::Result<Option<Self>> {
         let client = Self::new(settings);
-        Ok(client.connections.is_there()?.then_some(client))
+        Ok(client.connections.knows_files()?.then_some(client))
     }
 
     /// Descriptors of this process that are the connection's, and not the program's.

@@ -8,13 +8,16 @@
 //! All files appear with their contents, by `rename` or `link`, and have mode 0600.
 
 use crate::place::{Place, random};
+use crate::registry::name_in;
 use aggio_base::keyed::digest;
 use aggio_link::Token;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What the first line of every file is.
@@ -47,6 +50,8 @@ pub(crate) struct Directory {
     own: Instance,
     /// Names that this agent owns.
     owned: Vec<Vec<u8>>,
+    /// What files of names, which have these names and inodes, say: the owner, and the name.
+    read: BTreeMap<(OsString, u64), (Instance, Vec<u8>)>,
 }
 
 /// Reads a short file whose first line is right: the other lines, of which the last may hold any
@@ -70,6 +75,13 @@ fn lines(path: &Path, count: usize) -> io::Result<Vec<Vec<u8>>> {
     if lines.len() == count { Ok(lines) } else { Err(bad()) }
 }
 
+/// The owner and the name that a file of a name tells; `None` for other files.
+fn named(path: &Path) -> Option<(Instance, Vec<u8>)> {
+    let lines = lines(path, 3).ok()?;
+    let number = u128::from_str_radix(&text(&lines[1]), 16).ok()?;
+    Some((Instance { host: text(&lines[0]), number }, lines[2].clone()))
+}
+
 fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).into_owned()
 }
@@ -81,7 +93,8 @@ impl Directory {
     /// The system has no random bytes.
     pub(crate) fn new(place: &Place) -> io::Result<Self> {
         let own = Instance { host: place.host().to_owned(), number: random()? };
-        let directory = Self { path: place.path().into(), own, owned: Vec::new() };
+        let directory =
+            Self { path: place.path().into(), own, owned: Vec::new(), read: BTreeMap::new() };
         directory.remove_hidden();
         Ok(directory)
     }
@@ -172,6 +185,35 @@ impl Directory {
         Ok(Some(if owner == self.own { Owner::Here } else { Owner::There(owner) }))
     }
 
+    /// The other agents that own files in the directory `dir`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn owners_in(&mut self, dir: &[u8]) -> io::Result<BTreeSet<Instance>> {
+        let mut read = BTreeMap::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let (name, number) = (entry.file_name(), entry.ino());
+            if !name.as_bytes().ends_with(b".name") {
+                continue;
+            }
+            let key = (name, number);
+            // One that was removed meanwhile, or that no agent made, is left alone.
+            let known = self.read.remove(&key).or_else(|| named(&entry.path()));
+            known.into_iter().for_each(|known| _ = read.insert(key.clone(), known));
+        }
+        self.read = read;
+        let is_in = |name: &[u8]| name_in(name, dir).is_some();
+        let all = self.read.values().filter(|(owner, name)| *owner != self.own && is_in(name));
+        Ok(all.map(|(owner, _)| owner.clone()).collect())
+    }
+
+    /// Files of names are to be read anew: a file has the name and the inode of an earlier one if
+    /// the owner has changed.
+    pub(crate) fn forget(&mut self) {
+        self.read.clear();
+    }
+
     /// Makes this agent the owner of `name` unless it has one.
     ///
     /// # Errors
@@ -221,9 +263,8 @@ impl Directory {
             let path = entry?.path();
             let is_name = path.extension().is_some_and(|ending| ending == "name");
             // One that was removed meanwhile, or that no agent made, is left alone.
-            let Some(lines) = lines(&path, 3).ok().filter(|_| is_name) else { continue };
-            let Ok(number) = u128::from_str_radix(&text(&lines[1]), 16) else { continue };
-            if self.is_dead(&Instance { host: text(&lines[0]), number }) {
+            let Some((owner, _)) = named(&path).filter(|_| is_name) else { continue };
+            if self.is_dead(&owner) {
                 fs::remove_file(&path)?;
             }
         }

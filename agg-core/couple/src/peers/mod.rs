@@ -8,6 +8,7 @@
 mod copies;
 mod directory;
 mod hosted;
+mod listing;
 mod message;
 mod offers;
 mod pieces;
@@ -18,6 +19,7 @@ pub(crate) use copies::{AWAY, Copies, Copy, Key, Wanting};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
+pub(crate) use listing::{Listing, page};
 pub(crate) use message::{Away, Message, RemoteProcess};
 use offers::Offers;
 pub(crate) use shared::{Asked, Step, Then, Wants};
@@ -78,6 +80,8 @@ pub(crate) struct Peers {
     pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
     /// Memory of generations that other nodes write or read.
     pub(crate) hosted: BTreeMap<Area, Hosted>,
+    /// Listings that wait for other nodes, by the connections of the programs that asked.
+    pub(crate) listings: BTreeMap<u64, Listing>,
     /// What other nodes will probably read.
     pub(crate) offers: Offers,
     /// Messages for which the link has no room yet, in their order.
@@ -137,6 +141,7 @@ impl Peers {
             remote: BTreeMap::new(),
             answers: BTreeMap::new(),
             hosted: BTreeMap::new(),
+            listings: BTreeMap::new(),
             offers: Offers::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -196,6 +201,25 @@ impl Peers {
             self.owners.insert(path.to_vec(), found);
             return Ok(found);
         }
+    }
+
+    /// The other agents that own files in the directory `dir`.
+    ///
+    /// # Errors
+    /// The directory of agents cannot be read; an owner cannot be reached.
+    pub(crate) fn owners_in(&mut self, dir: &[u8]) -> io::Result<BTreeSet<Peer>> {
+        let (mut found, mut ended) = (BTreeSet::new(), false);
+        for instance in self.directory.owners_in(dir)? {
+            match self.reach(&instance)? {
+                Some(peer) => _ = found.insert(peer),
+                None => ended = true,
+            }
+        }
+        if ended {
+            // Others may own by now what they owned.
+            self.directory.forget();
+        }
+        Ok(found)
     }
 
     /// Whether this agent owns `path`.

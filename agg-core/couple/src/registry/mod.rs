@@ -23,6 +23,7 @@ mod random_tests;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use names::name_in;
 pub(crate) use sizes::{Series, series};
 pub use types::*;
 

@@ -3,6 +3,13 @@
 use super::open::Choice;
 use super::{Area, Ask, Effect, Generation, Name, Options, Path, Process, Registry, State, Stored};
 
+/// The name of the file `path` in the directory `dir`, if it is in that itself.
+pub(crate) fn name_in<'a>(path: &'a [u8], dir: &[u8]) -> Option<&'a [u8]> {
+    let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+    let rest = path.strip_prefix(dir)?.strip_prefix(b"/")?;
+    (!rest.is_empty() && !rest.contains(&b'/')).then_some(rest)
+}
+
 impl Registry {
     /// What a process finds under a name, if anything: the file may also be one that it has cut to
     /// no bytes, which has no memory.
@@ -33,14 +40,9 @@ impl Registry {
         dir: &[u8],
         is_there: impl Fn(&[u8], &Name) -> bool,
     ) -> Vec<Path> {
-        let dir = dir.strip_suffix(b"/").unwrap_or(dir);
-        let inside = |path: &[u8]| {
-            let rest = path.strip_prefix(dir)?.strip_prefix(b"/")?;
-            (!rest.is_empty() && !rest.contains(&b'/')).then(|| rest.to_vec())
-        };
         let found = self.names.iter().filter_map(|(path, name)| {
-            let rest = inside(path)?;
-            is_there(path, name).then_some(rest)
+            let rest = name_in(path, dir)?;
+            is_there(path, name).then(|| rest.to_vec())
         });
         found.collect()
     }

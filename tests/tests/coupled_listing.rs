@@ -1,0 +1,86 @@
+//! What programs find in directories with coupled files of several simulated hosts.
+
+use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::{Directory, library};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+
+struct Place {
+    cluster: Cluster,
+    meeting: Directory,
+    files: Directory,
+}
+
+impl Place {
+    fn new(hosts: u32) -> Option<Self> {
+        library()?;
+        let cluster = Plan::new(hosts, 1).start_if_possible(Path::new(AGENT))?;
+        Some(Self { cluster, meeting: Directory::new(), files: Directory::new() })
+    }
+
+    /// What a shell on a host prints, which runs `script` in the directory of the files.
+    #[track_caller]
+    fn shell(&self, host: &str, script: &str) -> String {
+        let library = library().expect("a library");
+        let mut command: Command = self.cluster.launch().command(host);
+        command
+            .args(["timeout", "-s", "KILL", "60", "sh", "-c"])
+            .arg(format!("cd {} && {script}", self.files.path().display()))
+            .env("LD_PRELOAD", &library)
+            .env("AGGIO_COUPLE", "*.dat")
+            .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
+            .env("AGGIO_AGENT", library.with_file_name("aggio"))
+            .stdin(Stdio::null());
+        let output = command.output().expect("a shell");
+        let text = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into();
+        assert!(output.status.success(), "{host}: {script}: {text}");
+        text
+    }
+}
+
+#[test]
+fn a_listing_has_the_coupled_files_of_all_nodes() {
+    let Some(place) = Place::new(3) else { return };
+    assert_eq!(place.shell("node2", "ls"), "", "nobody has written anything");
+    assert!(!place.meeting.path().join("couple/node2.sock").exists(), "an agent for nothing");
+    place.shell("node1", "mkdir sub && echo 1 > b.1.dat && echo 2 > a.dat && echo 3 > sub/x.dat");
+    place.shell("node3", "echo 4 > c.dat && echo 5 > on_disk.txt");
+    assert_eq!(place.shell("node2", "ls"), "a.dat\nb.1.dat\nc.dat\non_disk.txt\nsub\n");
+    assert_eq!(place.shell("node2", "ls sub"), "x.dat\n");
+    assert_eq!(place.shell("node3", "echo *.dat"), "a.dat b.1.dat c.dat\n");
+    place.shell("node2", "echo 6 > d.dat");
+    assert_eq!(place.shell("node1", "echo *.dat; cat c.dat"), "a.dat b.1.dat c.dat d.dat\n4\n");
+    // What its reader has read is not there any more, as on one node.
+    assert_eq!(place.shell("node2", "cat a.dat b.1.dat; echo *.dat"), "2\n1\nd.dat\n");
+}
+
+#[test]
+fn a_listing_goes_on_without_a_node_whose_agent_was_killed() {
+    let Some(place) = Place::new(3) else { return };
+    place.shell("node1", "echo 1 > a.dat");
+    place.shell("node3", "echo 2 > c.dat");
+    assert_eq!(place.shell("node2", "echo *"), "a.dat c.dat\n");
+    place.cluster.output("node3", &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
+    let began = Instant::now();
+    assert_eq!(place.shell("node2", "echo *"), "a.dat\n");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // Who writes it next owns it.
+    place.shell("node1", "echo 3 > c.dat");
+    assert_eq!(place.shell("node2", "echo *; cat c.dat"), "a.dat c.dat\n3\n");
+}
+
+#[test]
+fn a_listing_of_thousands_of_files_of_two_nodes_is_complete() {
+    let Some(place) = Place::new(3) else { return };
+    let some =
+        |first: u32| format!("for i in $(seq {first} 2 1999); do : > a-long-name.$i.dat; done");
+    place.shell("node1", &some(1));
+    place.shell("node3", &some(2));
+    let mut expected: Vec<String> = (1..2000).map(|i| format!("a-long-name.{i}.dat")).collect();
+    expected.sort();
+    let listed = place.shell("node2", "LC_ALL=C ls");
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
+}
