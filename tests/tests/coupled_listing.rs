@@ -84,3 +84,22 @@ fn a_listing_of_thousands_of_files_of_two_nodes_is_complete() {
     let listed = place.shell("node2", "LC_ALL=C ls");
     assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_mount_shows_files_of_other_nodes() {
+    let Some(place) = Place::new(2) else { return };
+    let point = Directory::new();
+    let tool = library().expect("a library").with_file_name("aggio");
+    let (tool, point) = (tool.display(), point.path().display());
+    place.shell("node1", "echo 1 > a.dat && seq 300000 > b.dat");
+    let script = format!(
+        "unset LD_PRELOAD; mkfifo {point}.end; \
+         {tool} mount --until-end-of-input . {point} < {point}.end > {point}.out & \
+         exec 3> {point}.end; until grep -q mounted {point}.out; do sleep 0.05; done; \
+         ls {point}; cat {point}/a.dat; seq 300000 | cmp - {point}/b.dat; \
+         exec 3>&-; wait; rm {point}.end {point}.out"
+    );
+    assert_eq!(place.shell("node2", &script), "a.dat\nb.dat\n1\n");
+    // A mount is no reader.
+    assert_eq!(place.shell("node2", "cat a.dat"), "1\n");
+}

@@ -1,7 +1,9 @@
 //! Looking at coupled files for programs that are no readers, as a mount does.
 
 use super::name::coupled_name;
+use super::start::start_if_needed;
 use super::visit::Visit;
+use crate::place::Place;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
 use aggio_base::log;
@@ -25,6 +27,8 @@ const RESTS: Duration = Duration::from_secs(5);
 pub struct Viewer {
     rules: Arc<[CoupleRule]>,
     dir: Arc<str>,
+    /// What `AGGIO_AGENT` says.
+    agent: Arc<str>,
     silent: Silence,
 }
 
@@ -46,7 +50,8 @@ impl Viewer {
     pub fn new(settings: &Settings) -> Option<Self> {
         let rules: Arc<[CoupleRule]> = settings.couple.as_slice().into();
         let dir = settings.couple_dir.as_str().into();
-        (!rules.is_empty()).then(|| Self { rules, dir, silent: Silence::default() })
+        let agent = settings.agent.as_str().into();
+        (!rules.is_empty()).then(|| Self { rules, dir, agent, silent: Silence::default() })
     }
 
     /// Opens the newest generation that may be read of the file of this absolute name, if there is
@@ -85,12 +90,20 @@ impl Viewer {
         Ok(found)
     }
 
-    /// A connection to the agent, if there is one.
+    /// A connection to the agent, if there is one. One is started if only other nodes have files:
+    /// agents alone reach those.
     fn visit(&self) -> io::Result<Option<Visit>> {
         if self.is_silent() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let Some(visit) = Visit::to(&self.dir)? else { return Ok(None) };
+        let visit = match Visit::to(&self.dir)? {
+            None if Place::open(&self.dir)?.has_names()? => {
+                start_if_needed(&Place::open(&self.dir)?, &self.agent, false)?;
+                Visit::to(&self.dir)?
+            }
+            visit => visit,
+        };
+        let Some(visit) = visit else { return Ok(None) };
         Ok(self.heard(visit.greet())?.then_some(visit))
     }
 
