@@ -398,3 +398,31 @@ fn nodes_with_different_links_say_so() {
     fails(reader("rdma"), &["AGGIO_COUPLE_LINK=rdma: it is tcp or ucx"]);
     succeeds(writer);
 }
+
+#[test]
+fn a_writer_whose_owner_cannot_be_reached_when_it_closes_is_told() {
+    let Some(user) = User::new(2) else { return };
+    // One node alone writes, and two do.
+    for (number, hosts) in [&["node2"][..], &["node1", "node2"]].into_iter().enumerate() {
+        let file = format!("/coupled/cut{number}");
+        let reader = user.start("node1", &["read", &file, "1", "1", PARTS]);
+        std::thread::sleep(Duration::from_millis(500));
+        let hold = |host: &&str| {
+            let mut child = user.start(host, &["hold", &file, "1", "1", PARTS, "2000"]);
+            first_line(&mut child);
+            child
+        };
+        let writers: Vec<Child> = hosts.iter().map(hold).collect();
+        std::thread::sleep(Duration::from_millis(500));
+        user.cluster.output("node2", &["ip", "link", "set", "eth0", "down"]);
+        for (host, writer) in hosts.iter().zip(writers) {
+            match *host {
+                "node2" => fails(writer, &["Some(5)", "the agent of node1 has ended"]),
+                // It had closed before anybody knew.
+                _ => succeeds(writer),
+            }
+        }
+        fails(reader, &["Some(5)"]);
+        user.cluster.output("node2", &["ip", "link", "set", "eth0", "up"]);
+    }
+}

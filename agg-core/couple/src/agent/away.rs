@@ -2,7 +2,9 @@
 
 use super::Agent;
 use super::spread::Answered;
-use crate::peers::{AWAY, Asked, Away, Copy, Key, Message, Owner, RemoteProcess, Ticket, shown};
+use crate::peers::{
+    AWAY, Asked, Away, Copy, Held, Key, Message, Owner, RemoteProcess, Ticket, shown,
+};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_link::{Body, Peer};
@@ -193,7 +195,7 @@ impl Agent {
     fn check_away(&mut self, link: u64, process: Process, handle: u64, request: &Request) {
         let known = self.peers.as_ref().and_then(|peers| peers.copies.handles.get(&handle));
         match known.copied() {
-            Some((theirs, key, _)) => {
+            Some(Held { theirs, key, .. }) => {
                 let request = match request {
                     Request::ChildLost(_) => Request::ChildLost(theirs),
                     Request::Check(_, moved) => Request::Check(theirs, *moved),
@@ -210,13 +212,16 @@ impl Agent {
 
     fn close_away(&mut self, link: u64, process: Process, handle: u64, moved: u64) {
         let Some(peers) = &mut self.peers else { return };
-        let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
+        let Some(Held { theirs, key, writes, .. }) = peers.copies.handles.remove(&handle) else {
             // Its owner ended; what that means was told then, or is now.
             let reply = after(self.lost.remove(&handle).map(|(_, text)| text));
             self.reply(link, &reply, None);
             return;
         };
         peers.copies.close(key);
+        if writes {
+            peers.unanswered.insert((key.0, theirs));
+        }
         self.look_away(key);
         self.push_and_ask(key, Asked { link, process, request: Request::Close(theirs, moved) });
     }
@@ -228,7 +233,7 @@ impl Agent {
     /// Ends an open in the way that `request` says.
     fn end_away(&mut self, link: u64, process: Process, handle: u64, request: fn(u64) -> Request) {
         let Some(peers) = &mut self.peers else { return };
-        let Some((theirs, key, _)) = peers.copies.handles.remove(&handle) else {
+        let Some(Held { theirs, key, .. }) = peers.copies.handles.remove(&handle) else {
             let reply = after(self.lost.remove(&handle).map(|(_, text)| text));
             self.reply(link, &reply, None);
             return;
@@ -266,11 +271,14 @@ impl Agent {
         let writes = kept.access.1;
         if !matches!(reply, Reply::Waits(_)) {
             peers.tickets.remove(&ticket);
+            if let Ok(Request::Close(theirs, _)) = Request::decode(&kept.request) {
+                peers.unanswered.remove(&(peer, theirs));
+            }
         }
         match (reply, adopted) {
             (Reply::Opened(theirs, generation), Some(away)) => {
                 let key = (peer, away.area);
-                let handle = peers.copies.keep(key, *theirs, process);
+                let handle = peers.copies.keep(Held { theirs: *theirs, key, process, writes });
                 if let Some(copy) = peers.copies.get_mut(key).filter(|_| writes) {
                     copy.is_written_by(process);
                 }
@@ -356,7 +364,8 @@ impl Agent {
         let Some(away) = kept.opened else { return };
         let key = (kept.peer, away.area);
         let made = peers.copies.open(key, kept.access);
-        let handle = peers.copies.keep(key, away.handle, kept.process);
+        let (process, writes) = (kept.process, kept.access.1);
+        let handle = peers.copies.keep(Held { theirs: away.handle, key, process, writes });
         match made {
             Ok(fd) => {
                 let reply = Reply::Opened(handle, away.generation);

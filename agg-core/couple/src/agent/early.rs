@@ -6,7 +6,7 @@
 use super::Agent;
 use super::away::after;
 use super::spread::Answered;
-use crate::peers::{Asked, Key, Message, Then, Ticket, Wants};
+use crate::peers::{Asked, Held, Key, Message, Then, Ticket, Wants};
 use crate::protocol::{Before, Reply, Request};
 use crate::records::News;
 use crate::registry::{Area, Handle, Process};
@@ -24,7 +24,7 @@ impl Agent {
     ) -> Answered {
         let request = Request::Announce(handle, before);
         let Some(peers) = &mut self.peers else { return Answered::No(request) };
-        let Some((theirs, key, _)) = peers.copies.handles.get(&handle).copied() else {
+        let Some(Held { theirs, key, .. }) = peers.copies.handles.get(&handle).copied() else {
             return Answered::No(request);
         };
         let copy = peers.copies.get_mut(key);
@@ -47,7 +47,7 @@ impl Agent {
         told: u64,
     ) {
         let Some(peers) = &mut self.peers else { return };
-        let Some((theirs, key, _)) = peers.copies.handles.get(&handle).copied() else {
+        let Some(Held { theirs, key, .. }) = peers.copies.handles.get(&handle).copied() else {
             let reply = match after(self.lost.get(&handle).map(|(_, text)| text.clone())) {
                 Reply::Done => {
                     let text = "the node that has the rest of an open file has ended (ready=step)";

@@ -10,6 +10,11 @@ use aggio_link::Peer;
 use std::io;
 
 impl Agent {
+    /// Whether an open for writing was closed that the owner has not answered; it has now.
+    pub(super) fn was_unanswered(&mut self, peer: Peer, theirs: u64) -> bool {
+        self.peers.as_mut().is_some_and(|peers| peers.unanswered.remove(&(peer, theirs)))
+    }
+
     /// The connection with an owner has ended.
     pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
@@ -31,9 +36,9 @@ impl Agent {
                     shown(&copy.path)
                 );
             }
-            let handles = peers.copies.handles.iter().filter(|(_, (_, of, _))| *of == key);
+            let handles = peers.copies.handles.iter().filter(|(_, held)| held.key == key);
             let handles: Vec<(u64, Process)> =
-                handles.map(|(handle, (.., process))| (*handle, *process)).collect();
+                handles.map(|(handle, held)| (*handle, held.process)).collect();
             for (handle, process) in handles {
                 peers.copies.handles.remove(&handle);
                 let text = if lost { text.clone() } else { String::new() };
@@ -57,6 +62,10 @@ impl Agent {
                     self.hear_names(kept.link, Reply::Names(Vec::new(), false));
                 }
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
+                // Whether the owner got what was written is not known.
+                Ok(Request::Close(theirs, _)) if self.was_unanswered(peer, theirs) => {
+                    self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None);
+                }
                 Ok(Request::Close(..) | Request::Check(..)) if !unsaved => {
                     self.reply(kept.link, &Reply::Done, None);
                 }

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::away::{after, failed};
-use crate::peers::{Key, Message, Ticket, Wanting};
+use crate::peers::{Held, Key, Message, Ticket, Wanting};
 use crate::protocol::Reply;
 use crate::registry::{Area, Handle};
 use aggio_base::Extent;
@@ -16,7 +16,7 @@ impl Agent {
     /// A program waits for bytes of what it has open.
     pub(super) fn fetch_for(&mut self, link: u64, handle: Handle, extents: Vec<Extent>) {
         let Some(peers) = &mut self.peers else { return };
-        let Some((_, key, _)) = peers.copies.handles.get(&handle).copied() else {
+        let Some(Held { key, .. }) = peers.copies.handles.get(&handle).copied() else {
             let reply = match after(self.lost.get(&handle).map(|(_, text)| text.clone())) {
                 Reply::Done => Reply::Failed(
                     libc::EIO,

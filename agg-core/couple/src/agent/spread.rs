@@ -4,7 +4,7 @@
 
 use super::Agent;
 use super::away::{after, failed};
-use crate::peers::{Asked, ENOUGH, Key, Message, Step, Then, Wants};
+use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Wants};
 use crate::protocol::{Reply, Request};
 use crate::records::News;
 use crate::registry::Process;
@@ -33,7 +33,7 @@ impl Agent {
             _ => return Answered::No(request),
         };
         let Some(peers) = &mut self.peers else { return Answered::No(request) };
-        let Some((theirs, key, _)) = peers.copies.handles.get(&handle).copied() else {
+        let Some(Held { theirs, key, .. }) = peers.copies.handles.get(&handle).copied() else {
             let reply = after(self.lost.get(&handle).map(|(_, text)| text.clone()));
             self.reply(link, &reply, None);
             return Answered::Yes;

@@ -39,6 +39,17 @@ struct Habit {
     bytes: u64,
 }
 
+/// An open of a copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The owner's handle.
+    pub(crate) theirs: u64,
+    pub(crate) key: Key,
+    pub(crate) process: Process,
+    /// The process may write.
+    pub(crate) writes: bool,
+}
+
 /// A program that waits for bytes of a copy.
 #[derive(Debug)]
 pub(crate) struct Wanting {
@@ -165,8 +176,7 @@ impl Copy {
 pub(crate) struct Copies {
     areas: Areas,
     all: BTreeMap<Key, Copy>,
-    /// Opens: the owner's handle, and the copy.
-    pub(crate) handles: BTreeMap<u64, (u64, Key, Process)>,
+    pub(crate) handles: BTreeMap<u64, Held>,
     number: u64,
     last: Area,
     habits: BTreeMap<Series, Habit>,
@@ -180,12 +190,12 @@ impl Copies {
         Ok(Self { areas: Areas::new()?, all, handles, number, last: 0, habits })
     }
 
-    /// Notes an open of a copy, which the owner calls `theirs`.
-    pub(crate) fn keep(&mut self, key: Key, theirs: u64, process: Process) -> u64 {
+    /// Notes an open of a copy: the handle that programs of this node have of it.
+    pub(crate) fn keep(&mut self, held: Held) -> u64 {
         self.number += 1;
         let handle = AWAY | self.number;
-        self.handles.insert(handle, (theirs, key, process));
-        if let Some(copy) = self.all.get_mut(&key) {
+        self.handles.insert(handle, held);
+        if let Some(copy) = self.all.get_mut(&held.key) {
             copy.opens += 1;
         }
         handle
@@ -223,8 +233,8 @@ impl Copies {
     /// The copies that a process has written, or has open.
     pub(crate) fn used_by(&self, process: Process) -> BTreeSet<Key> {
         let written = self.all.iter().filter(|(_, copy)| copy.writers.contains(&process));
-        let open = self.handles.values().filter(|(.., whose)| *whose == process);
-        written.map(|(key, _)| *key).chain(open.map(|(_, key, _)| *key)).collect()
+        let open = self.handles.values().filter(|held| held.process == process);
+        written.map(|(key, _)| *key).chain(open.map(|held| held.key)).collect()
     }
 
     /// The copies of what `peer` owns.
@@ -234,8 +244,8 @@ impl Copies {
 
     /// The copy that was opened with the owner's handle `theirs`.
     pub(crate) fn key_of(&self, peer: Peer, theirs: u64) -> Option<Key> {
-        let is_it = |(known, key, _): &&(u64, Key, Process)| *known == theirs && key.0 == peer;
-        self.handles.values().find(is_it).map(|(_, key, _)| *key)
+        let is_it = |held: &&Held| held.theirs == theirs && held.key.0 == peer;
+        self.handles.values().find(is_it).map(|held| held.key)
     }
 
     /// The copy with this inode.
@@ -376,8 +386,8 @@ impl Copies {
 
     /// A process has ended, and with it its opens.
     pub(crate) fn leave(&mut self, process: Process) {
-        let own = self.handles.iter().filter(|(_, (.., whose))| *whose == process);
-        let own: Vec<(u64, Key)> = own.map(|(handle, (_, key, _))| (*handle, *key)).collect();
+        let own = self.handles.iter().filter(|(_, held)| held.process == process);
+        let own: Vec<(u64, Key)> = own.map(|(handle, held)| (*handle, held.key)).collect();
         for (handle, key) in own {
             self.handles.remove(&handle);
             self.close(key);

@@ -15,7 +15,7 @@ mod pieces;
 mod shared;
 pub(crate) mod twin;
 
-pub(crate) use copies::{AWAY, Copies, Copy, Key, Wanting};
+pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting};
 use directory::{Directory, Instance};
 pub(crate) use directory::{Owner, shown};
 pub(crate) use hosted::Hosted;
@@ -73,6 +73,8 @@ pub(crate) struct Peers {
     /// Processes of this node that owners know.
     pub(crate) joined: BTreeSet<(Peer, Process)>,
     pub(crate) tickets: BTreeMap<u64, Ticket>,
+    /// Opens for writing that were closed, by the owner's handles, until the owner has answered.
+    pub(crate) unanswered: BTreeSet<(Peer, u64)>,
     pub(crate) copies: Copies,
     /// Processes of other nodes, by the peer and the number that they have there.
     pub(crate) remote: BTreeMap<(Peer, u64), Process>,
@@ -137,6 +139,7 @@ impl Peers {
             owners: BTreeMap::new(),
             joined: BTreeSet::new(),
             tickets: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
             copies: Copies::new(handles)?,
             remote: BTreeMap::new(),
             answers: BTreeMap::new(),

@@ -21,7 +21,7 @@ fn left_after(change: impl FnOnce(&mut Copies, Key)) -> Vec<u64> {
 fn a_copy_that_nobody_uses_makes_room_for_the_next_of_its_name() {
     assert_eq!(left_after(|_, _| {}), [11]);
     let closed = |copies: &mut Copies, key: Key| {
-        copies.keep(key, 5, 7);
+        copies.keep(Held { theirs: 5, key, process: 7, writes: false });
         copies.close(key);
     };
     assert_eq!(left_after(closed), [11]);
