@@ -65,7 +65,7 @@ impl Agent {
         let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"memory\":{},\"peak\":{},\"moved\":{},\"link\":{},\"full\":{},\"written\":{},\
+             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\"written\":{},\
              \"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
@@ -74,6 +74,7 @@ impl Agent {
             self.all_memory(),
             self.peak,
             self.areas.moved_bytes(),
+            self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
             self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
             list(full),
             self.written,

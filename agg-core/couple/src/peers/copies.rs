@@ -201,6 +201,11 @@ impl Copies {
         handle
     }
 
+    /// Bytes of memory that they have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.areas.bytes()
+    }
+
     pub(crate) fn events(&self) -> i32 {
         self.areas.events()
     }
