@@ -65,8 +65,8 @@ impl Agent {
         let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\"written\":{},\
-             \"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\
+             \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
             self.began.elapsed().as_secs_f64(),
