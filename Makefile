@@ -57,10 +57,10 @@ test:
 
 test-first:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(FIRST))
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast --doc
 
 test-others:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast --lib --bins $(addprefix --test ,$(OTHERS))
-	$(TESTING) $(CARGO) test --workspace --no-fail-fast --doc
 
 check:
 	$(SETUP) check
