@@ -155,8 +155,21 @@ fn ends_in(program: &mut Running, patience: Duration) -> bool {
     !program.runs()
 }
 
+/// Ends a launcher that would wait for ever: mpirun of Open MPI 4.1 does in a part of the cases in
+/// which a rank is killed before it has come out of `MPI_Init`, without aggio in 4 of 122 runs.
+fn end_launcher(death: &Death, coupling: &Coupling, writer: &mut Running) {
+    let is_it = death.victim == Victim::Rank && death.writer.contains("openmpi");
+    if is_it && !ends_in(writer, SOON) && writer.printed().is_empty() {
+        println!("mpirun did not end: a rank was killed in MPI_Init");
+        for process in coupling.processes("PART=writer", "") {
+            // SAFETY: kill takes two numbers; the process has the mark of this test.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+    }
+}
+
 /// The survivors of a death.
-fn outlive(death: &Death, coupling: &Coupling, writer: Running, mut reader: Running) {
+fn outlive(death: &Death, coupling: &Coupling, mut writer: Running, mut reader: Running) {
     match death.victim {
         Victim::Reader => {
             drop(reader.ends_within(SOON));
@@ -164,6 +177,7 @@ fn outlive(death: &Death, coupling: &Coupling, writer: Running, mut reader: Runn
             assert!(ended.status.success(), "the writer goes on: {ended:?}");
         }
         Victim::Writer | Victim::Rank => {
+            end_launcher(death, coupling, &mut writer);
             let was_open = writer.ends_within(SOON).stdout.contains("open 1");
             // Nobody knows of a writer that has opened nothing: the reader waits for another one.
             if !was_open && !ends_in(&mut reader, Duration::from_secs(1)) {

@@ -7,14 +7,10 @@ use crate::registry::Process;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::Peer;
+use std::collections::BTreeSet;
 use std::io;
 
 impl Agent {
-    /// Whether an open for writing was closed that the owner has not answered; it has now.
-    pub(super) fn was_unanswered(&mut self, peer: Peer, theirs: u64) -> bool {
-        self.peers.as_mut().is_some_and(|peers| peers.unanswered.remove(&(peer, theirs)))
-    }
-
     /// The connection with an owner has ended.
     pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
@@ -51,6 +47,9 @@ impl Agent {
             peers.copies.give_up(key);
         }
         let Some(peers) = &mut self.peers else { return };
+        let of_it = peers.unanswered.iter().filter(|(of, _)| *of == peer);
+        let unanswered: BTreeSet<u64> = of_it.map(|(_, theirs)| *theirs).collect();
+        peers.unanswered.retain(|(of, _)| *of != peer);
         let tickets = peers.tickets.iter().filter(|(_, kept)| kept.peer == peer);
         let tickets: Vec<u64> = tickets.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
@@ -63,7 +62,7 @@ impl Agent {
                 }
                 Ok(request) if never => self.serve_again(kept.link, kept.process, request),
                 // Whether the owner got what was written is not known.
-                Ok(Request::Close(theirs, _)) if self.was_unanswered(peer, theirs) => {
+                Ok(Request::Close(theirs, _)) if unanswered.contains(&theirs) => {
                     self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None);
                 }
                 Ok(Request::Close(..) | Request::Check(..)) if !unsaved => {
