@@ -4,7 +4,9 @@
 #
 #   coupled.sh LIBRARY [ROUNDS] [STEPS] [MIB]
 #
-# DISK names a directory on a disk, PYTHON a Python that has adios2 (without, SST is left out).
+# WRITER and READER are put before the commands, such as "taskset -c 0": without, where the kernel
+# runs the two decides over a factor of three. DISK names a directory on a disk, PYTHON a Python
+# that has adios2 (without, SST is left out).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1 rounds=${2:-5} steps=${3:-12} mib=${4:-64}
@@ -26,8 +28,8 @@ pair() { # DIRECTORY COMMAND...
     local place=$1
     shift
     rm -rf "${place:?}"/*
-    "${@/#WHAT/write}" > /dev/null &
-    timeout 120 "${@/#WHAT/read}"
+    ${WRITER:-} "${@/#WHAT/write}" > /dev/null &
+    ${READER:-} timeout 120 "${@/#WHAT/read}"
     wait
 }
 

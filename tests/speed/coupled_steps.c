@@ -1,10 +1,11 @@
 /* Measures how fast one program hands steps of bytes to another one by files.
  *
- *   coupled_steps write|read files|memory DIRECTORY STEPS MIB
+ *   coupled_steps write|read files|memory DIRECTORY STEPS MIB [REST]
  *
  * Start both, in any order. The writer is at most one step ahead. `memory` copies through two
  * mapped files that are used again and again: no file system can be faster. The reader checks every
- * page and prints MiB/s, without the first two steps. */
+ * page and prints MiB/s, without the first two steps. It rests REST milliseconds after each step,
+ * as one does that computes something, which does not count. */
 #define _GNU_SOURCE
 #include "handing.h"
 #include <string.h>
@@ -40,7 +41,8 @@ static int step_file(int step, int flags) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) return 2;
+    if (argc != 6 && argc != 7) return 2;
+    int rest = argc == 7 ? atoi(argv[6]) : 0;
     int writes = argv[1][0] == 'w', files = argv[2][0] == 'f', steps = atoi(argv[4]);
     place = argv[3];
     bytes = (size_t)atoi(argv[5]) << 20;
@@ -79,6 +81,9 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "step %d: wrong bytes at %zu\n", step, at);
                 return 1;
             }
+        double resting = now();
+        if (rest) usleep((useconds_t)rest * 1000);
+        began += now() - resting;
     }
     if (!writes)
         printf("%.0f\n", (double)(steps - 2) * (double)bytes / (1 << 20) / (now() - began));
