@@ -221,3 +221,17 @@ fn what_was_synchronised_is_read_before_the_file_is_closed() {
     drop(go.expect("a pipe"));
     writer.succeeds();
 }
+
+#[test]
+fn a_report_tells_how_long_an_open_waited() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let coupling = coupling.variable("AGGIO_REPORT", "json");
+    let reader = coupling.start("cat ck.1");
+    std::thread::sleep(Duration::from_millis(800));
+    coupling.run("echo 1 > ck.1");
+    let ended = reader.ends_within(Duration::from_secs(20));
+    let told = r#""coupled":{"generation":1,"writes":false,"seconds_waited":"#;
+    let seconds = ended.stderr.split(told).nth(1).and_then(|rest| rest.split('}').next());
+    let seconds: Option<f64> = seconds.and_then(|seconds| seconds.parse().ok());
+    assert!(seconds.is_some_and(|seconds| (0.4..20.0).contains(&seconds)), "{ended:?}");
+}

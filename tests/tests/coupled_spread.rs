@@ -209,10 +209,16 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
             let mut write = write.env("LOUD", "1").spawn().expect("mpirun");
             await_line(&mut write);
             let before = place.cluster.traffic()[2];
-            let read = place.job(&mpi, 4, &program, &words("read", how)).spawn();
+            let mut read = place.job(&mpi, 4, &program, &words("read", how));
+            let read = read.env("AGGIO_REPORT", "json").spawn();
             let wrote = place.succeeds(&mpi.name, write);
             let text = place.succeeds(&wrote, read.expect("mpirun"));
             assert!(text.contains("generation 3: right"), "{}, {how}: {text}", mpi.name);
+            // Each rank waited for three files, and for pieces of them.
+            for (name, least) in [("waits", 3 * 4 * 2), ("nanoseconds", 1), ("bytes", 1 << 20)] {
+                let sum = sum_of(&text, &format!("\"coupled_{name}\":"));
+                assert!(sum >= least, "{}, {how}: {name} {sum}: {text}", mpi.name);
+            }
             // Each byte goes to one of the two hosts, but for pieces of which both want some.
             let sent = (place.cluster.traffic()[2] - before).bytes_out;
             let all = 3 * 4 * 3001 * 1203;
@@ -220,6 +226,13 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
             place.leaves_nothing();
         }
     }
+}
+
+/// The sum of the numbers that follow `name` in a text.
+fn sum_of(text: &str, name: &str) -> u64 {
+    let numbers = text.split(name).skip(1);
+    let digits = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok();
+    numbers.filter_map(digits).sum()
 }
 
 /// Waits until a job has printed a line.

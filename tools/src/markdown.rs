@@ -160,6 +160,9 @@ and `seconds_in_storage`, the part of it in system calls on the file (`mpi` only
 | `decisions` | how often each method was chosen, and for which reason (`mpi` only) |
 | `notes` | other events, and how often they happened (`mpi` only) |
 | `mode` | the consistency mode: `posix`, `causal` or `close` (`posix` only) |
+| `coupled` | only for a coupled file of a program without MPI, which is reported \
+when it is opened: its `generation`, whether the program `writes` it, and how long the open \
+waited, `seconds_waited` |
 | `left_to_the_kernel` | files and accesses that were left to the kernel, by reason (`posix` only) |
 
 Later versions may add fields; readers should ignore fields that they do not know.

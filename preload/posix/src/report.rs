@@ -9,6 +9,8 @@ use agg_core::log;
 use agg_core::report::{VERSION, object, quoted};
 use agg_core::rules::Mode;
 use agg_core::settings::Report;
+use std::path::Path;
+use std::time::Duration;
 
 /// Tells what happened to an open file since the user was told last, if anything did.
 pub fn tell_news(held: &mut Held) {
@@ -28,6 +30,33 @@ pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
         Report::Line => log::report(format_args!("{}", line(&path, mode, counts))),
         Report::Json => log::object(&json(&path, mode, counts)),
     }
+}
+
+/// Tells how long the open of a coupled file has waited.
+pub fn tell_coupled(path: &Path, generation: u64, writes: bool, waited: Duration) {
+    let path = path.to_string_lossy();
+    match config::get().settings.report {
+        Report::Off => {}
+        Report::Line => log::report(format_args!("{}", coupled(&path, generation, writes, waited))),
+        Report::Json => log::object(&coupled_json(&path, generation, writes, waited)),
+    }
+}
+
+fn coupled(path: &str, generation: u64, writes: bool, waited: Duration) -> String {
+    let what = if writes { "writing" } else { "reading" };
+    let seconds = waited.as_secs_f64();
+    format!(
+        "report: {path}: coupled, generation {generation} for {what}: opened after {seconds:.3} s"
+    )
+}
+
+fn coupled_json(path: &str, generation: u64, writes: bool, waited: Duration) -> String {
+    format!(
+        "{{\"aggio_report\":{VERSION},\"interface\":\"posix\",\"file\":{},\"coupled\":\
+         {{\"generation\":{generation},\"writes\":{writes},\"seconds_waited\":{:.9}}}}}",
+        quoted(path),
+        waited.as_secs_f64()
+    )
 }
 
 fn reasons(counts: &Counts) -> impl Iterator<Item = (&'static str, u64)> {
@@ -90,6 +119,18 @@ mod tests {
         let mut counts = Counts { kept: 7, kept_bytes: 70, drains: 2, ..Counts::default() };
         counts.reasons[Reason::Mapped as usize] = 1;
         counts
+    }
+
+    #[test]
+    fn the_report_of_a_coupled_file_tells_how_long_its_open_waited() {
+        let waited = Duration::from_millis(1250);
+        let text = coupled("/d/o", 3, false, waited);
+        let expected = "report: /d/o: coupled, generation 3 for reading: opened after 1.250 s";
+        assert_eq!(text, expected);
+        let text = coupled_json("/d/\"o\"", 3, true, waited);
+        assert!(text.starts_with(r#"{"aggio_report":2,"interface":"posix","file":"/d/\"o\"","#));
+        let end = r#""coupled":{"generation":3,"writes":true,"seconds_waited":1.250000000}}"#;
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

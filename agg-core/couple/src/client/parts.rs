@@ -53,7 +53,8 @@ impl Parts {
         Self { are_all_there: AtomicBool::new(!is_away(handle)), ..Self::default() }
     }
 
-    /// Waits until all bytes of `extents`, which are in order, are there.
+    /// Waits until all bytes of `extents`, which are in order, are there. How many were not known
+    /// to be.
     ///
     /// # Errors
     /// As [`Client::fetch`].
@@ -62,7 +63,8 @@ impl Parts {
         client: &Client,
         handle: u64,
         extents: impl IntoIterator<Item = Extent>,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
+        let mut waited = 0;
         let mut extents = extents.into_iter().filter(|extent| extent.len > 0).peekable();
         while !self.are_all_there.load(Acquire) && extents.peek().is_some() {
             let pieces: BTreeSet<u64> = extents.by_ref().take(TOGETHER).flat_map(pieces).collect();
@@ -73,12 +75,13 @@ impl Parts {
             if missing.is_empty() {
                 continue;
             }
+            waited += missing.len() as u64 * PIECE;
             if client.fetch(handle, &joined(&missing))? {
                 self.are_all_there.store(true, Release);
             }
             self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(missing);
         }
-        Ok(())
+        Ok(waited)
     }
 }
 

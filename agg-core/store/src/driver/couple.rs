@@ -1,22 +1,28 @@
 //! Files that programs exchange in memory: descriptors that the agent gives, names that it knows.
 
+mod records;
+mod waits;
+
 use super::posix::Posix;
 use super::table::{Drivers, Kind};
 use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
 use crate::independent::{self, Strategy};
 use aggio_base::error::{Error, Result};
 use aggio_base::os;
-use aggio_base::report::Counters;
+use aggio_base::report::{Counters, Totals};
 use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_config::settings::working_directory;
 use aggio_couple::client::is_on_disk;
-use aggio_couple::{Before, Client, NUMBER, Open, Parts, covers_number};
+use aggio_couple::{Before, Client, Open, Parts, covers_number};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
+use records::{Step, show};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
+use waits::Waits;
 
 /// An open file of a generation.
 #[derive(Debug)]
@@ -31,15 +37,10 @@ struct CoupledFile {
     parts: Option<Parts>,
     /// Bytes that were read.
     moved: AtomicU64,
+    waits: Waits,
     closed: AtomicBool,
     /// The number of the error with which the bytes of other nodes did not come; 0 if they did.
     stale: AtomicI32,
-}
-
-/// What a reader was told of records, one more than their number; unused by writers.
-#[derive(Debug, Default)]
-struct Step {
-    told: AtomicU64,
 }
 
 /// The kind of storage.
@@ -61,14 +62,34 @@ impl Coupled {
         self.client.name_of(PathBuf::from(working_directory()).join(path), follow)
     }
 
-    fn file(&self, inner: Box<dyn Driver>, handle: u64, how: &OpenHow) -> Box<dyn Driver> {
+    /// The open file `handle`, for which the process has waited since `began`.
+    fn file(
+        &self,
+        inner: Box<dyn Driver>,
+        handle: u64,
+        how: &OpenHow,
+        began: Instant,
+    ) -> Box<dyn Driver> {
+        let waits = Waits::default();
+        waits.add(began, 0);
         let client = self.client.clone();
         let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
         let name = self.named(&how.path, true);
         let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
         let (writes, stale) = (how.write, AtomicI32::new(0));
         let parts = (!writes).then(|| Parts::of(handle));
-        Box::new(CoupledFile { inner, client, handle, writes, step, parts, moved, closed, stale })
+        Box::new(CoupledFile {
+            inner,
+            client,
+            handle,
+            writes,
+            step,
+            parts,
+            moved,
+            waits,
+            closed,
+            stale,
+        })
     }
 }
 
@@ -109,13 +130,14 @@ impl Kind for Coupled {
             parts: !how.write,
             ..Open::new(&path)
         };
+        let began = Instant::now();
         let opened = match self.client.open(&open) {
             Ok(opened) => opened,
             Err(error) if is_on_disk(&error) => return self.posix.open(drivers, how),
             Err(error) => return Err(refusal(&error, how)),
         };
         match self.posix.of_descriptor(how, opened.fd) {
-            Ok(inner) => Ok(self.file(inner, opened.handle, how)),
+            Ok(inner) => Ok(self.file(inner, opened.handle, how, began)),
             Err(error) => {
                 // The first error is told.
                 let _ = self.client.withdraw(opened.handle);
@@ -125,10 +147,10 @@ impl Kind for Coupled {
     }
 
     fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-        let inner = self.posix.adopt(drivers, how, offer)?;
+        let (inner, began) = (self.posix.adopt(drivers, how, offer)?, Instant::now());
         let Identity { device, inode } = offer.identity;
         match self.client.adopt_file(device, inode, how.write) {
-            Ok(handle) => Ok(self.file(inner, handle, how)),
+            Ok(handle) => Ok(self.file(inner, handle, how, began)),
             // The file on disk, because the writer died.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),
             Err(error) => Err(refusal(&error, how)),
@@ -150,17 +172,6 @@ fn refusal(error: &io::Error, how: &OpenHow) -> Error {
         return Error::new(ErrorClass::UnsupportedOperation, text).with_path(&how.path);
     }
     Error::os("open", error).with_path(&how.path)
-}
-
-/// Puts the number of records that is to be seen into bytes that were read at `offset`.
-fn show(records: Option<(u64, usize)>, read: &mut [u8], offset: u64) {
-    let Some((count, width)) = records else { return };
-    for (index, byte) in (NUMBER as u64..).zip(&count.to_be_bytes()[8 - width..]) {
-        let place = index.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
-        if let Some(place) = place.and_then(|place| read.get_mut(place)) {
-            *place = *byte;
-        }
-    }
 }
 
 impl CoupledFile {
@@ -196,8 +207,13 @@ impl CoupledFile {
 
     /// Waits until bytes are there that another node sends.
     fn wait_for(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
-        let wait = |parts: &Parts| parts.wait(&self.client, self.handle, extents);
-        self.parts.as_ref().map_or(Ok(()), wait)
+        let Some(parts) = &self.parts else { return Ok(()) };
+        let began = Instant::now();
+        let bytes = parts.wait(&self.client, self.handle, extents)?;
+        if bytes > 0 {
+            self.waits.add(began, bytes);
+        }
+        Ok(())
     }
 
     /// Tells the agent that bytes were written, if the number of records is among them.
@@ -325,6 +341,12 @@ impl Driver for CoupledFile {
             Some(_) => independent::read_strided(self, view, pos, memory, strategy, counters),
             None => self.tallied(self.inner.read_strided(view, pos, memory, strategy, counters)),
         }
+    }
+
+    fn background(&self) -> Option<Totals> {
+        let mut totals = self.inner.background().unwrap_or_default();
+        self.waits.count_in(&mut totals);
+        Some(totals)
     }
 
     fn size(&self) -> Result<u64> {

@@ -6,6 +6,7 @@ use super::{agent, names, number};
 use crate::containers::fill_letters;
 use crate::errno;
 use crate::next;
+use crate::report;
 use crate::state::{self, Inside};
 use agg_core::log;
 use agg_core::log::Level;
@@ -16,6 +17,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
+use std::time::Instant;
 
 /// Names that `mkstemp` tries.
 const TRIES: u32 = 100;
@@ -55,6 +57,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     }
     let creates = flags & libc::O_CREAT != 0;
     let client = agent::client()?;
+    let began = Instant::now();
     let opened = client.open(&Open {
         read: access != libc::O_WRONLY,
         write: writes,
@@ -67,6 +70,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         ..Open::new(name)
     })?;
     let (handle, generation) = (opened.handle, opened.generation);
+    report::tell_coupled(name, generation, writes, began.elapsed());
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
     let (fd, known) = take(opened, flags, writes);
     let step = client.is_step(name);

@@ -1,0 +1,21 @@
+//! The number of records of a netCDF file that is read while it is written.
+
+use aggio_couple::NUMBER;
+use std::sync::atomic::AtomicU64;
+
+/// What a reader was told of records, one more than their number; unused by writers.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    pub(super) told: AtomicU64,
+}
+
+/// Puts the number of records that is to be seen into bytes that were read at `offset`.
+pub(super) fn show(records: Option<(u64, usize)>, read: &mut [u8], offset: u64) {
+    let Some((count, width)) = records else { return };
+    for (index, byte) in (NUMBER as u64..).zip(&count.to_be_bytes()[8 - width..]) {
+        let place = index.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
+        if let Some(place) = place.and_then(|place| read.get_mut(place)) {
+            *place = *byte;
+        }
+    }
+}
