@@ -124,11 +124,11 @@ counters! {
     chunks_alone;
     /// Chunks of a rank that went through aggregators in calls whose chunks were known.
     chunks_exchanged;
-    /// Waits for a coupled file: for each of its opens, and for bytes that other nodes send.
+    /// Waits for a coupled file: each of its opens, and reads that asked another node for bytes.
     coupled_waits;
     /// Nanoseconds of these waits.
     coupled_nanoseconds;
-    /// Bytes of coupled files for which reads waited, because another node had them.
+    /// Bytes, in pieces of 1 MiB, that these reads asked for.
     coupled_bytes;
     /// Messages sent to other ranks.
     messages;
@@ -281,8 +281,8 @@ impl Summary<'_> {
             let (seconds, bytes) = (t.coupled_nanoseconds as f64 / 1e9, Bytes(t.coupled_bytes));
             let waits = t.coupled_waits;
             line.push_str(&format!(
-                "; waited {waits} times for a coupled file, {seconds:.3} s in all, {bytes} of \
-                 which came from other nodes meanwhile"
+                "; waited {waits} times for a coupled file, {seconds:.3} s in all, and asked \
+                 another node for {bytes}"
             ));
         }
         let [calls, storage] = self.means();

@@ -98,8 +98,8 @@ fn the_json_line_quotes_the_file_name() {
 fn the_line_tells_how_long_programs_waited_for_a_coupled_file() {
     let waits = Totals { coupled_waits: 3, coupled_nanoseconds: 1_250_000_000, ..totals() };
     let line = summary("/d/o", Totals { coupled_bytes: 1 << 20, ..waits }, None).line();
-    let said = "; waited 3 times for a coupled file, 1.250 s in all, 1.0 MiB of which came from \
-                other nodes meanwhile; mean";
+    let said = "; waited 3 times for a coupled file, 1.250 s in all, and asked another node for \
+                1.0 MiB; mean";
     assert!(line.contains(said), "{line}");
     assert!(!summary("/d/o", totals(), None).line().contains("waited"));
 }

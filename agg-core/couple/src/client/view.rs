@@ -96,13 +96,14 @@ impl Viewer {
         if self.is_silent() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let visit = match Visit::to(&self.dir)? {
-            None if Place::open(&self.dir)?.has_names()? => {
-                start_if_needed(&Place::open(&self.dir)?, &self.agent, false)?;
-                Visit::to(&self.dir)?
+        let mut visit = Visit::to(&self.dir)?;
+        if visit.is_none() {
+            let place = Place::open(&self.dir)?;
+            if place.has_names()? {
+                start_if_needed(&place, &self.agent, false)?;
+                visit = Visit::to(&self.dir)?;
             }
-            visit => visit,
-        };
+        }
         let Some(visit) = visit else { return Ok(None) };
         Ok(self.heard(visit.greet())?.then_some(visit))
     }

@@ -211,18 +211,22 @@ impl Peers {
     /// # Errors
     /// The directory of agents cannot be read; an owner cannot be reached.
     pub(crate) fn owners_in(&mut self, dir: &[u8]) -> io::Result<BTreeSet<Peer>> {
-        let (mut found, mut ended) = (BTreeSet::new(), false);
-        for instance in self.directory.owners_in(dir)? {
-            match self.reach(&instance)? {
-                Some(peer) => _ = found.insert(peer),
-                None => ended = true,
-            }
+        let (found, ended) = self.reach_owners_in(dir)?;
+        if !ended {
+            return Ok(found);
         }
-        if ended {
-            // Others may own by now what they owned.
-            self.directory.forget();
-        }
-        Ok(found)
+        // Others may own by now what it owned.
+        self.directory.forget();
+        self.reach_owners_in(dir).map(|(found, _)| found)
+    }
+
+    /// Those that can be reached, and whether one has ended.
+    fn reach_owners_in(&mut self, dir: &[u8]) -> io::Result<(BTreeSet<Peer>, bool)> {
+        let owners = self.directory.owners_in(dir)?;
+        let all: Vec<Option<Peer>> =
+            owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
+        let ended = all.contains(&None);
+        Ok((all.into_iter().flatten().collect(), ended))
     }
 
     /// Whether this agent owns `path`.
