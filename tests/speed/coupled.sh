@@ -9,6 +9,7 @@
 # that has adios2 (without, SST is left out).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/medians.sh"
 library=$1 rounds=${2:-5} steps=${3:-12} mib=${4:-64}
 work=$(mktemp -d) memory=$(mktemp -d -p /dev/shm) disk=$(mktemp -d -p "${DISK:-/var/tmp}")
 # The agent leaves the directory when it ends, which is soon.
@@ -46,12 +47,4 @@ one() {
 
 kinds="memory tmpfs disk aggio"
 [ -z "${PYTHON:-}" ] || kinds="$kinds sst"
-for round in $(seq "$rounds"); do
-    for kind in $kinds; do
-        echo "$kind $(one "$kind")" | tee -a "$work/figures"
-    done
-done
-echo "medians of $rounds rounds, $steps steps of $mib MiB:"
-for kind in $kinds; do
-    grep "^$kind " "$work/figures" | sort -k 2 -n | sed -n "$(((rounds + 1) / 2))p"
-done
+by_turns "$rounds" "medians of $rounds rounds, $steps steps of $mib MiB:" $kinds

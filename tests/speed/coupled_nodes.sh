@@ -8,6 +8,7 @@
 # The reader rests REST milliseconds after each step, which does not count.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/medians.sh"
 library=$1 rounds=${2:-5} steps=${3:-24} mib=${4:-64} rest=${5:-0}
 work=$(mktemp -d) mark=aggio$$
 clean() {
@@ -77,12 +78,4 @@ one() { # KIND
 
 kinds="stream tcp"
 ldconfig -p | grep -q libucp.so.0 && kinds="$kinds ucx"
-for _ in $(seq "$rounds"); do
-    for kind in $kinds; do
-        echo "$kind $(one "$kind")" | tee -a "$work/figures"
-    done
-done
-echo "medians of $rounds rounds, $steps steps of $mib MiB, $rest ms of rest after each:"
-for kind in $kinds; do
-    grep "^$kind " "$work/figures" | sort -k 2 -n | sed -n "$(((rounds + 1) / 2))p"
-done
+by_turns "$rounds" "medians of $rounds rounds, $steps steps of $mib MiB, $rest ms of rest after each:" $kinds
