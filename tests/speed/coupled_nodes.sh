@@ -78,4 +78,5 @@ one() { # KIND
 
 kinds="stream tcp"
 ldconfig -p | grep -q libucp.so.0 && kinds="$kinds ucx"
-by_turns "$rounds" "medians of $rounds rounds, $steps steps of $mib MiB, $rest ms of rest after each:" $kinds
+heading="medians of $rounds rounds, $steps steps of $mib MiB, $rest ms of rest after each:"
+by_turns "$rounds" "$heading" $kinds
