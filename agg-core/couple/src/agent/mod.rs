@@ -4,6 +4,7 @@
 mod answers;
 mod aside;
 mod away;
+mod before;
 mod clients;
 mod disk;
 mod early;
@@ -90,6 +91,8 @@ pub struct Agent {
     jobs: clients::Numbers,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
+    /// What happened before a request is just being found out.
+    catches_up: bool,
     began: Instant,
     idle_since: Option<Instant>,
     told_cycle: bool,
@@ -146,6 +149,7 @@ impl Agent {
             lost: BTreeMap::new(),
             jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
+            catches_up: false,
             began: Instant::now(),
             idle_since: None,
             told_cycle: false,

@@ -191,6 +191,7 @@ impl Agent {
             }
             _ => None,
         };
+        self.catch_up(&request);
         self.last += 1;
         let link = self.last;
         if let Some(peers) = &mut self.peers {

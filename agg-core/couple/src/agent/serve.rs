@@ -60,6 +60,11 @@ impl Agent {
 
     /// Serves a program, here or on the node that owns the name that it asks about.
     pub(super) fn serve_again(&mut self, link: u64, process: Process, request: Request) {
+        self.catch_up(&request);
+        if !self.links.contains_key(&link) {
+            // It has ended by now.
+            return;
+        }
         if let Way::Here(request) = self.forward(link, process, request) {
             self.serve_here(link, process, request);
         }

@@ -5,6 +5,7 @@ use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Options, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 pub(super) const FILE: &[u8] = b"/d/f";
@@ -182,11 +183,55 @@ fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     }
     drop(other);
     assert_eq!(scene.call(2, Request::Close(other_handle, 0)).0, Reply::Done);
-    let (reply, _) = scene.call(3, open(false, false));
-    assert_eq!(number(&reply), libc::EAGAIN, "it is not complete");
+    let state = scene.agent.registry.generations.values().map(|one| one.state).next();
+    assert_eq!(state, Some(State::Writing), "it is not complete");
     scene.agent.lose(1);
     let (reply, _) = scene.call(3, open(false, false));
     assert_eq!(number(&reply), libc::EIO, "its writer died");
+}
+
+/// What a reader finds next: its number and its bytes.
+fn read(scene: &mut Scene, process: Process) -> (u64, Vec<u8>) {
+    let (Reply::Opened(handle, number), Some(fd)) = scene.call(process, open(false, false)) else {
+        panic!("nothing to read")
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::from(fd).read_to_end(&mut bytes).unwrap();
+    assert_eq!(scene.call(process, Request::Close(handle, 4096)).0, Reply::Done);
+    (number, bytes)
+}
+
+#[test]
+fn what_was_closed_before_an_open_is_complete_although_the_agent_has_not_seen_that() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (handle, file) = scene.open(1, true);
+    let inherited = file.try_clone().unwrap();
+    drop(file);
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    std::fs::File::from(inherited).write_all_at(b"first", 0).unwrap();
+    let (handle, file) = scene.open(1, true);
+    std::fs::File::from(file).write_all_at(b"second", 0).unwrap();
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    assert_eq!(read(&mut scene, 2), (1, b"first".to_vec()));
+    assert_eq!(read(&mut scene, 2), (2, b"second".to_vec()));
+}
+
+#[test]
+fn a_writer_that_died_before_an_open_has_not_begun_what_that_writes() {
+    let mut scene = Scene::with(&[1, 2, 3]);
+    let child = Sleeper::start();
+    scene.agent.clients.insert(1, ClientProcess::of(child.number()).unwrap().0);
+    let (_, file) = scene.open(1, true);
+    drop(file);
+    child.kill();
+    let events = libc::POLLIN;
+    let mut ended = libc::pollfd { fd: scene.agent.clients[&1].life(), events, revents: 0 };
+    // SAFETY: the kernel reads and writes one local entry.
+    assert_eq!(unsafe { libc::poll(&raw mut ended, 1, 30_000) }, 1);
+    let (handle, file) = scene.open(2, true);
+    std::fs::File::from(file).write_all_at(b"second", 0).unwrap();
+    assert_eq!(scene.call(2, Request::Close(handle, 0)).0, Reply::Done);
+    assert_eq!(read(&mut scene, 3), (2, b"second".to_vec()));
 }
 
 #[test]

@@ -231,8 +231,12 @@ impl Copies {
 
     /// The copies that are being sent.
     pub(crate) fn sending(&self) -> Vec<Key> {
-        let all = self.all.iter().filter(|(_, copy)| copy.sending.is_some());
-        all.map(|(key, _)| *key).collect()
+        self.all.iter().filter(|(_, copy)| copy.sending.is_some()).map(|(key, _)| *key).collect()
+    }
+
+    /// The copies that were written.
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Copy)> {
+        self.all.iter().filter(|(_, copy)| copy.dirty)
     }
 
     /// The copies that a process has written, or has open.
