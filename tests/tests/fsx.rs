@@ -8,7 +8,7 @@ use aggio_tests::{Directory, fsx, library};
 fn a_file_of_a_rule_holds_what_was_written_after_every_operation() {
     let Some(library) = library() else { return };
     for mode in ["close", "causal", "posix"] {
-        for run in fsx::runs(30_000) {
+        for run in fsx::runs(15_000) {
             let directory = Directory::new();
             let spool = directory.path().join("spool");
             std::fs::create_dir(&spool).unwrap();
@@ -25,7 +25,7 @@ fn a_file_of_a_rule_holds_what_was_written_after_every_operation() {
 fn a_container_holds_what_was_written_after_every_operation() {
     let Some(library) = library() else { return };
     for mode in ["", ":close", ":causal"] {
-        for run in fsx::runs(15_000) {
+        for run in fsx::runs(8_000) {
             let directory = Directory::new();
             let (file, spool) = (directory.path().join("file"), directory.path().join("spool"));
             std::fs::create_dir(&spool).unwrap();
