@@ -12,6 +12,7 @@ use agg_core::workers::Workers;
 use aggio_formats::SetDriver;
 use aggio_posix::Config;
 use aggio_posix::coupled;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -66,6 +67,7 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
     };
     let drivers = match stage::home_of(&settings.stage) {
         Some(home) => {
+            drivers.containers().stage_logs(Path::new(&settings.stage));
             let staged = stage::Staged::new(home).with_workers(workers.clone());
             drivers.with_last(Arc::new(staged))
         }

@@ -2,14 +2,18 @@
  * has columns, or rows, others that rank 0 writes alone, and records. Every byte of data tells
  * where it stands.
  *
- * usage: climate FILE VERSION [moving|late|gap|unclosed]
+ * usage: climate FILE VERSION [moving|late|gap|unclosed|killed]
  *        VERSION is 1, 2 or 5; "moving": a rank's columns change from record to record; "late": the
  *        last record is written by another open of the file; "gap": nobody writes the last column;
- *        "unclosed": nobody closes the file
+ *        "unclosed": nobody closes the file; "killed": rank 1 is killed before the last record
  */
 #include "check.h"
+#include <signal.h>
 
-enum { Y = 12, X = 30, NAME = 8, RECORDS = 3, BORDER = 512 };
+enum { Y = 12, NAME = 8, RECORDS = 3, BORDER = 512 };
+
+/* Columns, CLIMATE_COLUMNS if that is set. */
+static int X = 30;
 
 struct variable {
     const char *name;
@@ -57,7 +61,7 @@ static long up(long value, long to)
 /* Bytes of a variable, or of its part of a record. */
 static long bytes_of(const struct variable *v)
 {
-    static const long lengths[] = {1, Y, X, NAME};
+    const long lengths[] = {1, Y, X, NAME};
     long bytes = v->size;
     for (int i = 0; i < v->count; i++)
         bytes *= lengths[v->dimensions[i]];
@@ -118,7 +122,7 @@ static void write_part(MPI_File file, const struct variable *v, long begin, int 
 {
     int own = (check_rank + shift) % check_size, sizes[2] = {Y, X}, some[2] = {Y, 0},
         first[2] = {0, 0};
-    unsigned char data[Y * X * 8];
+    unsigned char *data = malloc(Y * X * 8L);
     MPI_Datatype element, view;
     long length = bytes_of(v);
     for (long i = 0; i < length; i++)
@@ -126,6 +130,7 @@ static void write_part(MPI_File file, const struct variable *v, long begin, int 
     if (v->parts == ROOT) {
         OK(MPI_File_write_at_all(file, begin, data, check_rank == 0 ? length : 0, MPI_BYTE,
                                  MPI_STATUS_IGNORE));
+        free(data);
         return;
     }
     MPI_Type_contiguous(v->size, MPI_BYTE, &element);
@@ -147,6 +152,7 @@ static void write_part(MPI_File file, const struct variable *v, long begin, int 
     OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
     MPI_Type_free(&view);
     MPI_Type_free(&element);
+    free(data);
 }
 
 static void write_record(MPI_File file, long record, int shift, int last)
@@ -165,6 +171,8 @@ int main(int argc, char **argv)
 {
     MPI_File file;
     check_init(&argc, &argv);
+    if (getenv("CLIMATE_COLUMNS"))
+        X = atoi(getenv("CLIMATE_COLUMNS"));
     const char *way = argc > 3 ? argv[3] : "";
     int moving = !strcmp(way, "moving"), late = !strcmp(way, "late"),
         last = strcmp(way, "gap") ? X : X - 1;
@@ -183,6 +191,11 @@ int main(int argc, char **argv)
         if (late && record == RECORDS - 1) {
             OK(MPI_File_close(&file));
             OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+        }
+        if (!strcmp(way, "killed") && record == RECORDS - 1) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (check_rank == 1)
+                raise(SIGKILL);
         }
         write_record(file, record, moving * record, last);
     }

@@ -222,7 +222,8 @@ variables! {
     /// of `AGGIO_DEFER` wait until the file is synchronised or closed, where requests to the file
     /// are slow. All ranks see them there at once, also those that read alone, and they survive
     /// killed processes: the next program that opens the file goes on with them, and
-    /// `aggio recover` stores them. Only for jobs of one node.
+    /// `aggio recover` stores them. Logs of containers that become sets of blobs wait there, too.
+    /// Only for jobs of one node.
     AGGIO_STAGE: "the absolute name of a directory" = "none: writes wait in memory of the ranks",
         |s, text| absolute(&mut s.stage, text);
     /// Whether a bad value of any variable here, or of a hint, ends the program at its start

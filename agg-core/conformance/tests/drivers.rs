@@ -65,6 +65,7 @@ impl Staging {
 impl Subject for Staging {
     fn open(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
         let staging = driver::Staging {
+            each: 1 << 30,
             first: true,
             always: true,
             drain: agg_core::hints::Drain::Close,

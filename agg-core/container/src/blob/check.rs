@@ -3,6 +3,7 @@
 use super::complete;
 use super::descriptors::Descriptors;
 use super::dir::{Dir, MANIFEST, ORDER, log_name};
+use super::drain;
 use super::examine::{Examined, examine};
 use super::findings::{Check, Findings, Severity};
 use super::index::Index;
@@ -28,6 +29,10 @@ pub fn check(path: &Path, how: &Check) -> Result<Findings> {
         let words = "it is not a container: there is neither a manifest nor a log in it";
         let error = Error::new(ErrorClass::BadFile, words).with_errno(libc::EINVAL);
         return Err(error.with_path(&path.display().to_string()));
+    }
+    if how.repair || how.salvage {
+        // What is repaired is in the container.
+        drain::drain_all(&dir)?;
     }
     let (mut findings, examined) = look(&dir, how)?;
     if (how.repair || how.salvage) && findings.exit_code() != 0 {

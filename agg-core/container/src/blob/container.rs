@@ -5,6 +5,7 @@ use super::hold::{self, Hold};
 use super::manifest::{Manifest, begins, dir_mode, is_container, part_mode};
 use super::read::Reader;
 use super::shared::Shared;
+use super::staged::Stage;
 use super::write::Writer;
 use super::{failed, names};
 use crate::output::{fresh_beside, rename_new};
@@ -14,8 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How often a directory is made that others remove before there is anything in it.
 const TRIES: u32 = 16;
@@ -117,6 +117,13 @@ impl Container {
         Reader::new(Arc::clone(&self.shared))
     }
 
+    /// Lets logs of writers that are made from now on wait in the directory `place`, each until it
+    /// has `limit` bytes, is synchronised or [drained](super::drain()), or there is no room.
+    pub fn stage_logs(&self, place: &Path, limit: u64) {
+        // Who has said so before counts.
+        let _ = self.shared.stage.set(Stage { place: place.to_path_buf(), limit });
+    }
+
     /// A writer with a log of its own.
     ///
     /// # Errors
@@ -194,9 +201,7 @@ fn no_container(path: &Path) -> Error {
 
 /// A container that was there.
 fn of_others(dir: Dir) -> Container {
-    let shared =
-        Shared { dir, made_here: false, born: AtomicBool::new(true), made_with: OnceLock::new() };
-    Container { shared: Arc::new(shared) }
+    Container { shared: Arc::new(Shared::new(dir, false)) }
 }
 
 /// Makes the directory under another name, fills it, and gives it its name in one step.
@@ -234,9 +239,7 @@ fn private_once(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Optio
 
 /// A container that was made just now: its own directory, whatever has the name meanwhile.
 fn made_here(dir: Dir) -> Container {
-    let shared =
-        Shared { dir, made_here: true, born: AtomicBool::new(false), made_with: OnceLock::new() };
-    Container { shared: Arc::new(shared) }
+    Container { shared: Arc::new(Shared::new(dir, true)) }
 }
 
 /// Makes the parts; the first is what says that somebody is at work.

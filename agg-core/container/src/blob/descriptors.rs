@@ -22,8 +22,17 @@ pub(crate) struct Descriptors {
 
 #[derive(Debug, Default)]
 struct Table {
-    open: HashMap<u64, (Arc<File>, u64)>,
+    open: HashMap<u64, Opened>,
     clock: u64,
+}
+
+#[derive(Debug)]
+struct Opened {
+    file: Arc<File>,
+    /// When it was used.
+    used: u64,
+    /// Its bytes may wait in a directory of the node; once they are drained, this is another file.
+    is_staged: bool,
 }
 
 impl Descriptors {
@@ -43,6 +52,7 @@ impl Descriptors {
         if let Some(file) = self.cached(id) {
             return Ok(file);
         }
+        let is_staged = dir.is_staged(id);
         let file = match dir.part(&log_name(id), false) {
             Err(error) if matches!(error.errno(), libc::EMFILE | libc::ENFILE) => {
                 self.shrink_to(0);
@@ -55,9 +65,15 @@ impl Descriptors {
         self.shrink_to(self.most - 1);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.clock += 1;
-        let clock = table.clock;
-        table.open.insert(id, (Arc::clone(&file), clock));
+        let used = table.clock;
+        table.open.insert(id, Opened { file: Arc::clone(&file), used, is_staged });
         Ok(file)
+    }
+
+    /// Logs that were drained since they were opened are opened anew from now on.
+    pub(crate) fn forget_drained(&self, dir: &Dir) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.open.retain(|id, opened| !opened.is_staged || dir.is_staged(*id));
     }
 
     /// Logs are opened anew from now on.
@@ -70,15 +86,15 @@ impl Descriptors {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.clock += 1;
         let clock = table.clock;
-        let (file, used) = table.open.get_mut(&id)?;
-        *used = clock;
-        Some(Arc::clone(file))
+        let opened = table.open.get_mut(&id)?;
+        opened.used = clock;
+        Some(Arc::clone(&opened.file))
     }
 
     fn shrink_to(&self, most: usize) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         while table.open.len() > most {
-            let oldest = table.open.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| *id);
+            let oldest = table.open.iter().min_by_key(|(_, one)| one.used).map(|(id, _)| *id);
             if let Some(id) = oldest {
                 table.open.remove(&id);
             }

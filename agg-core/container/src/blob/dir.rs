@@ -1,6 +1,8 @@
 //! A container's directory: every part is opened relative to it, by plain names, through no
 //! symlink.
 
+mod place;
+
 use super::{damaged, failed, fd_range};
 use aggio_base::caches;
 use aggio_base::{Error, ErrorClass, Result};
@@ -22,9 +24,6 @@ pub(crate) const ORDER: &str = "order";
 
 /// How long it waits, in milliseconds, each time it has met a file that is gone: 3 s in all.
 const PAUSES: [u64; 9] = [0, 10, 40, 150, 300, 500, 500, 750, 750];
-
-/// Times that a name is looked for that somebody gives another one meanwhile.
-const ATTEMPTS: usize = 8;
 
 /// An open directory.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ pub(crate) fn c_path(path: &Path) -> Result<CString> {
     })
 }
 
-fn c_name(name: &str) -> Result<CString> {
+pub(super) fn c_name(name: &str) -> Result<CString> {
     let plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
     if !plain {
         return Err(damaged(format!("{name:?} is not the name of a part of a container")));
@@ -75,7 +74,7 @@ fn c_name(name: &str) -> Result<CString> {
 }
 
 /// `openat` that follows no symlink at the end and is closed by `exec`.
-fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
+pub(super) fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOCTTY;
     loop {
         // SAFETY: the name ends with a zero byte.
@@ -92,7 +91,7 @@ fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> io::Result<F
 }
 
 /// What the file system knows about `name` itself, without following a symlink.
-fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
+pub(super) fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
     // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     let flags = libc::AT_SYMLINK_NOFOLLOW;
@@ -152,12 +151,19 @@ impl Dir {
         // access to the file, but only the owner may say so.
         let name_c = c_name(name)?;
         let open = |flags: i32| open_at(self.fd(), &name_c, access | libc::O_NONBLOCK | flags, 0);
-        let file = open(libc::O_NOATIME)
-            .or_else(|error| match error.raw_os_error() {
-                Some(libc::EPERM) => open(0),
-                _ => Err(error),
-            })
-            .map_err(|error| failed("open", &error, &path))?;
+        let file = open(libc::O_NOATIME).or_else(|error| match error.raw_os_error() {
+            Some(libc::EPERM) => open(0),
+            _ => Err(error),
+        });
+        let file = match file.map_err(|error| failed("open", &error, &path)) {
+            // One that was drained meanwhile is no link any more.
+            Err(error) if error.errno() == libc::ELOOP => match self.staged_part(name, access)? {
+                Some(file) => return Ok(file),
+                None if self.is_file(name)? => return self.part(name, writing),
+                None => return Err(error),
+            },
+            other => other?,
+        };
         let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
         if !facts.is_file() {
             return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
@@ -240,7 +246,7 @@ impl Dir {
 
     /// Gives a new part the owner of the directory, as far as this process may: others who may read
     /// the logical file must be able to read all of its parts.
-    fn adopt(&self, file: &File) -> io::Result<()> {
+    pub(super) fn adopt(&self, file: &File) -> io::Result<()> {
         let (own, dir) = (file.metadata()?, self.file.metadata()?);
         if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
             return Ok(());
@@ -269,9 +275,23 @@ impl Dir {
         Ok(regular.then_some(stat.st_size as u64))
     }
 
-    /// What the file system knows about a part itself, without following a symlink.
+    fn is_file(&self, name: &str) -> Result<bool> {
+        Ok(self.stat(name)?.is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFREG))
+    }
+
+    /// What the file system knows about a part itself: it follows no symlink but those of logs that
+    /// wait elsewhere.
     pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
-        match stat_at(&self.file, &c_name(name)?) {
+        let is_link = |stat: &libc::stat| stat.st_mode & libc::S_IFMT == libc::S_IFLNK;
+        let found = match stat_at(&self.file, &c_name(name)?) {
+            Ok(stat) if is_link(&stat) => match self.staged_stat(name)? {
+                Some(stat) => Ok(stat),
+                // It is a link to something else, or was drained meanwhile.
+                None => stat_at(&self.file, &c_name(name)?),
+            },
+            found => found,
+        };
+        match found {
             Ok(stat) => Ok(Some(stat)),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(error) => Err(failed("stat", &error, &self.path_of(name))),
@@ -290,6 +310,7 @@ impl Dir {
 
     /// Removes a part; there may be none.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        self.remove_staged(name)?;
         match self.unlink(name, 0) {
             Err(error) if error.errno() == libc::ENOENT => Ok(()),
             done => done,
@@ -334,58 +355,6 @@ impl Dir {
     pub(crate) fn inside(&self) -> PathBuf {
         let inside = PathBuf::from(format!("/proc/self/fd/{}", self.fd()));
         if inside.exists() { inside } else { self.path.clone() }
-    }
-
-    /// The directory above and the name there, if a name leads to it still.
-    fn place(&self) -> Option<(File, CString)> {
-        let own = self.file.metadata().ok()?;
-        for _ in 0..ATTEMPTS {
-            let now = self.path_now();
-            let name = CString::new(now.file_name()?.as_bytes()).ok()?;
-            let above = open_at(self.fd(), c"..", libc::O_PATH | libc::O_DIRECTORY, 0).ok()?;
-            let found = stat_at(&above, &name);
-            if found.is_ok_and(|found| (found.st_dev, found.st_ino) == (own.dev(), own.ino())) {
-                return Some((above, name));
-            }
-            if self.path_now() == now {
-                return None;
-            }
-            // Somebody has renamed it meanwhile.
-        }
-        None
-    }
-
-    /// What the system calls it now; where that is not told, what it was called.
-    pub(crate) fn path_now(&self) -> PathBuf {
-        let told = std::fs::read_link(format!("/proc/self/fd/{}", self.fd()));
-        told.unwrap_or_else(|_| self.path.clone())
-    }
-
-    /// Removes the directory itself, which is empty, under whatever name it has now. Another one of
-    /// the name stays.
-    pub(crate) fn remove_self(&self) -> Result<()> {
-        for _ in 0..ATTEMPTS {
-            let Some((above, name)) = self.place() else { return Ok(()) };
-            // SAFETY: the name ends with a zero byte.
-            if unsafe { libc::unlinkat(above.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) } == 0
-            {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::NotFound {
-                return if self.has_name() {
-                    Err(failed("rmdir", &error, &self.path))
-                } else {
-                    Ok(())
-                };
-            }
-        }
-        Err(failed("rmdir", &io::Error::from_raw_os_error(libc::EBUSY), &self.path))
-    }
-
-    /// Whether it can be reached by a name still.
-    pub(crate) fn has_name(&self) -> bool {
-        self.place().is_some()
     }
 
     /// Makes names durable.

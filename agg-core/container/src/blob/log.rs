@@ -1,11 +1,13 @@
 //! A writer's own log: frames are appended with one request each, and a frame that could not be
 //! stored as a whole is taken back.
 
+use super::alive;
 use super::dir::{Dir, log_name, random};
 use super::failed;
 use super::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
 use super::gather::advance;
 use super::manifest::{Manifest, part_mode};
+use super::staged::Stage;
 use super::summary::Summary;
 use aggio_base::{Error, Extent, Result};
 use std::fs::{File, Permissions};
@@ -20,6 +22,8 @@ const VECTORS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Log {
     data_crc: bool,
+    /// Where its first file waits, if it does.
+    stage: Option<Stage>,
     /// The id that its first file shall have; otherwise a random one.
     id: Option<u64>,
     open: Option<Open>,
@@ -33,6 +37,8 @@ pub(crate) struct Log {
 struct Open {
     file: File,
     id: u64,
+    /// Bytes from which on it waits no longer in a directory of the node; `None` if it does not.
+    waits: Option<u64>,
     end: u64,
     last_seq: u64,
     synced: u64,
@@ -53,7 +59,12 @@ pub(crate) struct Words<'a> {
 impl Log {
     /// A log of frames with or without checksums of their data.
     pub(crate) fn new(data_crc: bool) -> Self {
-        Self { data_crc, id: None, open: None, torn: Vec::new(), lost: None }
+        Self { data_crc, stage: None, id: None, open: None, torn: Vec::new(), lost: None }
+    }
+
+    /// The same, which waits in a directory of the node if there is a `stage`.
+    pub(crate) fn staged(self, stage: Option<&Stage>) -> Self {
+        Self { stage: stage.cloned(), ..self }
     }
 
     /// Its id, if there is one yet.
@@ -68,13 +79,26 @@ impl Log {
 
     fn opened(&mut self, dir: &Dir) -> Result<&mut Open> {
         if self.open.is_none() {
-            self.open = Some(create(dir, self.id.take())?);
+            self.open = Some(create(dir, self.id.take(), self.stage.take())?);
         }
         self.open.as_mut().ok_or_else(|| super::damaged("no log is open"))
     }
 
     /// Appends one frame.
     pub(crate) fn append(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
+        let len = data.iter().map(|part| part.len() as u64).sum();
+        self.opened(dir)?.drain_beyond(dir, len)?;
+        match self.append_frame(dir, words, data) {
+            // Where it waits there is no room for it; there may be some where it belongs.
+            Err(_) if self.open.as_ref().is_some_and(|open| open.waits.is_some()) => {
+                self.opened(dir)?.drain(dir)?;
+                self.append_frame(dir, words, data)
+            }
+            appended => appended,
+        }
+    }
+
+    fn append_frame(&mut self, dir: &Dir, words: &Words<'_>, data: &[&[u8]]) -> Result<()> {
         let data_crc = self.data_crc || words.kind == Kind::Summary;
         let open = self.opened(dir)?;
         let sum = |sum: u32, part: &&[u8]| aggio_base::checksum::crc32c_append(sum, part);
@@ -120,6 +144,8 @@ impl Log {
         fill: impl FnOnce(&File, u64) -> Result<()>,
     ) -> Result<u64> {
         let open = self.opened(dir)?;
+        // Others change these pages in place, under the name of the log.
+        open.drain(dir)?;
         let place = (open.end + SHORT as u64).next_multiple_of(page);
         let skip = place - open.end - SHORT as u64;
         let frame = Frame {
@@ -189,6 +215,8 @@ impl Log {
         if let Some(error) = &self.lost {
             return Err(error.clone());
         }
+        // It is to be durable where the file is, and there for other nodes.
+        self.open.as_mut().map_or(Ok(()), |open| open.drain(dir))?;
         if let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) {
             let seq = open.last_seq;
             let words = Words { kind: Kind::Commit, strips: &[], seq, last_seq: seq };
@@ -206,6 +234,29 @@ impl Log {
 }
 
 impl Open {
+    /// Brings it into the container, if it waits elsewhere.
+    fn drain(&mut self, dir: &Dir) -> Result<()> {
+        if self.waits.is_none() {
+            return Ok(());
+        }
+        let name = log_name(self.id);
+        let drained = dir.drain_log(&name, |_| true)?;
+        // Somebody has taken the link away.
+        let lost = || super::damaged("it does not wait any more where it did");
+        let lost = || lost().with_path(&dir.path_of(&name).display().to_string());
+        self.file = drained.ok_or_else(lost)?;
+        self.waits = None;
+        Ok(())
+    }
+
+    /// The same if it would be longer than it may be there with `more` bytes.
+    fn drain_beyond(&mut self, dir: &Dir, more: u64) -> Result<()> {
+        match self.waits {
+            Some(limit) if self.end.saturating_add(more) > limit => self.drain(dir),
+            _ => Ok(()),
+        }
+    }
+
     fn sync(&mut self, dir: &Dir) -> Result<()> {
         if self.synced == self.end {
             return Ok(());
@@ -221,46 +272,38 @@ impl Open {
     }
 }
 
-/// Says that the log has a living writer, which only this description can know: a log's end is its
-/// writer's.
-pub(crate) fn keep(file: &File) {
-    // Where there are no locks, those of `order` say whether anybody writes.
-    let _ = locked(file, libc::F_OFD_SETLK);
+/// The file of a new log, which waits in the stage if there is one and it takes it.
+fn new_file(dir: &Dir, name: &str, stage: Option<&Stage>) -> Result<(File, Option<u64>)> {
+    if let Some(stage) = stage {
+        match dir.new_staged(name, &stage.place) {
+            Ok(file) => return Ok((file, Some(stage.limit))),
+            Err(error) if error.errno() == libc::EEXIST => return Err(error),
+            Err(error) => {
+                let text = format!("logs of containers do not wait: {error}");
+                aggio_base::log::once(aggio_base::log::Level::Warn, &text);
+            }
+        }
+    }
+    dir.new_part(name, 0o600).map(|file| (file, None))
 }
 
-/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock
-/// cannot be asked for, nobody knows.
-pub(crate) fn is_abandoned(file: &File) -> bool {
-    locked(file, libc::F_OFD_GETLK).is_some_and(|kind| kind == libc::F_UNLCK)
-}
-
-/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this
-/// file.
-fn locked(file: &File, command: libc::c_int) -> Option<libc::c_int> {
-    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    (lock.l_type, lock.l_len) = (libc::F_WRLCK as libc::c_short, 1);
-    // SAFETY: the commands take a pointer to a `flock`, which outlives the call.
-    let known = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0;
-    known.then_some(libc::c_int::from(lock.l_type))
-}
-
-fn create(dir: &Dir, mut wanted: Option<u64>) -> Result<Open> {
+fn create(dir: &Dir, mut wanted: Option<u64>, stage: Option<Stage>) -> Result<Open> {
     // The mode may have changed since the writer came.
     let mode = Manifest::load(dir)?.mode;
     loop {
         let id = wanted.take().map_or_else(random, Ok)?;
         let name = log_name(id);
-        let file = match dir.new_part(&name, 0o600) {
+        let (file, waits) = match new_file(dir, &name, stage.as_ref()) {
             Err(error) if error.errno() == libc::EEXIST => continue,
             other => other?,
         };
-        keep(&file);
+        alive::keep(&file);
         file.set_permissions(Permissions::from_mode(part_mode(mode)))
             .map_err(|error| failed("fchmod", &error, &dir.path_of(&name)))?;
         return Ok(Open {
             file,
             id,
+            waits,
             end: 0,
             last_seq: 0,
             synced: 0,

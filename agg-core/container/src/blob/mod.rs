@@ -4,6 +4,7 @@
 //!
 //! `docs/FORMAT.md` describes the parts byte by byte.
 
+mod alive;
 mod attributes;
 mod blocks;
 mod check;
@@ -11,6 +12,7 @@ mod complete;
 mod container;
 mod descriptors;
 mod dir;
+mod drain;
 mod examine;
 mod fd_range;
 mod findings;
@@ -45,6 +47,7 @@ mod sequencer;
 mod shared;
 mod spans;
 mod split;
+mod staged;
 mod summary;
 mod superseded;
 mod torn;
@@ -62,6 +65,7 @@ pub use check::check;
 pub use container::{Container, Create};
 pub use dir::MANIFEST;
 pub(crate) use dir::c_path;
+pub use drain::drain;
 pub use fd_range::keep_descriptors_above;
 pub use findings::{Check, Findings, Problem, Severity};
 pub use frame::Strip;

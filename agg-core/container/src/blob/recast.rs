@@ -11,7 +11,7 @@ use super::findings::Findings;
 use super::manifest::{Manifest, part_mode};
 use super::read::Reader;
 use super::sequencer::Sequencer;
-use super::{failed, names};
+use super::{drain, failed, names};
 use crate::output::parent_of;
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -160,6 +160,19 @@ impl Recast {
         let Ok(dir) = Dir::open(&self.path) else { return };
         // What cannot be removed is left by a crash, as readers see it.
         (0..self.groups.len()).for_each(|part| drop(dir.remove(&unfinished(part))));
+    }
+
+    /// Brings into the container, which stays one, what waits of it in a directory of the node.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored, or not be read. It stays where it is.
+    pub fn drain(&self) -> Result<()> {
+        match drain::drain(&self.path) {
+            // Somebody has removed it, or made something else of it.
+            Err(error) if matches!(error.errno(), libc::ENOENT | libc::EINVAL) => Ok(()),
+            drained => drained.map(drop),
+        }
     }
 
     /// Gives all files their names and removes the container, which had this `generation` when they

@@ -1,10 +1,11 @@
 //! Finishes what killed writers have begun: whoever is the only one cuts off what was never
 //! acknowledged, seals, and removes what belongs to nothing.
 
+use super::alive;
 use super::container::Container;
 use super::dir::{Dir, log_name};
+use super::drain;
 use super::failed;
-use super::log;
 use super::manifest::{Manifest, part_mode};
 use super::remains::{Remain, kind};
 use super::scan::{Scan, Step, detail};
@@ -32,8 +33,12 @@ pub struct Recovered {
 pub fn recover(path: &Path) -> Result<Recovered> {
     let container = Container::open(path)?;
     let dir = &container.shared.dir;
+    let drained = drain::drain_all(dir);
     let manifest = Manifest::load(dir)?;
-    if container.attributes()?.sealed && left(dir, &manifest)?.is_empty() {
+    if matches!(drained, Ok(0))
+        && container.attributes()?.sealed
+        && left(dir, &manifest)?.is_empty()
+    {
         return Ok(Recovered::default());
     }
     container.may_write()?;
@@ -43,7 +48,14 @@ pub fn recover(path: &Path) -> Result<Recovered> {
     if is_alone {
         order.leave()?;
     }
-    finished
+    let mut finished = finished?;
+    match drained {
+        Ok(0) => {}
+        Ok(drained) => finished.done.push(format!("{drained} logs brought into the container")),
+        Err(error) if error.errno() == libc::EBUSY => finished.is_used = true,
+        Err(error) => return Err(error),
+    }
+    Ok(finished)
 }
 
 fn finish(dir: &Dir, order: &Sequencer, is_alone: bool) -> Result<Recovered> {
@@ -121,7 +133,7 @@ fn cut(dir: &Dir, id: u64) -> Result<Cut> {
             Step::Broken(why) => break why,
         }
     };
-    if !log::is_abandoned(&file) {
+    if !alive::is_abandoned(&file) {
         return Ok(Cut::Used);
     }
     let (end, len) = (scan.place(), scan.length() - scan.place());
@@ -334,7 +346,7 @@ mod tests {
         for changed in [&whole[..whole.len() - 1], &[&whole[..], &[0; 64], b"x"].concat()] {
             std::fs::write(&log, changed).unwrap();
             let child = std::fs::File::options().write(true).open(&log).unwrap();
-            log::keep(&child);
+            alive::keep(&child);
             let recovered = recover(&path).unwrap();
             assert_eq!(recovered, Recovered { done: Vec::new(), is_used: true });
             assert_eq!(std::fs::read(&log).unwrap(), changed);
@@ -343,7 +355,7 @@ mod tests {
         std::fs::write(&log, &whole[..whole.len() - 1]).unwrap();
         let locks = crate::refused::Refusal::of_locks(libc::ENOLCK);
         let file = std::fs::File::open(&log).unwrap();
-        assert!(!crate::refused::refusing(&locks, || log::is_abandoned(&file)));
+        assert!(!crate::refused::refusing(&locks, || alive::is_abandoned(&file)));
         assert_eq!(recover(&path).unwrap().done.len(), 2);
     }
 

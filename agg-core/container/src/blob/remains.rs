@@ -20,7 +20,8 @@ pub const STAGED: &str = "staged";
 pub(crate) enum Remain {
     /// Written by whoever replaces the manifest, with others waiting: a manifest or an index.
     Unfinished,
-    /// A file of the set that the container becomes, as long as somebody needs it.
+    /// A file of the set that the container becomes, or a log on its way into the container, as
+    /// long as somebody needs it.
     OfSet,
     /// An index that the manifest does not name.
     OldIndex,
@@ -35,7 +36,7 @@ pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
     if name.starts_with(".aggio-manifest.") || name.starts_with(".index.") {
         return Some(Remain::Unfinished);
     }
-    if name.starts_with(".part.") {
+    if name.starts_with(".part.") || name.starts_with(super::staged::DRAINED) {
         return Some(Remain::OfSet);
     }
     if is_index(name) {

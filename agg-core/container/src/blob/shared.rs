@@ -2,6 +2,7 @@
 
 use super::dir::Dir;
 use super::hold::Hold;
+use super::staged::Stage;
 use crate::output::parent_of;
 use aggio_base::Result;
 use std::sync::OnceLock;
@@ -17,9 +18,17 @@ pub(crate) struct Shared {
     pub(crate) born: AtomicBool,
     /// What says that it is needed while it has no name of the user's.
     pub(crate) made_with: OnceLock<Option<Hold>>,
+    /// Where logs that are made from now on wait, if they do.
+    pub(crate) stage: OnceLock<Stage>,
 }
 
 impl Shared {
+    /// What there is of a container that this process has made, or opened, in `dir`.
+    pub(crate) fn new(dir: Dir, made_here: bool) -> Self {
+        let born = AtomicBool::new(!made_here);
+        Self { dir, made_here, born, made_with: OnceLock::new(), stage: OnceLock::new() }
+    }
+
     /// Makes the container itself durable, once.
     pub(crate) fn sync_birth(&self) -> Result<()> {
         if self.born.load(Ordering::Acquire) {

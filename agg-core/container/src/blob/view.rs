@@ -13,7 +13,7 @@ use super::resolve::{Found, NO_FRAME, Piece, resolve};
 use super::run::Run;
 use super::scan::{Meaning, Scan, Step, meaning};
 use super::summary::{self, Told};
-use super::{complete, damaged, failed, log, search, torn};
+use super::{alive, complete, damaged, failed, search, torn};
 use aggio_base::{Extent, Result};
 use std::collections::HashMap;
 use std::fs::File;
@@ -129,6 +129,7 @@ impl View {
         for id in dir.logs()? {
             lengths.extend(dir.length_of(&log_name(id))?.map(|length| (id, length)));
         }
+        files.forget_drained(dir);
         complete::demand(&self.manifest, dir, |id| {
             let at = lengths.binary_search_by_key(&id, |log| log.0).ok()?;
             Some(lengths[at].1)
@@ -406,7 +407,7 @@ fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>, was_complete: bool) 
     let mut scan = Scan::new(file, path, stopped.log(), stopped.place())?;
     let may_be_torn = !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none();
     // Of a living writer a frame may be seen in any state; behind what was sealed nothing need be.
-    let is_open = was_complete || !log::is_abandoned(file);
+    let is_open = was_complete || !alive::is_abandoned(file);
     if may_be_torn && (is_open || torn::end_of(file, path, stopped)?.is_some()) {
         return Ok(false);
     }

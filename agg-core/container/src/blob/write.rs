@@ -67,7 +67,8 @@ impl Writer {
     fn with(shared: Arc<Shared>, map: bool) -> Result<Self> {
         let order = seal::arrive(&shared.dir, map)?;
         let manifest = Manifest::load(&shared.dir)?;
-        let log = Mutex::new(Log::new(manifest.data_crc));
+        let log = Log::new(manifest.data_crc).staged(shared.stage.get());
+        let log = Mutex::new(log);
         let (reader, changed, owed) = (OnceLock::new(), Mutex::default(), Mutex::default());
         let writer = Self { shared, order, log, reader, changed, owed, closed: false };
         if writer.shared.dir.may_be_stale() {

@@ -58,11 +58,12 @@ impl File {
                 };
                 let sealed = match &agreed {
                     Ok(told) if !self.is_deleted_on_close() => self.seal(told, &seal).await,
-                    _ => None,
+                    _ => Ok(None),
                 };
-                self.report(&tags, sealed.as_deref()).await;
+                let told = sealed.as_ref().ok().and_then(|told| told.as_deref());
+                self.report(&tags, told).await;
                 self.leave_lane(&agreed);
-                agreed.map(drop).and(deleted)
+                agreed.map(drop).and(deleted).and(sealed.map(drop))
             };
             closed.await.map_err(|error| self.context(error, "MPI_File_close"))
         })
@@ -113,7 +114,7 @@ impl File {
             return Ok(());
         }
         self.drop_split();
-        self.stays_because_it_was_open();
+        let becomes_a_set = self.stays_because_it_was_open();
         self.stop_answering();
         let drained = self.drain();
         self.stop_serving_nodes();
@@ -125,6 +126,7 @@ impl File {
             false => self.driver.close(),
         };
         let closed = drained.and(closed);
+        let closed = closed.and(if becomes_a_set { self.drain_logs() } else { Ok(()) });
         let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))

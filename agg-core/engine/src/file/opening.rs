@@ -271,6 +271,7 @@ impl Opening<'_> {
                 true => Drain::Close,
                 false => hints.drain(),
             },
+            each,
             limit: each.saturating_mul(self.transport.size() as u64),
             shared: is_shared,
         })

@@ -75,8 +75,11 @@ impl File {
     /// Makes of the container, which all ranks have closed, what was asked for; all ranks are told
     /// the same. Returns what is to be told about it on rank 0. Whatever fails, the container stays
     /// and has all bytes.
-    pub(super) async fn seal(&self, told: &[Words], tags: &TagBlock) -> Option<String> {
-        let recast = self.recast(told)?;
+    ///
+    /// # Errors
+    /// What waits of a container that stays one cannot be stored there; on every rank.
+    pub(super) async fn seal(&self, told: &[Words], tags: &TagBlock) -> Result<Option<String>> {
+        let Some(recast) = self.recast(told) else { return Ok(None) };
         on_caller().await;
         let rank = self.transport.rank();
         let mine = recast.groups.iter().position(|group| group.first() == Some(&(rank as u32)));
@@ -101,15 +104,17 @@ impl File {
             published.inspect_err(|_| recast.discard()).map(|()| [0; 4])
         });
         match published.await {
-            Ok(_) => Some(format!("became {} blobs", recast.groups.len())),
+            Ok(_) => Ok(Some(format!("became {} blobs", recast.groups.len()))),
             Err(error) => {
+                let drain = || recast.drain().map(|()| [0; 4]);
+                let drained = from_rank(&*self.transport, tags, 0, drain).await;
                 let cure = if why.is_some() { Cure::File } else { Cure::Again(recast.layout) };
                 let why = why.get_or_insert_with(|| error.to_string());
                 let why = format!("stays a container: {why}");
                 if rank == 0 {
                     self.stays(&why, cure);
                 }
-                Some(why)
+                drained.map(|_| Some(why))
             }
         }
     }
@@ -120,13 +125,28 @@ impl File {
         let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
     }
 
-    /// The same for a container that its rank 0 closes without the others.
-    pub(super) fn stays_because_it_was_open(&self) {
-        if let Some(wish) = self.driver.sealing().filter(|one| one.layout != Layout::Container)
-            && self.transport.rank() == 0
-        {
+    /// The same for a container that its rank 0 closes without the others; whether this is one that
+    /// was to become a set.
+    pub(super) fn stays_because_it_was_open(&self) -> bool {
+        let wish = self.driver.sealing().filter(|one| one.layout != Layout::Container);
+        if let (Some(wish), 0) = (wish, self.transport.rank()) {
             let why = "stays a container: the program did not close it before the end of MPI";
             self.stays(why, Cure::Again(wish.layout));
+        }
+        wish.is_some()
+    }
+
+    /// Brings into a container that stays one what waits of it in a directory of the node; of logs
+    /// that others write still, these do.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn drain_logs(&self) -> Result<()> {
+        let path = self.engine.drivers().path_of(&self.place);
+        match aggio_container::blob::drain(Path::new(path)) {
+            // Whoever has removed it has removed them.
+            Err(error) if matches!(error.errno(), libc::EBUSY | libc::ENOENT) => Ok(()),
+            drained => drained.map(drop),
         }
     }
 

@@ -17,7 +17,7 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, IntoRawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -31,12 +31,21 @@ mod tests;
 pub struct Containers {
     rules: Arc<[BlobRule]>,
     meters: Arc<Meters>,
+    /// The directory of the node in which logs of containers wait that become sets.
+    stage: OnceLock<PathBuf>,
 }
 
 impl Containers {
     /// Containers of which new ones are made by these rules.
     pub(super) fn new(rules: &[BlobRule], meters: Arc<Meters>) -> Self {
-        Self { rules: rules.into(), meters }
+        Self { rules: rules.into(), meters, stage: OnceLock::new() }
+    }
+
+    /// Lets logs of containers that become sets wait in the directory `place`, where writes to
+    /// their files may be staged.
+    pub fn stage_logs(&self, place: &Path) {
+        // Who has said so before counts.
+        let _ = self.stage.set(place.to_path_buf());
     }
 
     /// The rule for a new file `path`.

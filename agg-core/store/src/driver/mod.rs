@@ -109,7 +109,9 @@ pub struct Staging {
     pub always: bool,
     /// When what is staged goes into the file.
     pub drain: Drain,
-    /// Bytes that may be staged.
+    /// Bytes of one rank that may be staged.
+    pub each: u64,
+    /// The same of all ranks.
     pub limit: u64,
     /// All openers see the stage. Otherwise nothing is staged, and what others have left is in the
     /// file before it is open.

@@ -7,6 +7,7 @@ mod golden;
 mod hostile;
 mod lookups;
 mod model;
+mod staged;
 mod together;
 mod whole;
 

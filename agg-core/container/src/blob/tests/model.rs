@@ -80,6 +80,13 @@ impl Run {
         Self { container, model: Vec::new(), writers: [None, None, None], reader, byte: 0 }
     }
 
+    /// The same with logs of at most so many bytes that wait in the directory `stage`.
+    pub(super) fn staged(path: &Path, stage: &Path, limit: u64) -> Self {
+        let run = Self::new(path);
+        run.container.stage_logs(stage, limit);
+        run
+    }
+
     /// The last one is as on a file system where nothing can be mapped.
     fn writer(&mut self, number: usize) -> &Writer {
         let container = &self.container;
@@ -220,6 +227,26 @@ proptest! {
         run.step(&Step::Refresh);
         compare(&run.container.reader().unwrap(), &run.model);
         run.close();
+        run.step(&Step::Refresh);
+        compare(&Container::open(&path).unwrap().reader().unwrap(), &run.model);
+    }
+
+    #[test]
+    fn so_it_does_where_logs_wait_elsewhere(program in steps(40), limit in 0..3000_u64) {
+        let place = tempfile::tempdir().unwrap();
+        let (path, stage) = (place.path().join("file"), place.path().join("stage"));
+        std::fs::create_dir(&stage).unwrap();
+        let mut run = Run::staged(&path, &stage, limit);
+        for step in &program {
+            run.step(step);
+        }
+        run.step(&Step::Refresh);
+        compare(&run.container.reader().unwrap(), &run.model);
+        run.close();
+        run.step(&Step::Refresh);
+        compare(&Container::open(&path).unwrap().reader().unwrap(), &run.model);
+        drain(&path).unwrap();
+        assert_eq!(std::fs::read_dir(&stage).unwrap().count(), 0);
         run.step(&Step::Refresh);
         compare(&Container::open(&path).unwrap().reader().unwrap(), &run.model);
     }

@@ -18,8 +18,14 @@ pub(super) struct Bench {
     _no_children: std::sync::RwLockReadGuard<'static, ()>,
 }
 
-pub(super) const TERMS: Staging =
-    Staging { first: true, always: true, drain: Drain::Close, limit: 1 << 30, shared: true };
+pub(super) const TERMS: Staging = Staging {
+    first: true,
+    always: true,
+    drain: Drain::Close,
+    each: 1 << 30,
+    limit: 1 << 30,
+    shared: true,
+};
 
 impl Bench {
     pub(super) fn new() -> Self {

@@ -28,6 +28,11 @@ impl Containers {
         if presence.is_none() && remakes {
             return Ok(None);
         }
+        if let (true, Some(terms), Some(place)) = (remakes, &how.staging, self.stage.get())
+            && terms.shared
+        {
+            container.stage_logs(place, terms.each);
+        }
         let hold = container.hold().map_err(|error| error.with_path(&how.path))?;
         let directory = container.directory().as_raw_fd();
         let device = os::fstat(directory).map_or(0, |stat| stat.st_dev);

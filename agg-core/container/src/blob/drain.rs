@@ -1,0 +1,27 @@
+//! Brings logs that wait elsewhere into their container, when nobody writes them any more.
+
+use super::alive;
+use super::container::Container;
+use super::dir::{Dir, log_name};
+use aggio_base::Result;
+use std::path::Path;
+
+/// Brings all logs of the container `path` into it that wait in a directory of this node, and that
+/// nobody writes; how many.
+///
+/// # Errors
+///
+/// `EBUSY` if somebody writes one; if one cannot be read, or not be stored. Logs that were not
+/// brought stay where they are, and are found there.
+pub fn drain(path: &Path) -> Result<usize> {
+    drain_all(&Container::open(path)?.shared.dir)
+}
+
+/// The same of the open directory of a container.
+pub(crate) fn drain_all(dir: &Dir) -> Result<usize> {
+    let mut drained = 0;
+    for id in dir.logs()? {
+        drained += usize::from(dir.drain_log(&log_name(id), alive::is_abandoned)?.is_some());
+    }
+    Ok(drained)
+}
