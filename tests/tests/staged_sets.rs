@@ -104,6 +104,23 @@ fn where_logs_have_no_room_to_wait_they_are_written_at_once() {
 }
 
 #[test]
+fn a_set_that_is_opened_again_is_written_once_more() {
+    if library().is_none() {
+        return;
+    }
+    for mpi in installed() {
+        let (native, program) = (truth(&mpi, "late"), compile("climate.c", &mpi));
+        let (_both, places) = places();
+        let finished = places.job(&program, "late", true).run();
+        let what = format!("{}: {}", mpi.name, finished.report());
+        assert!(finished.succeeded(), "{what}");
+        assert_eq!(names_in(&places.out), blobs(), "{what}");
+        assert!(read_set(&places.out.join(NAME)).expect("a set") == native, "{what}");
+        assert!(names_in(&places.stage).is_empty(), "{what}");
+    }
+}
+
+#[test]
 fn what_stays_a_container_has_all_its_bytes() {
     if library().is_none() {
         return;

@@ -271,8 +271,15 @@ impl Dir {
             caches::forget_name(self.fd(), &c_name(name)?);
         }
         let Some(stat) = self.stat(name)? else { return Ok(None) };
-        let regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-        Ok(regular.then_some(stat.st_size as u64))
+        match stat.st_mode & libc::S_IFMT {
+            libc::S_IFREG => Ok(Some(stat.st_size as u64)),
+            libc::S_IFLNK if log_id(name).is_some() => {
+                // As of a container that was copied with its links: what it had is not here.
+                let words = "it is a link that leads to no log of this container";
+                Err(damaged(words).with_path(&self.path_of(name).display().to_string()))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn is_file(&self, name: &str) -> Result<bool> {

@@ -45,8 +45,12 @@ impl Dir {
     /// The file behind the log `name`, if that is a link to a staged log of this container.
     fn behind(&self, name: &str) -> Option<PathBuf> {
         log_id(name)?;
-        let mut room = [0u8; NAME];
         let (dir, link) = (self.file().as_raw_fd(), c_name(name).ok()?);
+        let facts = stat_at(self.file(), &link).ok()?;
+        if facts.st_mode & libc::S_IFMT != libc::S_IFLNK {
+            return None;
+        }
+        let mut room = [0u8; NAME];
         // SAFETY: the name ends with a zero byte; the kernel writes at most the bytes of the array.
         let len =
             unsafe { libc::readlinkat(dir, link.as_ptr(), room.as_mut_ptr().cast(), room.len()) };
@@ -159,21 +163,25 @@ impl Dir {
     }
 
     /// Brings the staged log `name` into the container; the log there, `None` if it was there.
-    /// Who calls is its writer, or `is_needless` says of the file that it has none.
+    /// Who calls is its writer, or `is_ended` says of the file that it has none any more.
     pub(crate) fn drain_log(
         &self,
         name: &str,
-        is_needless: impl Fn(&File) -> bool,
+        is_ended: impl Fn(&File) -> bool,
     ) -> Result<Option<File>> {
         let Some(path) = self.behind(name) else { return Ok(None) };
         let Some(from) = self.staged_part(name, libc::O_RDWR)? else { return Ok(None) };
+        // A log that has no writer never gets one: what is copied from now on is all of it.
+        if !is_ended(&from) {
+            return Err(self.used(name));
+        }
         let unfinished = format!("{DRAINED}{:016x}.{name}", random()?);
         let to = self.new_part(&unfinished, 0o600)?;
         let fail = |error| failed("write", &error, &self.path_of(name));
         let drained = copy(&from, &to).map_err(fail).and_then(|()| {
             // Its writer is known by it, in the file that it has from now on.
             alive::keep(&to);
-            if is_needless(&from) { self.rename(&unfinished, name) } else { Err(self.used(name)) }
+            self.rename(&unfinished, name)
         });
         if let Err(error) = drained {
             // The error of the attempt is what counts.

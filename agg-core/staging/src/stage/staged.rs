@@ -93,7 +93,11 @@ impl Kind for Staged {
     }
 
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        self.with_stage(drivers.ordinary().open(drivers, how)?, how)
+        match drivers.ordinary().open(drivers, how) {
+            Ok(file) => self.with_stage(file, how),
+            // What others have there is not staged.
+            Err(error) => drivers.open_instead(how, error),
+        }
     }
 
     fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {

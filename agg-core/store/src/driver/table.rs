@@ -204,11 +204,19 @@ impl Drivers {
         if let Some(claimant) = self.claimant(&how)? {
             return claimant.open(self, &how);
         }
-        kind.open(self, &how).or_else(|error| match self.explained(path, &error) {
+        kind.open(self, &how).or_else(|error| self.open_instead(&how, error))
+    }
+
+    /// Opens with another driver what the driver of ordinary files could not open.
+    ///
+    /// # Errors
+    /// `error`, if no driver knows why it came; what the other driver says.
+    pub fn open_instead(&self, how: &OpenHow, error: Error) -> Result<Box<dyn Driver>> {
+        match self.explained(&how.path, &error) {
             // If it has no such file either, its error is the same.
-            Some(other) => other.open(self, &how),
+            Some(other) => other.open(self, how),
             None => Err(error),
-        })
+        }
     }
 
     /// As [`Drivers::open`]; where the permissions forbid a reading that is optional, without it.

@@ -92,6 +92,8 @@ type Room = (*mut u8, usize);
 /// # Safety
 /// Nobody else uses the rooms meanwhile.
 unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_int> {
+    // Programs look at it after reads from streams that have succeeded (netCDF).
+    let _errno = errno::Keep::new();
     let given = place.given()?;
     let open = open(fd)?;
     open.may_read()?;
@@ -125,6 +127,7 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
 
 /// Writes `buffers`, one after the other, as one frame of the log.
 fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
+    let _errno = errno::Keep::new();
     let given = place.given()?;
     let open = open(fd)?;
     open.may_write()?;

@@ -157,20 +157,29 @@ fn what_waits_where_it_is_not_found_is_an_error_and_not_nothing() {
 
 #[test]
 fn links_in_a_copy_lead_to_no_log() {
-    let scene = Scene::new();
-    scene.writer(b"original").close().unwrap();
-    let copy = scene.path.with_file_name("copy");
-    std::fs::create_dir(&copy).unwrap();
-    for entry in std::fs::read_dir(&scene.path).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), copy.join(entry.unwrap().file_name()));
-        match std::fs::read_link(&from) {
-            Ok(target) => std::os::unix::fs::symlink(target, to).unwrap(),
-            Err(_) => std::fs::copy(from, to).map(drop).unwrap(),
+    for seals in [false, true] {
+        let scene = Scene::new();
+        let writer = scene.writer(b"original");
+        if seals {
+            writer.close().unwrap()
+        } else {
+            writer.abandon()
         }
+        let copy = scene.path.with_file_name("copy");
+        std::fs::create_dir(&copy).unwrap();
+        for entry in std::fs::read_dir(&scene.path).unwrap() {
+            let from = entry.unwrap().path();
+            let to = copy.join(from.file_name().unwrap());
+            match std::fs::read_link(&from) {
+                Ok(target) => std::os::unix::fs::symlink(target, to).unwrap(),
+                Err(_) => std::fs::copy(from, to).map(drop).unwrap(),
+            }
+        }
+        content(&copy).unwrap_err();
+        recover(&copy).unwrap_err();
+        remove(&copy).unwrap();
+        assert_eq!(content(&scene.path).unwrap(), b"original");
     }
-    content(&copy).unwrap_err();
-    remove(&copy).unwrap();
-    assert_eq!(content(&scene.path).unwrap(), b"original");
 }
 
 #[test]
