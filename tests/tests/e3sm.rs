@@ -397,7 +397,7 @@ fn a_kill_leaves_the_container_or_the_whole_set_and_the_job_can_be_run_again() {
         return;
     }
     for mpi in installed() {
-        kill(&mpi, (&["5"], "e3sm"), jobs(12, 24));
+        kill(&mpi, (&["5"], "e3sm"), jobs(8, 24));
     }
 }
 

@@ -18,7 +18,7 @@ const RECORDS: Records = Records { count: 6, length: 1000 };
 const MAPPED: Records = Records { count: 4, length: 1500 };
 
 /// Every so many calls are tried where there is little time.
-const STEP: usize = 5;
+const STEP: usize = 8;
 /// The same for jobs that make many calls and wait for the disk.
 const STEP_OF_MAPPED: usize = 11;
 
