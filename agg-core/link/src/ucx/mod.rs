@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Environment variables with which a process that uses UCX should begin: UCX reads them when it is
 /// loaded. It would write messages to standard output and handle signals.
 pub const ENVIRONMENT: &[(&str, &str)] =
-    &[("UCX_LOG_FILE", "/dev/stderr"), ("UCX_ERROR_SIGNALS", ""), ("UCX_LOG_LEVEL", "fatal")];
+    &[("UCX_LOG_FILE", "stderr"), ("UCX_ERROR_SIGNALS", ""), ("UCX_LOG_LEVEL", "fatal")];
 
 /// Rounds of UCX's progress before it is the turn of the others.
 const ROUNDS: usize = 64;
