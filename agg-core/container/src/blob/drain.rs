@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// `EBUSY` if somebody writes one; if one cannot be read, or not be stored. Logs that were not
+/// `EBUSY` if somebody writes one, after all others were brought; if one cannot be read, or not be stored. Logs that were not
 /// brought stay where they are, and are found there.
 pub fn drain(path: &Path) -> Result<usize> {
     drain_all(&Container::open(path)?.shared.dir)
@@ -19,9 +19,13 @@ pub fn drain(path: &Path) -> Result<usize> {
 
 /// The same of the open directory of a container.
 pub(crate) fn drain_all(dir: &Dir) -> Result<usize> {
-    let mut drained = 0;
+    let (mut drained, mut used) = (0, None);
     for id in dir.logs()? {
-        drained += usize::from(dir.drain_log(&log_name(id), alive::is_abandoned)?.is_some());
+        match dir.drain_log(&log_name(id), alive::is_abandoned) {
+            // Its writer drains it, or whoever comes after that one.
+            Err(error) if error.errno() == libc::EBUSY => used = Some(error),
+            found => drained += usize::from(found?.is_some()),
+        }
     }
-    Ok(drained)
+    used.map_or(Ok(drained), Err)
 }

@@ -169,8 +169,11 @@ impl Recast {
     /// If it cannot be stored, or not be read. It stays where it is.
     pub fn drain(&self) -> Result<()> {
         match drain::drain(&self.path) {
-            // Somebody has removed it, or made something else of it.
-            Err(error) if matches!(error.errno(), libc::ENOENT | libc::EINVAL) => Ok(()),
+            // Somebody has removed it, or made something else of it; or another job writes it, which
+            // does the same with its own logs.
+            Err(error) if matches!(error.errno(), libc::ENOENT | libc::EINVAL | libc::EBUSY) => {
+                Ok(())
+            }
             drained => drained.map(drop),
         }
     }

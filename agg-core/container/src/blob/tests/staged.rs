@@ -120,6 +120,19 @@ fn nobody_drains_what_somebody_writes() {
 }
 
 #[test]
+fn what_nobody_writes_is_drained_beside_what_somebody_writes() {
+    let scene = Scene::new();
+    let (ended, writer) = (scene.writer(b"ended"), scene.writer(b"write"));
+    let (left, written) = (ended.log_id().unwrap(), writer.log_id().unwrap());
+    ended.abandon();
+    assert_eq!(drain(&scene.path).unwrap_err().errno(), libc::EBUSY);
+    assert!(scene.is_there(left) && !scene.is_there(written));
+    writer.close().unwrap();
+    assert_eq!(drain(&scene.path).unwrap(), 1);
+    assert_eq!(content(&scene.path).unwrap(), b"write");
+}
+
+#[test]
 fn what_a_killed_writer_left_waiting_is_brought_home_by_recovery() {
     let scene = Scene::new();
     scene.writer(b"killed").abandon();
