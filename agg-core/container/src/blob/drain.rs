@@ -11,8 +11,8 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// `EBUSY` if somebody writes one, after all others were brought; if one cannot be read, or not be stored. Logs that were not
-/// brought stay where they are, and are found there.
+/// `EBUSY` if somebody writes one, after all others were brought; if one cannot be read, or not be
+/// stored. Logs that were not brought stay where they are, and are found there.
 pub fn drain(path: &Path) -> Result<usize> {
     drain_all(&Container::open(path)?.shared.dir)
 }

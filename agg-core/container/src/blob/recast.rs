@@ -169,7 +169,7 @@ impl Recast {
     /// If it cannot be stored, or not be read. It stays where it is.
     pub fn drain(&self) -> Result<()> {
         match drain::drain(&self.path) {
-            // Somebody has removed it, or made something else of it; or another job writes it, which
+            // Somebody has removed it, or made something else of it; or another job writes it and
             // does the same with its own logs.
             Err(error) if matches!(error.errno(), libc::ENOENT | libc::EINVAL | libc::EBUSY) => {
                 Ok(())
