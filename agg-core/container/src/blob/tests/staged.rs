@@ -133,7 +133,7 @@ fn what_nobody_writes_is_drained_beside_what_somebody_writes() {
 }
 
 #[test]
-fn what_a_killed_writer_left_waiting_is_brought_home_by_recovery() {
+fn what_a_killed_writer_left_waiting_is_drained_by_recovery() {
     let scene = Scene::new();
     scene.writer(b"killed").abandon();
     let recovered = recover(&scene.path).unwrap();
