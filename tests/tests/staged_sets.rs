@@ -1,4 +1,4 @@
-//! Sets of blobs that are written from what waited in a directory of the node.
+//! Sets of blobs that are written from logs that wait in a directory of the node.
 
 use agg_core::blob::is_container;
 use aggio_tests::{

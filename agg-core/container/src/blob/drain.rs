@@ -1,4 +1,4 @@
-//! Brings logs that wait elsewhere into their container, when nobody writes them any more.
+//! Moves logs that wait elsewhere into their container, when nobody writes them any more.
 
 use super::alive;
 use super::container::Container;
@@ -6,13 +6,13 @@ use super::dir::{Dir, log_name};
 use aggio_base::Result;
 use std::path::Path;
 
-/// Brings all logs of the container `path` into it that wait in a directory of this node, and that
-/// nobody writes; how many.
+/// Moves the logs of the container `path` that wait in a directory of this node, and that nobody
+/// writes, into the container. Returns how many there were.
 ///
 /// # Errors
 ///
-/// `EBUSY` if somebody writes one, after all others were brought; if one cannot be read, or not be
-/// stored. Logs that were not brought stay where they are, and are found there.
+/// `EBUSY` if somebody writes one, after all others were moved; if one cannot be read, or not be
+/// stored. Logs that were not moved stay where they are and are found there.
 pub fn drain(path: &Path) -> Result<usize> {
     drain_all(&Container::open(path)?.shared.dir)
 }

@@ -216,7 +216,7 @@ impl Log {
             return Err(error.clone());
         }
         // It is to be durable where the file is, and there for other nodes.
-        self.open.as_mut().map_or(Ok(()), |open| open.drain(dir))?;
+        self.torn.iter_mut().chain(&mut self.open).try_for_each(|open| open.drain(dir))?;
         if let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) {
             let seq = open.last_seq;
             let words = Words { kind: Kind::Commit, strips: &[], seq, last_seq: seq };
@@ -234,7 +234,7 @@ impl Log {
 }
 
 impl Open {
-    /// Brings it into the container, if it waits elsewhere.
+    /// Moves it into the container, if it waits elsewhere.
     fn drain(&mut self, dir: &Dir) -> Result<()> {
         if self.waits.is_none() {
             return Ok(());

@@ -162,7 +162,7 @@ impl Recast {
         (0..self.groups.len()).for_each(|part| drop(dir.remove(&unfinished(part))));
     }
 
-    /// Brings into the container, which stays one, what waits of it in a directory of the node.
+    /// Moves logs that wait in a directory of the node into the container, which stays one.
     ///
     /// # Errors
     ///

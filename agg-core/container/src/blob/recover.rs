@@ -51,7 +51,7 @@ pub fn recover(path: &Path) -> Result<Recovered> {
     let mut finished = finished?;
     match drained {
         Ok(0) => {}
-        Ok(drained) => finished.done.push(format!("{drained} logs brought into the container")),
+        Ok(drained) => finished.done.push(format!("logs moved into the container: {drained}")),
         Err(error) if error.errno() == libc::EBUSY => finished.is_used = true,
         Err(error) => return Err(error),
     }

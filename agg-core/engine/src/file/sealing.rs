@@ -136,8 +136,8 @@ impl File {
         wish.is_some()
     }
 
-    /// Brings into a container that stays one what waits of it in a directory of the node; of logs
-    /// that others write still, these do.
+    /// Moves logs that wait in a directory of the node into the container, which stays one. Whoever
+    /// writes one of them still does that with his own.
     ///
     /// # Errors
     /// It cannot be stored.

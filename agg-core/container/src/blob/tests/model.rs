@@ -190,6 +190,15 @@ impl Run {
         }
     }
 
+    /// Closes all writers; old and new readers find the bytes before and afterwards.
+    fn finish(&mut self, path: &Path) {
+        self.step(&Step::Refresh);
+        compare(&self.container.reader().unwrap(), &self.model);
+        self.close();
+        self.step(&Step::Refresh);
+        compare(&Container::open(path).unwrap().reader().unwrap(), &self.model);
+    }
+
     pub(super) fn close(&mut self) {
         self.writers.iter_mut().for_each(|w| w.take().map_or(Ok(()), Writer::close).unwrap());
     }
@@ -221,14 +230,8 @@ proptest! {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         let mut run = Run::new(&path);
-        for step in &program {
-            run.step(step);
-        }
-        run.step(&Step::Refresh);
-        compare(&run.container.reader().unwrap(), &run.model);
-        run.close();
-        run.step(&Step::Refresh);
-        compare(&Container::open(&path).unwrap().reader().unwrap(), &run.model);
+        program.iter().for_each(|step| run.step(step));
+        run.finish(&path);
     }
 
     #[test]
@@ -237,14 +240,8 @@ proptest! {
         let (path, stage) = (place.path().join("file"), place.path().join("stage"));
         std::fs::create_dir(&stage).unwrap();
         let mut run = Run::staged(&path, &stage, limit);
-        for step in &program {
-            run.step(step);
-        }
-        run.step(&Step::Refresh);
-        compare(&run.container.reader().unwrap(), &run.model);
-        run.close();
-        run.step(&Step::Refresh);
-        compare(&Container::open(&path).unwrap().reader().unwrap(), &run.model);
+        program.iter().for_each(|step| run.step(step));
+        run.finish(&path);
         drain(&path).unwrap();
         assert_eq!(std::fs::read_dir(&stage).unwrap().count(), 0);
         run.step(&Step::Refresh);

@@ -137,7 +137,7 @@ fn what_a_killed_writer_left_waiting_is_drained_by_recovery() {
     let scene = Scene::new();
     scene.writer(b"killed").abandon();
     let recovered = recover(&scene.path).unwrap();
-    assert!(recovered.done.contains(&"1 logs brought into the container".to_owned()));
+    assert!(recovered.done.contains(&"logs moved into the container: 1".to_owned()));
     assert!(scene.waiting().is_empty());
     assert_eq!(content(&scene.path).unwrap(), b"killed");
 }
