@@ -4,6 +4,7 @@
 use super::super::*;
 use super::how;
 use super::model::compare;
+use crate::refused::{Refusal, refusing};
 use aggio_base::Extent;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -69,6 +70,30 @@ fn without_mappings(place: &Path) {
     reader.refresh().unwrap();
     compare(&reader, &model);
     assert_eq!(check(path, &Check { data: true, ..Check::default() }).unwrap().exit_code(), 0);
+}
+
+#[test]
+fn a_torn_log_that_waits_is_moved_when_it_is_synchronised() {
+    with_little_room("a_torn_log_that_waits_is_moved_when_it_is_synchronised", |place| {
+        let [path, stage] = ["blob", "stage"].map(|name| place.join(name));
+        std::fs::create_dir(&stage).unwrap();
+        let container = Container::create(&path, &how()).unwrap();
+        container.stage_logs(&stage, u64::MAX);
+        let writer = container.writer().unwrap();
+        let mut model = vec![1; 6000];
+        writer.write_at(&model, 0).unwrap();
+        // What was stored of a frame cannot be taken back.
+        let refusal = [Refusal::of(libc::SYS_ftruncate, libc::EIO)];
+        let failed = refusing(&refusal, || writer.write_at(&[2; 6000], 0));
+        assert_eq!(failed.unwrap_err().errno(), libc::EFBIG);
+        writer.write_at(&[3; 100], 0).unwrap();
+        model[..100].fill(3);
+        assert_eq!(std::fs::read_dir(&stage).unwrap().count(), 1);
+        limit(u64::MAX);
+        writer.sync().unwrap();
+        assert_eq!(std::fs::read_dir(&stage).unwrap().count(), 0);
+        compare(&container.reader().unwrap(), &model);
+    });
 }
 
 #[test]
