@@ -162,9 +162,8 @@ impl Dir {
         }
     }
 
-    /// Moves the staged log `name` into the container. Returns the log there, `None` if it was there
-    /// before.
-    /// Who calls is its writer, or `is_ended` says of the file that it has none any more.
+    /// Moves the staged log `name` into the container. Returns the log there; `None` if it does not
+    /// wait. Who calls is its writer, or `is_ended` says of the file that it has none any more.
     pub(crate) fn drain_log(
         &self,
         name: &str,
