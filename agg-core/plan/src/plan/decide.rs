@@ -103,9 +103,11 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
     let worthwhile = worthwhile_piece(all.figures, wishes.writes);
     let mean = all.bytes / all.pieces.max(1);
     if !all.interleaved {
-        // Aggregators cannot join pieces that no other rank's pieces lie between.
+        // Aggregators cannot join pieces that no other rank's pieces lie between, but parts of ranks
+        // that follow each other.
         let brief = wishes.together && all.figures.latency() <= BRIEF;
-        return if mean >= worthwhile.min(WRITE_PIECE) {
+        let joined = wishes.writes && all.figures.is_slow() && follow_each_other(all);
+        return if mean >= worthwhile.min(if joined { LONG } else { WRITE_PIECE }) {
             say(Method::Independent, Reason::LargeSeparate)
         } else if brief && (mean >= SEPARATE_PIECE || all.pieces <= all.ranks) {
             say(Method::Independent, Reason::Separate)
@@ -121,6 +123,11 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
         return say(Method::Independent, Reason::Cheap);
     }
     say(Method::TwoPhase, Reason::Interleaved)
+}
+
+/// Whether hardly any gaps lie between the parts of ranks, so that they can be written together.
+fn follow_each_other(all: &Total) -> bool {
+    all.bytes >= all.hull.len / 8 * 7
 }
 
 /// The length of pieces for which a request each costs no more than passing the bytes on.
@@ -232,6 +239,24 @@ mod tests {
         for wishes in [READ, WRITE, Wishes { atomic: true, ..WRITE }] {
             assert_eq!(decide(&all, wishes).reason, Reason::LargeSeparate);
         }
+    }
+
+    #[test]
+    fn parts_that_follow_each_other_are_written_together_where_requests_are_slow() {
+        let parts = |latency, distance| {
+            let figures = Costs::new(latency, 1 << 20);
+            [0_u64, 1, 2, 3].map(|rank| Summary { figures, ..part(rank * distance, 65536, 1) })
+        };
+        let reason = |latency, distance, wishes| decide(&parts(latency, distance), wishes).reason;
+        assert_eq!(reason(1_000_000, 65536, WRITE), Reason::Small);
+        assert_eq!(reason(1_000_000, 65536 + 4096, WRITE), Reason::Small);
+        assert_eq!(
+            reason(1_000_000, 131_072, WRITE),
+            Reason::LargeSeparate,
+            "gaps cannot be joined"
+        );
+        assert_eq!(reason(1_000_000, 65536, READ), Reason::LargeSeparate, "readers share");
+        assert_eq!(reason(2000, 65536, WRITE), Reason::LargeSeparate);
     }
 
     #[test]
