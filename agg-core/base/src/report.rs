@@ -110,7 +110,7 @@ counters! {
     bytes_written_out;
     /// Other system calls on the file: sync, truncate, lock, ...
     other_out;
-    /// Pieces of zeros that were not written; storage was reserved for them instead.
+    /// Pieces of zeros that were not written; storage was reserved, or they are a hole.
     reserved;
     /// Bytes in these pieces.
     bytes_reserved;

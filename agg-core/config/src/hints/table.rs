@@ -404,7 +404,8 @@ hints! {
     /// `automatic` where requests take long.
     aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;
     /// Whether zeros that are written where the file has no bytes yet, as fill values are, only get
-    /// storage: `automatic` where the file system says reliably what is stored.
+    /// storage: `automatic` where the file system says reliably what is stored, and elsewhere
+    /// behind the end of the file; `enable` everywhere.
     aggio_fill_elision: Switch = Switch::Automatic; Aggio Acts;
     /// What the file is made of, whose borders file domains follow: `automatic` looks at its first
     /// bytes (netCDF classic), `records:SIZE[:HEADER]` says that it consists of records of SIZE

@@ -11,6 +11,7 @@ mod call;
 mod carry_out;
 mod chunks;
 mod coverage;
+mod fill;
 mod flight;
 mod headers;
 mod node;
@@ -26,6 +27,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fill::dear;
 pub use plan_cache::PlanCache;
 pub use request::Request;
 pub use speculative::Habits;
@@ -59,6 +61,8 @@ mod step {
     pub(super) const LOCKED: u32 = 5;
     /// The same: calls in atomic mode know no chunks.
     pub(super) const CHUNKS: u32 = 5;
+    /// The same, before chunks: messages with equal tags arrive in order.
+    pub(super) const FILL: u32 = 5;
     pub(super) const EVERYBODY: u32 = 6;
 }
 
@@ -77,6 +81,8 @@ pub struct Scene<'a> {
     pub facts: &'a Facts,
     /// The file is a container that every rank can open: each has a log of its own there.
     pub logs: bool,
+    /// Zeros behind the end of the file need not be written. Ranks may differ.
+    pub elides: bool,
     /// The hints in force; those that steer collective calls are equal on all ranks.
     pub hints: &'a Hints,
     /// Counts of this rank.
@@ -165,7 +171,8 @@ async fn run(
         ..recalled_summary(&request, kind_of(direction), outline.zip(kept.as_deref()))
     };
     let gone = speculative::go(scene, direction, &request, &mine).await;
-    let mine = Summary { ahead: speculative::told(gone.as_ref()), ..mine };
+    let zeros = gone.is_none() && fill::are_zeros(&scene, direction, &request);
+    let mine = Summary { ahead: speculative::told(gone.as_ref()), zeros, ..mine };
     let heard = match hear(scene.transport, tags, mine, kept).await {
         Ok(heard) => heard,
         // What was moved ahead is moved, whatever the others do.

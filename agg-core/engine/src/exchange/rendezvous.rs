@@ -3,7 +3,7 @@
 
 use super::plan_cache::Outline;
 use super::{
-    Decided, Direction, Heard, Request, Scene, carry_out, chunks, node, speculative, step,
+    Decided, Direction, Heard, Request, Scene, carry_out, chunks, fill, node, speculative, step,
 };
 use aggio_base::error::Result;
 use aggio_base::report::Counters;
@@ -67,7 +67,14 @@ impl Rendezvous<'_> {
         if members.iter().any(|rank| rank.ahead != Ahead::No) {
             return self.rest(request, heard).await;
         }
-        self.carry_out(request?, heard, decision).await
+        let (request, Heard { meeting, total, .. }) = (request?, &heard);
+        if fill::may_be_behind_end(total)
+            && let Some(outcome) =
+                fill::stretch(self.scene, self.tags, request, total, meeting).await?
+        {
+            return Ok(outcome);
+        }
+        self.carry_out(request, heard, decision).await
     }
 
     /// Carries out what those that did not go ahead have left.

@@ -281,6 +281,7 @@ impl File {
             aggregators: &self.aggregators,
             facts: &self.facts,
             logs: self.logs,
+            elides: self.elides(hints),
             hints,
             counters: &self.counters,
             habits: &self.habits,
@@ -310,7 +311,7 @@ impl File {
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
                 self.look_at_pieces(view, position, memory, request.len);
-                if self.reserves(request, memory) {
+                if self.reserves(request, memory) || self.stretches(request, memory) {
                     return Outcome { bytes: request.len, result: Ok(()) };
                 }
                 self.driver.write_strided(view, position, memory, &strategy, counters)

@@ -4,15 +4,20 @@
 //! the file. Zeros behind its end, or in a hole of it, are what any reader finds there without
 //! them. Nothing has to be kept in mind, so this holds for other ranks and other programs at any
 //! time; and the storage is reserved, so that a full file system is still told by this write.
+//!
+//! Where a file system cannot reserve storage, zeros behind the end become a hole if it has
+//! plenty of room for them. Holes inside the file are not looked for there.
 
 use super::convert::Stream;
 use super::data::Request;
 use super::{Direction, File};
+use crate::exchange;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_config::hints::{Hints, Switch};
 use aggio_store::driver::STRIPED;
+use aggio_store::driver::latency::Meter;
 use aggio_types::memory::Memory;
 
 /// Bytes of a piece from which on reserving storage costs less than writing.
@@ -90,14 +95,41 @@ impl File {
         is_done.then_some(part.len)
     }
 
+    /// Whether a request of this rank alone is done because it consists of zeros behind the end of
+    /// the file, which now show there.
+    pub(super) fn stretches(&self, request: &Request, memory: &Memory) -> bool {
+        !request.atomic
+            && request.len > 0
+            && self.elides(&request.hints)
+            && self.stretches_to(request.span(), memory)
+    }
+
+    /// As [`File::stretches`] for one run of bytes that is not written in atomic mode.
+    pub(super) fn stretches_run(&self, memory: &Memory, offset: u64) -> bool {
+        let run = Extent::new(offset, memory.len());
+        run.len >= LEAST && self.elides(&self.hints()) && self.stretches_to(run, memory)
+    }
+
+    fn stretches_to(&self, span: Extent, memory: &Memory) -> bool {
+        let len = memory.len();
+        let dear = |meter: &Meter| exchange::dear(meter.writes.figures());
+        len >= LEAST.max(self.driver.meter().map_or(0, dear))
+            && memory.is_zero()
+            && self.driver.stretch(span, &self.counters)
+            && self.counts_reserved(1, Some(len))
+    }
+
     fn may_reserve(&self, hints: &Hints) -> bool {
-        let is_wanted = match hints.aggio_fill_elision {
-            Switch::Automatic => self.tells_what_is_stored(),
-            Switch::Enable => true,
-            Switch::Disable => false,
-        };
+        let is_wanted = hints.aggio_fill_elision == Switch::Enable || self.tells_what_is_stored();
+        is_wanted && self.elides(hints)
+    }
+
+    /// Whether zeros need not be written where the file shows them anyway.
+    pub(super) fn elides(&self, hints: &Hints) -> bool {
         // What waits may be older bytes of the same place; and who sieves stores old bytes of it.
-        is_wanted && self.waiting.is_none() && hints.romio_ds_write != Switch::Enable
+        hints.aggio_fill_elision != Switch::Disable
+            && self.waiting.is_none()
+            && hints.romio_ds_write != Switch::Enable
     }
 
     fn tells_what_is_stored(&self) -> bool {

@@ -103,8 +103,8 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
     let worthwhile = worthwhile_piece(all.figures, wishes.writes);
     let mean = all.bytes / all.pieces.max(1);
     if !all.interleaved {
-        // Aggregators cannot join pieces that no other rank's pieces lie between, but parts of ranks
-        // that follow each other.
+        // Aggregators cannot join pieces that no other rank's pieces lie between, but parts of
+        // ranks that follow each other.
         let brief = wishes.together && all.figures.latency() <= BRIEF;
         let joined = wishes.writes && all.figures.is_slow() && follow_each_other(all);
         return if mean >= worthwhile.min(if joined { LONG } else { WRITE_PIECE }) {

@@ -55,6 +55,8 @@ pub struct Summary {
     pub ahead: Ahead,
     /// The rank has more bytes, which are to be in the file after those of all ranks.
     pub more: bool,
+    /// All its data bytes are zeros, which need not be stored where a file shows zeros anyway.
+    pub zeros: bool,
     /// The number of a past call that this rank's part repeats and of which it has kept what it
     /// needs, below 2^48; 0 is none.
     pub past: u64,
@@ -100,6 +102,7 @@ impl Summary {
             figures: Costs::default(),
             ahead: Ahead::No,
             more: false,
+            zeros: false,
             past: 0,
         }
     }
@@ -114,7 +117,7 @@ impl Summary {
         bytes[33..35].copy_from_slice(&self.figures.to_bytes());
         bytes[32] = self.grain;
         bytes[35..41].copy_from_slice(&self.past.to_le_bytes()[..6]);
-        bytes[41] = self.ahead as u8 | u8::from(self.more) << 7;
+        bytes[41] = self.ahead as u8 | u8::from(self.zeros) << 6 | u8::from(self.more) << 7;
         bytes[42] = u8::from(self.failed) | u8::from(self.unordered) << 1 | self.kind << 2;
         bytes
     }
@@ -139,8 +142,9 @@ impl Summary {
                 kind: chunk[42] >> 2,
                 grain: chunk[32],
                 figures: Costs::from_bytes([chunk[33], chunk[34]]),
-                ahead: Ahead::from_byte(chunk[41] & 0x7F),
+                ahead: Ahead::from_byte(chunk[41] & 0x3F),
                 more: chunk[41] & 0x80 != 0,
+                zeros: chunk[41] & 0x40 != 0,
                 past: past(chunk),
             })
             .collect()
@@ -173,6 +177,7 @@ mod tests {
                 figures: Costs::new(1 << 20, 1 << 30),
                 ahead: Ahead::Done,
                 more: true,
+                zeros: true,
                 past: (1 << 48) - 2,
             },
             Summary { failed: true, ..Summary::default() },

@@ -25,6 +25,8 @@ pub struct Total {
     pub interleaved: bool,
     /// A rank has more bytes, for afterwards.
     pub more: bool,
+    /// There are data bytes, and all ranks say that theirs are zeros.
+    pub zeros: bool,
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
     /// The highest cost of requests that any of the ranks has found.
@@ -48,6 +50,7 @@ impl Total {
             unordered: with_data().any(|summary| summary.unordered),
             interleaved: interleaved(all),
             more: all.iter().any(|summary| summary.more),
+            zeros: with_data().count() > 0 && with_data().all(|summary| summary.zeros),
             grain: with_data().map(|summary| summary.grain).min().unwrap_or(u8::MAX),
             figures: highest(all.iter().map(|summary| summary.figures)),
         }
@@ -73,6 +76,7 @@ impl Total {
             unordered: groups.iter().any(|group| group.unordered),
             interleaved: groups.iter().any(|group| group.interleaved) || spans > hull.len,
             more: groups.iter().any(|group| group.more),
+            zeros: with_data().count() > 0 && with_data().all(|group| group.zeros),
             grain: with_data().map(|group| group.grain).min().unwrap_or(u8::MAX),
             figures: highest(groups.iter().map(|group| group.figures)),
         }
@@ -93,7 +97,7 @@ impl Total {
         let [latency, mib] = self.figures.to_bytes();
         let small = u32::from_le_bytes([self.grain, latency, mib, 0]);
         let ranks = ranks << 32 | u64::from(small);
-        let flags = [self.failed, self.unordered, self.interleaved, self.more];
+        let flags = [self.failed, self.unordered, self.interleaved, self.more, self.zeros];
         let flags = flags.iter().rev().fold(0, |flags, flag| flags << 1 | u8::from(*flag));
         ([hull.offset, hull.len, bytes, pieces, spans, ranks], flags)
     }
@@ -112,6 +116,7 @@ impl Total {
             unordered: flags & 2 != 0,
             interleaved: flags & 4 != 0,
             more: flags & 8 != 0,
+            zeros: flags & 16 != 0,
             grain,
             figures: Costs::from_bytes([latency, mib]),
         }
@@ -137,9 +142,10 @@ mod tests {
 
     fn any_summary() -> impl Strategy<Value = Summary> {
         let place = (0..1000u64, 1..400u64, 0..3u64);
-        (place, any::<[bool; 3]>(), 0..13u8, any::<[u8; 2]>()).prop_map(
-            |((offset, len, bytes), [failed, unordered, more], grain, figures)| Summary {
+        (place, any::<[bool; 4]>(), 0..13u8, any::<[u8; 2]>()).prop_map(
+            |((offset, len, bytes), [failed, unordered, more, zeros], grain, figures)| Summary {
                 more,
+                zeros,
                 span: if bytes > 0 { Extent::new(offset, len) } else { Extent::default() },
                 bytes,
                 pieces: bytes,

@@ -343,6 +343,19 @@ impl Driver for FaultDriver {
         }
     }
 
+    fn ends_by(&self, offset: u64) -> bool {
+        self.inner.ends_by(offset)
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        self.inner.has_room(len)
+    }
+
+    fn reserve(&self, extent: Extent) -> Result<()> {
+        self.step(FaultKind::Preallocate, "fallocate")?;
+        self.inner.reserve(extent)
+    }
+
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         self.step(FaultKind::Lock, "fcntl(F_OFD_SETLKW)")?;
         self.inner.lock(extent, exclusive)

@@ -260,6 +260,18 @@ impl Driver for LazyDriver {
         self.get().map_or(nothing, |driver| driver.reserve_zeros(extent))
     }
 
+    fn ends_by(&self, offset: u64) -> bool {
+        self.get().is_ok_and(|driver| driver.ends_by(offset))
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        self.get().is_ok_and(|driver| driver.has_room(len))
+    }
+
+    fn reserve(&self, extent: Extent) -> Result<()> {
+        self.get()?.reserve(extent)
+    }
+
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
         self.get()?.lock(extent, exclusive)
     }

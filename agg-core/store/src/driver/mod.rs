@@ -359,6 +359,48 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         Extent::new(extent.offset, 0)
     }
 
+    /// Whether this is a file that ends at or before `offset` now, whatever caches say, and that
+    /// shows zeros in front of bytes that are written behind its end.
+    fn ends_by(&self, offset: u64) -> bool {
+        let _ = offset;
+        false
+    }
+
+    /// Makes sure that there is storage for `extent`, which then belongs to the file; changes no
+    /// byte that another process stores meanwhile.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` if the file system cannot do so.
+    fn reserve(&self, extent: Extent) -> Result<()> {
+        let detail = format!("driver {}: no storage ahead (wanted bytes {extent})", self.name());
+        Err(Error::new(aggio_base::ErrorClass::UnsupportedOperation, detail))
+    }
+
+    /// Whether the file system has plenty of room for `len` bytes more than it was asked about for
+    /// this file before. It may tell others the same.
+    fn has_room(&self, len: u64) -> bool {
+        let _ = len;
+        false
+    }
+
+    /// Lets a file that ends at or before the start of `extent` end where `extent` does, and show
+    /// zeros there: with storage for them where the file system can reserve it, elsewhere as a
+    /// hole, of which only the last byte is written, if there is plenty of room. `false` if the
+    /// caller has to write the zeros, which also tells what is wrong.
+    fn stretch(&self, extent: Extent, counters: &Counters) -> bool {
+        if extent.is_empty() || !self.ends_by(extent.offset) {
+            return false;
+        }
+        match self.reserve(extent) {
+            Ok(()) => true,
+            Err(why) if why.class() == aggio_base::ErrorClass::UnsupportedOperation => {
+                self.has_room(extent.len)
+                    && self.write_contig(&[0], extent.end() - 1, counters).result.is_ok()
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Takes a lock on `extent` of the file itself, against other programs that lock too.
     fn lock(
         &self,

@@ -249,15 +249,15 @@ impl PosixFile {
             match self.descriptor.get().and_then(|fd| os::append(fd, &zeros[..len])) {
                 Ok(0) => return Err(Error::new(ErrorClass::NoSpace, "pwritev2: stored nothing")),
                 Ok(_) => {}
-                Err(error) if is_unsupported(&error) => return self.set_size(size),
+                Err(error) if is_unsupported(error.raw_os_error()) => return self.set_size(size),
                 Err(error) => return Err(Error::os("pwritev2", &error)),
             }
         }
     }
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
+fn is_unsupported(errno: Option<i32>) -> bool {
+    matches!(errno, Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
 }
 
 impl Driver for PosixFile {
@@ -316,6 +316,7 @@ impl Driver for PosixFile {
 
     fn set_size(&self, size: u64) -> Result<()> {
         generic::check_range(size, 0)?;
+        self.reserving.forget_end();
         self.call("ftruncate", |fd| os::ftruncate(fd, size))
     }
 
@@ -372,19 +373,28 @@ impl Driver for PosixFile {
 
     fn preallocate(&self, size: u64) -> Result<()> {
         generic::check_range(size, 0)?;
-        if size == 0 {
-            return Ok(());
-        }
-        match self.descriptor.get().and_then(|fd| os::fallocate(fd, Extent::new(0, size), false)) {
-            Ok(()) => Ok(()),
-            Err(error) if is_unsupported(&error) => self.append_zeros(size),
-            Err(error) => Err(Error::os("fallocate", &error)),
+        match self.reserve(Extent::new(0, size)) {
+            _ if size == 0 => Ok(()),
+            Err(why) if is_unsupported(Some(why.errno())) => self.append_zeros(size),
+            reserved => reserved,
         }
     }
 
     fn reserve_zeros(&self, extent: Extent) -> Extent {
         let nothing = Extent::new(extent.offset, 0);
         self.descriptor.get().map_or(nothing, |fd| self.reserving.zeros(fd, extent))
+    }
+
+    fn ends_by(&self, offset: u64) -> bool {
+        self.descriptor.get().is_ok_and(|fd| self.reserving.ends_by(fd, offset))
+    }
+
+    fn has_room(&self, len: u64) -> bool {
+        self.descriptor.get().is_ok_and(|fd| self.reserving.has_room(fd, len))
+    }
+
+    fn reserve(&self, extent: Extent) -> Result<()> {
+        self.call("fallocate", |fd| os::fallocate(fd, extent, false))
     }
 
     fn identity(&self) -> Option<Identity> {

@@ -3,16 +3,24 @@
 use aggio_base::{Extent, os};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// File systems tell holes in units of this many bytes, or of fewer.
 const BLOCK: u64 = 4096;
+
+/// What is left out is at most this part of the room that there is.
+const PLENTY: u64 = 4;
 
 /// What is known of a file whose holes get storage.
 #[derive(Debug, Default)]
 pub(super) struct Reserving {
     /// The file system has said that it cannot.
     is_impossible: AtomicBool,
+    /// Where the file ended when that was asked last; 0 if it never was.
+    end: AtomicU64,
+    /// Bytes of zeros that nobody wrote and for which no storage is reserved, at most: most of them
+    /// have been written over since.
+    unreserved: AtomicU64,
 }
 
 impl Reserving {
@@ -25,6 +33,38 @@ impl Reserving {
             // It leaves alone what is stored by now. If it fails, a write will tell why.
             if is_hole { os::fallocate(fd, part, false).map(|()| true) } else { Ok(false) }
         })
+    }
+
+    /// Whether this is a plain file that ends at or before `offset` now. What was behind the end
+    /// once is not asked about again for bytes in front of it.
+    pub(super) fn ends_by(&self, fd: RawFd, offset: u64) -> bool {
+        if offset < self.end.load(Ordering::Relaxed) {
+            return false;
+        }
+        let asked = os::ask_size(fd).and_then(|()| os::fstat(fd));
+        let Ok(stat) = asked else { return false };
+        let end = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        self.end.store(end, Ordering::Relaxed);
+        stat.st_mode & libc::S_IFMT == libc::S_IFREG && end <= offset
+    }
+
+    /// Whether the file system has plenty of room for `len` bytes more than it was asked about
+    /// before: [`PLENTY`] times as much. Where room is short, writes have to tell when it ends.
+    pub(super) fn has_room(&self, fd: RawFd, len: u64) -> bool {
+        let Ok(facts) = os::fstatfs(fd) else { return false };
+        let block = u64::try_from(facts.f_bsize).unwrap_or(0);
+        let free = facts.f_bavail.saturating_mul(block);
+        let all = self.unreserved.load(Ordering::Relaxed).saturating_add(len);
+        let fits = all <= free / PLENTY;
+        if fits {
+            self.unreserved.store(all, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// The file may become shorter.
+    pub(super) fn forget_end(&self) {
+        self.end.store(0, Ordering::Relaxed);
     }
 
     fn by(&self, extent: Extent, reserve: impl Fn(Extent) -> io::Result<bool>) -> Extent {
@@ -77,6 +117,35 @@ mod tests {
     #[test]
     fn a_full_file_system_may_have_room_later() {
         assert_eq!(asked(libc::ENOSPC), 10, "the extent, and its whole blocks");
+    }
+
+    #[test]
+    fn only_plain_files_have_zeros_behind_their_end() {
+        let device = os::open(c"/dev/null", libc::O_RDWR, 0).expect("a device");
+        assert!(!Reserving::default().ends_by(device, 0));
+        os::close(device).expect("closed");
+        let file = os::memory_file(c"plain").expect("a file");
+        let reserving = Reserving::default();
+        assert!(reserving.ends_by(file, 0));
+        os::ftruncate(file, 100).expect("longer");
+        assert!(!reserving.ends_by(file, 99) && reserving.ends_by(file, 100));
+        os::ftruncate(file, 10).expect("shorter");
+        assert!(!reserving.ends_by(file, 50), "what was there once is not asked about again");
+        reserving.forget_end();
+        assert!(reserving.ends_by(file, 50));
+        os::close(file).expect("closed");
+    }
+
+    #[test]
+    fn room_is_there_once() {
+        let reserving = Reserving::default();
+        let file = os::open(c".", libc::O_TMPFILE | libc::O_RDWR, 0o600).expect("a file");
+        assert!(reserving.has_room(file, 4096) && !reserving.has_room(file, u64::MAX - 4096));
+        let facts = os::fstatfs(file).expect("facts");
+        let free = facts.f_bavail * facts.f_bsize as u64;
+        // Others may give some room back meanwhile.
+        assert!(reserving.has_room(file, free / 8) && !reserving.has_room(file, free / 5));
+        os::close(file).expect("closed");
     }
 
     #[test]

@@ -102,6 +102,7 @@ impl<'a> Fresh<'a> {
     fn scene(&self) -> Scene<'_> {
         Scene {
             logs: false,
+            elides: false,
             transport: self.transport,
             driver: self.driver,
             atomic: None,
@@ -162,6 +163,7 @@ async fn call_next(
     let map = aggio_plan::format::map_of(case.hints.aggio_format);
     let scene = Scene {
         logs: false,
+        elides: false,
         transport,
         driver: access,
         atomic: atomic.as_deref(),

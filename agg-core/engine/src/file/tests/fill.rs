@@ -113,16 +113,98 @@ fn small_pieces_and_files_whose_hint_forbids_it_are_written() {
     }
 }
 
+/// A file system that cannot reserve storage, as most behind a network.
+fn holes_only(scratch: &Scratch) -> (String, impl Sized + use<>) {
+    let plan = arrange(&scratch.name(), "op=preallocate,errno=EOPNOTSUPP").expect("a plan");
+    (format!("testfs:{}", scratch.name()), plan)
+}
+
 #[test]
-fn where_no_storage_can_be_reserved_the_zeros_are_written() {
+fn where_no_storage_can_be_reserved_zeros_of_all_ranks_behind_the_end_are_a_hole() {
+    for (fill, stored) in [("automatic", 1), ("enable", 1), ("disable", 2 * LEN as u64)] {
+        let scratch = Scratch::holding(b"old");
+        let (name, _plan) = holes_only(&scratch);
+        let totals = counted(3, &name, fill, |rank| {
+            // The last rank has no data.
+            let part = if rank.number < 2 { LEN } else { 0 };
+            let outcome = rank.write_all(at(1000 + rank.number * LEN), &vec![0; part]);
+            assert_eq!(moved(outcome), part as u64);
+            assert_eq!(rank.file.driver().size(), Ok(1000 + 2 * LEN as u64));
+            assert_eq!(rank.read(at(0), 4).0, b"old\0");
+        });
+        assert_eq!(sum(&totals, |t| t.bytes_written_out), stored, "{fill}");
+        let kept = if fill == "disable" { 0 } else { 2 * LEN as u64 };
+        assert_eq!(sum(&totals, |t| t.bytes_reserved), kept, "{fill}");
+        let mut wanted = vec![0; 1000 + 2 * LEN];
+        wanted[..3].copy_from_slice(b"old");
+        assert!(scratch.bytes() == wanted, "{fill}");
+    }
+}
+
+#[test]
+fn zeros_of_a_rank_alone_behind_the_end_are_a_hole_too() {
     let scratch = Scratch::new();
-    let _plan = arrange(&scratch.name(), "op=preallocate,errno=EOPNOTSUPP").expect("a plan");
-    let name = format!("testfs:{}", scratch.name());
-    let totals = counted(2, &name, "enable", |rank| {
-        assert_eq!(moved(rank.write_all(at(rank.number * LEN), &[0; LEN])), LEN as u64);
+    let (name, _plan) = holes_only(&scratch);
+    let totals = counted(1, &name, "automatic", |rank| {
+        assert_eq!(moved(rank.write(at(10), &[0; LEN])), LEN as u64);
+        // Behind the end that was, and in front of the one that is.
+        assert_eq!(moved(rank.write(at(0), &[0; LEN])), LEN as u64);
+        assert_eq!(moved(rank.write(at(LEN), &[7; 20])), 20);
+        assert_eq!(moved(rank.write(at(LEN + 20), &[0; LEN])), LEN as u64);
     });
-    assert_eq!(sum(&totals, |t| t.bytes_reserved), 0);
-    assert!(scratch.bytes() == vec![0; 2 * LEN]);
+    assert_eq!(totals[0].bytes_written_out, 1 + LEN as u64 + 20 + 1);
+    let mut wanted = vec![0; 2 * LEN + 20];
+    wanted[LEN..LEN + 20].fill(7);
+    assert!(scratch.bytes() == wanted);
+}
+
+#[test]
+fn zeros_that_begin_before_the_end_are_written() {
+    let scratch = Scratch::holding(&[9; 100]);
+    let (name, _plan) = holes_only(&scratch);
+    let totals = counted(2, &name, "automatic", |rank| {
+        assert_eq!(moved(rank.write_all(at(99 + rank.number * LEN), &[0; LEN])), LEN as u64);
+    });
+    assert_eq!(sum(&totals, |t| t.bytes_written_out), 2 * LEN as u64);
+    let mut wanted = vec![0; 99 + 2 * LEN];
+    wanted[..99].fill(9);
+    assert!(scratch.bytes() == wanted);
+}
+
+#[test]
+fn zeros_of_some_ranks_and_data_of_others_are_written() {
+    let scratch = Scratch::new();
+    let (name, _plan) = holes_only(&scratch);
+    let totals = counted(2, &name, "automatic", |rank| {
+        let data = vec![rank.number as u8; LEN];
+        assert_eq!(moved(rank.write_all(at(rank.number * LEN), &data)), LEN as u64);
+    });
+    assert_eq!(sum(&totals, |t| t.bytes_written_out), 2 * LEN as u64);
+    assert!(scratch.bytes() == [vec![0; LEN], vec![1; LEN]].concat());
+}
+
+#[test]
+fn a_file_that_was_cut_off_has_zeros_behind_its_new_end() {
+    let scratch = Scratch::holding(&[9; 3 * LEN]);
+    let (name, _plan) = holes_only(&scratch);
+    counted(2, &name, "automatic", |rank| {
+        rank.wait(rank.file.clone().set_size(5)).expect("the file is cut off");
+        assert_eq!(moved(rank.write_all(at(5 + rank.number * LEN), &[0; LEN])), LEN as u64);
+    });
+    let mut wanted = vec![0; 5 + 2 * LEN];
+    wanted[..5].fill(9);
+    assert!(scratch.bytes() == wanted);
+}
+
+#[test]
+fn a_hole_whose_last_byte_cannot_be_written_is_told_on_every_rank() {
+    let scratch = Scratch::new();
+    let plan = "op=preallocate,errno=EOPNOTSUPP;op=write,errno=ENOSPC";
+    let _plan = arrange(&scratch.name(), plan).expect("a plan");
+    counted(3, &format!("testfs:{}", scratch.name()), "automatic", |rank| {
+        let outcome = rank.write_all(at(rank.number * LEN), &[0; LEN]);
+        assert_eq!(failed(outcome).class(), ErrorClass::NoSpace);
+    });
 }
 
 #[test]
@@ -145,9 +227,11 @@ proptest! {
     fn any_order_of_zeros_and_data_leaves_the_same_bytes(
         writes in prop::collection::vec((0..6usize, 1..4usize, 0..3u8, any::<bool>()), 1..10),
     ) {
-        let run = |fill| {
+        let run = |fill, reserves: bool| {
             let (scratch, writes) = (Scratch::new(), writes.clone());
-            counted(2, &scratch.name(), fill, move |rank| {
+            let (holes, _plan) = holes_only(&scratch);
+            let name = if reserves { scratch.name() } else { holes };
+            counted(2, &name, fill, move |rank| {
                 for (place, parts, value, collective) in &writes {
                     let part = (place * 2 + rank.number) * LEN;
                     let data = vec![*value; *parts * LEN / 3];
@@ -160,6 +244,8 @@ proptest! {
             });
             scratch.bytes()
         };
-        prop_assert!(run("enable") == run("disable"));
+        let wanted = run("disable", true);
+        prop_assert!(run("enable", true) == wanted);
+        prop_assert!(run("automatic", false) == wanted);
     }
 }

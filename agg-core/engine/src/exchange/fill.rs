@@ -1,0 +1,98 @@
+//! Zeros of all ranks behind the end of a file, as fill values are: the file becomes longer, and
+//! they are not written.
+//!
+//! A rank by itself cannot do so: once another one's part has made the file longer, its own part is
+//! no longer behind the end, and few file systems behind a network tell what is stored there.
+
+use super::{Direction, Request, Scene, step};
+use aggio_base::Extent;
+use aggio_base::error::Result;
+use aggio_base::report::Counters;
+use aggio_comm::group;
+use aggio_comm::meeting::Meeting;
+use aggio_comm::tags::TagBlock;
+use aggio_comm::task::BoxFuture;
+use aggio_comm::task::place::on_caller;
+use aggio_plan::plan::Total;
+use aggio_plan::plan::cost::Costs;
+use aggio_store::driver::Outcome;
+
+/// Calls with fewer bytes are written before anybody has asked where the file ends.
+const LEAST: u64 = 64 << 10;
+
+/// Whether a rank brings zeros that need not be stored.
+pub(super) fn are_zeros(
+    scene: &Scene<'_>,
+    direction: Direction,
+    request: &Result<Request<'_>>,
+) -> bool {
+    let Ok(request) = request else { return false };
+    let is_plain = scene.elides && scene.atomic.is_none() && !scene.logs;
+    direction == Direction::Write && is_plain && request.len() > 0 && request.memory.is_zero()
+}
+
+/// Whether all of a call may be zeros behind the end, and writing them takes longer than finding
+/// out; alike on all ranks.
+pub(super) fn may_be_behind_end(total: &Total) -> bool {
+    total.zeros && total.bytes >= LEAST.max(dear(total.figures))
+}
+
+/// Bytes from which on writing takes longer than three requests: one asks for the end of a file,
+/// one for the room that there is, and one moves the end.
+pub(crate) fn dear(figures: Costs) -> u64 {
+    figures.request_in_bytes().saturating_mul(3)
+}
+
+/// Lets the file end where the call does, if all of that is behind its end; alike on all ranks.
+/// Boxed, for few calls are such zeros.
+pub(super) fn stretch<'a>(
+    scene: Scene<'a>,
+    tags: &'a TagBlock,
+    request: Request<'a>,
+    total: &Total,
+    meeting: &'a Meeting<'_>,
+) -> BoxFuture<'a, Result<Option<Outcome>>> {
+    Box::pin(stretched(scene, tags, request, total.hull, meeting))
+}
+
+async fn stretched(
+    scene: Scene<'_>,
+    tags: &TagBlock,
+    request: Request<'_>,
+    hull: Extent,
+    meeting: &Meeting<'_>,
+) -> Result<Option<Outcome>> {
+    on_caller().await;
+    let Scene { transport, driver, counters, aggregators, .. } = scene;
+    let mine = match transport.rank() == aggregators[0] {
+        true => vec![u8::from(driver.stretch(hull, counters))],
+        false => Vec::new(),
+    };
+    let told = group::bcast(transport, tags.tag(step::FILL), aggregators[0], mine).await?;
+    if told != [1] {
+        return Ok(None);
+    }
+    let bytes = request.len();
+    if bytes > 0 {
+        Counters::add(&counters.reserved, request.view.pieces(request.position, bytes));
+        Counters::add(&counters.bytes_reserved, bytes);
+    }
+    Ok(Some(Outcome { bytes, result: meeting.agree(step::AGREE, Ok(())).await }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_zeros_are_written_where_finding_out_takes_longer() {
+        let asks = |bytes, latency| {
+            let figures = Costs::new(latency, 1 << 20);
+            may_be_behind_end(&Total { zeros: true, bytes, ranks: 2, figures, ..Total::default() })
+        };
+        // A request takes as long as a MiB.
+        assert_eq!((asks(2 << 20, 1 << 20), asks(3 << 20, 1 << 20)), (false, true));
+        assert_eq!((asks(65535, 1000), asks(65536, 1000)), (false, true));
+        assert!(!may_be_behind_end(&Total { bytes: 1 << 30, ..Total::default() }));
+    }
+}
