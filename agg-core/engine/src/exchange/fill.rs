@@ -20,6 +20,12 @@ use aggio_store::driver::Outcome;
 /// Calls with fewer bytes are written before anybody has asked where the file ends.
 const LEAST: u64 = 64 << 10;
 
+/// One asks for the end of the file, one for the room that there is, and one moves the end.
+const REQUESTS: u64 = 3;
+
+/// Bytes of a request where requests take long: more are written by several.
+const WINDOW: u64 = 1 << 20;
+
 /// Whether a rank brings zeros that need not be stored.
 pub(super) fn are_zeros(
     scene: &Scene<'_>,
@@ -37,10 +43,9 @@ pub(super) fn may_be_behind_end(total: &Total) -> bool {
     total.zeros && total.bytes >= LEAST.max(dear(total.figures))
 }
 
-/// Bytes from which on writing takes longer than three requests: one asks for the end of a file,
-/// one for the room that there is, and one moves the end.
+/// Bytes from which on writing takes longer than [`REQUESTS`].
 pub(crate) fn dear(figures: Costs) -> u64 {
-    figures.request_in_bytes().saturating_mul(3)
+    figures.request_in_bytes().min(WINDOW).saturating_mul(REQUESTS)
 }
 
 /// Lets the file end where the call does, if all of that is behind its end; alike on all ranks.
@@ -92,6 +97,7 @@ mod tests {
         };
         // A request takes as long as a MiB.
         assert_eq!((asks(2 << 20, 1 << 20), asks(3 << 20, 1 << 20)), (false, true));
+        assert_eq!((asks(2 << 20, 1 << 30), asks(3 << 20, 1 << 30)), (false, true));
         assert_eq!((asks(65535, 1000), asks(65536, 1000)), (false, true));
         assert!(!may_be_behind_end(&Total { bytes: 1 << 30, ..Total::default() }));
     }
