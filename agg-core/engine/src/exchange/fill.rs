@@ -4,6 +4,7 @@
 //! A rank by itself cannot do so: once another one's part has made the file longer, its own part is
 //! no longer behind the end, and few file systems behind a network tell what is stored there.
 
+use super::speculative::are_together;
 use super::{Direction, Request, Scene, step};
 use aggio_base::Extent;
 use aggio_base::error::Result;
@@ -60,6 +61,19 @@ pub(super) fn stretch<'a>(
     Box::pin(stretched(scene, tags, request, total.hull, meeting))
 }
 
+/// Whether no node knows of bytes at or behind the start of `hull`. A node may have written some
+/// that its file system keeps to itself until they are synchronised.
+async fn is_behind_all_ends(scene: &Scene<'_>, tags: &TagBlock, hull: Extent) -> Result<bool> {
+    if are_together(scene.transport) {
+        return Ok(true);
+    }
+    let mine = !scene.driver.knows_bytes_behind(hull.offset);
+    let both = |one: &[u8], other: &[u8]| vec![u8::from(one == [1] && other == [1])];
+    let tag = tags.tag(step::FILL);
+    let all = group::allreduce(scene.transport, tag, vec![u8::from(mine)], both).await?;
+    Ok(all == [1])
+}
+
 async fn stretched(
     scene: Scene<'_>,
     tags: &TagBlock,
@@ -68,6 +82,9 @@ async fn stretched(
     meeting: &Meeting<'_>,
 ) -> Result<Option<Outcome>> {
     on_caller().await;
+    if !is_behind_all_ends(&scene, tags, hull).await? {
+        return Ok(None);
+    }
     let Scene { transport, driver, counters, aggregators, .. } = scene;
     let mine = match transport.rank() == aggregators[0] {
         true => vec![u8::from(driver.stretch(hull, counters))],

@@ -264,6 +264,10 @@ impl Driver for LazyDriver {
         self.get().is_ok_and(|driver| driver.ends_by(offset))
     }
 
+    fn knows_bytes_behind(&self, offset: u64) -> bool {
+        self.opened.get().is_some_and(|driver| driver.knows_bytes_behind(offset))
+    }
+
     fn has_room(&self, len: u64) -> bool {
         self.get().is_ok_and(|driver| driver.has_room(len))
     }

@@ -15,8 +15,19 @@ fn counted(
     fill: &'static str,
     body: impl Fn(&Rank) + Send + Sync + 'static,
 ) -> Vec<Totals> {
+    counted_on(1, size, name, fill, body)
+}
+
+/// The same where the ranks are on so many nodes, in turn.
+fn counted_on(
+    nodes: usize,
+    size: usize,
+    name: &str,
+    fill: &'static str,
+    body: impl Fn(&Rank) + Send + Sync + 'static,
+) -> Vec<Totals> {
     let name = name.to_owned();
-    ranks(size, move |transport| {
+    ranks_on(on(nodes, size), move |transport| {
         let hints = hints(&[("aggio_fill_elision", fill)]);
         let request = OpenRequest::new(&name, CREATE, hints);
         let file = wait(&*transport, engine().open(transport.clone(), request));
@@ -121,10 +132,13 @@ fn holes_only(scratch: &Scratch) -> (String, impl Sized + use<>) {
 
 #[test]
 fn where_no_storage_can_be_reserved_zeros_of_all_ranks_behind_the_end_are_a_hole() {
-    for (fill, stored) in [("automatic", 1), ("enable", 1), ("disable", 2 * LEN as u64)] {
+    const WRITTEN: u64 = 2 * LEN as u64;
+    let cases =
+        [(1, "automatic", 1), (3, "automatic", 1), (2, "enable", 1), (1, "disable", WRITTEN)];
+    for (nodes, fill, stored) in cases {
         let scratch = Scratch::holding(b"old");
         let (name, _plan) = holes_only(&scratch);
-        let totals = counted(3, &name, fill, |rank| {
+        let totals = counted_on(nodes, 3, &name, fill, |rank| {
             // The last rank has no data.
             let part = if rank.number < 2 { LEN } else { 0 };
             let outcome = rank.write_all(at(1000 + rank.number * LEN), &vec![0; part]);
@@ -133,7 +147,7 @@ fn where_no_storage_can_be_reserved_zeros_of_all_ranks_behind_the_end_are_a_hole
             assert_eq!(rank.read(at(0), 4).0, b"old\0");
         });
         assert_eq!(sum(&totals, |t| t.bytes_written_out), stored, "{fill}");
-        let kept = if fill == "disable" { 0 } else { 2 * LEN as u64 };
+        let kept = if fill == "disable" { 0 } else { WRITTEN };
         assert_eq!(sum(&totals, |t| t.bytes_reserved), kept, "{fill}");
         let mut wanted = vec![0; 1000 + 2 * LEN];
         wanted[..3].copy_from_slice(b"old");
@@ -160,15 +174,17 @@ fn zeros_of_a_rank_alone_behind_the_end_are_a_hole_too() {
 
 #[test]
 fn zeros_that_begin_before_the_end_are_written() {
-    let scratch = Scratch::holding(&[9; 100]);
-    let (name, _plan) = holes_only(&scratch);
-    let totals = counted(2, &name, "automatic", |rank| {
-        assert_eq!(moved(rank.write_all(at(99 + rank.number * LEN), &[0; LEN])), LEN as u64);
-    });
-    assert_eq!(sum(&totals, |t| t.bytes_written_out), 2 * LEN as u64);
-    let mut wanted = vec![0; 99 + 2 * LEN];
-    wanted[..99].fill(9);
-    assert!(scratch.bytes() == wanted);
+    for nodes in [1, 2] {
+        let scratch = Scratch::holding(&[9; 100]);
+        let (name, _plan) = holes_only(&scratch);
+        let totals = counted_on(nodes, 2, &name, "automatic", |rank| {
+            assert_eq!(moved(rank.write_all(at(99 + rank.number * LEN), &[0; LEN])), LEN as u64);
+        });
+        assert_eq!(sum(&totals, |t| t.bytes_written_out), 2 * LEN as u64);
+        let mut wanted = vec![0; 99 + 2 * LEN];
+        wanted[..99].fill(9);
+        assert!(scratch.bytes() == wanted);
+    }
 }
 
 #[test]
@@ -227,11 +243,11 @@ proptest! {
     fn any_order_of_zeros_and_data_leaves_the_same_bytes(
         writes in prop::collection::vec((0..6usize, 1..4usize, 0..3u8, any::<bool>()), 1..10),
     ) {
-        let run = |fill, reserves: bool| {
+        let run = |fill, reserves: bool, nodes| {
             let (scratch, writes) = (Scratch::new(), writes.clone());
             let (holes, _plan) = holes_only(&scratch);
             let name = if reserves { scratch.name() } else { holes };
-            counted(2, &name, fill, move |rank| {
+            counted_on(nodes, 2, &name, fill, move |rank| {
                 for (place, parts, value, collective) in &writes {
                     let part = (place * 2 + rank.number) * LEN;
                     let data = vec![*value; *parts * LEN / 3];
@@ -244,8 +260,9 @@ proptest! {
             });
             scratch.bytes()
         };
-        let wanted = run("disable", true);
-        prop_assert!(run("enable", true) == wanted);
-        prop_assert!(run("automatic", false) == wanted);
+        let wanted = run("disable", true, 1);
+        prop_assert!(run("enable", true, 1) == wanted);
+        prop_assert!(run("automatic", false, 1) == wanted);
+        prop_assert!(run("automatic", false, 2) == wanted);
     }
 }
