@@ -366,8 +366,8 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether the file has bytes behind `offset` as far as this computer knows without asking, some
-    /// of its own included that it may not have stored yet. Who has not opened it knows none.
+    /// Whether the file has bytes behind `offset` as far as this computer knows without asking,
+    /// those included that it may not have stored yet. Who has not opened it knows none.
     fn knows_bytes_behind(&self, offset: u64) -> bool {
         self.size().map_or(true, |end| end > offset)
     }
