@@ -57,6 +57,7 @@ fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) 
 fn abort(abi: &Abi, only: Option<usize>, comm: usize, code: c_int, text: &str) {
     log::report(format_args!("{text}; the error handler ends the job"));
     rescue::all();
+    log::wait_for_reader();
     let mut world: c_int = 0;
     // SAFETY: both functions may be called at any time; the communicator is the file's, or the
     // world, which exists once MPI_Init was called (not in a program that has sessions only).

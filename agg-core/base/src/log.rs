@@ -4,6 +4,7 @@
 //! allocated or opened before the first message; the log file is opened for each message, so that
 //! no descriptor of ours can ever be confused with one of the application.
 
+use crate::os;
 use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// How important a message is; a lower one is more important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +71,16 @@ macro_rules! log {
             $crate::log::write($level, format_args!($($message)+));
         }
     };
+}
+
+/// Waits until what was written to standard error has been read, if that is a pipe; a second at
+/// most. Of a job that ends itself, MPICH's launcher drops what it has not read.
+pub fn wait_for_reader() {
+    let begun = Instant::now();
+    let has_unread = || os::unread(libc::STDERR_FILENO).is_ok_and(|bytes| bytes > 0);
+    while has_unread() && begun.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Takes the wishes of `AGGIO_LOG` and `AGGIO_LOG_FILE`; an empty `file` is standard error.
@@ -241,6 +253,19 @@ fn host() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_a_pipe_is_unread_until_somebody_reads_it() {
+        use std::io::{Read, Write};
+        use std::os::fd::AsRawFd;
+        let (mut reader, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"message").expect("written");
+        assert_eq!(os::unread(writer.as_raw_fd()).expect("a pipe"), 7);
+        reader.read_exact(&mut [0; 7]).expect("read");
+        assert_eq!(os::unread(writer.as_raw_fd()).expect("a pipe"), 0);
+        let file = std::fs::File::open("Cargo.toml").expect("a file");
+        assert!(os::unread(file.as_raw_fd()).is_err());
+    }
 
     #[test]
     fn a_message_is_one_line_that_names_the_host() {

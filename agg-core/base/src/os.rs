@@ -204,6 +204,20 @@ pub fn ioctl_with<const N: usize>(
     status(unsafe { libc::ioctl(fd, request as _, argument.as_mut_ptr()) })
 }
 
+/// Bytes in a pipe that nobody has read yet.
+///
+/// # Errors
+/// `ENOTTY` for what is no pipe.
+pub fn unread(fd: RawFd) -> io::Result<u64> {
+    if fstat(fd)?.st_mode & libc::S_IFMT != libc::S_IFIFO {
+        return Err(io::Error::from_raw_os_error(libc::ENOTTY));
+    }
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: for a pipe the kernel writes one `int`, the local one.
+    status(unsafe { libc::ioctl(fd, libc::FIONREAD as _, &raw mut bytes) })?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 /// Makes the file `size` bytes long, as `ftruncate`.
 pub fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     let size = signed(size)?;
