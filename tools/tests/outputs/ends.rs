@@ -116,19 +116,22 @@ fn signalled(place: &Place, arguments: &[&str], signal: i32) {
     panic!("{arguments:?}: it ended before the signal each time");
 }
 
-/// How a command ended that got a signal when it was at it, and what it told.
+/// How a command ended that got a signal when it was at it, and what it told. A copy that is kept
+/// on purpose is one as soon as it has the name of such.
 fn ended(place: &Place, arguments: &[&str], signal: i32) -> (ExitStatus, String) {
     let mut child = start(arguments);
     let pid = child.id();
+    let is_kept = arguments.contains(&"--resume");
+    let prefix = if is_kept { ".aggio-merge-" } else { ".aggio-" };
     let is_at_it = || {
-        let hidden = place.names().iter().any(|name| name.starts_with(".aggio-"));
+        let hidden = place.names().iter().any(|name| name.starts_with(prefix));
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
         let links = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         let folder = place.0.path().to_path_buf();
         let nameless = |link: PathBuf| {
             link.starts_with(&folder) && link.to_string_lossy().ends_with(" (deleted)")
         };
-        hidden || links.into_iter().any(nameless)
+        hidden || !is_kept && links.into_iter().any(nameless)
     };
     let has_ended = || {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));

@@ -90,7 +90,7 @@ impl<'a> Partial<'a> {
     ) -> Result<Partial<'a>> {
         // What is being written may change without another generation.
         let (output, journal) = if how.resume && reader.is_sealed() {
-            let (journal, data, hidden) = Journal::open(container, reader, to)?;
+            let (journal, data, hidden) = Journal::open(container, reader, to, how.unfinished)?;
             (Output::kept(data, hidden, to, how.unfinished), Some(journal))
         } else {
             (Output::create(to, 0o600, how.unfinished)?, None)

@@ -10,7 +10,7 @@ use crate::blob::attributes::parts;
 use crate::blob::dir::{Dir, random};
 use crate::blob::manifest::Manifest;
 use crate::blob::{Container, Reader, failed, is_hidden};
-use crate::output::{fresh_name, parent_of};
+use crate::output::{Unfinished, fresh_name, parent_of, rename_new};
 use aggio_base::checksum::{crc32c, crc32c_append};
 use aggio_base::keyed::{Key, digest};
 use aggio_base::{Error, ErrorClass, Result};
@@ -177,6 +177,7 @@ impl Journal {
         container: &Container,
         reader: &Reader,
         to: &Path,
+        unfinished: &Unfinished,
     ) -> Result<(Self, File, PathBuf)> {
         let subject = Subject::of(container, reader, to)?;
         let folder = parent_of(to);
@@ -195,23 +196,43 @@ impl Journal {
                 Found::Foreign => {}
             }
         }
-        Self::begin(&folder, &subject)
+        Self::begin(&folder, &subject, unfinished)
     }
 
-    fn begin(folder: &Path, subject: &Subject) -> Result<(Self, File, PathBuf)> {
-        let path = folder.join(fresh_name()?.replace(".aggio-", ".aggio-merge-"));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| failed("mkdir", &error, &path))?;
-        let dir = Dir::open(&path)?;
-        let begun = Self::fill(dir, subject);
-        if begun.is_err() {
-            // The error of the attempt is what counts.
-            let _ = crate::blob::remove_tree(&path);
-        }
-        begun
+    /// A new one, which has the name of a copy to go on with from the time on when it says what it
+    /// is of: without that no later run would find it, nor remove it.
+    fn begin(
+        folder: &Path,
+        subject: &Subject,
+        unfinished: &Unfinished,
+    ) -> Result<(Self, File, PathBuf)> {
+        let name = fresh_name()?;
+        let kept = folder.join(name.replace(".aggio-", ".aggio-merge-"));
+        let path = folder.join(name);
+        unfinished.add(&path, || {
+            let made = DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|error| failed("mkdir", &error, &path))
+        })?;
+        let filled = Dir::open(&path).and_then(|dir| Self::fill(&dir, subject));
+        let mut named = Ok(());
+        unfinished.forget(&path, || {
+            if filled.is_ok() {
+                named = rename_new(&path, &kept);
+            }
+            if filled.is_err() || named.is_err() {
+                // The error of the attempt is what counts.
+                let _ = crate::blob::remove_tree(&path);
+            }
+        });
+        let (data, file) = named.and(filled)?;
+        let dir = Dir::open(&kept)?;
+        let hidden = dir.path_of(DATA);
+        let (waiting, lost) = (Mutex::default(), Mutex::default());
+        Ok((Self { dir, file, waiting, lost, goes_on: false }, data, hidden))
     }
 
-    fn fill(dir: Dir, subject: &Subject) -> Result<(Self, File, PathBuf)> {
+    /// The copy, and the journal, which is locked.
+    fn fill(dir: &Dir, subject: &Subject) -> Result<(File, File)> {
         let (data, file) = (dir.new_part(DATA, 0o600)?, dir.new_part(JOURNAL, 0o600)?);
         let fail = |error: io::Error| failed("write", &error, &dir.path_of(JOURNAL));
         let own = dir.file().metadata().map_err(fail)?;
@@ -227,9 +248,7 @@ impl Journal {
         let (head, _) = subject.head([random()?, random()?]);
         debug_assert_eq!(head.len(), HEAD);
         file.write_all_at(head.as_bytes(), 0).map_err(fail)?;
-        let hidden = dir.path_of(DATA);
-        let (waiting, lost) = (Mutex::default(), Mutex::default());
-        Ok((Self { dir, file, waiting, lost, goes_on: false }, data, hidden))
+        Ok((data, file))
     }
 
     /// Whether an earlier run began the copy.
@@ -303,8 +322,24 @@ mod tests {
         writer.write_at(&[7; 100], 0).unwrap();
         writer.close().unwrap();
         let reader = container.reader().unwrap();
-        let (journal, data, _) = Journal::open(&container, &reader, &place.join("to")).unwrap();
+        let (journal, data, _) =
+            Journal::open(&container, &reader, &place.join("to"), &Unfinished::new()).unwrap();
         (journal, data)
+    }
+
+    #[test]
+    fn a_copy_that_could_not_be_begun_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let container = Container::create(&place.path().join("c"), &how()).unwrap();
+        container.writer().unwrap().close().unwrap();
+        let reader = container.reader().unwrap();
+        for call in [libc::SYS_pwrite64, libc::SYS_renameat2] {
+            let fails = [Refusal::of(call, libc::EIO)];
+            let to = place.path().join("to");
+            let open = || Journal::open(&container, &reader, &to, &Unfinished::new()).map(drop);
+            assert_eq!(refusing(&fails, open).unwrap_err().errno(), libc::EIO);
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]
