@@ -6,6 +6,7 @@
 
 mod alive;
 mod attributes;
+mod begun;
 mod blocks;
 mod check;
 mod complete;

@@ -1,6 +1,7 @@
 //! What killed processes have left: files that they had not finished in a container, and
 //! directories beside it that had no name of the user's yet, or have none any more.
 
+use super::begun;
 use super::dir::{Dir, log_id};
 use super::hold::{self, Need};
 use super::manifest::Manifest;
@@ -87,6 +88,9 @@ pub fn clear(path: &Path) -> Result<Cleared> {
         // Whoever has made it just now makes another one.
         let removed = std::fs::remove_dir(path);
         return removed.map(|()| Cleared::Removed).map_err(|e| failed("rmdir", &e, path));
+    }
+    if let Some(cleared) = begun::clear(&dir)? {
+        return Ok(cleared);
     }
     if !is_container(path) && !has_only_parts(&dir)? {
         let words = "it has the name of what a killed process leaves, and holds something else";

@@ -39,26 +39,26 @@ pub(super) fn are_zeros(
 }
 
 /// Whether all of a call may be zeros behind the end, and writing them takes longer than finding
-/// out; alike on all ranks.
+/// out; alike on all ranks. Gaps are to get no storage.
 pub(super) fn may_be_behind_end(total: &Total) -> bool {
-    total.zeros && total.bytes >= LEAST.max(dear(total.figures))
+    total.zeros && total.is_dense() && total.bytes >= LEAST.max(worth_asking_from(total.figures))
 }
 
 /// Bytes from which on writing takes longer than [`REQUESTS`].
-pub(crate) fn dear(figures: Costs) -> u64 {
+pub(crate) fn worth_asking_from(figures: Costs) -> u64 {
     figures.request_in_bytes().min(WINDOW).saturating_mul(REQUESTS)
 }
 
 /// Lets the file end where the call does, if all of that is behind its end; alike on all ranks.
 /// Boxed, for few calls are such zeros.
-pub(super) fn stretch<'a>(
+pub(super) fn extend<'a>(
     scene: Scene<'a>,
     tags: &'a TagBlock,
     request: Request<'a>,
     total: &Total,
     meeting: &'a Meeting<'_>,
 ) -> BoxFuture<'a, Result<Option<Outcome>>> {
-    Box::pin(stretched(scene, tags, request, total.hull, meeting))
+    Box::pin(extend_together(scene, tags, request, total.hull, meeting))
 }
 
 /// Whether no node knows of bytes at or behind the start of `hull`. A node may have written some
@@ -74,7 +74,7 @@ async fn is_behind_all_ends(scene: &Scene<'_>, tags: &TagBlock, hull: Extent) ->
     Ok(all == [1])
 }
 
-async fn stretched(
+async fn extend_together(
     scene: Scene<'_>,
     tags: &TagBlock,
     request: Request<'_>,
@@ -87,7 +87,7 @@ async fn stretched(
     }
     let Scene { transport, driver, counters, aggregators, .. } = scene;
     let mine = match transport.rank() == aggregators[0] {
-        true => vec![u8::from(driver.stretch(hull, counters))],
+        true => vec![u8::from(driver.extend_with_zeros(hull, counters))],
         false => Vec::new(),
     };
     let told = group::bcast(transport, tags.tag(step::FILL), aggregators[0], mine).await?;

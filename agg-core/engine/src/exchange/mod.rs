@@ -27,7 +27,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fill::dear;
+pub(crate) use fill::worth_asking_from;
 pub use plan_cache::PlanCache;
 pub use request::Request;
 pub use speculative::Habits;

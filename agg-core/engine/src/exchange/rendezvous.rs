@@ -70,7 +70,7 @@ impl Rendezvous<'_> {
         let (request, Heard { meeting, total, .. }) = (request?, &heard);
         if fill::may_be_behind_end(total)
             && let Some(outcome) =
-                fill::stretch(self.scene, self.tags, request, total, meeting).await?
+                fill::extend(self.scene, self.tags, request, total, meeting).await?
         {
             return Ok(outcome);
         }

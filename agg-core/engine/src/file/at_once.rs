@@ -44,7 +44,7 @@ impl File {
                 self.wrote.store(true, Ordering::Release);
                 let bytes = memory.as_slice()?;
                 self.look_at(offset, bytes);
-                match self.reserves_run(memory, offset) || self.stretches_run(memory, offset) {
+                match self.reserves_run(memory, offset) || self.extends_run(memory, offset) {
                     true => Outcome { bytes: bytes.len() as u64, result: Ok(()) },
                     false => self.driver.write_contig(bytes, offset, counters),
                 }

@@ -311,7 +311,7 @@ impl File {
             Direction::Write => {
                 self.wrote.store(true, Ordering::Release);
                 self.look_at_pieces(view, position, memory, request.len);
-                if self.reserves(request, memory) || self.stretches(request, memory) {
+                if self.reserves(request, memory) || self.extends(request, memory) {
                     return Outcome { bytes: request.len, result: Ok(()) };
                 }
                 self.driver.write_strided(view, position, memory, &strategy, counters)

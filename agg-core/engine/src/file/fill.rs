@@ -16,6 +16,7 @@ use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_config::hints::{Hints, Switch};
+use aggio_plan::plan::is_dense;
 use aggio_store::driver::STRIPED;
 use aggio_store::driver::latency::Meter;
 use aggio_types::memory::Memory;
@@ -97,25 +98,26 @@ impl File {
 
     /// Whether a request of this rank alone is done because it consists of zeros behind the end of
     /// the file, which now show there.
-    pub(super) fn stretches(&self, request: &Request, memory: &Memory) -> bool {
+    pub(super) fn extends(&self, request: &Request, memory: &Memory) -> bool {
         !request.atomic
             && request.len > 0
             && self.elides(&request.hints)
-            && self.stretches_to(request.span(), memory)
+            && self.extends_to(request.span(), memory)
     }
 
-    /// As [`File::stretches`] for one run of bytes that is not written in atomic mode.
-    pub(super) fn stretches_run(&self, memory: &Memory, offset: u64) -> bool {
+    /// As [`File::extends`] for one run of bytes that is not written in atomic mode.
+    pub(super) fn extends_run(&self, memory: &Memory, offset: u64) -> bool {
         let run = Extent::new(offset, memory.len());
-        run.len >= LEAST && self.elides(&self.hints()) && self.stretches_to(run, memory)
+        run.len >= LEAST && self.elides(&self.hints()) && self.extends_to(run, memory)
     }
 
-    fn stretches_to(&self, span: Extent, memory: &Memory) -> bool {
+    fn extends_to(&self, span: Extent, memory: &Memory) -> bool {
         let len = memory.len();
-        let dear = |meter: &Meter| exchange::dear(meter.writes.figures());
-        len >= LEAST.max(self.driver.meter().map_or(0, dear))
+        let least = |meter: &Meter| exchange::worth_asking_from(meter.writes.figures());
+        len >= LEAST.max(self.driver.meter().map_or(0, least))
+            && is_dense(len, span)
             && memory.is_zero()
-            && self.driver.stretch(span, &self.counters)
+            && self.driver.extend_with_zeros(span, &self.counters)
             && self.counts_reserved(1, Some(len))
     }
 

@@ -106,7 +106,7 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
         // Aggregators cannot join pieces that no other rank's pieces lie between, but parts of
         // ranks that follow each other.
         let brief = wishes.together && all.figures.latency() <= BRIEF;
-        let joined = wishes.writes && all.figures.is_slow() && follow_each_other(all);
+        let joined = wishes.writes && all.figures.is_slow() && all.is_dense();
         return if mean >= worthwhile.min(if joined { LONG } else { WRITE_PIECE }) {
             say(Method::Independent, Reason::LargeSeparate)
         } else if brief && (mean >= SEPARATE_PIECE || all.pieces <= all.ranks) {
@@ -123,11 +123,6 @@ fn by_cost(all: &Total, wishes: Wishes) -> Decision {
         return say(Method::Independent, Reason::Cheap);
     }
     say(Method::TwoPhase, Reason::Interleaved)
-}
-
-/// Whether hardly any gaps lie between the parts of ranks, so that they can be written together.
-fn follow_each_other(all: &Total) -> bool {
-    all.bytes >= all.hull.len / 8 * 7
 }
 
 /// The length of pieces for which a request each costs no more than passing the bytes on.

@@ -21,7 +21,7 @@ pub use decide::{Decision, Method, Wishes, alone_from, decide};
 pub use domains::Domains;
 pub use participants::Participants;
 pub use sequence::Sequence;
-pub use total::Total;
+pub use total::{Total, is_dense};
 pub use window::window_size;
 
 use aggio_base::Extent;

@@ -89,6 +89,12 @@ impl Total {
         2 * u128::from(self.spans) < u128::from(self.hull.len) * u128::from(self.ranks)
     }
 
+    /// Whether hardly any gaps lie between what the ranks ask for.
+    #[inline]
+    pub fn is_dense(&self) -> bool {
+        is_dense(self.bytes, self.hull)
+    }
+
     /// The numbers and flags that carry the total to other ranks.
     #[inline]
     pub fn to_numbers(self) -> ([u64; 6], u8) {
@@ -121,6 +127,12 @@ impl Total {
             figures: Costs::from_bytes([latency, mib]),
         }
     }
+}
+
+/// Whether `bytes` leave hardly any gaps in `extent`.
+#[inline]
+pub fn is_dense(bytes: u64, extent: Extent) -> bool {
+    bytes >= extent.len / 8 * 7
 }
 
 fn highest(figures: impl Iterator<Item = Costs>) -> Costs {

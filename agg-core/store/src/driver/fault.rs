@@ -347,8 +347,8 @@ impl Driver for FaultDriver {
         self.inner.ends_by(offset)
     }
 
-    fn has_room(&self, len: u64) -> bool {
-        self.inner.has_room(len)
+    fn claim_room(&self, len: u64) -> bool {
+        self.inner.claim_room(len)
     }
 
     fn reserve(&self, extent: Extent) -> Result<()> {

@@ -268,8 +268,8 @@ impl Driver for LazyDriver {
         self.opened.get().is_some_and(|driver| driver.knows_bytes_behind(offset))
     }
 
-    fn has_room(&self, len: u64) -> bool {
-        self.get().is_ok_and(|driver| driver.has_room(len))
+    fn claim_room(&self, len: u64) -> bool {
+        self.get().is_ok_and(|driver| driver.claim_room(len))
     }
 
     fn reserve(&self, extent: Extent) -> Result<()> {

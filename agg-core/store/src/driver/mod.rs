@@ -382,9 +382,9 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         Err(Error::new(aggio_base::ErrorClass::UnsupportedOperation, detail))
     }
 
-    /// Whether the file system has plenty of room for `len` bytes more than it was asked about for
-    /// this file before. It may tell others the same.
-    fn has_room(&self, len: u64) -> bool {
+    /// Counts `len` bytes of this file as not written, if the file system has plenty of room for
+    /// them and for all that were counted before; whether it has. Nothing is reserved.
+    fn claim_room(&self, len: u64) -> bool {
         let _ = len;
         false
     }
@@ -393,14 +393,14 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// zeros there: with storage for them where the file system can reserve it, elsewhere as a
     /// hole, of which only the last byte is written, if there is plenty of room. `false` if the
     /// caller has to write the zeros, which also tells what is wrong.
-    fn stretch(&self, extent: Extent, counters: &Counters) -> bool {
+    fn extend_with_zeros(&self, extent: Extent, counters: &Counters) -> bool {
         if extent.is_empty() || !self.ends_by(extent.offset) {
             return false;
         }
         match self.reserve(extent) {
             Ok(()) => true,
             Err(why) if why.class() == aggio_base::ErrorClass::UnsupportedOperation => {
-                self.has_room(extent.len)
+                self.claim_room(extent.len)
                     && self.write_contig(&[0], extent.end() - 1, counters).result.is_ok()
             }
             Err(_) => false,

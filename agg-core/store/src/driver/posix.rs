@@ -389,8 +389,8 @@ impl Driver for PosixFile {
         self.descriptor.get().is_ok_and(|fd| self.reserving.ends_by(fd, offset))
     }
 
-    fn has_room(&self, len: u64) -> bool {
-        self.descriptor.get().is_ok_and(|fd| self.reserving.has_room(fd, len))
+    fn claim_room(&self, len: u64) -> bool {
+        self.descriptor.get().is_ok_and(|fd| self.reserving.claim_room(fd, len))
     }
 
     fn reserve(&self, extent: Extent) -> Result<()> {

@@ -48,9 +48,10 @@ impl Reserving {
         stat.st_mode & libc::S_IFMT == libc::S_IFREG && end <= offset
     }
 
-    /// Whether the file system has plenty of room for `len` bytes more than it was asked about
-    /// before: [`PLENTY`] times as much. Where room is short, writes have to tell when it ends.
-    pub(super) fn has_room(&self, fd: RawFd, len: u64) -> bool {
+    /// Counts `len` bytes more as not written, if the file system has [`PLENTY`] times the room
+    /// that all of these take; whether it has. Where room is short, writes have to tell when it
+    /// ends.
+    pub(super) fn claim_room(&self, fd: RawFd, len: u64) -> bool {
         let Ok(facts) = os::fstatfs(fd) else { return false };
         let block = u64::try_from(facts.f_bsize).unwrap_or(0);
         let free = facts.f_bavail.saturating_mul(block);
@@ -140,11 +141,11 @@ mod tests {
     fn room_is_there_once() {
         let reserving = Reserving::default();
         let file = os::open(c".", libc::O_TMPFILE | libc::O_RDWR, 0o600).expect("a file");
-        assert!(reserving.has_room(file, 4096) && !reserving.has_room(file, u64::MAX - 4096));
+        assert!(reserving.claim_room(file, 4096) && !reserving.claim_room(file, u64::MAX - 4096));
         let facts = os::fstatfs(file).expect("facts");
         let free = facts.f_bavail * facts.f_bsize as u64;
         // Others may give some room back meanwhile.
-        assert!(reserving.has_room(file, free / 8) && !reserving.has_room(file, free / 5));
+        assert!(reserving.claim_room(file, free / 8) && !reserving.claim_room(file, free / 5));
         os::close(file).expect("closed");
     }
 

@@ -7,6 +7,7 @@
 
 use super::windows::WINDOW;
 use crate::blob::attributes::parts;
+use crate::blob::begun::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
 use crate::blob::dir::{Dir, random};
 use crate::blob::manifest::Manifest;
 use crate::blob::{Container, Reader, failed, is_hidden};
@@ -17,14 +18,11 @@ use aggio_base::{Error, ErrorClass, Result};
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-const DATA: &str = "data";
-const JOURNAL: &str = "journal";
 /// Windows that become durable together, before they count as done.
 const TOGETHER: usize = 32;
 /// Bytes of the first line.
@@ -99,11 +97,6 @@ enum Found {
     Foreign,
 }
 
-fn is_own(facts: &Metadata) -> bool {
-    // SAFETY: asks for a number.
-    facts.uid() == unsafe { libc::geteuid() }
-}
-
 /// Whether something is of this user, and nobody else may touch it.
 fn is_private(facts: &Metadata) -> bool {
     is_own(facts) && facts.mode() & 0o077 == 0
@@ -112,26 +105,6 @@ fn is_private(facts: &Metadata) -> bool {
 /// A part of a directory that nobody else may enter, if it is of this user and nowhere else.
 fn own_part(dir: &Dir, name: &str) -> Option<File> {
     dir.part(name, true).ok().filter(is_only_own)
-}
-
-/// Whether a file is of this user, and has one name.
-fn is_only_own(file: &File) -> bool {
-    file.metadata().is_ok_and(|facts| is_own(&facts) && facts.nlink() == 1)
-}
-
-/// The journal, once nobody else is at it; whoever was may have finished and removed it.
-fn locked(file: File) -> Option<File> {
-    lock(&file).ok()?;
-    is_only_own(&file).then_some(file)
-}
-
-/// Takes the lock that says that somebody is at it, unless somebody is.
-fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 fn look(path: &Path, subject: &Subject) -> Option<Found> {
@@ -162,12 +135,6 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
         _ if is_plain => Found::Other(dir),
         _ => Found::Foreign,
     })
-}
-
-fn remove(dir: &Dir) -> Result<()> {
-    dir.remove(DATA)?;
-    dir.remove(JOURNAL)?;
-    std::fs::remove_dir(dir.path()).map_err(|error| failed("rmdir", &error, dir.path()))
 }
 
 impl Journal {

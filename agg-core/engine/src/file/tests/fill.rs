@@ -4,6 +4,7 @@ use super::*;
 use aggio_base::report::Totals;
 use aggio_store::driver::fault::arrange;
 use proptest::prelude::*;
+use std::os::unix::fs::MetadataExt;
 
 /// Bytes of a rank's part that are worth reserving.
 const LEN: usize = 128 << 10;
@@ -184,6 +185,24 @@ fn zeros_that_begin_before_the_end_are_written() {
         let mut wanted = vec![0; 99 + 2 * LEN];
         wanted[..99].fill(9);
         assert!(scratch.bytes() == wanted);
+    }
+}
+
+#[test]
+fn zeros_far_apart_are_written_and_gaps_get_no_storage() {
+    const FAR: usize = 1 << 30;
+    for reserves in [false, true] {
+        let scratch = Scratch::new();
+        let plan = if reserves { "op=sync,errno=EIO" } else { "op=preallocate,errno=EOPNOTSUPP" };
+        let _plan = arrange(&scratch.name(), plan).expect("a plan");
+        let totals = counted(2, &format!("testfs:{}", scratch.name()), "automatic", |rank| {
+            assert_eq!(moved(rank.write_all(at(10 + rank.number * FAR), &[0; LEN])), LEN as u64);
+        });
+        let all = |t: &Totals| t.bytes_written_out + t.bytes_reserved;
+        assert_eq!(sum(&totals, all), 2 * LEN as u64);
+        let facts = std::fs::metadata(scratch.name()).expect("a file");
+        assert_eq!(facts.len(), (10 + FAR + LEN) as u64);
+        assert!(facts.blocks() * 512 < 4 * LEN as u64, "{} blocks", facts.blocks());
     }
 }
 
