@@ -51,6 +51,7 @@ fn play(transport: &ThreadTransport, file: &dyn Driver, pattern: Pattern) -> Res
     (hints.romio_cb_read, hints.romio_cb_write) = (pattern.mode, pattern.mode);
     let scene = Scene {
         logs: false,
+        staged: false,
         elides: false,
         transport,
         driver: file,

@@ -51,6 +51,7 @@ fn play(
     let call = |plan_cache: &PlanCache| {
         let scene = Scene {
             logs: false,
+            staged: false,
             elides: false,
             transport,
             driver: file,

@@ -67,7 +67,9 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
     };
     let drivers = match stage::home_of(&settings.stage) {
         Some(home) => {
-            drivers.containers().stage_logs(Path::new(&settings.stage));
+            if let Some(directory) = settings.stage.directory() {
+                drivers.containers().stage_logs(Path::new(directory));
+            }
             let staged = stage::Staged::new(home).with_workers(workers.clone());
             drivers.with_last(Arc::new(staged))
         }

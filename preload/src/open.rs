@@ -7,9 +7,10 @@ use crate::handles::{self, OpenFile};
 use crate::view_types::Types;
 use crate::{amode, attached, config, errors, hdf5, info, mpi, one_node, progress, transport};
 use agg_core::diagnostics::Diagnostics;
-use agg_core::file::{File, OpenRequest};
+use agg_core::file::{File, OpenRequest, Stages};
 use agg_core::hints::{Hints, Switch};
 use agg_core::log::{self, Level};
+use agg_core::settings::stage::StagePlace;
 use agg_core::{Error, ErrorClass, Result, pattern, settings};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
@@ -101,9 +102,11 @@ fn open_managed(
         Err(error) => (Hints::default(), Some(error)),
     };
     let settings = &config::get().settings;
-    let stages = hints.aggio_defer == Switch::Enable
-        && !settings.stage.is_empty()
-        && one_node::is_likely(abi, transport.size());
+    // What others of the node have staged is seen in any case.
+    let makes = hints.aggio_defer == Switch::Enable && one_node::is_likely(abi, transport.size());
+    let or_buffers = settings.stage == StagePlace::Memory;
+    let is_anywhere = settings.stage != StagePlace::Nowhere;
+    let stages = is_anywhere.then_some(Stages { makes, or_buffers });
     adapt_to_hdf5(&mut hints);
     let (amode, report) = (amode::from_mpi(abi.constants, mode), settings.report);
     let new = OpenRequest::new(name.clone(), amode, hints);

@@ -142,16 +142,27 @@ fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
     });
 }
 
+/// What the ranks know of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// They write it.
+    Written,
+    /// They read it.
+    Read,
+    /// Nobody has looked at it.
+    Unread,
+}
+
 /// What the file says of its records after a synchronisation.
 type Found = (u64, u64);
 
 /// Three records are written and synchronised so often that it succeeds, while writes fail as
 /// `plan` says: for each attempt that failed, how many records the file announced then, and how
 /// many of them were complete. All ranks hear the same of each attempt.
-fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str) -> Vec<Found> {
+fn after_failed_flushes(plan: &str, known: Known, format: &str, buffering: &str) -> Vec<Found> {
     let (directory, (head, layout)) = (Directory::new(), header());
     let path = directory.path().join("file.nc");
-    if !created {
+    if known != Known::Written {
         std::fs::write(&path, &head).expect("the directory can be written");
     }
     let plain = path.to_str().expect("text");
@@ -163,10 +174,10 @@ fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str
     ranks(|transport| {
         let rank = Rank::open(transport, &format!("testfs:{plain}"), &pairs);
         let is_first = rank.transport.rank() == 0;
-        if created && is_first {
+        if known == Known::Written && is_first {
             rank.write(0, &head[..50], false);
             rank.write(50, &head[50..], false);
-        } else if is_first {
+        } else if known == Known::Read && is_first {
             rank.read_head(head.len());
         }
         (0..3).for_each(|number| rank.add_record(number, &layout));
@@ -196,26 +207,27 @@ fn after_failed_flushes(plan: &str, created: bool, format: &str, buffering: &str
 fn nothing_is_announced_if_the_data_of_any_rank_are_not_stored() {
     for failing in 0..RANKS {
         let plan = format!("op=write,rank={failing},nth=1,errno=ENOSPC");
-        for created in [false, true] {
-            let found = after_failed_flushes(&plan, created, "automatic", "disable");
-            assert_eq!(found, [(0, 0)], "rank {failing}, created: {created}");
+        for known in [Known::Read, Known::Written, Known::Unread] {
+            let found = after_failed_flushes(&plan, known, "automatic", "disable");
+            assert_eq!(found, [(0, 0)], "rank {failing}, {known:?}");
         }
     }
     let plan = "op=write,rank=2,nth=1,errno=ENOSPC";
-    let found = after_failed_flushes(plan, false, "bytes", "disable");
+    let found = after_failed_flushes(plan, Known::Read, "bytes", "disable");
     assert_eq!(found, [(3, 0)], "of bytes nobody knows what announces others");
 }
 
 /// Whoever is free writes what the ranks have gathered, so that each rank's first writes fail.
 #[test]
 fn nothing_is_announced_if_those_who_write_for_all_fail() {
-    for (times, created) in [(1, false), (1, true), (2, false), (2, true)] {
+    let all = [Known::Read, Known::Written, Known::Unread];
+    for (times, known) in [1, 2].into_iter().flat_map(|times| all.map(|known| (times, known))) {
         let plan = format!("op=write,nth=1,times={times},errno=ENOSPC");
-        let found = after_failed_flushes(&plan, created, "automatic", "enable");
+        let found = after_failed_flushes(&plan, known, "automatic", "enable");
         assert!((times..=times * RANKS).contains(&found.len()), "{plan}: {found:?}");
-        assert_eq!(found[0], (0, 0), "{plan}, created: {created}");
+        assert_eq!(found[0], (0, 0), "{plan}, {known:?}");
         let is_safe = |(announced, complete): &Found| announced <= complete;
-        assert!(found.iter().all(is_safe), "{plan}, created: {created}: {found:?}");
+        assert!(found.iter().all(is_safe), "{plan}, {known:?}: {found:?}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! MPI programs whose writes wait until the file is synchronised or closed (`AGGIO_DEFER`).
+//! MPI programs whose writes wait until the file is synchronised or closed (`AGGIO_DEFER`), in
+//! memory of the node or, with `AGGIO_STAGE=none` and on several nodes, of each rank.
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::hosts::Plan;
@@ -15,6 +16,9 @@ use std::time::Duration;
 /// Writes wait whatever that costs; on the file systems of tests it would not be worth it.
 const ALWAYS: (&str, &str) = ("AGGIO_HINTS", "*:aggio_defer_always=true");
 
+/// Writes wait in the memory of each rank.
+const BUFFERED: (&str, &str) = ("AGGIO_STAGE", "none");
+
 /// Programs in which a rank reads alone, or another program looks at, what a rank has written and
 /// not synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
@@ -23,10 +27,12 @@ const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "r
 fn every_program_of_the_battery_is_content_when_its_writes_wait() {
     let Some(library) = library() else { return };
     let mut reports = Vec::new();
-    let programs = PROGRAMS.iter().filter(|(name, _)| !REFUSED.contains(name));
-    for (row, (source, ranks)) in programs.enumerate() {
-        for mpi in installed_for(row) {
-            let variables = [("AGGIO_DEFER", "*"), ALWAYS, ("AGGIO_STRICT", "1")];
+    for (row, (source, ranks)) in PROGRAMS.iter().enumerate() {
+        for (number, mpi) in installed_for(row).into_iter().enumerate() {
+            // In memory of the node, and of each rank.
+            let is_buffered = !REFUSED.contains(source) && (row + number).is_multiple_of(2);
+            let place = if is_buffered { BUFFERED } else { ("AGGIO_STAGE", "memory") };
+            let variables = [("AGGIO_DEFER", "*"), ALWAYS, place, ("AGGIO_STRICT", "1")];
             reports.extend(failure_with(source, *ranks, &mpi, Some(&library), &variables));
         }
     }
@@ -44,6 +50,7 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
             .argument("20")
             .argument("5")
             .variable("AGGIO_DEFER", "*")
+            .variable(BUFFERED.0, BUFFERED.1)
             .variable(ALWAYS.0, ALWAYS.1)
             .variable("AGGIO_REPORT", "json")
             .variable("AGGIO_COSTS", "assumed")
@@ -100,6 +107,7 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         let job = checkpoint(data.path().join("data"))
             .variable("AGGIO_DEFER", "*")
+            .variable(BUFFERED.0, BUFFERED.1)
             .variable(
                 "AGGIO_HINTS",
                 "*:aggio_defer_always=true:aggio_defer_buffer=10000:aggio_defer_spill=1M",
@@ -123,9 +131,11 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
 /// written.
 const RECORDS: std::ops::Range<usize> = 4..12;
 
-/// Two ranks with memory for `room` bytes that wait, the others waiting in files, write a netCDF
-/// file, whose last record another open adds; one is killed at its system call `number`.
+/// Two ranks with memory for `room` bytes that wait, buffered, the others waiting in files, or
+/// staged in memory, write a netCDF file, whose last record another open adds; one is killed at its
+/// system call `number`.
 fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Finished {
+    let (room, place) = room.split_once(' ').unwrap_or((room, "none"));
     let program = compile("climate.c", mpi);
     let killer = PathBuf::from(env!("CARGO_BIN_EXE_aggio-test-kill"));
     let killer = Program { path: killer, mpi: program.mpi.clone() };
@@ -139,7 +149,7 @@ fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Fi
     let job = job.ranks(2).argument(folder.join("out.nc")).argument("5").argument("late");
     let hints = format!("{}:aggio_defer_buffer={room}:aggio_defer_spill=1M", ALWAYS.1);
     let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", &hints);
-    job.preload(library().as_deref()).run()
+    job.variable("AGGIO_STAGE", place).preload(library().as_deref()).run()
 }
 
 /// Every byte is the right one or was never written, and so many records as the header announces
@@ -165,14 +175,15 @@ fn a_rank_that_is_killed_while_writes_wait_leaves_no_header_without_its_data() {
     if library().is_none() {
         return;
     }
-    for (mpi, room) in installed().iter().flat_map(|mpi| ["256M", "500"].map(|room| (mpi, room))) {
+    let rooms = ["256M", "500", "256M memory", "500 memory"];
+    for (mpi, room) in installed().iter().flat_map(|mpi| rooms.map(|room| (mpi, room))) {
         let directory = Directory::new();
         let counted = climate(mpi, directory.path(), room, Some((0, u64::MAX)));
         let said = counted.stdout.split("ended after ").nth(1).unwrap_or_default();
         let calls: u64 = said.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
         assert!(calls > 200, "{}", counted.report());
         let whole = std::fs::read(directory.path().join("out.nc")).expect("the file");
-        let jobs = 6 * factor() as u64;
+        let jobs = 4 * factor() as u64;
         for job in 0..jobs {
             let number = calls - calls * job / jobs / 3;
             let rank = (job % 2) as u32;
@@ -212,9 +223,16 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
         if factor() > 1 { &[("99", "1")] } else { &[("3", "1"), ("99", "199")] };
     let small = "*:aggio_defer_always=true:aggio_defer_buffer=100:aggio_defer_spill=0";
     let defer = ("AGGIO_DEFER", "*");
-    let modes = [&[][..], &[defer], &[defer, ALWAYS], &[defer, ("AGGIO_HINTS", small)]];
+    let small = ("AGGIO_HINTS", small);
+    let modes = [
+        &[][..],
+        &[defer],
+        &[defer, ALWAYS, BUFFERED],
+        &[defer, ALWAYS],
+        &[defer, small, BUFFERED],
+    ];
     for mpi in installed() {
-        for (ranks, variables) in [3, 3, 2, 3].into_iter().zip(modes) {
+        for (ranks, variables) in [3, 3, 2, 3, 3].into_iter().zip(modes) {
             for (calls, distance) in tried {
                 let data = Directory::new();
                 let mut job = Job::new(&compile("sequences.c", &mpi))
@@ -239,16 +257,18 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
 fn what_waits_on_any_rank_is_in_the_file_when_a_rank_ends_the_job_by_force() {
     let Some(library) = library() else { return };
     for mpi in installed() {
-        for way in ["abort", "fatal"] {
+        for (way, place) in ["abort", "fatal"].map(|way| [(way, "none"), (way, "memory")]).concat()
+        {
             let data = Directory::new();
             let path = data.path().join("data");
             let job = Job::new(&compile("aborts.c", &mpi)).ranks(3).argument(&path).argument(way);
             let finished = job
                 .variable("AGGIO_DEFER", "*")
                 .variable(ALWAYS.0, ALWAYS.1)
+                .variable("AGGIO_STAGE", place)
                 .preload(Some(&library))
                 .run();
-            let what = format!("{}, {way}: {}", mpi.name, finished.report());
+            let what = format!("{}, {way}, {place}: {}", mpi.name, finished.report());
             assert!(finished.status.is_some_and(|status| !status.success()), "{what}");
             let wanted = [1, 2, 3].map(|byte| [byte; 100]).concat();
             assert!(std::fs::read(&path).is_ok_and(|bytes| bytes == wanted), "{what}");
@@ -273,7 +293,7 @@ fn a_pnetcdf_program_finds_what_ranks_wrote_together_and_alone_through_two_handl
     let (place, Some(library)) = (Directory::new(), library()) else { return };
     let Some(program) = pnetcdf("pnetcdf_alone.c", place.path()) else { return };
     let defer = ("AGGIO_DEFER", "*");
-    for variables in [&[][..], &[defer], &[defer, ALWAYS]] {
+    for variables in [&[][..], &[defer], &[defer, ALWAYS], &[defer, ALWAYS, BUFFERED]] {
         let job = Job::new(&program).ranks(4).argument(place.path().join("data.nc"));
         let set = |job: Job, (name, value): &(&str, &str)| job.variable(name, value);
         let finished = variables.iter().fold(job, set).preload(Some(&library)).run();

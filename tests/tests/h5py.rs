@@ -12,7 +12,7 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 /// What serves the programs.
 const SERVED: &[Variables<'static>] = &[
     &[],
-    &[("AGGIO_DEFER", "*")],
+    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],
     &[
         ("AGGIO_DEFER", "*"),
         ("AGGIO_HINTS", "*:aggio_defer_always=true"),

@@ -25,7 +25,8 @@ fn dump(file: &Path) -> String {
     String::from_utf8_lossy(&dumped.stdout).into_owned()
 }
 
-/// How the library serves the programs; every second time with `AGGIO_DEFER='*'` besides.
+/// How the library serves the programs; every second time with `AGGIO_DEFER='*'`
+/// besides, whatever that costs.
 const WAYS: [&[(&str, &str)]; 5] = [
     &[],
     &[("AGGIO_HINTS", "*:aggio_fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
@@ -47,6 +48,7 @@ impl How<'_> {
         job = job.preload(library().as_deref());
         if self.defers {
             job = job.variable("AGGIO_DEFER", "*");
+            job = job.variable("MPICH_MPIIO_HINTS", "*:aggio_defer_always=true");
         }
         if let Some(hosts) = self.hosts {
             job = job.on(hosts);

@@ -1,7 +1,7 @@
 //! Who sees what a rank has written and nobody has synchronised (`programs/visibility.c`), whatever
 //! becomes of the name of the file (`programs/litmus.c`), and which of overlapping writes counts
 //! when a rank comes late (`programs/latecomers.c`): with writes that wait in the memory of ranks
-//! or in a stage, on one host and on several.
+//! or in a stage, in memory and in a directory, on one host and on several.
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
@@ -15,28 +15,54 @@ use std::process::Command;
 struct Setting {
     /// `AGGIO_HINTS`; nothing waits without.
     hints: Option<&'static str>,
-    is_staged: bool,
-    /// Whether system calls may miss what waits.
-    is_blind: bool,
+    place: Place,
 }
 
-const fn buffered(hints: &'static str, is_blind: bool) -> Setting {
-    Setting { hints: Some(hints), is_staged: false, is_blind }
+/// Where writes wait.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// In the memory of each rank, unless requests are `quick`.
+    Ranks { quick: bool },
+    /// In memory of the node, and on several nodes in that of each rank.
+    Memory,
+    /// In a directory.
+    Directory,
+}
+
+const fn buffered(hints: &'static str, quick: bool) -> Setting {
+    Setting { hints: Some(hints), place: Place::Ranks { quick } }
+}
+
+const fn in_memory(hints: &'static str) -> Setting {
+    Setting { hints: Some(hints), place: Place::Memory }
 }
 
 const fn staged(hints: &'static str) -> Setting {
-    Setting { hints: Some(hints), is_staged: true, is_blind: false }
+    Setting { hints: Some(hints), place: Place::Directory }
 }
 
-const SETTINGS: [Setting; 8] = [
+impl Setting {
+    /// Whether system calls may miss what waits.
+    fn is_blind(&self, on: &On<'_>) -> bool {
+        match self.place {
+            Place::Ranks { quick } => !quick,
+            Place::Memory => matches!(on, On::Hosts(_)),
+            Place::Directory => false,
+        }
+    }
+}
+
+const SETTINGS: [Setting; 10] = [
     staged("*:aggio_defer_always=true"),
-    buffered("*:aggio_defer_always=true", true),
+    buffered("*:aggio_defer_always=true", false),
+    in_memory("*:aggio_defer_always=true"),
     staged("*:aggio_defer_always=true:aggio_defer_drain=later"),
     staged("*:aggio_defer_always=true:aggio_defer_drain=idle"),
-    buffered("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0", true),
+    buffered("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0", false),
+    in_memory("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_drain=idle"),
     staged("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0"),
-    buffered("*:aggio_defer_always=false", false),
-    Setting { hints: None, is_staged: false, is_blind: false },
+    buffered("*:aggio_defer_always=false", true),
+    Setting { hints: None, place: Place::Ranks { quick: true } },
 ];
 
 /// Numbers of hosts and of ranks on each.
@@ -57,7 +83,7 @@ enum On<'a> {
 fn check(source: &str, mpi: &Mpi, library: &Path, setting: &Setting, on: &On<'_>) {
     let (data, stages) = (Directory::new(), Directory::new());
     let job = Job::new(&compile(source, mpi)).argument(data.path().join("data"));
-    let job = if setting.is_blind { job.argument("blind") } else { job };
+    let job = if setting.is_blind(on) { job.argument("blind") } else { job };
     let job = match on {
         // Debian switches off the only one-sided component of Open MPI that works over TCP.
         On::Hosts(cluster) if mpi.family == Family::OpenMpi => {
@@ -70,8 +96,11 @@ fn check(source: &str, mpi: &Mpi, library: &Path, setting: &Setting, on: &On<'_>
         Some(hints) => job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", hints),
         None => job,
     };
-    let place = setting.is_staged.then(|| stages.path());
-    let job = place.iter().fold(job, |job, place| job.variable("AGGIO_STAGE", place));
+    let job = match setting.place {
+        Place::Ranks { .. } => job.variable("AGGIO_STAGE", "none"),
+        Place::Memory => job,
+        Place::Directory => job.variable("AGGIO_STAGE", stages.path()),
+    };
     let finished = job.variable("AGGIO_STRICT", "1").preload(Some(library)).run();
     let what = format!("{source}, {}, {setting:?}, {on:?}", mpi.name);
     assert!(finished.succeeded(), "{what}: {}", finished.report());

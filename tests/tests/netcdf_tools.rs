@@ -39,7 +39,7 @@ const WRITERS: &[&str] = &[
 const SERVED: &[Variables<'static>] = &[
     &[("AGGIO_POSIX", "*:close")],
     &[("AGGIO_BLOB", "*.nc")],
-    &[("AGGIO_DEFER", "*")],
+    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],
     &[
         ("AGGIO_DEFER", "*"),
         ("AGGIO_HINTS", "*:aggio_defer_always=true"),

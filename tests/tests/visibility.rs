@@ -46,7 +46,8 @@ fn ranks_see_what_waits_on_others_though_it_is_not_synchronised() {
     for mpi in installed() {
         for ranks in numbers_of_ranks() {
             for hints in [always, small] {
-                let variables = [("AGGIO_DEFER", "*"), ("AGGIO_HINTS", hints)];
+                let variables =
+                    [("AGGIO_DEFER", "*"), ("AGGIO_HINTS", hints), ("AGGIO_STAGE", "none")];
                 let finished = run(&mpi, Some(&library), ranks, true, &variables);
                 let what = format!("{} {ranks} {hints}", mpi.name);
                 assert!(finished.succeeded(), "{what}: {}", finished.report());
@@ -63,13 +64,14 @@ fn everybody_sees_at_once_what_is_staged() {
     let idle = "*:aggio_defer_always=true:aggio_defer_drain=idle";
     for (row, ranks) in numbers_of_ranks().into_iter().enumerate() {
         for mpi in installed_for(row) {
-            for hints in [always, idle] {
+            for (hints, in_memory) in [(always, false), (idle, false), (always, true)] {
                 let stages = Directory::new();
-                let place = stages.path().to_str().expect("UTF-8");
+                let directory = stages.path().to_str().expect("UTF-8");
+                let place = if in_memory { "memory" } else { directory };
                 let variables =
                     [("AGGIO_DEFER", "*"), ("AGGIO_HINTS", hints), ("AGGIO_STAGE", place)];
                 let finished = run(&mpi, Some(&library), ranks, false, &variables);
-                let what = format!("{} {ranks} {hints}", mpi.name);
+                let what = format!("{} {ranks} {hints} {place}", mpi.name);
                 assert!(finished.succeeded(), "{what}: {}", finished.report());
                 assert_eq!(names_in(stages.path()), [""; 0], "{what}: a stage is left");
             }

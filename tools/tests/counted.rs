@@ -96,6 +96,7 @@ impl Case {
         let aggregators = aggregators::from_hints(transport.hosts(), &hints).expect("ranks");
         let scene = Scene {
             logs: false,
+            staged: false,
             elides: false,
             transport,
             driver: &driver as &dyn Driver,

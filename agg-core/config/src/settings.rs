@@ -12,10 +12,12 @@ pub mod blobs;
 pub mod couple;
 pub mod pnetcdf;
 pub mod sets;
+pub mod stage;
 
 use blobs::BlobRule;
 use couple::{CoupleLink, CoupleRule};
 use sets::SetRule;
+use stage::StagePlace;
 
 /// The directory of what is written and not yet in its file, if no other one is named.
 pub const SPOOL: &str = "/dev/shm";
@@ -55,8 +57,8 @@ pub struct Settings {
     pub sets: SetRule,
     /// `AGGIO_SPOOL`: the directory of what is written and not yet in its file.
     pub spool: String,
-    /// `AGGIO_STAGE`: the directory in which small writes are staged; empty if they are not.
-    pub stage: String,
+    /// `AGGIO_STAGE`: where small writes are staged.
+    pub stage: StagePlace,
     /// `AGGIO_REPORT`: what is told about a file when it is closed.
     pub report: Report,
     /// `AGGIO_STRICT`: whether a bad setting or hint ends the program at its start.
@@ -84,7 +86,7 @@ impl Default for Settings {
             posix: Vec::new(),
             sets: SetRule::default(),
             spool: SPOOL.into(),
-            stage: String::new(),
+            stage: StagePlace::default(),
             report: Report::Off,
             strict: false,
             display_hints: false,
@@ -179,7 +181,7 @@ variables! {
         |s, text| CoupleLink::named(text).map(|link| s.couple_link = link).is_some();
     /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
     /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.
-    AGGIO_DEFER: "patterns separated by commas" = "no file", |_, _| true;
+    AGGIO_DEFER: "patterns separated by commas" = "no file", |s, _| s.stage.begin();
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
         |s, text| { s.include = Pattern::list(text); true };
@@ -218,14 +220,15 @@ variables! {
     /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
-    /// A directory of the node, in memory or on a disk of its own, in which small writes to files
-    /// of `AGGIO_DEFER` wait until the file is synchronised or closed, where requests to the file
-    /// are slow. All ranks see them there at once, also those that read alone, and they survive
-    /// killed processes: the next program that opens the file goes on with them, and
-    /// `aggio recover` stores them. Logs of containers that become sets of blobs wait there, too.
-    /// Only for jobs of one node.
-    AGGIO_STAGE: "the absolute name of a directory" = "none: writes wait in memory of the ranks",
-        |s, text| absolute(&mut s.stage, text);
+    /// Where small writes to files of `AGGIO_DEFER` wait until the file is synchronised or closed,
+    /// where requests to the file are slow: in `memory` of the node, or in a directory of the node,
+    /// in memory or on a disk of its own. All ranks see them there at once, also those that read
+    /// alone. In a directory they survive killed processes: the next program that opens the file
+    /// goes on with them, and `aggio recover` stores them. Logs of containers that become sets of
+    /// blobs wait in the directory, too. Only for jobs of one node. With `none`, and in jobs of
+    /// several nodes without a directory, they wait in the memory of each rank.
+    AGGIO_STAGE: "memory, none or the absolute name of a directory" = "memory",
+        |s, text| s.stage.set(text);
     /// Whether a bad value of any variable here, or of a hint, ends the program at its start
     /// instead of being ignored.
     AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);

@@ -53,11 +53,19 @@ fn ordinary_files_hold_the_contract() {
 struct Staging(Prefixed, Drivers);
 
 impl Staging {
-    fn new() -> Self {
+    fn in_directory() -> Self {
         let files = Prefixed::new("");
         let stages = files.directory.path().join("stages");
         std::fs::create_dir(&stages).expect("a directory");
-        let kind = stage::Staged::new(stage::Home::new(&stages));
+        Self::of(files, stage::Home::new(&stages))
+    }
+
+    fn in_memory() -> Self {
+        Self::of(Prefixed::new(""), stage::Home::in_memory().expect("/dev/shm"))
+    }
+
+    fn of(files: Prefixed, home: stage::Home) -> Self {
+        let kind = stage::Staged::new(home);
         Self(files, Drivers::default().with_last(Arc::new(kind)))
     }
 }
@@ -70,7 +78,9 @@ impl Subject for Staging {
             always: true,
             drain: agg_core::hints::Drain::Close,
             limit: 1 << 30,
+            in_memory: 1 << 30,
             shared: true,
+            local: true,
         };
         self.1.open(&OpenHow { staging: Some(staging), ..self.0.how(how) })
     }
@@ -82,7 +92,8 @@ impl Subject for Staging {
 
 #[test]
 fn staged_files_hold_the_contract() {
-    check(&Staging::new()).assert_holds();
+    check(&Staging::in_directory()).assert_holds();
+    check(&Staging::in_memory()).assert_holds();
 }
 
 #[test]

@@ -37,6 +37,11 @@ fn random_programs_whose_writes_are_staged_do_the_same() {
 }
 
 #[test]
+fn so_do_programs_whose_writes_are_staged_in_memory() {
+    check(CASES / 8, Store::InMemory);
+}
+
+#[test]
 fn random_programs_whose_writes_wait_do_what_the_oracle_says() {
     check(CASES / 2, Store::Deferred);
 }
@@ -47,7 +52,7 @@ fn check(cases: u32, store: Store) {
     let config = Config {
         cases: match (asked, store) {
             (None, _) => cases,
-            (Some(asked), Store::Staged) => asked / 2,
+            (Some(asked), Store::Staged | Store::InMemory) => asked / 2,
             (Some(asked), _) => asked / (CASES / cases),
         },
         failure_persistence: None,

@@ -8,7 +8,7 @@ use crate::store::Store;
 use agg_core::datatype::Datatype;
 use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::{Drivers, Outcome, fault};
-use agg_core::file::{Amode, Call, Displacement, File, OpenRequest, Position, SplitKind};
+use agg_core::file::{Amode, Call, Displacement, File, OpenRequest, Position, SplitKind, Stages};
 use agg_core::hints::{Hints, Sources};
 use agg_core::memory::Memory;
 use agg_core::stage::{Home, Staged};
@@ -136,7 +136,7 @@ impl Rank {
         let hints =
             Hints::resolve(&Sources::default(), &self.name, &self.program.hints, &mut complaints);
         let amode = Amode::RDWR.with(Amode::CREATE);
-        let stages = self.home.is_some();
+        let stages = self.home.is_some().then_some(Stages { makes: true, or_buffers: false });
         let request = OpenRequest { stages, ..OpenRequest::new(&self.name, amode, hints) };
         let opened = self.engine.open(transport.clone(), request);
         block_on(opened, |waits| transport.idle(waits)).map_err(|error| error.to_string())

@@ -16,6 +16,8 @@ pub(crate) enum Store {
     Deferred,
     /// One whose writes are staged in a directory of its own.
     Staged,
+    /// One whose writes are staged in memory.
+    InMemory,
     Container,
 }
 
@@ -27,7 +29,7 @@ impl Store {
             Store::Ordinary => program,
             Store::Asked => asked(program),
             Store::Deferred => deferred(program),
-            Store::Staged => staged(program),
+            Store::Staged | Store::InMemory => staged(program),
             Store::Container => Program { faults: None, ..without_own(program) },
         }
     }
@@ -35,7 +37,7 @@ impl Store {
     /// Makes the file, with `content`.
     pub(crate) fn write(self, path: &Path, content: &[u8]) -> Result<(), String> {
         match self {
-            Store::Ordinary | Store::Asked | Store::Deferred => {
+            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
                 std::fs::write(path, content).map_err(|error| error.to_string())
             }
             Store::Staged => std::fs::create_dir(stages(path))
@@ -47,7 +49,11 @@ impl Store {
 
     /// Where its writes are staged.
     pub(crate) fn home(self, path: &Path) -> Option<Home> {
-        matches!(self, Store::Staged).then(|| Home::new(&stages(path)))
+        match self {
+            Store::Staged => Some(Home::new(&stages(path))),
+            Store::InMemory => Some(Home::in_memory().expect("/dev/shm")),
+            _ => None,
+        }
     }
 
     /// All bytes of the file after `program`.
@@ -58,7 +64,7 @@ impl Store {
                 store_staged(&stages(path), waits)?;
                 std::fs::read(path).map_err(|error| error.to_string())
             }
-            Store::Ordinary | Store::Asked | Store::Deferred => {
+            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
                 std::fs::read(path).map_err(|error| error.to_string())
             }
             Store::Container => bytes(path).map_err(|error| error.to_string()),
@@ -68,7 +74,9 @@ impl Store {
     /// Removes the file, as far as it is there.
     pub(crate) fn remove(self, path: &Path) {
         match self {
-            Store::Ordinary | Store::Asked | Store::Deferred => drop(std::fs::remove_file(path)),
+            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
+                drop(std::fs::remove_file(path));
+            }
             Store::Staged => {
                 drop(std::fs::remove_file(path));
                 drop(std::fs::remove_dir_all(stages(path)));

@@ -52,7 +52,7 @@ pub(crate) struct Flags {
     pub(crate) containers: AtomicBool,
     /// The process exchanges files with others in memory.
     pub(crate) coupled: AtomicBool,
-    /// There is a directory of stages.
+    /// Bytes of files may be staged.
     pub(crate) staged: AtomicBool,
     /// The process is about to end or to become another program: nothing is kept back any more.
     pub(crate) ending: AtomicBool,

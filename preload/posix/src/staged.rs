@@ -1,5 +1,5 @@
-//! Files of which writes are staged (`AGGIO_STAGE`): what waits is in the file before the program
-//! looks at it with system calls.
+//! Files of which writes are staged (`AGGIO_DEFER`, `AGGIO_STAGE`): what waits is in the file
+//! before the program looks at it with system calls.
 
 use super::host::process;
 use super::state::{self, Inside};
@@ -46,7 +46,7 @@ pub fn losing(at: c_int, path: *const c_char, act: impl FnOnce() -> c_int) -> c_
     result
 }
 
-/// Calls `act` with the directory of stages, if this call is the program's and there is one.
+/// Calls `act` with the place of stages, if this call is the program's and there is one.
 fn with_home<T>(act: impl FnOnce(&Home) -> T) -> Option<T> {
     if !state::has_stages() || Inside::is() || state::is_guest() {
         return None;
@@ -75,7 +75,7 @@ fn look(at: c_int, path: *const c_char, follow: bool, stays: bool) -> Result<(),
     shown.flatten().map_or(Ok(()), Err)
 }
 
-/// The process has a directory of stages.
+/// The process has a place of stages.
 pub fn attach() {
     process().flags.staged.store(true, std::sync::atomic::Ordering::Relaxed);
 }

@@ -16,7 +16,7 @@ extern "C" fn loaded() {
     let rules = is_set(c"AGGIO_POSIX");
     let has_containers = is_set(c"AGGIO_BLOB") || shows_sets();
     let has_coupled = is_set(c"AGGIO_COUPLE");
-    let has_stages = is_set(c"AGGIO_STAGE");
+    let has_stages = is_set(c"AGGIO_STAGE") || is_set(c"AGGIO_DEFER");
     let is_any = rules || has_containers || has_coupled || has_stages;
     if is_any && !config::is_plainly_off() && !is_privileged() {
         listen_for_fork();

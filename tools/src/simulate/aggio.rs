@@ -45,6 +45,7 @@ fn wishes(setting: &Setting<'_>) -> Wishes {
         atomic: false,
         together: setting.nodes == 1,
         logs: false,
+        staged: false,
     }
 }
 

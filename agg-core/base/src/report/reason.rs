@@ -57,6 +57,8 @@ worded! {
         OneWithData "only one rank has data";
         /// Nothing to join: each rank appends to its own log.
         Logs "each rank has a log of the container";
+        /// Copying takes less time than a request.
+        Staged "small parts wait in the stage";
         /// Aggregators make fewer requests.
         Interleaved "requests of ranks interleave";
         /// Aggregators make fewer requests.

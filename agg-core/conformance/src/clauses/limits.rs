@@ -16,7 +16,9 @@ fn refused(what: &str, outcome: Outcome) -> Result<(), String> {
 }
 
 pub(super) fn read_only(subject: &dyn Subject, name: &str) -> Found {
-    put(&*create(subject, name)?, b"bytes", 0)?;
+    let made = create(subject, name)?;
+    put(&*made, b"bytes", 0)?;
+    done("closing", made.close())?;
     let only = OpenHow { create: false, write: false, ..how(name) };
     let file = done("opening for reading", subject.open(&only))?;
     refused("a write", file.write_contig(b"other", 0, &Counters::default()))?;

@@ -81,6 +81,8 @@ pub struct Scene<'a> {
     pub facts: &'a Facts,
     /// The file is a container that every rank can open: each has a log of its own there.
     pub logs: bool,
+    /// Small writes are staged, where all ranks see them.
+    pub staged: bool,
     /// Zeros behind the end of the file need not be written. Ranks may differ.
     pub elides: bool,
     /// The hints in force; those that steer collective calls are equal on all ranks.
@@ -186,6 +188,7 @@ async fn run(
         atomic: scene.atomic.is_some(),
         together: speculative::are_together(scene.transport),
         logs: scene.logs,
+        staged: scene.staged,
     };
     let decision = plan::decide(&heard.total, wishes);
     scene.habits.learn(direction, decision, &heard.total);

@@ -16,6 +16,7 @@ use aggio_base::error::Result;
 use aggio_comm::task::place::anywhere;
 use aggio_comm::transport::Transport;
 use aggio_config::hints::Switch;
+use aggio_plan::plan::cost::are_parts_worth_staging;
 use aggio_plan::plan::{Ahead, Decision, Method, Summary, Total};
 use aggio_store::driver::Outcome;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +93,8 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         Direction::Read => scene.hints.romio_cb_read,
         Direction::Write => scene.hints.romio_cb_write,
     };
-    let own_log = scene.logs && direction == Direction::Write;
+    let waits = scene.staged && are_parts_worth_staging(mine.figures, mine.bytes, mine.pieces);
+    let own_log = (scene.logs || waits) && direction == Direction::Write;
     let Habit(piece) = scene.habits.of(direction);
     let piece = piece.load(Ordering::Relaxed);
     let of_the_kind = mine.pieces <= 1 || mine.bytes / mine.pieces >= piece / 2;

@@ -281,6 +281,7 @@ impl File {
             aggregators: &self.aggregators,
             facts: &self.facts,
             logs: self.logs,
+            staged: self.staged,
             elides: self.elides(hints),
             hints,
             counters: &self.counters,

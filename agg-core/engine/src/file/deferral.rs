@@ -67,7 +67,8 @@ impl Opening<'_> {
         let (deferring, workers) = (&self.engine.deferring, self.engine.workers());
         let tags = [step::NODES, step::CONNECTED].map(|step| self.tags.tag(step));
         // Who names a directory for stages expects system calls to see what waits.
-        let tried = !deferring.is_unreachable() && !self.request.stages;
+        let may_buffer = self.request.stages.is_none_or(|stages| stages.or_buffers);
+        let tried = !deferring.is_unreachable() && may_buffer;
         match NodeAsks::connect(self.transport, tags, holders, workers, tried).await {
             Err(error) if error.class() == ErrorClass::Other => {
                 deferring.note_unreachable();

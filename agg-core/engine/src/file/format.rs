@@ -6,10 +6,10 @@ use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_comm::group;
 use aggio_config::hints::{Hints, Switch};
-use aggio_plan::format::{Chosen, Formats, Map, Watch, combine};
+use aggio_plan::format::{Chosen, Formats, LOOK, Map, Watch, combine};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Of a transfer in more pieces, the first ones tell whether it moves a header.
@@ -21,6 +21,8 @@ pub(super) struct Looking {
     /// What lies from here on tells nothing.
     below: AtomicU64,
     watch: Mutex<Watch>,
+    /// This rank has looked at the head that the file had.
+    has_looked: AtomicBool,
 }
 
 /// Whether anybody wants to know the format of a file that `ranks` open.
@@ -33,7 +35,8 @@ impl Looking {
     /// Nothing is known yet.
     pub(super) fn new(formats: Formats) -> Self {
         let watch = Watch::new(&[], formats);
-        Self { below: AtomicU64::new(watch.below()), watch: Mutex::new(watch) }
+        let below = AtomicU64::new(watch.below());
+        Self { below, watch: Mutex::new(watch), has_looked: AtomicBool::new(false) }
     }
 
     fn watch(&self) -> MutexGuard<'_, Watch> {
@@ -85,6 +88,9 @@ impl File {
         if len == 0 || view.is_empty() || view.span(position, len).offset >= below {
             return;
         }
+        if view.span(position, len).offset > 0 {
+            self.look_at_old_head(looking);
+        }
         let mut at = 0;
         for extent in view.extents(position, len).take(PIECES) {
             if extent.offset < below {
@@ -97,6 +103,20 @@ impl File {
                 break;
             }
             at += extent.len;
+        }
+    }
+
+    /// A part of the head of a file that was there before may wait: reads all of it once, for what
+    /// announces other bytes is to wait for them.
+    fn look_at_old_head(&self, looking: &Looking) {
+        if self.waiting.is_none() || looking.has_looked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if looking.watch().is_blank() {
+            let mut head = vec![0; LOOK as usize];
+            // Who may not read knows no more than before.
+            let found = self.driver.read_contig(&mut head, 0, &self.counters);
+            self.look_at(0, &head[..found.bytes as usize]);
         }
     }
 

@@ -52,7 +52,7 @@ mod tests;
 pub use crate::Direction;
 pub use amode::Amode;
 pub use call::{Call, Position, SplitKind, SplitPointer};
-pub use open::OpenRequest;
+pub use open::{OpenRequest, Stages};
 pub use pointers::Whence;
 pub use views::Displacement;
 
@@ -99,6 +99,8 @@ pub struct File {
     facts: Facts,
     /// The file is a container that every rank can open, equally on all ranks.
     logs: bool,
+    /// Small writes are staged, and every rank can do so, equally on all ranks.
+    staged: bool,
     /// The name that the program gave.
     path: String,
     /// The same name, as it means the file in any working directory.

@@ -38,9 +38,19 @@ pub struct OpenRequest {
     pub fault: Option<Error>,
     /// What is told when the file is closed; rank 0's wish counts.
     pub report: Report,
-    /// Writes may be staged in a directory of the node: all processes that may access the file run
-    /// there. The same on all ranks.
-    pub stages: bool,
+    /// Whether writes may be staged on the node, and how; the same on all ranks.
+    pub stages: Option<Stages>,
+}
+
+/// How an open uses stages of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// It makes one if there is none: all processes that may access the file run on this node.
+    /// Otherwise it uses that of others.
+    pub makes: bool,
+    /// In jobs of several nodes writes wait in the memory of ranks instead. Otherwise nothing waits
+    /// there, so that system calls see all.
+    pub or_buffers: bool,
 }
 
 impl OpenRequest {
@@ -52,7 +62,7 @@ impl OpenRequest {
             hints: hints.into(),
             fault: None,
             report: Report::Off,
-            stages: false,
+            stages: None,
         }
     }
 }
@@ -209,6 +219,7 @@ impl Opening<'_> {
             locks: OnceLock::new(),
             aggregators: opened.aggregators,
             logs: everywhere && facts.has_logs || is_by_node,
+            staged: everywhere && facts.is_staged,
             facts,
             path: self.request.path.clone(),
             place: self.engine.drivers().absolute(&self.request.path),

@@ -101,7 +101,7 @@ impl Opening<'_> {
         let start = if amode.has(Amode::APPEND) { driver.size()? } else { 0 };
         let facts = if self.transport.size() > 1 { driver.facts() } else { no_facts() };
         self.tell_stripes(&*driver);
-        let identity = if facts.has_logs { driver.identity() } else { None };
+        let identity = if facts.has_logs || facts.is_staged { driver.identity() } else { None };
         Ok((driver, Found { start, facts, identity }))
     }
 
@@ -140,7 +140,8 @@ impl Opening<'_> {
             }
         };
         let mut wanted = aggregators.clone();
-        if found.facts.is_by_node || found.facts.has_logs && !news.names_aggregators {
+        let for_all = found.facts.has_logs || found.facts.is_staged;
+        if found.facts.is_by_node || for_all && !news.names_aggregators {
             // All ranks write logs of their own there: each node is asked whether it sees the
             // directory. Or each node has memory of its own, and takes part until all have closed.
             wanted
@@ -263,8 +264,10 @@ impl Opening<'_> {
         let hints = &*self.hints.hints;
         let is_shared = self.transport.nodes().count() == 1;
         let each = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
-        (self.request.stages && (is_shared || first)).then(|| Staging {
-            first,
+        let ranks = self.transport.size() as u64;
+        let stages = self.request.stages.filter(|_| is_shared || first)?;
+        Some(Staging {
+            first: first && stages.makes,
             always: hints.aggio_defer_always,
             // Nobody comes after the end of the file for what waits.
             drain: match self.request.amode.has(Amode::DELETE_ON_CLOSE) {
@@ -272,8 +275,10 @@ impl Opening<'_> {
                 false => hints.drain(),
             },
             each,
-            limit: each.saturating_mul(self.transport.size() as u64),
+            limit: each.saturating_mul(ranks),
+            in_memory: hints.aggio_defer_buffer.saturating_mul(ranks),
             shared: is_shared,
+            local: is_shared && stages.makes,
         })
     }
 }

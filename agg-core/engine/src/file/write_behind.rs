@@ -224,7 +224,10 @@ impl File {
     /// writes at any time what a flush would write, nor where writes of a rank alone are as good.
     /// Whatever waits finds room in the end.
     fn spill(&self) -> Option<Spill> {
-        let is_of_use = self.transport.size() > 1 && !self.facts.has_logs && !self.logs;
+        let is_of_use = self.transport.size() > 1
+            && !self.facts.has_logs
+            && !self.facts.is_staged
+            && !self.logs;
         let hints = &self.state().hints.hints;
         let of_rank = hints.aggio_defer_buffer.saturating_add(hints.aggio_defer_spill);
         let spare = of_rank.saturating_mul(self.transport.size() as u64);

@@ -24,7 +24,7 @@ mod tests;
 pub use aggio_config::hints::Chosen;
 pub use records::Records;
 pub use table::Formats;
-pub use watch::{Watch, combine};
+pub use watch::{LOOK, Watch, combine};
 
 use aggio_base::Extent;
 use std::fmt::Debug;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const MOST: u64 = 1 << 20;
 
 /// Bytes that a rank looks at while it does not know how the file begins.
-const LOOK: u64 = 64 << 10;
+pub const LOOK: u64 = 64 << 10;
 
 /// Shorter runs that do not follow what is known are no part of a header.
 const RUN: u64 = 256;
@@ -57,6 +57,12 @@ impl Watch {
             Recognised::Other if self.all.prefix().len() < MAGIC => LOOK,
             Recognised::Other => MAGIC as u64,
         }
+    }
+
+    /// Whether nothing is known of how the file begins.
+    #[inline]
+    pub fn is_blank(&self) -> bool {
+        self.all.prefix().is_empty()
     }
 
     /// Whether a run of `len` bytes at `offset` may tell anything: before there is a header, only

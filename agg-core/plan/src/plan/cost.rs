@@ -97,6 +97,33 @@ fn value(code: u8) -> u64 {
     if exponent >= 2 { digits << (exponent - 2) } else { digits >> (2 - exponent) }
 }
 
+/// Bytes of a request to a file that drains what is staged, if they are adjacent.
+pub const STAGED_REQUEST: u64 = 4 << 20;
+/// Nanoseconds for a MiB that is staged: it is copied twice more.
+const STAGED_MIB: u64 = 400_000;
+/// Nanoseconds for a piece that is staged.
+const STAGED_PIECE: u64 = 2_000;
+
+/// Nanoseconds that staging `bytes` in so many `pieces` takes.
+fn staging(bytes: u64, pieces: u64) -> u128 {
+    let copies = (u128::from(bytes) * u128::from(STAGED_MIB)) >> 20;
+    copies + u128::from(pieces) * u128::from(STAGED_PIECE)
+}
+
+/// Whether `bytes` in so many `pieces` take less time if they are staged, and drained together with
+/// what is adjacent, where requests cost `costs`: straight to the file each piece is a request.
+pub fn is_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
+    let latency = u128::from(costs.latency());
+    let drained = u128::from(bytes) * latency / u128::from(STAGED_REQUEST);
+    2 * staging(bytes, pieces) + drained <= latency * u128::from(pieces)
+}
+
+/// Whether each rank of a collective call had better stage its part, of so many `bytes` in so many
+/// `pieces`: that takes less than half of a request, and together ranks make one at least.
+pub fn are_parts_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
+    costs.is_slow() && 2 * staging(bytes, pieces) <= u128::from(costs.latency())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +149,26 @@ mod tests {
         assert!(Costs::assumed("nfs").is_slow() && !Costs::assumed("ext4").is_slow());
         let both = Costs::new(5, 1 << 30).max(Costs::new(1 << 20, 7));
         assert_eq!((both.latency(), both.mib()), (1 << 20, 1 << 30));
+    }
+
+    #[test]
+    fn pieces_are_staged_where_a_request_for_each_costs_more() {
+        let slow = Costs::new(1_048_576, 1 << 21);
+        assert!(is_worth_staging(slow, 8, 1) && is_worth_staging(slow, 512 << 10, 1));
+        assert!(is_worth_staging(slow, 32 << 20, 64), "many of half a MiB");
+        assert!(!is_worth_staging(slow, 1 << 20, 1), "draining it is a quarter of a request");
+        assert!(!is_worth_staging(slow, 4 << 20, 1) && !is_worth_staging(slow, u64::MAX, 1));
+        let quick = Costs::new(2_000, 1 << 18);
+        assert!(!is_worth_staging(quick, 8, 1) && !is_worth_staging(quick, 8 << 10, 1 << 10));
+    }
+
+    #[test]
+    fn parts_of_ranks_are_staged_where_that_takes_less_than_half_of_a_request() {
+        let slow = Costs::new(1_048_576, 1 << 21);
+        assert!(are_parts_worth_staging(slow, 1 << 20, 1));
+        assert!(are_parts_worth_staging(slow, 8 << 10, 200));
+        assert!(!are_parts_worth_staging(slow, 2 << 20, 1));
+        assert!(!are_parts_worth_staging(slow, 8 << 10, 300), "an exchange joins them");
+        assert!(!are_parts_worth_staging(Costs::new(50_000, 1 << 18), 8, 1));
     }
 }

@@ -1,6 +1,6 @@
 //! Whether ranks access the file each for itself or through aggregators.
 
-use super::cost::Costs;
+use super::cost::{Costs, are_parts_worth_staging};
 use super::{Reason, Total};
 use aggio_config::hints::Switch;
 
@@ -40,6 +40,8 @@ pub struct Wishes {
     pub together: bool,
     /// The file is a blob container that every rank can open: each appends to a log of its own.
     pub logs: bool,
+    /// What each rank writes may be staged, where all ranks see it.
+    pub staged: bool,
 }
 
 /// How a collective call is carried out.
@@ -86,6 +88,9 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
         let reason = if all.ranks == 1 { Reason::OneWithData } else { Reason::Logs };
         return say(Method::Independent, reason);
     }
+    if wishes.staged && wishes.writes && !wishes.atomic && are_parts_small(all) {
+        return say(Method::Independent, Reason::Staged);
+    }
     match (wishes.only_collective, wishes.buffering) {
         (true, _) => return say(Method::TwoPhase, Reason::OnlyCollective),
         (_, Switch::Enable) => return say(Method::TwoPhase, Reason::Enabled),
@@ -96,6 +101,12 @@ pub fn decide(all: &Total, wishes: Wishes) -> Decision {
         return say(Method::Independent, Reason::OneWithData);
     }
     by_cost(all, wishes)
+}
+
+/// Whether each rank had better stage its part; their mean counts.
+fn are_parts_small(all: &Total) -> bool {
+    let each = |sum: u64| sum.div_ceil(all.ranks);
+    are_parts_worth_staging(all.figures, each(all.bytes), each(all.pieces))
 }
 
 fn by_cost(all: &Total, wishes: Wishes) -> Decision {
@@ -155,6 +166,7 @@ mod tests {
         atomic: false,
         together: true,
         logs: false,
+        staged: false,
     };
     const WRITE: Wishes = Wishes { writes: true, ..READ };
 
@@ -279,6 +291,19 @@ mod tests {
         let alone = [parts[0], Summary::default()];
         let hinted = Wishes { buffering: Switch::Enable, ..logs };
         assert_eq!(decide(&alone, hinted).method, Method::Independent);
+    }
+
+    #[test]
+    fn small_parts_are_staged_by_their_ranks_and_others_go_through_aggregators() {
+        let staged = Wishes { staged: true, ..WRITE };
+        let reason = |len, wishes| decide(&in_turn(len, 1_000_000, 1 << 20), wishes).reason;
+        let enabled = Wishes { buffering: Switch::Enable, ..staged };
+        assert_eq!((reason(80, staged), reason(80, enabled)), (Reason::Staged, Reason::Staged));
+        assert_eq!(reason(80, Wishes { atomic: true, ..staged }), Reason::Interleaved);
+        assert_eq!(reason(80, Wishes { writes: false, ..staged }), Reason::Interleaved);
+        assert_eq!(reason(64 << 10, staged), Reason::Interleaved);
+        let quick = decide(&in_turn(80, 2000, 1 << 18), staged).reason;
+        assert_eq!(quick, Reason::Interleaved);
     }
 
     #[test]

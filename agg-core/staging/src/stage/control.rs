@@ -26,6 +26,8 @@ const CHANGING: u64 = KNOWN + 8;
 const UNTIL: u64 = KNOWN + 16;
 const SHOWN: u64 = KNOWN + 24;
 const LATEST: u64 = KNOWN + 32;
+const GIVEN_UP: u64 = KNOWN + 40;
+const PARTS: u64 = KNOWN + 48;
 
 /// A process that was killed while it changed the file may have changed it so long after it began,
 /// in nanoseconds.
@@ -57,6 +59,11 @@ impl Identity {
         let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
         let born = spool::born(file.as_raw_fd());
         Ok(Self { device: facts.dev(), inode: facts.ino(), born })
+    }
+
+    #[cfg(test)]
+    pub(super) fn made_up(device: u64, inode: u64) -> Self {
+        Self { device, inode, born: 0 }
     }
 }
 
@@ -108,9 +115,30 @@ impl Control {
             aggio_base::os::ftruncate(head.as_raw_fd(), HEAD)?;
             allocate(head, Extent::new(0, HEAD))
         });
-        written.map_err(|error| Error::os("pwrite", &error))?;
-        Self::open(head)?.note(target);
-        Ok(())
+        written.map_err(|error| Error::os("pwrite", &error))
+    }
+
+    /// Whether the stage of which `head` is the head was given up: nobody may begin to use it.
+    pub(super) fn is_given_up(head: &File) -> bool {
+        let mut word = [0; 8];
+        head.read_exact_at(&mut word, GIVEN_UP).is_err() || word != [0; 8]
+    }
+
+    /// Writes down which memory belongs to the stage of which `head` is the head.
+    pub(super) fn set_parts(head: &File, parts: [&File; 2]) -> std::io::Result<()> {
+        head.write_all_at(&numbers_of(parts)?, PARTS)
+    }
+
+    /// Whether `parts` belong to the stage of which `head` is the head.
+    pub(super) fn has_parts(head: &File, parts: [&File; 2]) -> bool {
+        let mut found = [0; 16];
+        head.read_exact_at(&mut found, PARTS).is_ok()
+            && numbers_of(parts).is_ok_and(|numbers| numbers == found)
+    }
+
+    /// Gives the stage of which `head` is the head up.
+    pub(super) fn give_up(head: &File) -> std::io::Result<()> {
+        head.write_all_at(&1u64.to_le_bytes(), GIVEN_UP)
     }
 
     /// Reads a head.
@@ -215,6 +243,15 @@ impl Control {
     }
 }
 
+/// The numbers of two files in memory.
+fn numbers_of(files: [&File; 2]) -> std::io::Result<[u8; 16]> {
+    let mut numbers = [0; 16];
+    for (place, file) in numbers.chunks_exact_mut(8).zip(files) {
+        place.copy_from_slice(&file.metadata()?.ino().to_le_bytes());
+    }
+    Ok(numbers)
+}
+
 /// A change of the file by this process.
 pub(super) struct Change<'a> {
     control: &'a Control,
@@ -250,6 +287,7 @@ mod tests {
         let (head, target) = (make("head"), make("target"));
         target.write_all_at(b"before", 0).unwrap();
         Control::init(&head, &target, Path::new("/a/b")).unwrap();
+        Control::open(&head).unwrap().note(&target);
         (dir, head, target)
     }
 

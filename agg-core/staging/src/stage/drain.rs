@@ -18,26 +18,39 @@ use std::sync::PoisonError;
 /// Rounds after which nobody stages while a domain is drained.
 const PATIENT: u32 = 2;
 
+/// Bytes of headers, of which formats announce what follows.
+const HEADER: u64 = 64 << 10;
+
 impl Stage {
     /// Writes to the file, which is `base`, what is staged when the call begins, by whomever.
     ///
     /// # Errors
     /// What the system says, with the range that is not stored. What is not stored stays staged,
-    /// and whatever else can be stored is.
+    /// and whatever else can be stored is, but for the first domain: what announces other bytes is
+    /// there, and comes when all of these are in the file.
     pub(super) fn drain(&self, base: &dyn Driver, counters: &Counters) -> Result<()> {
-        let mut left = self.places.dirty_domains();
-        if left.is_empty() {
+        let mut rest = self.places.dirty_domains();
+        if rest.is_empty() {
             return Ok(());
         }
-        // What announces other bytes is at the beginning, and comes last.
-        if left[0] == 0 {
-            left.rotate_left(1);
-        }
+        let first: Vec<u64> = rest.extract_if(.., |domain| *domain == 0).collect();
         let locks = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let _change = self.control.change(&self.target, Learn::Surely);
+        let _change = self.change(Learn::Surely);
+        let each = |domains| self.drain_each(&locks, domains, base, counters);
+        each(rest).and_then(|()| each(first)).map_err(|error| self.kept(&error))
+    }
+
+    /// Drains these domains, or waits until others have; the first error.
+    fn drain_each(
+        &self,
+        locks: &Locks,
+        mut left: Vec<u64>,
+        base: &dyn Driver,
+        counters: &Counters,
+    ) -> Result<()> {
         let mut result = Ok(());
         for round in 0.. {
-            left.retain(|domain| match self.step(&locks, *domain, round, base, counters) {
+            left.retain(|domain| match self.step(locks, *domain, round, base, counters) {
                 Ok(done) => !done,
                 Err(error) => {
                     if result.is_ok() {
@@ -50,15 +63,17 @@ impl Stage {
                 break;
             }
         }
-        result.map_err(|error| self.kept(&error))
+        result
     }
 
     /// The error of bytes that could not be drained, and where they are.
     pub(super) fn kept(&self, error: &Error) -> Error {
-        let text = format!(
-            "{error}; what is not in the file is still staged in {}; `aggio recover` tries again",
-            self.place.display()
-        );
+        let then = match self.home.survives() {
+            true => "`aggio recover` tries again",
+            false => "a synchronisation tries again, and closing loses it",
+        };
+        let text =
+            format!("{error}; what is not in the file is still staged in {}; {then}", self.place);
         let told = Error::new(error.class(), text).with_errno(error.errno());
         match error.extent() {
             Some(extent) => told.with_extent(extent),
@@ -109,8 +124,9 @@ impl Stage {
 
     /// Copies runs of a domain from the stage to the file, each in one request.
     fn copy(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
+        let runs = in_order(runs);
         let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
-        for run in runs {
+        for run in &runs {
             self.control.go_on();
             let data = &mut buffer[..run.len as usize];
             let read = self.bytes.read_exact_at(data, run.offset);
@@ -122,6 +138,43 @@ impl Stage {
     }
 }
 
+/// The runs of a domain in the order in which they go into the file: what announces others, in the
+/// first [`HEADER`] bytes of the file, comes last.
+fn in_order(runs: &[Extent]) -> Vec<Extent> {
+    let cut = runs.partition_point(|run| run.offset < HEADER);
+    let (front, back) = runs.split_at(cut);
+    let mut order = Vec::with_capacity(runs.len() + 1);
+    order.extend(front.last().map(|run| Extent::between(HEADER.min(run.end()), run.end())));
+    order.extend(back);
+    order.retain(|run| !run.is_empty());
+    let announcing = front.iter().map(|run| run.intersect(Extent::new(0, HEADER)));
+    order.extend(announcing.rev());
+    order
+}
+
 fn locked<T>(result: io::Result<T>) -> Result<T> {
     result.map_err(|error| Error::os("fcntl", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_announces_other_bytes_is_written_after_them() {
+        let runs = |all: &[(u64, u64)]| -> Vec<Extent> {
+            all.iter().map(|(start, end)| Extent::between(*start, *end)).collect()
+        };
+        let far = HEADER + 100;
+        for (found, order) in [
+            (runs(&[]), runs(&[])),
+            (runs(&[(0, 10)]), runs(&[(0, 10)])),
+            (runs(&[(0, far)]), runs(&[(HEADER, far), (0, HEADER)])),
+            (runs(&[(0, 8), (20, 30), (far, far + 9)]), runs(&[(far, far + 9), (20, 30), (0, 8)])),
+            (runs(&[(HEADER, far)]), runs(&[(HEADER, far)])),
+            (runs(&[(0, 8), (9, far)]), runs(&[(HEADER, far), (9, HEADER), (0, 8)])),
+        ] {
+            assert_eq!(in_order(&found), order);
+        }
+    }
 }

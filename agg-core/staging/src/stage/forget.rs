@@ -21,8 +21,10 @@ impl Losing {
     pub fn of(home: &Home, file: File) -> Option<Self> {
         let facts = file.metadata().ok()?;
         let may_end = facts.is_file() && facts.nlink() == 1;
-        let has_stage = || home.place(&Identity::of(&file).ok()?).symlink_metadata().ok();
-        (may_end && has_stage().is_some()).then(|| Self { home: home.clone(), file })
+        // In memory it ends with those who have the file open.
+        let has_stage =
+            || home.survives() && Identity::of(&file).is_ok_and(|one| home.has(&home.place(&one)));
+        (may_end && has_stage()).then(|| Self { home: home.clone(), file })
     }
 
     /// The same for the file called `path`, which is no link.
@@ -47,10 +49,10 @@ impl Losing {
         let Some(Files { head, .. }) = found else { return Ok(()) };
         let locks = Locks::new(head);
         let is_unused = locks.be_alone().map_err(|error| Error::os("fcntl", &error))?;
-        if is_unused && Home::is_in_place(&place, locks.file()) {
+        if is_unused && place.is_of(locks.file()) {
             let fit = Control::open(locks.file())?.fit(&self.file)?;
             if matches!(fit, Fit::Fits | Fit::Changed) {
-                self.home.remove(&place);
+                self.home.end(&place, locks.file());
             }
         }
         Ok(())

@@ -1,261 +1,151 @@
-//! Where stages are: directories of the user's alone in the directory that he named.
+//! Where stages are: in memory of the node without a name, or in a directory that the user named.
 
+use super::claim::Claim;
 use super::control::{Control, Identity};
-use super::places::Places;
-use crate::spool::{host, random};
-use aggio_base::{Error, ErrorClass, Result};
-use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Metadata, TryLockError};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use super::directory::Directory;
+use super::memory::Memory;
+use aggio_base::log::{self, Level};
+use aggio_base::{Error, Result};
+use aggio_config::settings::stage::StagePlace;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The files of a stage.
-const HEAD: &str = "head";
-const PLACES: &str = "places";
-const BYTES: &str = "bytes";
-
-/// What the name of a directory that is no whole stage has behind the user's number.
-const NEW: &str = "new";
-const GONE: &str = "gone";
-
-/// So often others may remove a new directory before it is held.
-const ATTEMPTS: u32 = 16;
-
-/// The directory of the stages of a user.
+/// Where the stages of a user are.
 #[derive(Clone, Debug)]
-pub struct Home {
-    dir: PathBuf,
-    user: u32,
+pub enum Home {
+    /// In a directory, where they survive those who use them.
+    Directory(Directory),
+    /// In memory, which ends with the last process that uses it.
+    Memory(Memory),
+}
+
+/// The place of the stage of one file.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// A directory.
+    Directory(PathBuf),
+    /// Memory; what is staged there is for this file.
+    Memory(Identity),
 }
 
 /// The open files of a stage.
 pub(super) struct Files {
     pub(super) head: File,
+    /// The head, once more: locks of draining are not those of accesses.
+    pub(super) draining: File,
     pub(super) places: File,
     pub(super) bytes: File,
-}
-
-/// A directory that this process holds, so that nobody else takes it for what a killed one left.
-struct Held {
-    dir: File,
-    /// Whether others see that; otherwise it is only not old yet.
-    is_sure: bool,
-}
-
-/// What a name in the directory stands for.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// A stage, of this machine or of another one, or one that was set aside.
-    Stage(PathBuf),
-    /// What a killed process left of making or removing one.
-    Remains(PathBuf),
+    /// By which others find them, as long as it lives.
+    pub(super) claim: Option<Claim>,
 }
 
 impl Home {
-    /// The stages of this user in `dir`.
+    /// Stages in the directory `dir`.
     pub fn new(dir: &Path) -> Self {
-        // SAFETY: asks for a number.
-        Self { dir: dir.to_path_buf(), user: unsafe { libc::geteuid() } }
+        Self::Directory(Directory::new(dir))
     }
 
-    fn prefix(&self) -> String {
-        format!("aggio-stage-{}-", self.user)
+    /// Stages in memory.
+    ///
+    /// # Errors
+    /// What the system says: without `/dev/shm` processes cannot find each other.
+    pub fn in_memory() -> Result<Self> {
+        Memory::new().map(Self::Memory).map_err(|error| Error::os("open of /dev/shm", &error))
+    }
+
+    /// Whether what is staged survives those who use it.
+    pub(super) fn survives(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
+    /// Bytes that may be staged here at most; `None` where the system says when it is full.
+    pub(super) fn room(&self) -> Option<u64> {
+        (!self.survives()).then(super::memory::room)
     }
 
     /// Where the stage of a file is.
-    pub(super) fn place(&self, identity: &Identity) -> PathBuf {
-        let Identity { device, inode, .. } = identity;
-        self.dir.join(format!("{}{:016x}-{device:x}-{inode:x}", self.prefix(), host()))
-    }
-
-    fn fresh(&self, what: &str) -> PathBuf {
-        self.dir.join(format!("{}{what}-{:016x}{:016x}", self.prefix(), random(), random()))
-    }
-
-    /// Makes a stage for `target`, called `path`, unless another process is quicker; what killed
-    /// processes left of making others goes.
-    pub(super) fn make(&self, target: &File, path: &Path) -> Result<()> {
-        let (new, _held) = self.unfinished()?;
-        let filled = self.fill(&new, target, path).and_then(|identity| {
-            match std::fs::rename(&new, self.place(&identity)) {
-                Err(error) if is_there(&error) => Ok(false),
-                Err(error) => Err(named("rename", &new)(error)),
-                Ok(()) => Ok(true),
-            }
-        });
-        if !matches!(filled, Ok(true)) {
-            remove(&new);
+    pub(super) fn place(&self, identity: &Identity) -> Place {
+        match self {
+            Self::Directory(directory) => Place::Directory(directory.place(identity)),
+            Self::Memory(_) => Place::Memory(*identity),
         }
-        filled?;
-        for one in self.list().unwrap_or_default() {
-            if let Found::Remains(path) = one {
-                self.clear(&path);
-            }
+    }
+
+    /// Whether there may be a stage in `place`; takes a system call.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Memory(memory), Place::Memory(identity)) => memory.has(identity),
+            (_, Place::Directory(path)) => Directory::has(path),
+            _ => false,
         }
-        Ok(())
     }
 
-    /// A new directory, which nobody removes as long as this process holds it.
-    fn unfinished(&self) -> Result<(PathBuf, Held)> {
-        for _ in 0..ATTEMPTS {
-            let new = self.fresh(NEW);
-            DirBuilder::new().mode(0o700).create(&new).map_err(named("mkdir", &new))?;
-            if let Some(held) = self.hold(&new).map_err(named("open", &new))? {
-                return Ok((new, held));
-            }
-        }
-        let text = "other processes remove each directory as soon as it is made";
-        let error = Error::new(ErrorClass::FileInUse, text).with_errno(libc::EBUSY);
-        Err(error.with_path(&self.dir.display().to_string()))
-    }
-
-    /// Holds an unfinished directory of this user's, unless somebody else does or has removed it.
-    fn hold(&self, unfinished: &Path) -> io::Result<Option<Held>> {
-        let mut how = File::options();
-        how.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
-        let dir = match how.open(unfinished) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        if dir.metadata()?.uid() != self.user {
-            return Err(io::Error::from_raw_os_error(libc::EACCES));
-        }
-        let is_sure = match dir.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            // Network file systems may have no such locks for directories.
-            Err(TryLockError::Error(_)) => false,
-        };
-        // It may have been removed before it was locked.
-        let there = unfinished.symlink_metadata().is_ok_and(|facts| is_same(&facts, &dir));
-        Ok(there.then_some(Held { dir, is_sure }))
-    }
-
-    fn fill(&self, new: &Path, target: &File, path: &Path) -> Result<Identity> {
-        let make = |name: &str| {
-            let mut how = File::options();
-            how.read(true).write(true).create_new(true).mode(0o600);
-            let made = how.custom_flags(libc::O_NOFOLLOW).open(new.join(name));
-            made.map_err(|error| Error::os("open", &error))
-        };
-        let places = make(PLACES)?;
-        Places::init(&places).map_err(|error| Error::os("fallocate", &error))?;
-        make(BYTES)?;
-        Control::init(&make(HEAD)?, target, path)?;
-        Identity::of(target)
-    }
-
-    /// Opens the stage in the directory `place`; `None` if there is none.
+    /// Opens the stage in `place`; `None` if there is none.
     ///
     /// # Errors
     /// `Access` if it is not the user's alone; what the system says.
-    pub(super) fn open(&self, place: &Path) -> Result<Option<Files>> {
-        match self.open_files(place) {
-            Err(error) if error.class() == ErrorClass::NoSuchFile => Ok(None),
-            result => result.map(Some),
+    pub(super) fn open(&self, place: &Place) -> Result<Option<Files>> {
+        match (self, place) {
+            (Self::Directory(directory), Place::Directory(path)) => directory.open(path),
+            (Self::Memory(memory), Place::Memory(identity)) => memory.open(identity),
+            _ => Ok(None),
         }
     }
 
-    fn open_files(&self, place: &Path) -> Result<Files> {
-        let facts = place.symlink_metadata().map_err(named("stat", place))?;
-        if !facts.is_dir() || facts.uid() != self.user || facts.mode() & 0o077 != 0 {
-            let text = "it is not a directory of this user's alone";
-            return Err(Error::new(ErrorClass::Access, text)
-                .with_errno(libc::EACCES)
-                .with_path(&place.display().to_string()));
-        }
-        let open = |name: &str| {
-            let mut how = File::options();
-            how.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-            how.open(place.join(name)).map_err(named("open", place))
-        };
-        Ok(Files { head: open(HEAD)?, places: open(PLACES)?, bytes: open(BYTES)? })
-    }
-
-    /// Opens the head of the stage in `place` once more.
-    pub(super) fn open_head(place: &Path) -> io::Result<File> {
-        File::options().read(true).write(true).open(place.join(HEAD))
-    }
-
-    /// Whether `head` is still that of the stage in `place`.
-    pub(super) fn is_in_place(place: &Path, head: &File) -> bool {
-        place.join(HEAD).symlink_metadata().is_ok_and(|facts| is_same(&facts, head))
-    }
-
-    /// Takes the name of a stage away from it; where it is now.
-    pub(super) fn set_aside(place: &Path) -> Result<PathBuf> {
-        let mut name = place.as_os_str().to_owned();
-        name.push(format!("-aside-{:016x}", random()));
-        let failed = |error| Error::os("rename", &error).with_path(&place.display().to_string());
-        std::fs::rename(place, &name).map_err(failed)?;
-        Ok(name.into())
-    }
-
-    /// Removes the stage in `place`, in which nothing is left.
-    pub(super) fn remove(&self, place: &Path) {
-        let gone = self.fresh(GONE);
-        if std::fs::rename(place, &gone).is_ok() {
-            remove(&gone);
-        }
-    }
-
-    /// What there is of this user's.
+    /// Makes a stage for `target`, called `path`, unless another process is quicker.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn list(&self) -> io::Result<Vec<Found>> {
-        let mut all = Vec::new();
-        let prefix = self.prefix();
-        for entry in std::fs::read_dir(&self.dir)? {
-            let path = entry?.path();
-            let rest = path.file_name().and_then(OsStr::to_str);
-            let Some(rest) = rest.and_then(|name| name.strip_prefix(&prefix)) else { continue };
-            let is = |what: &str| rest.strip_prefix(what).is_some_and(|rest| rest.starts_with('-'));
-            let is_whole = !is(NEW) && !is(GONE);
-            all.push(if is_whole { Found::Stage(path) } else { Found::Remains(path) });
+    pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
+        match self {
+            Self::Memory(memory) => memory.make(target, path),
+            Self::Directory(directory) => {
+                directory.make(target, path)?;
+                directory.open(&directory.place(&Identity::of(target)?))
+            }
         }
-        Ok(all)
     }
 
-    /// Removes what a killed process left of a stage, unless somebody may be at it.
-    pub(super) fn clear(&self, remains: &Path) -> bool {
-        let held = self.hold(remains).ok().flatten();
-        let is_left = held.is_some_and(|held| held.is_sure || held.is_old());
-        if is_left {
-            remove(remains);
+    /// Ends a stage that this process alone uses, and in which nothing is left.
+    pub(super) fn end(&self, place: &Place, head: &File) {
+        match (self, place) {
+            (Self::Directory(directory), Place::Directory(path)) => directory.remove(path),
+            // Whoever has found it meanwhile looks for another one.
+            _ => _ = Control::give_up(head),
         }
-        is_left
     }
 }
 
-impl Held {
-    /// Whether nobody has changed it for a minute.
-    fn is_old(&self) -> bool {
-        let changed = self.dir.metadata().and_then(|facts| facts.modified());
-        let age = changed.ok().and_then(|at| at.elapsed().ok());
-        age.is_some_and(|age| age.as_secs() > 60)
+/// Where stages are that the user wants at `place`, if he wants any.
+pub fn home_of(place: &StagePlace) -> Option<Home> {
+    match place {
+        StagePlace::Nowhere => None,
+        StagePlace::Directory(name) => Some(Home::new(Path::new(name))),
+        StagePlace::Memory => match Home::in_memory() {
+            Ok(home) => Some(home),
+            Err(error) => {
+                log::once(Level::Warn, &format!("nothing is staged in memory: {error}"));
+                None
+            }
+        },
     }
 }
 
-fn is_same(facts: &Metadata, file: &File) -> bool {
-    file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (facts.dev(), facts.ino()))
-}
-
-/// An error of a call, with the path that it is about.
-fn named(call: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
-    let path = path.display().to_string();
-    move |error| Error::os(call, &error).with_path(&path)
-}
-
-/// Removes the files of a stage and their directory; what is not ours there stays.
-fn remove(dir: &Path) {
-    for name in [HEAD, PLACES, BYTES] {
-        let _ = std::fs::remove_file(dir.join(name));
+impl Place {
+    /// Whether the stage of which `head` is the head is still the one here.
+    pub(super) fn is_of(&self, head: &File) -> bool {
+        match self {
+            Self::Directory(path) => Directory::is_in_place(path, head),
+            Self::Memory(_) => !Control::is_given_up(head),
+        }
     }
-    let _ = std::fs::remove_dir(dir);
 }
 
-fn is_there(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EEXIST | libc::ENOTEMPTY))
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Directory(path) => write!(f, "{}", path.display()),
+            Self::Memory(_) => write!(f, "memory"),
+        }
+    }
 }

@@ -143,7 +143,7 @@ impl Stage {
         let is_quiet = |domain: &&u64| seen.is_quiet(**domain, self.places.version(**domain), now);
         if let Some(domain) = left.iter().find(is_quiet) {
             let locks = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-            let _change = self.control.change(&self.target, Learn::Surely);
+            let _change = self.change(Learn::Surely);
             let step = self.step(&locks, *domain, 0, base, counters);
             step.map_err(|error| self.kept(&error))?;
         }

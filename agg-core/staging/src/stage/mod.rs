@@ -1,18 +1,22 @@
-//! Staged writes: bytes of a file that wait in a directory of the node, where every process of the
-//! user sees them, and where they survive the processes.
+//! Staged writes: bytes of a file that wait on the node, where every process of the user sees them:
+//! in memory, or in a directory, where they survive the processes.
 //!
 //! The stage of a file is a second file of the same shape: a byte waits at its own place in it.
 //! So the newest byte counts, as in any file, a reader copies ranges, and draining reads the stage
 //! in the order of the file. Which bytes wait is known by the byte.
 
+mod claim;
 mod control;
-mod cost;
+mod directory;
 mod drain;
+mod driver;
 mod forget;
 mod home;
 mod idle;
+mod kind;
 mod locks;
 mod look;
+mod memory;
 mod places;
 mod recover;
 mod staged;
@@ -22,21 +26,23 @@ mod tests;
 mod words;
 
 pub use forget::Losing;
-pub use home::Home;
+pub use home::{Home, home_of};
+pub use kind::Staged;
 pub use look::show;
 pub use recover::{Drained, recover};
-pub use staged::{Staged, home_of};
 
 use aggio_base::log::Level;
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
 use aggio_store::driver::Outcome;
-use control::{Control, Fit, Learn};
-use home::Files;
+use claim::Claim;
+use control::{Change, Control, Fit, Identity, Learn};
+use directory::Directory;
+use home::{Files, Place};
 use locks::Locks;
 use places::Places;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 /// So often somebody may be quicker than this process.
@@ -45,7 +51,7 @@ const ATTEMPTS: u32 = 64;
 /// The stage of a file, as one opener uses it.
 pub(super) struct Stage {
     home: Home,
-    place: PathBuf,
+    place: Place,
     /// The file, of which only the version is asked.
     target: File,
     control: Control,
@@ -55,6 +61,8 @@ pub(super) struct Stage {
     locks: Locks,
     /// The locks of draining, of which this opener does one thing at a time.
     draining: Mutex<Locks>,
+    /// Lets others find it in memory.
+    _claim: Option<Claim>,
 }
 
 impl Stage {
@@ -67,43 +75,53 @@ impl Stage {
     /// # Errors
     /// What the system says.
     pub(super) fn join(home: &Home, target: File, path: &Path, made: bool) -> Result<Option<Self>> {
-        let place = home.place(&control::Identity::of(&target)?);
+        let place = home.place(&Identity::of(&target)?);
         for _ in 0..ATTEMPTS {
             let found = match home.open(&place) {
                 // Whoever has made that, it is no stage of this user's.
                 Err(error) if error.class() == ErrorClass::Access && !made => None,
                 found => found?,
             };
-            let Some(files) = found else {
-                if !made {
-                    return Ok(None);
-                }
-                home.make(&target, path)?;
-                continue;
+            let files = match found {
+                None if made => home.make(&target, path)?,
+                None => return Ok(None),
+                found => found,
             };
-            let Files { head, places, bytes } = files;
+            let Some(Files { head, draining, places, bytes, claim }) = files else { continue };
             let locks = Locks::new(head);
             let locked = |error| Error::os("fcntl", &error);
             let alone = locks.be_alone().map_err(locked)?;
             if !alone {
                 locks.be_present().map_err(locked)?;
             }
-            if !Home::is_in_place(&place, locks.file()) {
+            if !place.is_of(locks.file()) {
                 continue;
             }
-            if alone && !may_be_continued(home, &place, locks.file(), &places, &target)? {
+            let is_left = alone && home.survives();
+            if is_left && !may_be_continued(home, &place, locks.file(), &places, &target)? {
                 continue;
             }
             // Not before everything is known to be there.
             let control = Control::open(locks.file())?;
             let places = Places::open(places).map_err(|error| Error::os("mmap", &error))?;
-            let head = Home::open_head(&place).map_err(|error| Error::os("open", &error))?;
-            if alone {
+            if is_left {
                 control.rest(&target);
+            }
+            if alone {
                 locks.be_present().map_err(locked)?;
             }
-            let (home, draining) = (home.clone(), Mutex::new(Locks::new(head)));
-            return Ok(Some(Self { home, place, target, control, places, bytes, locks, draining }));
+            let (home, draining) = (home.clone(), Mutex::new(Locks::new(draining)));
+            return Ok(Some(Self {
+                home,
+                place,
+                target,
+                control,
+                places,
+                bytes,
+                locks,
+                draining,
+                _claim: claim,
+            }));
         }
         let text = "its stage is made and removed all the time";
         Err(Error::new(ErrorClass::FileInUse, text).with_path(&path.display().to_string()))
@@ -115,7 +133,7 @@ impl Stage {
     /// What the system says, such as `NoSpace`; the same if nothing is to be staged any more.
     pub(super) fn write(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let failed = |call: &str, error: std::io::Error| {
-            Error::os(call, &error).with_path(&self.place.display().to_string())
+            Error::os(call, &error).with_path(&self.place.to_string())
         };
         let _access = self.locks.access().map_err(|error| failed("fcntl", error))?;
         if self.control.is_shown() {
@@ -137,6 +155,16 @@ impl Stage {
         self.places.may_have(extent)
     }
 
+    /// Whether no byte of `extent` is staged, and none behind it.
+    pub(super) fn is_clear_of(&self, extent: Extent) -> bool {
+        !self.may_have(extent) && self.is_clear_from(extent.end())
+    }
+
+    /// Whether no byte is staged from `offset` on; knows whole domains.
+    pub(super) fn is_clear_from(&self, offset: u64) -> bool {
+        !self.may_have(Extent::new(offset, u64::MAX - offset))
+    }
+
     /// Whether nothing is staged.
     pub(super) fn is_empty(&self) -> bool {
         self.places.dirty_domains().is_empty()
@@ -147,9 +175,13 @@ impl Stage {
         self.control.is_shown()
     }
 
-    /// Bytes that are staged, about.
+    /// Bytes that are staged, about; in memory those that they take.
     pub(super) fn held(&self) -> u64 {
-        self.places.held()
+        use std::os::unix::fs::MetadataExt;
+        match self.home.survives() {
+            true => self.places.held(),
+            false => self.bytes.metadata().map_or(0, |facts| facts.blocks() * 512),
+        }
     }
 
     /// The end of the last staged byte. Of a domain that killed processes have left there may be
@@ -223,7 +255,7 @@ impl Stage {
         match covered {
             Ok(bytes) => Outcome { bytes, result: Ok(()) },
             Err(error) => {
-                let error = error.with_path(&self.place.display().to_string());
+                let error = error.with_path(&self.place.to_string());
                 Outcome { bytes: 0, result: Err(error) }
             }
         }
@@ -236,8 +268,13 @@ impl Stage {
 
     /// Tells that the file is changed by `act`, which others need not take for a stranger's doing.
     fn changing<T>(&self, learn: Learn, act: impl FnOnce() -> T) -> T {
-        let _change = self.control.change(&self.target, learn);
+        let _change = self.change(learn);
         act()
+    }
+
+    /// The same until the result is dropped. Nobody compares versions where nothing survives.
+    fn change(&self, learn: Learn) -> Option<Change<'_>> {
+        self.home.survives().then(|| self.control.change(&self.target, learn))
     }
 
     /// Whether nobody can open the file any more, so that what is staged is of no use.
@@ -248,7 +285,8 @@ impl Stage {
 
     /// Ends the use of the stage, which the last one removes if nothing is left in it.
     pub(super) fn leave(self) {
-        let is_empty = || self.is_empty() || self.is_deleted();
+        // In memory what could not be drained, and was told of, ends with its last user.
+        let is_empty = || !self.home.survives() || self.is_empty() || self.is_deleted();
         if !is_empty() {
             return;
         }
@@ -256,8 +294,8 @@ impl Stage {
         // the last.
         self.locks.be_gone();
         let alone = self.locks.be_alone().unwrap_or(false);
-        if alone && Home::is_in_place(&self.place, self.locks.file()) && is_empty() {
-            self.home.remove(&self.place);
+        if alone && self.place.is_of(self.locks.file()) && is_empty() {
+            self.home.end(&self.place, self.locks.file());
         }
     }
 }
@@ -272,7 +310,7 @@ impl std::fmt::Debug for Stage {
 /// does not is set aside, or removed if nothing is in it.
 fn may_be_continued(
     home: &Home,
-    place: &Path,
+    place: &Place,
     head: &File,
     places: &File,
     target: &File,
@@ -288,14 +326,15 @@ fn may_be_continued(
         // Nothing is in it, or the file that it belonged to is gone: its number has been given to
         // another one.
         Ok((true, _) | (_, Fit::Other)) => {
-            home.remove(place);
+            home.end(place, head);
             return Ok(false);
         }
         Ok((false, fit)) => recover::reason(fit),
         Err(error) if error.class() == ErrorClass::Io => error.to_string(),
         Err(error) => return Err(error),
     };
-    let aside = Home::set_aside(place)?;
+    let Place::Directory(path) = place else { return Ok(true) };
+    let aside = Directory::set_aside(path)?;
     log!(
         Level::Error,
         "{}: staged bytes of killed processes are not used: {why}. `aggio recover` tells more",

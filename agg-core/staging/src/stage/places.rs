@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Bytes of a file that are drained together.
-pub(super) const DOMAIN: u64 = 4 << 20;
+pub(super) const DOMAIN: u64 = aggio_plan::plan::cost::STAGED_REQUEST;
 /// Bytes behind this place are not staged.
 pub(super) const MAX: u64 = 1 << 43;
 

@@ -2,7 +2,8 @@
 
 use super::Stage;
 use super::control::{Control, Fit};
-use super::home::{Files, Found, Home};
+use super::directory::{Directory, Found};
+use super::home::{Files, Home, Place};
 use super::locks::Locks;
 use super::places::Places;
 use aggio_base::report::Counters;
@@ -37,23 +38,24 @@ pub struct Drained {
 /// # Errors
 /// If the directory cannot be listed. What fails in a stage is told in the list.
 pub fn recover(home: &Home, changed: bool) -> Result<Vec<Drained>> {
-    let found = home.list().map_err(|error| Error::os("readdir", &error))?;
+    let Home::Directory(directory) = home else { return Ok(Vec::new()) };
+    let found = directory.list().map_err(|error| Error::os("readdir", &error))?;
     let mut done = Vec::new();
     for one in found {
         match one {
             Found::Remains(path) => {
-                if home.clear(&path) {
+                if directory.clear(&path) {
                     done.push(Drained { stage: path.clone(), path, bytes: 0, error: None });
                 }
             }
-            Found::Stage(place) => done.extend(finish(home, place, changed)),
+            Found::Stage(place) => done.extend(finish(directory, place, changed)),
         }
     }
     Ok(done)
 }
 
 /// Drains one stage, unless it is used.
-fn finish(home: &Home, place: PathBuf, changed: bool) -> Option<Drained> {
+fn finish(home: &Directory, place: PathBuf, changed: bool) -> Option<Drained> {
     let mut path = place.clone();
     let result = attempt(home, &place, changed, &mut path);
     let told = |bytes, error| Drained { stage: place.clone(), path: path.clone(), bytes, error };
@@ -64,11 +66,18 @@ fn finish(home: &Home, place: PathBuf, changed: bool) -> Option<Drained> {
 }
 
 /// The bytes that were drained; `None` if somebody uses the stage, or has removed it.
-fn attempt(home: &Home, place: &Path, changed: bool, path: &mut PathBuf) -> Result<Option<u64>> {
-    let Some(Files { head, places, bytes }) = home.open(place)? else { return Ok(None) };
+fn attempt(
+    home: &Directory,
+    place: &Path,
+    changed: bool,
+    path: &mut PathBuf,
+) -> Result<Option<u64>> {
+    let Some(Files { head, draining, places, bytes, claim }) = home.open(place)? else {
+        return Ok(None);
+    };
     let locks = Locks::new(head);
     let os = |call: &'static str| move |error: std::io::Error| Error::os(call, &error);
-    if !locks.be_alone().map_err(os("fcntl"))? || !Home::is_in_place(place, locks.file()) {
+    if !locks.be_alone().map_err(os("fcntl"))? || !Directory::is_in_place(place, locks.file()) {
         return Ok(None);
     }
     let control = Control::open(locks.file())?;
@@ -97,13 +106,13 @@ fn attempt(home: &Home, place: &Path, changed: bool, path: &mut PathBuf) -> Resu
     // The file that was looked at, whatever has its name by now, and whatever that name is.
     let name = format!("/proc/self/fd/{}", target.as_raw_fd());
     let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
-    let draining = Home::open_head(place).map_err(os("open"))?;
     // Others wait until it is done, or join it.
     locks.be_present().map_err(os("fcntl"))?;
     control.note(&target);
-    let (home, place) = (home.clone(), place.to_path_buf());
+    let (home, place) = (Home::Directory(home.clone()), Place::Directory(place.to_path_buf()));
     let draining = Mutex::new(Locks::new(draining));
-    let stage = Stage { home, place, target, control, places, bytes, locks, draining };
+    let stage =
+        Stage { home, place, target, control, places, bytes, locks, draining, _claim: claim };
     let counters = Counters::default();
     let drained = stage.drain(&*base, &counters);
     let synced = drained.and_then(|()| base.sync());

@@ -1,142 +1,86 @@
-//! Files whose small writes are staged, as a kind of storage.
+//! An open file whose small writes are staged.
 
-use super::control::Learn;
-use super::cost::is_worth_it;
+use super::control::{Identity, Learn};
+use super::home::Place;
 use super::idle::Idle;
-use super::target::target_of;
-use super::{Home, Losing, Stage, show};
+use super::{Home, Stage};
 use aggio_base::log::Level;
-use aggio_base::report::{Counters, Totals};
+use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Extent, Result, log};
-use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_comm::workers::Workers;
 use aggio_config::hints::Drain;
-use aggio_plan::plan::cost::Costs;
-use aggio_store::driver::portions::write_in_portions;
-use aggio_store::driver::table::{AfterDelete, Drivers, Kind};
-use aggio_store::driver::{Driver, Facts, OpenHow, Outcome, Staging, Striped, generic, latency};
-use aggio_store::independent::Strategy;
-use aggio_types::memory::Memory;
-use aggio_types::view::View;
+use aggio_plan::plan::cost::{Costs, is_worth_staging};
+use aggio_store::driver::{Driver, OpenHow, Outcome, Staging};
 use std::fs::File;
-use std::io::{self, IoSlice};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kind of storage: ordinary files, opened with terms of staging.
+/// An open file, and its stage as soon as there is one.
 #[derive(Debug)]
-pub struct Staged {
-    home: Home,
-    workers: Workers,
+pub(super) struct StagedFile {
+    pub(super) base: Arc<Box<dyn Driver>>,
+    /// Drains in the background.
+    pub(super) idle: Option<Idle>,
+    pub(super) home: Home,
+    /// Where the stage is, if there is one.
+    place: Place,
+    target: File,
+    path: PathBuf,
+    pub(super) terms: Staging,
+    pub(super) writes: bool,
+    /// Whether this opener makes the stage if there is none.
+    makes: AtomicBool,
+    pub(super) stage: Mutex<Option<Arc<Stage>>>,
+    pub(super) closed: AtomicBool,
+    /// Of requests that are nobody's call.
+    pub(super) counters: Arc<Counters>,
 }
 
-impl Staged {
-    /// Files that are staged in `home`.
-    pub fn new(home: Home) -> Self {
-        Self { home, workers: Workers::default() }
-    }
-
-    /// With threads that drain while the program computes.
-    pub fn with_workers(self, workers: Workers) -> Self {
-        Self { workers, ..self }
-    }
-
-    /// The file `base`, which `how` opened, with its stage.
-    fn with_stage(&self, base: Box<dyn Driver>, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        let Some(terms) = how.staging else { return Ok(base) };
-        let Some(target) = target_of(&*base, &how.path)? else { return Ok(base) };
-        if !terms.shared {
-            return show(&self.home, target, true).map(|()| base);
-        }
-        let path = std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path));
+impl StagedFile {
+    /// The file `base`, which `how` opened and `target` is, staged on `terms`.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub(super) fn new(
+        base: Box<dyn Driver>,
+        target: File,
+        how: &OpenHow,
+        terms: Staging,
+        home: &Home,
+        workers: &Workers,
+    ) -> Result<Self> {
         let drains = terms.drain == Drain::Idle && terms.first && how.write;
         let counters = Arc::<Counters>::default();
-        let file = StagedFile {
+        let limit = home.room().map_or(terms.limit, |room| room.min(terms.in_memory));
+        Ok(Self {
             base: Arc::new(base),
-            idle: drains.then(|| Idle::new(self.workers.clone(), counters.clone())),
-            home: self.home.clone(),
+            idle: drains.then(|| Idle::new(workers.clone(), counters.clone())),
+            home: home.clone(),
+            place: home.place(&Identity::of(&target)?),
             target,
-            path,
-            terms,
+            path: std::path::absolute(&how.path).unwrap_or_else(|_| PathBuf::from(&how.path)),
+            terms: Staging { limit, ..terms },
             writes: how.write,
             makes: AtomicBool::new(false),
             stage: Mutex::new(None),
             closed: AtomicBool::new(false),
             counters,
-        };
-        // Where nothing is staged and nothing would be, the file is an ordinary one.
-        let is_of_use = file.begin()?;
-        if is_of_use {
-            return Ok(Box::new(file));
-        }
-        let unused = || Error::new(ErrorClass::Intern, "a file that nothing drains is in use");
-        Arc::into_inner(file.base).ok_or_else(unused)
-    }
-}
-
-impl Kind for Staged {
-    fn name(&self) -> &'static str {
-        "stage"
+        })
     }
 
-    fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
-        Ok(how.staging.is_some())
+    /// The file itself, of which nothing is staged.
+    ///
+    /// # Errors
+    /// A thread drains it.
+    pub(super) fn into_base(self) -> Result<Box<dyn Driver>> {
+        let used = || Error::new(ErrorClass::Intern, "a file that nothing drains is in use");
+        Arc::into_inner(self.base).ok_or_else(used)
     }
 
-    fn adopts(&self, how: &OpenHow) -> bool {
-        how.staging.is_some()
-    }
-
-    fn sees(&self, _: &OpenHow) -> bool {
-        false
-    }
-
-    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        match drivers.ordinary().open(drivers, how) {
-            Ok(file) => self.with_stage(file, how),
-            // What others have there is not staged.
-            Err(error) => drivers.open_instead(how, error),
-        }
-    }
-
-    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-        self.with_stage(drivers.ordinary().adopt(drivers, how, offer)?, how)
-    }
-
-    fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()> {
-        drivers.ordinary().delete(drivers, path, rank)
-    }
-
-    fn before_delete(&self, path: &str) -> Option<AfterDelete> {
-        let losing = Losing::named(&self.home, Path::new(path))?;
-        Some(Box::new(|| losing.lost()))
-    }
-}
-
-/// An open file, and its stage as soon as there is one.
-#[derive(Debug)]
-pub(super) struct StagedFile {
-    base: Arc<Box<dyn Driver>>,
-    /// Drains in the background.
-    idle: Option<Idle>,
-    home: Home,
-    target: File,
-    path: PathBuf,
-    terms: Staging,
-    writes: bool,
-    /// Whether this opener makes the stage if there is none.
-    makes: AtomicBool,
-    stage: Mutex<Option<Arc<Stage>>>,
-    closed: AtomicBool,
-    /// Of requests that are nobody's call.
-    counters: Arc<Counters>,
-}
-
-impl StagedFile {
     /// Joins the stage, which whoever opens the file first makes, if requests are slow. Whether
     /// there is a stage, or may be one.
-    fn begin(&self) -> Result<bool> {
+    pub(super) fn begin(&self) -> Result<bool> {
         let may_be = self.terms.always || self.costs().is_slow();
         let makes = self.writes && self.terms.first && may_be;
         self.makes.store(makes, Ordering::Release);
@@ -160,11 +104,14 @@ impl StagedFile {
     }
 
     /// The stage, if there is one.
-    fn stage(&self) -> Result<Option<Arc<Stage>>> {
+    pub(super) fn stage(&self) -> Result<Option<Arc<Stage>>> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed file is refused by the driver below.
         if stage.is_none() && !self.closed.load(Ordering::Acquire) {
             let made = self.makes.load(Ordering::Acquire);
+            if !made && !self.home.has(&self.place) {
+                return Ok(None);
+            }
             let target = self.target.try_clone().map_err(|error| Error::os("fcntl", &error))?;
             *stage = Stage::join(&self.home, target, &self.path, made)?.map(Arc::new);
         }
@@ -226,7 +173,7 @@ impl StagedFile {
         self.each_straight(pieces, counters)
     }
 
-    fn each_straight(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
+    pub(super) fn each_straight(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
         let mut bytes = 0;
         for (at, data) in pieces {
             let outcome = self.straight(data, *at, counters);
@@ -240,16 +187,27 @@ impl StagedFile {
 
     /// The stage, if bytes of `extent` in so many pieces had better be staged, or have to be since
     /// others there are.
-    fn takes(&self, extent: Extent, bytes: u64, pieces: u64) -> Result<Option<Arc<Stage>>> {
+    pub(super) fn takes(
+        &self,
+        extent: Extent,
+        bytes: u64,
+        pieces: u64,
+    ) -> Result<Option<Arc<Stage>>> {
         // Whoever may not write learns it from the driver below.
         let Some(stage) = self.stage()?.filter(|_| self.writes) else { return Ok(None) };
         let fits = extent.end() <= super::places::MAX;
-        let is_worth = self.terms.always || is_worth_it(self.costs(), bytes, pieces);
+        let is_worth = self.terms.always || is_worth_staging(self.costs(), bytes, pieces);
         let is_worth = is_worth && !stage.is_shown();
         Ok((fits && (is_worth || stage.may_have(extent))).then_some(stage))
     }
 
-    fn drain(&self) -> Result<()> {
+    /// Drains, unless what waits shall wait for another program, and can.
+    pub(super) fn drain_at_close(&self) -> Result<()> {
+        let waits = self.terms.drain == Drain::Later && self.home.survives();
+        if waits { Ok(()) } else { self.drain() }
+    }
+
+    pub(super) fn drain(&self) -> Result<()> {
         match self.stage()? {
             Some(stage) if self.writes => stage.drain(&**self.base, &self.counters),
             _ => Ok(()),
@@ -258,189 +216,8 @@ impl StagedFile {
 }
 
 /// The outcome of a request to the stage for so many `bytes`.
-fn staged_all(bytes: u64, counters: &Counters) -> Outcome {
+pub(super) fn staged_all(bytes: u64, counters: &Counters) -> Outcome {
     Counters::add(&counters.writes_out, 1);
     Counters::add(&counters.bytes_written_out, bytes);
     Outcome { bytes, result: Ok(()) }
-}
-
-/// As an attempt at a transfer, of which nobody counts the requests.
-fn as_attempt(outcome: Outcome) -> io::Result<usize> {
-    outcome.result.map_err(|error| error.to_io())?;
-    Ok(outcome.bytes as usize)
-}
-
-impl Driver for StagedFile {
-    fn name(&self) -> &'static str {
-        "stage"
-    }
-
-    fn striped(&self) -> Striped {
-        self.base.striped()
-    }
-
-    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        as_attempt(self.read_contig(buffer, offset, &self.counters))
-    }
-
-    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        as_attempt(self.write_contig(buffer, offset, &self.counters))
-    }
-
-    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        let whole: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
-        self.pwrite(&whole, offset)
-    }
-
-    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
-        let read = |part: &mut [u8]| self.base.read_contig(part, offset, counters);
-        match self.stage() {
-            Ok(Some(stage)) => stage.read(buffer, offset, read),
-            Ok(None) => read(buffer),
-            Err(error) => Outcome { bytes: 0, result: Err(error) },
-        }
-    }
-
-    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        if buffer.is_empty() {
-            return self.base.write_contig(buffer, offset, counters);
-        }
-        let extent = Extent::new(offset, buffer.len() as u64);
-        match self.takes(extent, extent.len, 1) {
-            Ok(Some(stage)) => {
-                Counters::add(&counters.deferred, 1);
-                self.put(&stage, &[(offset, buffer)], counters)
-            }
-            Ok(None) => self.straight(buffer, offset, counters),
-            Err(error) => Outcome { bytes: 0, result: Err(error) },
-        }
-    }
-
-    fn write_strided(
-        &self,
-        view: &View,
-        pos: u64,
-        memory: &Memory,
-        _: &Strategy,
-        counters: &Counters,
-    ) -> Outcome {
-        let (len, span) = (memory.len(), view.span(pos, memory.len()));
-        let taken = match len {
-            0 => Ok(None),
-            _ => self.takes(span, len, view.pieces(pos, len).max(1)),
-        };
-        let taken =
-            taken.and_then(|taken| generic::check_range(span.offset, span.len).map(|()| taken));
-        match taken {
-            Ok(stage) => {
-                let stage = stage.as_deref();
-                Counters::add(&counters.deferred, u64::from(stage.is_some()));
-                write_in_portions(view, pos, memory, &mut |pieces| match stage {
-                    Some(stage) => self.put(stage, pieces, counters),
-                    None => self.each_straight(pieces, counters),
-                })
-            }
-            Err(error) => Outcome { bytes: 0, result: Err(error) },
-        }
-    }
-
-    fn size(&self) -> Result<u64> {
-        let staged = self.stage()?.map_or(Ok(0), |stage| stage.end())?;
-        Ok(self.base.size()?.max(staged))
-    }
-
-    fn set_size(&self, size: u64) -> Result<()> {
-        self.drain()?;
-        match self.stage()? {
-            None => self.base.set_size(size),
-            Some(stage) => {
-                stage.changing(Learn::Surely, || self.base.set_size(size))?;
-                stage.resized(size);
-                Ok(())
-            }
-        }
-    }
-
-    fn preallocate(&self, size: u64) -> Result<()> {
-        match self.stage()? {
-            None => self.base.preallocate(size),
-            Some(stage) => stage.changing(Learn::Surely, || self.base.preallocate(size)),
-        }
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.drain()?;
-        self.base.sync()
-    }
-
-    fn renew(&self) {
-        self.base.renew();
-    }
-
-    /// Drains the stage, unless what waits shall wait for another program.
-    fn close(&self) -> Result<()> {
-        let drained = if self.terms.drain == Drain::Later { Ok(()) } else { self.drain() };
-        self.closed.store(true, Ordering::Release);
-        self.idle.iter().for_each(Idle::stop);
-        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let closed = match &stage {
-            // The client of a server may have bytes to send still.
-            Some(stage) if self.writes && !stage.is_empty() => {
-                stage.changing(Learn::Surely, || self.base.close())
-            }
-            _ => self.base.close(),
-        };
-        if let Some(stage) = stage.and_then(Arc::into_inner) {
-            stage.leave();
-        }
-        drained.and(closed)
-    }
-
-    fn completes_at_close(&self) -> bool {
-        self.base.completes_at_close()
-    }
-
-    fn close_but_offer(&self) -> Result<()> {
-        let drained = if self.terms.drain == Drain::Later { Ok(()) } else { self.drain() };
-        drained.and(self.base.close_but_offer())
-    }
-
-    fn facts(&self) -> Facts {
-        let is_staged = self.stage.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let facts = self.base.facts();
-        Facts { has_logs: is_staged || facts.has_logs, is_staged, ..facts }
-    }
-
-    fn meter(&self) -> Option<&latency::Meter> {
-        self.base.meter()
-    }
-
-    fn background(&self) -> Option<Totals> {
-        Some(self.counters.totals())
-    }
-
-    fn direct(&self) -> (bool, bool) {
-        self.base.direct()
-    }
-
-    fn identity(&self) -> Option<Identity> {
-        self.base.identity()
-    }
-
-    fn offer(&self) -> Option<Offer> {
-        self.base.offer()
-    }
-
-    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.base.lock(extent, exclusive)
-    }
-
-    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        self.base.try_lock(extent, exclusive)
-    }
-}
-
-/// The directory of stages that `AGGIO_STAGE` names, if it is one.
-pub fn home_of(directory: &str) -> Option<Home> {
-    (!directory.is_empty()).then(|| Home::new(Path::new(directory)))
 }

@@ -100,7 +100,7 @@ pub struct OpenHow {
     pub rank: usize,
 }
 
-/// Terms on which writes to a file are staged: they wait in a directory of the node.
+/// Terms on which writes to a file are staged: they wait on the node, where all see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Staging {
     /// This opener makes the stage if there is none; the others join it.
@@ -111,11 +111,15 @@ pub struct Staging {
     pub drain: Drain,
     /// Bytes of one rank that may be staged.
     pub each: u64,
-    /// The same of all ranks.
+    /// The same of all ranks, in a directory.
     pub limit: u64,
+    /// Bytes of all ranks that may be staged in memory.
+    pub in_memory: u64,
     /// All openers see the stage. Otherwise nothing is staged, and what others have left is in the
     /// file before it is open.
     pub shared: bool,
+    /// All processes that may access the file run on this node.
+    pub local: bool,
 }
 
 /// The state of a file: while it stays the same, requests have changed no byte.

@@ -110,6 +110,7 @@ fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) ->
             let counters = Counters::default();
             let scene = super::Scene {
                 logs: false,
+                staged: false,
                 elides: false,
                 transport: &*transport,
                 driver: &access,

@@ -102,6 +102,7 @@ impl<'a> Fresh<'a> {
     fn scene(&self) -> Scene<'_> {
         Scene {
             logs: false,
+            staged: false,
             elides: false,
             transport: self.transport,
             driver: self.driver,
@@ -163,6 +164,7 @@ async fn call_next(
     let map = aggio_plan::format::map_of(case.hints.aggio_format);
     let scene = Scene {
         logs: false,
+        staged: false,
         elides: false,
         transport,
         driver: access,

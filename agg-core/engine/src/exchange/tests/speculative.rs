@@ -47,6 +47,7 @@ impl Session {
         let (facts, hints) = (self.facts(), Hints::default());
         let scene = Scene {
             logs: false,
+            staged: false,
             elides: false,
             transport: &*self.transport,
             driver: &self.access,

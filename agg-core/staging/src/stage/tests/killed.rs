@@ -1,12 +1,14 @@
 //! What processes leave that are killed in the middle of an operation.
 
 use super::{Bench, TERMS, kill, read, write};
+use crate::stage::home::Place;
 use crate::stage::places::{self, Places};
 use aggio_base::Extent;
 
 /// Places of the only stage there is.
 fn places_of(bench: &Bench) -> Places {
-    let files = bench.home().open(&bench.stages()[0]).unwrap().unwrap();
+    let place = Place::Directory(bench.stages().remove(0));
+    let files = bench.home().open(&place).unwrap().unwrap();
     Places::open(files.places).unwrap()
 }
 

@@ -1,7 +1,10 @@
 //! Stages from outside: what readers, other openers and later programs see.
 
+mod crowds;
 mod deleted;
 mod killed;
+mod memory;
+mod random;
 mod unusual;
 
 use super::*;
@@ -9,11 +12,12 @@ use aggio_base::report::Counters;
 use aggio_config::hints::Drain;
 use aggio_store::driver::table::Drivers;
 use aggio_store::driver::{Driver, OpenHow, Staging};
-use proptest::prelude::*;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(super) struct Bench {
     dir: tempfile::TempDir,
+    home: Home,
     drivers: Drivers,
     _no_children: std::sync::RwLockReadGuard<'static, ()>,
 }
@@ -24,17 +28,32 @@ pub(super) const TERMS: Staging = Staging {
     drain: Drain::Close,
     each: 1 << 30,
     limit: 1 << 30,
+    in_memory: 1 << 30,
     shared: true,
+    local: true,
 };
 
 impl Bench {
     pub(super) fn new() -> Self {
+        Self::with(|dir| Home::new(&dir.join("stages")))
+    }
+
+    pub(super) fn in_memory() -> Self {
+        Self::with(|_| Home::in_memory().unwrap())
+    }
+
+    /// One of each kind.
+    pub(super) fn both() -> [Self; 2] {
+        [Self::new(), Self::in_memory()]
+    }
+
+    fn with(home: impl FnOnce(&Path) -> Home) -> Self {
         let _no_children = crate::tests::without_children();
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         std::fs::create_dir(dir.path().join("stages")).unwrap();
-        let home = Home::new(&dir.path().join("stages"));
-        let drivers = Drivers::default().with_last(Arc::new(Staged::new(home)));
-        Self { dir, drivers, _no_children }
+        let home = home(dir.path());
+        let drivers = Drivers::default().with_last(Arc::new(Staged::new(home.clone())));
+        Self { dir, home, drivers, _no_children }
     }
 
     pub(super) fn path(&self) -> String {
@@ -58,18 +77,25 @@ impl Bench {
         std::fs::read(self.path()).unwrap()
     }
 
+    /// The stages in the directory.
     pub(super) fn stages(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.dir.path().join("stages")).unwrap();
         all.map(|one| one.unwrap().path()).collect()
     }
 
-    /// The directory of the stages.
+    /// Whether there is a stage of the file.
+    pub(super) fn has_stage(&self) -> bool {
+        let target = File::open(self.path()).unwrap();
+        self.home.has(&self.home.place(&Identity::of(&target).unwrap()))
+    }
+
+    /// The place of the stages.
     pub(super) fn home(&self) -> Home {
-        Home::new(&self.dir.path().join("stages"))
+        self.home.clone()
     }
 
     pub(super) fn recover(&self, changed: bool) -> Vec<Drained> {
-        recover(&Home::new(&self.dir.path().join("stages")), changed).unwrap()
+        recover(&self.home, changed).unwrap()
     }
 }
 
@@ -94,24 +120,25 @@ pub(super) fn kill(file: Box<dyn Driver>) {
 
 #[test]
 fn what_is_staged_is_seen_by_every_opener_and_not_in_the_file() {
-    let bench = Bench::new();
-    let one = bench.open(Some(TERMS));
-    let other = bench.open(Some(Staging { first: false, ..TERMS }));
-    write(&*one, b"abcdef", 0);
-    write(&*other, b"XY", 2);
-    for file in [&one, &other] {
-        assert_eq!((read(&**file, 0, 10), file.size()), (b"abXYef".to_vec(), Ok(6)));
+    for bench in Bench::both() {
+        let one = bench.open(Some(TERMS));
+        let other = bench.open(Some(Staging { first: false, ..TERMS }));
+        write(&*one, b"abcdef", 0);
+        write(&*other, b"XY", 2);
+        for file in [&one, &other] {
+            assert_eq!((read(&**file, 0, 10), file.size()), (b"abXYef".to_vec(), Ok(6)));
+        }
+        assert_eq!(bench.on_disk(), b"");
+        one.sync().unwrap();
+        assert_eq!(bench.on_disk(), b"abXYef");
+        write(&*other, b"!", 9);
+        assert_eq!(read(&*one, 0, 20), b"abXYef\0\0\0!");
+        one.close().unwrap();
+        assert_eq!(bench.on_disk(), b"abXYef\0\0\0!");
+        write(&*other, b"?", 0);
+        other.close().unwrap();
+        assert_eq!((bench.on_disk()[0], bench.has_stage()), (b'?', false));
     }
-    assert_eq!(bench.on_disk(), b"");
-    one.sync().unwrap();
-    assert_eq!(bench.on_disk(), b"abXYef");
-    write(&*other, b"!", 9);
-    assert_eq!(read(&*one, 0, 20), b"abXYef\0\0\0!");
-    one.close().unwrap();
-    assert_eq!(bench.on_disk(), b"abXYef\0\0\0!");
-    write(&*other, b"?", 0);
-    other.close().unwrap();
-    assert_eq!((bench.on_disk()[0], bench.stages().len()), (b'?', 0));
 }
 
 #[test]
@@ -234,15 +261,16 @@ fn a_stage_of_which_a_file_was_cut_is_named_and_never_ends_the_program() {
 
 #[test]
 fn offsets_that_no_stage_has_go_straight() {
-    let bench = Bench::new();
-    let file = bench.open(Some(TERMS));
-    let far = 1 << 62;
-    write(&*file, b"far", far);
-    assert_eq!((file.size(), read(&*file, far - 1, 9)), (Ok(far + 3), b"\0far".to_vec()));
-    assert_eq!(std::fs::metadata(bench.path()).unwrap().len(), far + 3);
-    let outcome = file.write_contig(b"abcd", u64::MAX - 3, &Counters::default());
-    assert!(outcome.result.is_err());
-    file.close().unwrap();
+    for bench in Bench::both() {
+        let file = bench.open(Some(TERMS));
+        let far = 1 << 62;
+        write(&*file, b"far", far);
+        assert_eq!((file.size(), read(&*file, far - 1, 9)), (Ok(far + 3), b"\0far".to_vec()));
+        assert_eq!(std::fs::metadata(bench.path()).unwrap().len(), far + 3);
+        let outcome = file.write_contig(b"abcd", u64::MAX - 3, &Counters::default());
+        assert!(outcome.result.is_err());
+        file.close().unwrap();
+    }
 }
 
 #[test]
@@ -263,13 +291,14 @@ fn a_full_stage_goes_into_the_file() {
 
 #[test]
 fn a_cut_file_is_cut_whatever_was_staged() {
-    let bench = Bench::new();
-    let (file, other) = (bench.open(Some(TERMS)), bench.open(Some(TERMS)));
-    write(&*file, &[1; 5000], 0);
-    other.set_size(10).unwrap();
-    assert_eq!((file.size(), read(&*file, 0, 9000).len()), (Ok(10), 10));
-    write(&*file, &[2; 2], 20);
-    assert_eq!((other.size(), read(&*other, 8, 99).len()), (Ok(22), 14));
+    for bench in Bench::both() {
+        let (file, other) = (bench.open(Some(TERMS)), bench.open(Some(TERMS)));
+        write(&*file, &[1; 5000], 0);
+        other.set_size(10).unwrap();
+        assert_eq!((file.size(), read(&*file, 0, 9000).len()), (Ok(10), 10));
+        write(&*file, &[2; 2], 20);
+        assert_eq!((other.size(), read(&*other, 8, 99).len()), (Ok(22), 14));
+    }
 }
 
 #[test]
@@ -292,154 +321,4 @@ fn others_may_not_enter_and_what_others_made_is_not_used() {
         assert_eq!((opened.close(), bench.on_disk()), (Ok(()), b"straight".to_vec()));
     }
     assert_eq!(bench.recover(false)[0].error.as_ref().unwrap().class(), ErrorClass::Access);
-}
-
-#[test]
-fn openers_that_come_and_go_at_once_lose_no_byte() {
-    let bench = Bench::new();
-    std::thread::scope(|scope| {
-        for number in 0..4u8 {
-            let bench = &bench;
-            scope.spawn(move || {
-                for round in 0..60u64 {
-                    let file = bench.open(Some(TERMS));
-                    // Neighbours share words of bits and pages.
-                    write(&*file, &[number + 1], round * 4 + u64::from(number));
-                    if round % 3 == 0 {
-                        file.sync().unwrap();
-                    }
-                    file.close().unwrap();
-                }
-            });
-        }
-    });
-    let wanted: Vec<u8> = (0..240).map(|at| at % 4 + 1).collect();
-    assert_eq!((bench.on_disk(), bench.stages().len()), (wanted, 0));
-}
-
-#[test]
-fn openers_that_leave_at_once_leave_no_stage() {
-    let bench = Bench::new();
-    for round in 0..300 {
-        let files: Vec<_> = (0..4).map(|_| bench.open(Some(TERMS))).collect();
-        write(&*files[0], b"x", round);
-        let barrier = std::sync::Barrier::new(files.len());
-        std::thread::scope(|scope| {
-            for file in &files {
-                scope.spawn(|| {
-                    barrier.wait();
-                    file.close().unwrap();
-                });
-            }
-        });
-        assert_eq!(bench.stages().len(), 0, "round {round}");
-    }
-}
-
-#[test]
-fn draining_while_others_stage_loses_no_byte() {
-    let bench = Bench::new();
-    let files: Vec<_> = (0..3).map(|_| bench.open(Some(TERMS))).collect();
-    std::thread::scope(|scope| {
-        let (drainer, writers) = files.split_first().unwrap();
-        for (number, file) in writers.iter().enumerate() {
-            scope.spawn(move || {
-                for round in 0..2000u64 {
-                    let value = (round / 100) as u8 * 2 + number as u8;
-                    write(&**file, &[value; 100], (round % 100) * 200 + number as u64 * 100);
-                    assert_eq!(
-                        read(&**file, (round % 100) * 200 + number as u64 * 100, 1),
-                        [value]
-                    );
-                }
-            });
-        }
-        scope.spawn(move || (0..200).for_each(|_| drainer.sync().unwrap()));
-    });
-    files.iter().for_each(|file| file.close().unwrap());
-    let disk = bench.on_disk();
-    assert_eq!(disk.len(), 20_000);
-    for (at, byte) in disk.iter().enumerate() {
-        assert_eq!(*byte, 38 + (at / 100 % 2) as u8, "byte {at}");
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Write(usize, u64, u64),
-    Read(usize, u64, u64),
-    Sync(usize),
-    Resize(usize, u64),
-    Kill(usize),
-    Reopen(usize),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let (at, len) = (0..12_000u64, 1..6_000u64);
-    prop_oneof![
-        6 => (0..3usize, at.clone(), len.clone()).prop_map(|(f, at, n)| Step::Write(f, at, n)),
-        4 => (0..3usize, at.clone(), len).prop_map(|(f, at, n)| Step::Read(f, at, n)),
-        1 => (0..3usize).prop_map(Step::Sync),
-        1 => (0..3usize, at).prop_map(|(f, size)| Step::Resize(f, size)),
-        1 => (0..3usize).prop_map(Step::Kill),
-        1 => (0..3usize).prop_map(Step::Reopen),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn openers_with_and_without_costs_see_one_file(
-        steps in prop::collection::vec(step(), 1..60),
-        limit in prop_oneof![Just(1u64 << 30), 1..20_000u64],
-    ) {
-        let bench = Bench::new();
-        // The second one stages nothing by itself: its writes go straight where they may.
-        let terms = |number: usize| Staging { always: number != 1, limit, ..TERMS };
-        let open = |number: usize| bench.open(Some(terms(number)));
-        let mut files: Vec<Option<Box<dyn Driver>>> = (0..3).map(|n| Some(open(n))).collect();
-        let mut model: Vec<u8> = Vec::new();
-        for (number, step) in steps.into_iter().enumerate() {
-            let value = number as u8 + 1;
-            match step {
-                Step::Write(file, at, len) => {
-                    let Some(file) = &files[file] else { continue };
-                    write(&**file, &vec![value; len as usize], at);
-                    let end = (at + len) as usize;
-                    model.resize(model.len().max(end), 0);
-                    model[at as usize..end].fill(value);
-                }
-                Step::Read(file, at, len) => {
-                    let Some(file) = &files[file] else { continue };
-                    let end = model.len().min((at + len) as usize);
-                    let wanted = model.get(at as usize..end).unwrap_or_default();
-                    prop_assert_eq!(read(&**file, at, len as usize), wanted);
-                    prop_assert_eq!(file.size(), Ok(model.len() as u64));
-                }
-                Step::Sync(file) => {
-                    let Some(file) = &files[file] else { continue };
-                    file.sync().unwrap();
-                    prop_assert_eq!(&bench.on_disk(), &model);
-                }
-                Step::Resize(file, size) => {
-                    let Some(file) = &files[file] else { continue };
-                    file.set_size(size).unwrap();
-                    model.resize(size as usize, 0);
-                }
-                // One stays, which sees what the others have left.
-                Step::Kill(0) | Step::Reopen(0) => {}
-                Step::Kill(file) => drop(files[file].take()),
-                Step::Reopen(file) => {
-                    if let Some(old) = files[file].take() {
-                        old.close().unwrap();
-                    }
-                    files[file] = Some(open(file));
-                }
-            }
-        }
-        for file in files.into_iter().flatten() {
-            file.close().unwrap();
-        }
-        prop_assert_eq!(bench.on_disk(), model);
-        prop_assert_eq!(bench.stages().len(), 0);
-    }
 }

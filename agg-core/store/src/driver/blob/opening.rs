@@ -29,7 +29,7 @@ impl Containers {
             return Ok(None);
         }
         if let (true, Some(terms), Some(place)) = (remakes, &how.staging, self.stage.get())
-            && terms.shared
+            && terms.local
         {
             container.stage_logs(place, terms.each);
         }

@@ -1,0 +1,210 @@
+//! How processes of a user find the stages that others of them have in memory, which has no name.
+//!
+//! Who uses a stage holds two things of the kernel that end with the process and leave nothing:
+//!
+//! - a lock of a byte of `/dev/shm`, shared. Whoever looks for a stage asks for that lock, which
+//!   takes less than a microsecond, and mostly finds nobody;
+//! - a socket without a file, whose name says of which file which descriptors of which process are
+//!   the stage. `/proc/net/unix` lists these names.
+//!
+//! Nobody answers on the socket; the descriptors are opened through `/proc/PID/fd`, which the
+//! kernel allows processes of one user. Others can have such names and locks, too, but no such
+//! memory.
+
+use super::control::Identity;
+use aggio_base::os::{ofd_lock, ofd_would_lock};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The directory of which bytes are locked: it is local to the node, and any user may open it.
+const WATCHED: &str = "/dev/shm";
+
+/// Where the names of sockets are listed.
+const LIST: &str = "/proc/net/unix";
+
+/// Which descriptors of a process are a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) process: u32,
+    /// Of the head, of the places, of the bytes.
+    pub(super) descriptors: [i32; 3],
+}
+
+/// What lets others find a stage, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    _lock: File,
+    _socket: UnixDatagram,
+}
+
+/// The right to make a stage of a file, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Making(#[expect(dead_code, reason = "the name lives as long")] UnixDatagram);
+
+/// The directory of locks, open.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn watch() -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_DIRECTORY).open(WATCHED)
+}
+
+/// Whether a process may have a stage of the file. `watched` holds no locks.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn is_claimed(watched: &File, user: u32, identity: &Identity) -> io::Result<bool> {
+    ofd_would_lock(watched.as_raw_fd(), libc::F_WRLCK, byte_of(user, identity), 1).map(|free| !free)
+}
+
+/// The stages of the file that processes have.
+///
+/// # Errors
+/// What the system says.
+pub(super) fn claims(user: u32, identity: &Identity) -> io::Result<Vec<Address>> {
+    let start = format!("@{}{AT}", stem(user, identity));
+    let list = std::fs::read(LIST)?;
+    let text = String::from_utf8_lossy(&list);
+    let names = text.lines().filter_map(|line| line.rsplit_once(' ').map(|(_, name)| name));
+    Ok(names.filter_map(|name| Address::parse(name.strip_prefix(&start)?)).collect())
+}
+
+impl Claim {
+    /// Lets others find a stage of the file at `address`, which is this process'.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn new(user: u32, identity: &Identity, address: Address) -> io::Result<Self> {
+        let lock = watch()?;
+        let byte = byte_of(user, identity);
+        ofd_lock(lock.as_raw_fd(), libc::F_OFD_SETLK, libc::F_RDLCK, byte, 1)?;
+        let name = format!("{}{AT}{address}", stem(user, identity));
+        Ok(Self { _lock: lock, _socket: named(&name)? })
+    }
+}
+
+impl Making {
+    /// Takes the right; `None` if another process has it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn begin(user: u32, identity: &Identity) -> io::Result<Option<Self>> {
+        match named(&format!("{}+new", stem(user, identity))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            socket => socket.map(|socket| Some(Self(socket))),
+        }
+    }
+}
+
+/// What stands before an address.
+const AT: char = '@';
+
+fn stem(user: u32, identity: &Identity) -> String {
+    format!("aggio-stage-{user}-{:x}-{:x}", identity.device, identity.inode)
+}
+
+fn named(name: &str) -> io::Result<UnixDatagram> {
+    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// The byte that stands for a file of a user. Two files may have the same one.
+fn byte_of(user: u32, identity: &Identity) -> i64 {
+    let mut hash = u64::from(user);
+    for word in [identity.device, identity.inode] {
+        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    }
+    (hash >> 2).cast_signed()
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [head, places, bytes] = self.descriptors;
+        write!(f, "{}.{head}.{places}.{bytes}", self.process)
+    }
+}
+
+impl Address {
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split('.').map(str::parse::<u32>);
+        let process = numbers.next()?.ok()?;
+        let mut descriptors = [0; 3];
+        for one in &mut descriptors {
+            *one = i32::try_from(numbers.next()?.ok()?).ok()?;
+        }
+        numbers.next().is_none().then_some(Self { process, descriptors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that no other test has.
+    fn identity(inode: u64) -> Identity {
+        Identity::made_up(0xFFFF_FFFF_FFFF_0000, inode ^ u64::from(std::process::id()) << 32)
+    }
+
+    #[test]
+    fn claims_are_found_until_they_are_dropped() {
+        let (user, one, other) = (1000, identity(1), identity(2));
+        let _no_children = crate::tests::without_children();
+        let watched = watch().unwrap();
+        assert_eq!(
+            (is_claimed(&watched, user, &one).unwrap(), claims(user, &one).unwrap()),
+            (false, vec![])
+        );
+        let addresses = [3, 30].map(|first| Address {
+            process: 4_000_000,
+            descriptors: [first, first + 1, 1_048_575],
+        });
+        let held = addresses.map(|address| Claim::new(user, &one, address).unwrap());
+        let mut found = claims(user, &one).unwrap();
+        found.sort_by_key(|address| address.descriptors);
+        assert_eq!((found, is_claimed(&watched, user, &one).unwrap()), (addresses.to_vec(), true));
+        for (user, identity) in [(1001, &one), (user, &other)] {
+            assert_eq!(claims(user, identity).unwrap(), []);
+            assert!(!is_claimed(&watched, user, identity).unwrap());
+        }
+        let [first, second] = held;
+        drop(first);
+        assert!(is_claimed(&watched, user, &one).unwrap());
+        drop(second);
+        assert_eq!(
+            (is_claimed(&watched, user, &one).unwrap(), claims(user, &one).unwrap()),
+            (false, vec![])
+        );
+    }
+
+    #[test]
+    fn one_process_at_a_time_makes_the_stage_of_a_file() {
+        let (one, other) = (identity(3), identity(4));
+        let _no_children = crate::tests::without_children();
+        let first = Making::begin(1000, &one).unwrap();
+        assert!(first.is_some() && Making::begin(1000, &one).unwrap().is_none());
+        assert!(Making::begin(1000, &other).unwrap().is_some());
+        drop(first);
+        assert!(Making::begin(1000, &one).unwrap().is_some());
+    }
+
+    #[test]
+    fn names_that_are_no_addresses_are_passed_over() {
+        let address = Address { process: 17, descriptors: [3, 4, 5] };
+        assert_eq!(Address::parse(&address.to_string()), Some(address));
+        for text in ["", "17", "17.3.4", "17.3.4.5.6", "17.3.4.-5", "17.3.4.9999999999", "x.3.4.5"]
+        {
+            assert_eq!(Address::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_is_one() {
+        let identity = Identity::made_up(u64::MAX, u64::MAX);
+        let address = Address { process: 4_194_304, descriptors: [1_048_575; 3] };
+        let _no_children = crate::tests::without_children();
+        drop(Claim::new(u32::MAX, &identity, address).unwrap());
+    }
+}

@@ -1,0 +1,257 @@
+//! Requests to a file whose small writes are staged.
+
+use super::Stage;
+use super::control::Learn;
+use super::idle::Idle;
+use super::staged::StagedFile;
+use aggio_base::report::{Counters, Totals};
+use aggio_base::{Extent, Result};
+use aggio_comm::transport::{Identity, LockGuard, Offer};
+use aggio_store::driver::portions::write_in_portions;
+use aggio_store::driver::{Driver, Facts, Outcome, Striped, generic, latency};
+use aggio_store::independent::{self, Strategy};
+use aggio_types::memory::Memory;
+use aggio_types::view::View;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// As an attempt at a transfer, of which nobody counts the requests.
+fn as_attempt(outcome: Outcome) -> io::Result<usize> {
+    outcome.result.map_err(|error| error.to_io())?;
+    Ok(outcome.bytes as usize)
+}
+
+impl Driver for StagedFile {
+    fn name(&self) -> &'static str {
+        "stage"
+    }
+
+    fn striped(&self) -> Striped {
+        self.base.striped()
+    }
+
+    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        as_attempt(self.read_contig(buffer, offset, &self.counters))
+    }
+
+    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        as_attempt(self.write_contig(buffer, offset, &self.counters))
+    }
+
+    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let len = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let stage = self.stage().map_err(|error| error.to_io())?;
+        if stage.is_none_or(|stage| stage.is_clear_of(Extent::new(offset, len))) {
+            return self.base.preadv(buffers, offset);
+        }
+        let mut whole = vec![0; len as usize];
+        let read = self.pread(&mut whole, offset)?;
+        let mut rest = &whole[..read];
+        for buffer in buffers {
+            let (part, behind) = rest.split_at(buffer.len().min(rest.len()));
+            buffer[..part.len()].copy_from_slice(part);
+            rest = behind;
+        }
+        Ok(read)
+    }
+
+    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        let whole: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        self.pwrite(&whole, offset)
+    }
+
+    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
+        let read = |part: &mut [u8]| self.base.read_contig(part, offset, counters);
+        match self.stage() {
+            Ok(Some(stage)) => stage.read(buffer, offset, read),
+            Ok(None) => read(buffer),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        if buffer.is_empty() {
+            return self.base.write_contig(buffer, offset, counters);
+        }
+        let extent = Extent::new(offset, buffer.len() as u64);
+        match self.takes(extent, extent.len, 1) {
+            Ok(Some(stage)) => {
+                Counters::add(&counters.deferred, 1);
+                self.put(&stage, &[(offset, buffer)], counters)
+            }
+            Ok(None) => self.straight(buffer, offset, counters),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn write_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        _: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        let (len, span) = (memory.len(), view.span(pos, memory.len()));
+        let taken = match len {
+            0 => Ok(None),
+            _ => self.takes(span, len, view.pieces(pos, len).max(1)),
+        };
+        let taken =
+            taken.and_then(|taken| generic::check_range(span.offset, span.len).map(|()| taken));
+        match taken {
+            Ok(stage) => {
+                let stage = stage.as_deref();
+                Counters::add(&counters.deferred, u64::from(stage.is_some()));
+                write_in_portions(view, pos, memory, &mut |pieces| match stage {
+                    Some(stage) => self.put(stage, pieces, counters),
+                    None => self.each_straight(pieces, counters),
+                })
+            }
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    fn read_strided(
+        &self,
+        view: &View,
+        pos: u64,
+        memory: &Memory,
+        strategy: &Strategy,
+        counters: &Counters,
+    ) -> Outcome {
+        let is_clear = |stage: Arc<Stage>| stage.is_clear_of(view.span(pos, memory.len()));
+        match self.stage().map(|stage| stage.is_none_or(is_clear)) {
+            Ok(true) => self.base.read_strided(view, pos, memory, strategy, counters),
+            _ => independent::read_strided(self, view, pos, memory, strategy, counters),
+        }
+    }
+
+    fn ends_by(&self, offset: u64) -> bool {
+        let stage = self.stage();
+        stage.is_ok_and(|stage| stage.is_none_or(|stage| stage.is_clear_from(offset)))
+            && self.base.ends_by(offset)
+    }
+
+    fn knows_bytes_behind(&self, offset: u64) -> bool {
+        let stage = self.stage();
+        stage.is_ok_and(|stage| stage.is_some_and(|stage| !stage.is_clear_from(offset)))
+            || self.base.knows_bytes_behind(offset)
+    }
+
+    fn reserve(&self, extent: Extent) -> Result<()> {
+        match self.stage()? {
+            None => self.base.reserve(extent),
+            Some(stage) => stage.changing(Learn::AtOnce, || self.base.reserve(extent)),
+        }
+    }
+
+    fn claim_room(&self, len: u64) -> bool {
+        self.base.claim_room(len)
+    }
+
+    fn reserve_zeros(&self, extent: Extent) -> Extent {
+        match self.stage() {
+            Ok(None) => self.base.reserve_zeros(extent),
+            Ok(Some(stage)) if !stage.may_have(extent) => {
+                stage.changing(Learn::AtOnce, || self.base.reserve_zeros(extent))
+            }
+            _ => Extent::new(extent.offset, 0),
+        }
+    }
+
+    fn size(&self) -> Result<u64> {
+        let staged = self.stage()?.map_or(Ok(0), |stage| stage.end())?;
+        Ok(self.base.size()?.max(staged))
+    }
+
+    fn set_size(&self, size: u64) -> Result<()> {
+        self.drain()?;
+        match self.stage()? {
+            None => self.base.set_size(size),
+            Some(stage) => {
+                stage.changing(Learn::Surely, || self.base.set_size(size))?;
+                stage.resized(size);
+                Ok(())
+            }
+        }
+    }
+
+    fn preallocate(&self, size: u64) -> Result<()> {
+        match self.stage()? {
+            None => self.base.preallocate(size),
+            Some(stage) => stage.changing(Learn::Surely, || self.base.preallocate(size)),
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.drain()?;
+        self.base.sync()
+    }
+
+    fn renew(&self) {
+        self.base.renew();
+    }
+
+    /// Drains the stage, unless what waits shall wait for another program.
+    fn close(&self) -> Result<()> {
+        let drained = self.drain_at_close();
+        self.closed.store(true, Ordering::Release);
+        self.idle.iter().for_each(Idle::stop);
+        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let closed = match &stage {
+            // The client of a server may have bytes to send still.
+            Some(stage) if self.writes && !stage.is_empty() => {
+                stage.changing(Learn::Surely, || self.base.close())
+            }
+            _ => self.base.close(),
+        };
+        if let Some(stage) = stage.and_then(Arc::into_inner) {
+            stage.leave();
+        }
+        drained.and(closed)
+    }
+
+    fn completes_at_close(&self) -> bool {
+        self.base.completes_at_close()
+    }
+
+    fn close_but_offer(&self) -> Result<()> {
+        self.drain_at_close().and(self.base.close_but_offer())
+    }
+
+    fn facts(&self) -> Facts {
+        let is_staged = self.stage.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let facts = self.base.facts();
+        Facts { is_staged, ..facts }
+    }
+
+    fn meter(&self) -> Option<&latency::Meter> {
+        self.base.meter()
+    }
+
+    fn background(&self) -> Option<Totals> {
+        Some(self.counters.totals())
+    }
+
+    fn direct(&self) -> (bool, bool) {
+        self.base.direct()
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.base.identity()
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        self.base.offer()
+    }
+
+    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
+        self.base.lock(extent, exclusive)
+    }
+
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.base.try_lock(extent, exclusive)
+    }
+}

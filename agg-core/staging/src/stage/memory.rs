@@ -1,0 +1,167 @@
+//! Stages in memory that has no name: whoever uses one holds it, and it ends with the last of them.
+
+use super::claim::{Address, Claim, Making, claims, is_claimed, watch};
+use super::control::{Control, Identity};
+use super::home::Files;
+use super::places::Places;
+use aggio_base::{Error, ErrorClass, Result};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// So often whoever is found may be gone before its memory is opened.
+const ATTEMPTS: u32 = 16;
+
+/// The stages in memory of a user.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    watched: Arc<File>,
+    user: u32,
+}
+
+impl Memory {
+    pub(super) fn new() -> io::Result<Self> {
+        // SAFETY: asks for a number.
+        Ok(Self { watched: Arc::new(watch()?), user: unsafe { libc::geteuid() } })
+    }
+
+    /// Whether a process may have a stage of the file.
+    pub(super) fn has(&self, identity: &Identity) -> bool {
+        is_claimed(&self.watched, self.user, identity).unwrap_or(true)
+    }
+
+    /// Opens the stage of the file that other processes have; `None` if none has one.
+    ///
+    /// # Errors
+    /// A process has one, and this one may not open it: what waits there would not be seen.
+    pub(super) fn open(&self, identity: &Identity) -> Result<Option<Files>> {
+        let mut refused = None;
+        for _ in 0..ATTEMPTS {
+            let listed = is_claimed(&self.watched, self.user, identity)
+                .and_then(|some| if some { claims(self.user, identity) } else { Ok(Vec::new()) });
+            let listed = listed.map_err(|error| Error::os("look for a stage in memory", &error))?;
+            if listed.is_empty() {
+                return Ok(None);
+            }
+            for address in listed {
+                match self.take(identity, address) {
+                    Ok(Some(files)) => return Ok(Some(files)),
+                    Ok(None) => {}
+                    Err(error) => refused = Some(error),
+                }
+            }
+        }
+        match refused {
+            // Whoever has such names has no such memory.
+            None => Ok(None),
+            Some(error) => {
+                let text = format!(
+                    "another process has bytes of the file in memory that this one may not open: \
+                     {error}"
+                );
+                let number = error.raw_os_error().unwrap_or(libc::EACCES);
+                Err(Error::new(ErrorClass::Access, text).with_errno(number))
+            }
+        }
+    }
+
+    /// Opens the memory at `address`; `None` if it is no stage of the file, or not there any more.
+    fn take(&self, identity: &Identity, address: Address) -> io::Result<Option<Files>> {
+        let [head, places, bytes] = address.descriptors;
+        let open = |descriptor: i32| reopen(address.process, descriptor);
+        let opened = || -> io::Result<[File; 4]> {
+            Ok([open(head)?, open(head)?, open(places)?, open(bytes)?])
+        };
+        let [head, draining, places, bytes] = match opened() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            files => files?,
+        };
+        let is_ours = [&head, &places, &bytes].iter().all(|file| self.is_memory(file));
+        let is_of = |control: Control| control.identity == *identity;
+        // Descriptors of a stage that has ended may be those of another one by now.
+        let is_whole = is_ours
+            && Control::open(&head).is_ok_and(is_of)
+            && Control::has_parts(&head, [&places, &bytes]);
+        if !is_whole || Control::is_given_up(&head) {
+            return Ok(None);
+        }
+        self.claimed(identity, head, draining, places, bytes).map(Some)
+    }
+
+    /// Whether `file` is memory of this user's.
+    fn is_memory(&self, file: &File) -> bool {
+        // SAFETY: asks for what only memory files have.
+        let has_seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) } >= 0;
+        has_seals && file.metadata().is_ok_and(|facts| facts.uid() == self.user)
+    }
+
+    /// The files of a stage, which others find here from now on.
+    fn claimed(
+        &self,
+        identity: &Identity,
+        head: File,
+        draining: File,
+        places: File,
+        bytes: File,
+    ) -> io::Result<Files> {
+        let descriptors = [&head, &places, &bytes].map(|file| file.as_raw_fd());
+        let address = Address { process: std::process::id(), descriptors };
+        let claim = Some(Claim::new(self.user, identity, address)?);
+        Ok(Files { head, draining, places, bytes, claim })
+    }
+
+    /// Makes a stage for `target`, called `path`, unless another process has one by now; `None` if
+    /// one is making it.
+    pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
+        let identity = Identity::of(target)?;
+        let making = Making::begin(self.user, &identity);
+        let making = making.map_err(|error| Error::os("bind", &error))?;
+        let Some(_making) = making else {
+            std::thread::sleep(Duration::from_millis(1));
+            return Ok(None);
+        };
+        if let Some(files) = self.open(&identity)? {
+            return Ok(Some(files));
+        }
+        let memory = || memory().map_err(|error| Error::os("memfd_create", &error));
+        let (head, places, bytes) = (memory()?, memory()?, memory()?);
+        Places::init(&places).map_err(|error| Error::os("fallocate", &error))?;
+        Control::init(&head, target, path)?;
+        let noted = Control::set_parts(&head, [&places, &bytes]);
+        noted.map_err(|error| Error::os("pwrite", &error))?;
+        let draining = reopen(std::process::id(), head.as_raw_fd());
+        let files =
+            draining.and_then(|draining| self.claimed(&identity, head, draining, places, bytes));
+        files.map(Some).map_err(|error| Error::os("open", &error))
+    }
+}
+
+/// Bytes of the memory of this machine that a stage may take.
+pub(super) fn room() -> u64 {
+    // SAFETY: asks for numbers.
+    let [pages, size] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE]
+        .map(|what| unsafe { u64::try_from(libc::sysconf(what)).unwrap_or(0) });
+    pages.saturating_mul(size) / 4
+}
+
+/// Memory without a name.
+fn memory() -> io::Result<File> {
+    let descriptor = aggio_base::os::memory_file(c"aggio-stage")?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// Opens what a process has open once more.
+fn reopen(process: u32, descriptor: i32) -> io::Result<File> {
+    let name = format!("/proc/{process}/fd/{descriptor}");
+    // The descriptor may be another thing by now, such as a pipe.
+    let facts = std::fs::metadata(&name)?;
+    if !facts.is_file() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    File::options().read(true).write(true).open(name)
+}

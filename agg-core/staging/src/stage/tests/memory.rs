@@ -1,0 +1,89 @@
+//! Stages in memory: who finds them, and what ends with them.
+
+use super::*;
+use crate::stage::claim::claims;
+
+/// Addresses of the stage of the file.
+fn holders(bench: &Bench) -> usize {
+    let target = File::open(bench.path()).unwrap();
+    // SAFETY: asks for a number.
+    let user = unsafe { libc::geteuid() };
+    claims(user, &Identity::of(&target).unwrap()).unwrap().len()
+}
+
+#[test]
+fn who_uses_a_stage_in_memory_is_found_until_it_closes() {
+    let bench = Bench::in_memory();
+    let files: Vec<_> = (0..3).map(|_| bench.open(Some(TERMS))).collect();
+    assert_eq!((holders(&bench), bench.stages().len()), (3, 0));
+    // The one that made it goes first.
+    write(&*files[2], b"late", 4);
+    files[0].close().unwrap();
+    write(&*files[2], b"soon", 0);
+    let next = bench.open(Some(Staging { first: false, ..TERMS }));
+    assert_eq!((read(&*next, 0, 9), holders(&bench)), (b"soonlate".to_vec(), 3));
+    for file in [&files[1], &files[2], &next] {
+        file.close().unwrap();
+    }
+    assert_eq!((holders(&bench), bench.on_disk()), (0, b"soonlate".to_vec()));
+}
+
+#[test]
+fn bytes_of_a_killed_process_are_there_as_long_as_another_one_has_the_file_open() {
+    let bench = Bench::in_memory();
+    let (one, other) = (bench.open(Some(TERMS)), bench.open(Some(TERMS)));
+    write(&*one, b"staged", 0);
+    kill(one);
+    assert_eq!((read(&*other, 0, 9), bench.on_disk()), (b"staged".to_vec(), vec![]));
+    kill(other);
+    assert!(!bench.has_stage());
+    let next = bench.open(Some(TERMS));
+    assert_eq!(read(&*next, 0, 9), b"");
+    next.close().unwrap();
+}
+
+#[test]
+fn what_is_to_wait_for_the_next_program_is_in_the_file_if_nothing_survives() {
+    let bench = Bench::in_memory();
+    let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
+    write(&*file, b"first", 0);
+    file.close().unwrap();
+    assert_eq!((bench.on_disk(), bench.has_stage()), (b"first".to_vec(), false));
+}
+
+#[test]
+fn the_limit_counts_the_memory_that_is_taken() {
+    let bench = Bench::in_memory();
+    let file = bench.open(Some(Staging { in_memory: 64 << 10, ..TERMS }));
+    // A byte of each page: each takes a page.
+    for page in 0..100 {
+        write(&*file, b"x", page * 4096);
+    }
+    assert!(bench.on_disk().len() > 16 * 4096, "{}", bench.on_disk().len());
+    file.close().unwrap();
+    assert_eq!(bench.on_disk().iter().filter(|byte| **byte == b'x').count(), 100);
+}
+
+#[test]
+fn a_system_call_finds_what_is_staged_in_the_file() {
+    let bench = Bench::in_memory();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    show(&bench.home(), File::open(bench.path()).unwrap(), true).unwrap();
+    assert_eq!(bench.on_disk(), b"staged");
+    write(&*file, b"straight", 0);
+    assert_eq!(bench.on_disk(), b"straight");
+    file.close().unwrap();
+    assert!(!bench.has_stage());
+}
+
+#[test]
+fn an_error_of_draining_says_that_closing_loses_the_bytes() {
+    let bench = Bench::in_memory();
+    let target = File::create(bench.path()).unwrap();
+    let stage = Stage::join(&bench.home(), target, Path::new("x"), true).unwrap().unwrap();
+    let error = stage.kept(&Error::new(ErrorClass::NoSpace, "no room"));
+    assert_eq!(error.class(), ErrorClass::NoSpace);
+    assert!(error.to_string().contains("closing loses it"), "{error}");
+    stage.leave();
+}
