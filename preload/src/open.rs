@@ -5,7 +5,9 @@ use crate::arguments::{FileHandle, Handle};
 use crate::forward;
 use crate::handles::{self, OpenFile};
 use crate::view_types::Types;
-use crate::{amode, attached, config, errors, hdf5, info, mpi, one_node, progress, transport};
+use crate::{
+    amode, attached, config, errors, hdf5, info, mpi, one_node, progress, rescue, transport,
+};
 use agg_core::diagnostics::Diagnostics;
 use agg_core::file::{File, OpenRequest, Stages};
 use agg_core::hints::{Hints, Switch};
@@ -168,6 +170,7 @@ fn register(abi: &Abi, comm: usize, path: String, engine: Arc<File>) -> Result<A
         abi.load(place, 0)
     };
     tell(&engine);
+    rescue::note_opener();
     handles::insert(|handle| OpenFile {
         handle,
         path,

@@ -2,6 +2,7 @@
 
 use crate::handles;
 use agg_core::log::{self, Level};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Before the job is ended by force: what waits reaches the files, or somebody hears that it does
 /// not.
@@ -13,10 +14,23 @@ pub fn all() {
     }
 }
 
-/// At the end of a process that has not ended MPI: tells what was done with the files that are
-/// open.
+/// The process that opens files; a child of it has copies of them that it never uses.
+static OPENER: AtomicU32 = AtomicU32::new(0);
+
+/// This process opens a file.
+pub fn note_opener() {
+    OPENER.store(std::process::id(), Ordering::Relaxed);
+}
+
+/// At the end of a process that has not ended MPI: stores what is staged of the files that are
+/// open, and tells what was done with them.
 pub fn report() {
+    let is_opener = OPENER.load(Ordering::Relaxed) == std::process::id();
     for file in handles::all() {
+        let stored = if is_opener { file.engine.store_staged() } else { Ok(()) };
+        if let Err(error) = stored {
+            log::write(Level::Error, format_args!("{}: {error}", file.path));
+        }
         file.engine.report_alone();
     }
 }

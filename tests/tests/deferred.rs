@@ -276,6 +276,22 @@ fn what_waits_on_any_rank_is_in_the_file_when_a_rank_ends_the_job_by_force() {
     }
 }
 
+#[test]
+fn what_is_staged_in_memory_is_in_the_file_when_processes_exit_without_a_word() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let data = Directory::new();
+        let path = data.path().join("data");
+        let job = Job::new(&compile("aborts.c", &mpi)).ranks(3).argument(&path).argument("exit");
+        let job = job.variable("AGGIO_DEFER", "*").variable(ALWAYS.0, ALWAYS.1);
+        let finished = job.preload(Some(&library)).run();
+        let what = format!("{}: {}", mpi.name, finished.report());
+        assert!(finished.status.is_some(), "it ends: {what}");
+        let wanted = [1, 2, 3].map(|byte| [byte; 100]).concat();
+        assert!(std::fs::read(&path).is_ok_and(|bytes| bytes == wanted), "{what}");
+    }
+}
+
 /// The PnetCDF program `SOURCE`, if there is the library, which Debian has for Open MPI; if tests
 /// are required, it is there.
 fn pnetcdf(source: &str, place: &Path) -> Option<Program> {

@@ -138,9 +138,9 @@ impl File {
     /// # Errors
     /// What the system says, or `Io` if other ranks may still hold something back: it is lost.
     pub fn rescue(&self) -> Result<()> {
-        if self.facts.is_staged && !self.closed.load(Ordering::Acquire) {
-            // Staged bytes would survive, but who knows that they are there?
-            return self.driver.sync().map_err(|error| self.context(error, "MPI_Abort"));
+        if self.facts.is_staged {
+            // In a directory staged bytes would survive, but who knows that they are there?
+            return self.store_staged().map_err(|error| self.context(error, "MPI_Abort"));
         }
         let held = self.waiting().map_or(0, |waiting| waiting.bytes());
         let elsewhere =
@@ -159,6 +159,15 @@ impl File {
             }),
         };
         stored.map_err(|error| self.context(error, "MPI_Abort"))
+    }
+
+    /// Stores what is staged of a file that nobody will close.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn store_staged(&self) -> Result<()> {
+        let is_open = self.facts.is_staged && !self.closed.load(Ordering::Acquire);
+        if is_open { self.driver.sync() } else { Ok(()) }
     }
 
     fn delete_here(&self) -> Result<()> {

@@ -121,7 +121,8 @@ impl Driver for StagedFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        let is_clear = |stage: Arc<Stage>| stage.is_clear_of(view.span(pos, memory.len()));
+        let len = memory.len();
+        let is_clear = |stage: Arc<Stage>| len == 0 || stage.is_clear_of(view.span(pos, len));
         match self.stage().map(|stage| stage.is_none_or(is_clear)) {
             Ok(true) => self.base.read_strided(view, pos, memory, strategy, counters),
             _ => independent::read_strided(self, view, pos, memory, strategy, counters),

@@ -58,7 +58,8 @@ pub(crate) fn measure(arguments: &Arguments, interrupted: &AtomicBool) -> Result
             for &ranks in case.ranks.iter().filter(|n| !arguments.quick || **n == 4) {
                 for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
                     if bench.programs.contains(&(mpi, case.program)) {
-                        let row = bench.row(case, mpi, ranks, &place.directory, slow)?;
+                        let row = bench.row(case, mpi, ranks, &place.directory, slow);
+                        let row = row.or_else(|why| bench.unmeasured(case, mpi, ranks, why))?;
                         eprint!("{row}");
                         text.push_str(&row);
                     }
@@ -147,6 +148,19 @@ impl Bench<'_> {
         let (natives, own) = series.split_at(natives.len());
         let names: Vec<&str> = all.iter().map(|way| SERVERS[way.server].name).collect();
         Ok(row_of(&format!("| {} | {} | {ranks} ", case.name, mpi.name()), &names, natives, own))
+    }
+
+    /// The row of a case of which a job failed or took too long: says which, and why.
+    fn unmeasured(&self, case: &Case, mpi: Mpi, ranks: u32, why: String) -> Result<String, String> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(why);
+        }
+        let (name, why) = (case.name, why.replace('|', "/"));
+        Ok(format!(
+            "| {name} | {} | {ranks} | not measured: {why} {}\n",
+            mpi.name(),
+            "| ".repeat(7)
+        ))
     }
 
     fn once(
