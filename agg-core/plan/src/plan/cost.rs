@@ -99,8 +99,8 @@ fn value(code: u8) -> u64 {
 
 /// Bytes of a request to a file that drains what is staged, if they are adjacent.
 pub const STAGED_REQUEST: u64 = 4 << 20;
-/// Nanoseconds for a MiB that is staged: it is copied twice more.
-const STAGED_MIB: u64 = 400_000;
+/// Nanoseconds for a MiB that is staged: it is copied twice more, once into new memory.
+const STAGED_MIB: u64 = 1_000_000;
 /// Nanoseconds for a piece that is staged.
 const STAGED_PIECE: u64 = 2_000;
 
@@ -119,9 +119,10 @@ pub fn is_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
 }
 
 /// Whether each rank of a collective call had better stage its part, of so many `bytes` in so many
-/// `pieces`: that takes less than half of a request, and together ranks make one at least.
+/// `pieces`: that takes less than ranks wait for each other in an exchange, and together they make
+/// one request at least. Otherwise an exchange joins the pieces, and its requests may be staged.
 pub fn are_parts_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
-    costs.is_slow() && 2 * staging(bytes, pieces) <= u128::from(costs.latency())
+    costs.is_slow() && staging(bytes, pieces) <= u128::from(SLOW)
 }
 
 #[cfg(test)]
@@ -154,21 +155,21 @@ mod tests {
     #[test]
     fn pieces_are_staged_where_a_request_for_each_costs_more() {
         let slow = Costs::new(1_048_576, 1 << 21);
-        assert!(is_worth_staging(slow, 8, 1) && is_worth_staging(slow, 512 << 10, 1));
-        assert!(is_worth_staging(slow, 32 << 20, 64), "many of half a MiB");
-        assert!(!is_worth_staging(slow, 1 << 20, 1), "draining it is a quarter of a request");
+        assert!(is_worth_staging(slow, 8, 1) && is_worth_staging(slow, 256 << 10, 1));
+        assert!(is_worth_staging(slow, 16 << 20, 64), "many of a quarter of a MiB");
+        assert!(!is_worth_staging(slow, 512 << 10, 1), "draining it takes time, too");
         assert!(!is_worth_staging(slow, 4 << 20, 1) && !is_worth_staging(slow, u64::MAX, 1));
         let quick = Costs::new(2_000, 1 << 18);
         assert!(!is_worth_staging(quick, 8, 1) && !is_worth_staging(quick, 8 << 10, 1 << 10));
     }
 
     #[test]
-    fn parts_of_ranks_are_staged_where_that_takes_less_than_half_of_a_request() {
+    fn parts_of_ranks_are_staged_where_that_takes_less_than_an_exchange() {
         let slow = Costs::new(1_048_576, 1 << 21);
-        assert!(are_parts_worth_staging(slow, 1 << 20, 1));
-        assert!(are_parts_worth_staging(slow, 8 << 10, 200));
-        assert!(!are_parts_worth_staging(slow, 2 << 20, 1));
-        assert!(!are_parts_worth_staging(slow, 8 << 10, 300), "an exchange joins them");
+        assert!(are_parts_worth_staging(slow, 100 << 10, 1));
+        assert!(are_parts_worth_staging(slow, 1 << 10, 49));
+        assert!(!are_parts_worth_staging(slow, 104 << 10, 1));
+        assert!(!are_parts_worth_staging(slow, 1 << 10, 51), "an exchange joins them");
         assert!(!are_parts_worth_staging(Costs::new(50_000, 1 << 18), 8, 1));
     }
 }

@@ -296,7 +296,11 @@ mod tests {
     #[test]
     fn small_parts_are_staged_by_their_ranks_and_others_go_through_aggregators() {
         let staged = Wishes { staged: true, ..WRITE };
-        let reason = |len, wishes| decide(&in_turn(len, 1_000_000, 1 << 20), wishes).reason;
+        let few = |part: Summary| Summary { pieces: part.pieces.min(40), ..part };
+        let reason = |len, wishes| {
+            let parts = in_turn(len, 1_000_000, 1 << 20);
+            decide(&parts.into_iter().map(few).collect::<Vec<_>>(), wishes).reason
+        };
         let enabled = Wishes { buffering: Switch::Enable, ..staged };
         assert_eq!((reason(80, staged), reason(80, enabled)), (Reason::Staged, Reason::Staged));
         assert_eq!(reason(80, Wishes { atomic: true, ..staged }), Reason::Interleaved);

@@ -9,17 +9,27 @@ use super::locks::{Held, Locks};
 use super::places::DOMAIN;
 use aggio_base::report::Counters;
 use aggio_base::{Error, Extent, Result};
+use aggio_comm::workers::together;
+use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::Driver;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::PoisonError;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 /// Rounds after which nobody stages while a domain is drained.
 const PATIENT: u32 = 2;
 
 /// Bytes of headers, of which formats announce what follows.
 const HEADER: u64 = 64 << 10;
+
+/// So many runs of a domain are written by several threads where requests are slow.
+const MANY: usize = 16;
+
+/// Threads that write the runs of a domain.
+const THREADS: usize = 4;
 
 impl Stage {
     /// Writes to the file, which is `base`, what is staged when the call begins, by whomever.
@@ -124,32 +134,75 @@ impl Stage {
 
     /// Copies runs of a domain from the stage to the file, each in one request.
     fn copy(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
-        let runs = in_order(runs);
-        let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
-        for run in &runs {
-            self.control.go_on();
-            let data = &mut buffer[..run.len as usize];
-            let read = self.bytes.read_exact_at(data, run.offset);
-            read.map_err(|error| Error::os("pread", &error).with_extent(*run))?;
-            base.write_contig(data, run.offset, counters).result?;
+        let (others, announcing) = in_order(runs);
+        match others.split_last() {
+            Some((last, before)) if others.len() >= MANY && costs_of(base).is_slow() => {
+                // Where it makes the file longer, the others do not: file systems let several
+                // such requests proceed at a time.
+                self.copy_each(&[*last], base, counters)?;
+                self.copy_together(before, base, counters)?;
+            }
+            _ => self.copy_each(&others, base, counters)?,
         }
+        self.copy_each(&announcing, base, counters)?;
         Counters::add(&counters.flushes, 1);
         Ok(())
     }
+
+    fn copy_each(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
+        let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
+        runs.iter().try_for_each(|run| self.copy_one(*run, &mut buffer, base, counters))
+    }
+
+    /// The same by several threads; the first error, after which no request begins.
+    fn copy_together(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
+        let (next, result) = (AtomicUsize::new(0), Mutex::new(Ok(())));
+        let longest = runs.iter().map(|run| run.len).max().unwrap_or(0) as usize;
+        together(THREADS, "aggio-drain", None, || {
+            let mut buffer = vec![0; longest];
+            while let Some(run) = runs.get(next.fetch_add(1, Relaxed)) {
+                if let Err(error) = self.copy_one(*run, &mut buffer, base, counters) {
+                    next.store(runs.len(), Relaxed);
+                    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                    *result = std::mem::replace(&mut *result, Ok(())).and(Err(error));
+                }
+            }
+        });
+        result.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn copy_one(
+        &self,
+        run: Extent,
+        buffer: &mut [u8],
+        base: &dyn Driver,
+        counters: &Counters,
+    ) -> Result<()> {
+        self.control.go_on();
+        let data = &mut buffer[..run.len as usize];
+        let read = self.bytes.read_exact_at(data, run.offset);
+        read.map_err(|error| Error::os("pread", &error).with_extent(run))?;
+        base.write_contig(data, run.offset, counters).result
+    }
 }
 
-/// The runs of a domain in the order in which they go into the file: what announces others, in the
-/// first [`HEADER`] bytes of the file, comes last.
-fn in_order(runs: &[Extent]) -> Vec<Extent> {
+/// What requests to write to the file cost.
+pub(super) fn costs_of(base: &dyn Driver) -> Costs {
+    match base.meter() {
+        Some(meter) => meter.writes.figures(),
+        None => Costs::assumed(&base.facts().file_system),
+    }
+}
+
+/// The runs of a domain, and those of them that go into the file after all others: what announces
+/// others, in the first [`HEADER`] bytes of the file, from behind.
+fn in_order(runs: &[Extent]) -> (Vec<Extent>, Vec<Extent>) {
     let cut = runs.partition_point(|run| run.offset < HEADER);
     let (front, back) = runs.split_at(cut);
-    let mut order = Vec::with_capacity(runs.len() + 1);
-    order.extend(front.last().map(|run| Extent::between(HEADER.min(run.end()), run.end())));
-    order.extend(back);
-    order.retain(|run| !run.is_empty());
+    let rest = front.last().map(|run| Extent::between(HEADER.min(run.end()), run.end()));
+    let others = rest.into_iter().chain(back.iter().copied());
     let announcing = front.iter().map(|run| run.intersect(Extent::new(0, HEADER)));
-    order.extend(announcing.rev());
-    order
+    (others.filter(|run| !run.is_empty()).collect(), announcing.rev().collect())
 }
 
 fn locked<T>(result: io::Result<T>) -> Result<T> {
@@ -166,15 +219,15 @@ mod tests {
             all.iter().map(|(start, end)| Extent::between(*start, *end)).collect()
         };
         let far = HEADER + 100;
-        for (found, order) in [
-            (runs(&[]), runs(&[])),
-            (runs(&[(0, 10)]), runs(&[(0, 10)])),
-            (runs(&[(0, far)]), runs(&[(HEADER, far), (0, HEADER)])),
-            (runs(&[(0, 8), (20, 30), (far, far + 9)]), runs(&[(far, far + 9), (20, 30), (0, 8)])),
-            (runs(&[(HEADER, far)]), runs(&[(HEADER, far)])),
-            (runs(&[(0, 8), (9, far)]), runs(&[(HEADER, far), (9, HEADER), (0, 8)])),
+        for (found, others, announcing) in [
+            (&[][..], &[][..], &[][..]),
+            (&[(0, 10)], &[], &[(0, 10)]),
+            (&[(0, far)], &[(HEADER, far)], &[(0, HEADER)]),
+            (&[(0, 8), (20, 30), (far, far + 9)], &[(far, far + 9)], &[(20, 30), (0, 8)]),
+            (&[(HEADER, far)], &[(HEADER, far)], &[]),
+            (&[(0, 8), (9, far)], &[(HEADER, far)], &[(9, HEADER), (0, 8)]),
         ] {
-            assert_eq!(in_order(&found), order);
+            assert_eq!(in_order(&runs(found)), (runs(others), runs(announcing)));
         }
     }
 }

@@ -90,7 +90,7 @@ impl Driver for StagedFile {
         view: &View,
         pos: u64,
         memory: &Memory,
-        _: &Strategy,
+        strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
         let (len, span) = (memory.len(), view.span(pos, memory.len()));
@@ -101,14 +101,14 @@ impl Driver for StagedFile {
         let taken =
             taken.and_then(|taken| generic::check_range(span.offset, span.len).map(|()| taken));
         match taken {
-            Ok(stage) => {
-                let stage = stage.as_deref();
-                Counters::add(&counters.deferred, u64::from(stage.is_some()));
-                write_in_portions(view, pos, memory, &mut |pieces| match stage {
-                    Some(stage) => self.put(stage, pieces, counters),
-                    None => self.each_straight(pieces, counters),
+            Ok(Some(stage)) => {
+                Counters::add(&counters.deferred, 1);
+                write_in_portions(view, pos, memory, &mut |pieces| {
+                    self.put(&stage, pieces, counters)
                 })
             }
+            Ok(None) => self
+                .past_the_stage(|| self.base.write_strided(view, pos, memory, strategy, counters)),
             Err(error) => Outcome { bytes: 0, result: Err(error) },
         }
     }

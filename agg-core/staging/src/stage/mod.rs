@@ -155,6 +155,14 @@ impl Stage {
         self.places.may_have(extent)
     }
 
+    /// Whether a byte of `extent` is staged.
+    pub(super) fn has_any_of(&self, extent: Extent) -> bool {
+        let mut has_one = false;
+        // What cannot be looked at may be.
+        self.may_have(extent)
+            && (self.places.runs(extent, &mut |_| has_one = true).is_err() || has_one)
+    }
+
     /// Whether no byte of `extent` is staged, and none behind it.
     pub(super) fn is_clear_of(&self, extent: Extent) -> bool {
         !self.may_have(extent) && self.is_clear_from(extent.end())

@@ -1,6 +1,7 @@
 //! An open file whose small writes are staged.
 
 use super::control::{Identity, Learn};
+use super::drain::costs_of;
 use super::home::Place;
 use super::idle::Idle;
 use super::{Home, Stage};
@@ -97,10 +98,7 @@ impl StagedFile {
 
     /// What requests to the file cost.
     fn costs(&self) -> Costs {
-        match self.base.meter() {
-            Some(meter) => meter.writes.figures(),
-            None => Costs::assumed(&self.base.facts().file_system),
-        }
+        costs_of(&**self.base)
     }
 
     /// The stage, if there is one.
@@ -120,7 +118,11 @@ impl StagedFile {
 
     /// Writes to the file itself, past the stage.
     pub(super) fn straight(&self, data: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        let write = || self.base.write_contig(data, offset, counters);
+        self.past_the_stage(|| self.base.write_contig(data, offset, counters))
+    }
+
+    /// What `write` to the file itself comes to.
+    pub(super) fn past_the_stage(&self, write: impl FnOnce() -> Outcome) -> Outcome {
         match self.stage() {
             Ok(Some(stage)) => stage.changing(Learn::AtOnce, write),
             Ok(None) => write(),
@@ -173,7 +175,7 @@ impl StagedFile {
         self.each_straight(pieces, counters)
     }
 
-    pub(super) fn each_straight(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
+    fn each_straight(&self, pieces: &[(u64, &[u8])], counters: &Counters) -> Outcome {
         let mut bytes = 0;
         for (at, data) in pieces {
             let outcome = self.straight(data, *at, counters);
@@ -198,7 +200,7 @@ impl StagedFile {
         let fits = extent.end() <= super::places::MAX;
         let is_worth = self.terms.always || is_worth_staging(self.costs(), bytes, pieces);
         let is_worth = is_worth && !stage.is_shown();
-        Ok((fits && (is_worth || stage.may_have(extent))).then_some(stage))
+        Ok((fits && (is_worth || stage.has_any_of(extent))).then_some(stage))
     }
 
     /// Drains, unless what waits shall wait for another program, and can.
