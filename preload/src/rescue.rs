@@ -25,9 +25,10 @@ pub fn note_opener() {
 /// At the end of a process that has not ended MPI: stores what is staged of the files that are
 /// open, and tells what was done with them.
 pub fn report() {
-    let is_opener = OPENER.load(Ordering::Relaxed) == std::process::id();
+    // Asked only if a file is open: other programs make no system call more.
+    let is_opener = || OPENER.load(Ordering::Relaxed) == std::process::id();
     for file in handles::all() {
-        let stored = if is_opener { file.engine.store_staged() } else { Ok(()) };
+        let stored = if is_opener() { file.engine.store_staged() } else { Ok(()) };
         if let Err(error) = stored {
             log::write(Level::Error, format_args!("{}: {error}", file.path));
         }
