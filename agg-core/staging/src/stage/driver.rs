@@ -152,6 +152,19 @@ impl Driver for StagedFile {
         self.base.claim_room(len)
     }
 
+    fn extend_with_zeros(&self, extent: Extent, counters: &Counters) -> bool {
+        // The byte that makes the file longer does not wait: writes before the end of a file may
+        // proceed at the same time.
+        let extend = || self.base.extend_with_zeros(extent, counters);
+        match self.stage() {
+            Ok(None) => extend(),
+            Ok(Some(stage)) if stage.is_clear_from(extent.offset) => {
+                stage.changing(Learn::AtOnce, extend)
+            }
+            _ => false,
+        }
+    }
+
     fn reserve_zeros(&self, extent: Extent) -> Extent {
         match self.stage() {
             Ok(None) => self.base.reserve_zeros(extent),

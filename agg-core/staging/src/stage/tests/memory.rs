@@ -87,3 +87,16 @@ fn an_error_of_draining_says_that_closing_loses_the_bytes() {
     assert!(error.to_string().contains("closing loses it"), "{error}");
     stage.leave();
 }
+
+#[test]
+fn zeros_behind_the_end_make_the_file_itself_longer_unless_bytes_wait_there() {
+    for bench in Bench::both() {
+        let (file, counters) = (bench.open(Some(TERMS)), Counters::default());
+        assert!(file.extend_with_zeros(Extent::new(0, 10_000), &counters));
+        assert_eq!(bench.on_disk(), [0; 10_000]);
+        write(&*file, b"x", 20_000);
+        assert!(!file.extend_with_zeros(Extent::new(10_000, 5_000), &counters));
+        file.close().unwrap();
+        assert_eq!((bench.on_disk().len(), bench.on_disk()[20_000]), (20_001, b'x'));
+    }
+}
