@@ -13,6 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What the kernel calls memory of a stage.
+const LINK: &str = "/memfd:aggio-stage (deleted)";
+
 /// So often whoever is found may be gone before its memory is opened.
 const ATTEMPTS: u32 = 16;
 
@@ -56,7 +59,7 @@ impl Memory {
             }
         }
         match refused {
-            // Whoever has such names has no such memory.
+            // These names lead to no stage of the file.
             None => Ok(None),
             Some(error) => {
                 let text = format!(
@@ -92,6 +95,11 @@ impl Memory {
         self.claimed(identity, head, draining, places, bytes).map(Some)
     }
 
+    /// Whether other processes of this user may look into this one.
+    fn may_be_found(&self) -> bool {
+        std::fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == self.user)
+    }
+
     /// Whether `file` is memory of this user's.
     fn is_memory(&self, file: &File) -> bool {
         // SAFETY: asks for what only memory files have.
@@ -117,6 +125,10 @@ impl Memory {
     /// Makes a stage for `target`, called `path`, unless another process has one by now; `None` if
     /// one is making it.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
+        if !self.may_be_found() {
+            let text = "other processes may not look into this one";
+            return Err(Error::new(ErrorClass::Access, text).with_errno(libc::EPERM));
+        }
         let identity = Identity::of(target)?;
         let making = Making::begin(self.user, &identity);
         let making = making.map_err(|error| Error::os("bind", &error))?;
@@ -155,12 +167,11 @@ fn memory() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// Opens what a process has open once more.
+/// Opens memory of a stage once more that a process has open; `NotFound` if that is another thing,
+/// or if this process may not look: anybody can have a name that leads to any process.
 fn reopen(process: u32, descriptor: i32) -> io::Result<File> {
     let name = format!("/proc/{process}/fd/{descriptor}");
-    // The descriptor may be another thing by now, such as a pipe.
-    let facts = std::fs::metadata(&name)?;
-    if !facts.is_file() {
+    if !std::fs::read_link(&name).is_ok_and(|link| link.as_os_str() == LINK) {
         return Err(io::ErrorKind::NotFound.into());
     }
     File::options().read(true).write(true).open(name)

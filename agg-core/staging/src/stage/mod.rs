@@ -78,8 +78,10 @@ impl Stage {
         let place = home.place(&Identity::of(&target)?);
         for _ in 0..ATTEMPTS {
             let found = match home.open(&place) {
-                // Whoever has made that, it is no stage of this user's.
-                Err(error) if error.class() == ErrorClass::Access && !made => None,
+                // Whoever has made such a directory, it is no stage of this user's.
+                Err(error) if error.class() == ErrorClass::Access && !made && home.survives() => {
+                    None
+                }
                 found => found?,
             };
             let files = match found {
@@ -123,7 +125,7 @@ impl Stage {
                 _claim: claim,
             }));
         }
-        let text = "its stage is made and removed all the time";
+        let text = "other processes make and remove its stage all the time, or hold its name";
         Err(Error::new(ErrorClass::FileInUse, text).with_path(&path.display().to_string()))
     }
 

@@ -1,7 +1,7 @@
 //! Stages in memory: who finds them, and what ends with them.
 
 use super::*;
-use crate::stage::claim::claims;
+use crate::stage::claim::{Address, Claim, claims};
 
 /// Addresses of the stage of the file.
 fn holders(bench: &Bench) -> usize {
@@ -99,4 +99,66 @@ fn zeros_behind_the_end_make_the_file_itself_longer_unless_bytes_wait_there() {
         file.close().unwrap();
         assert_eq!((bench.on_disk().len(), bench.on_disk()[20_000]), (20_001, b'x'));
     }
+}
+
+/// Set in a process whose limits the test changes.
+const VARIABLE: &str = "AGGIO_TEST_FEW_DESCRIPTORS";
+
+#[test]
+fn who_cannot_open_the_stage_that_others_have_hears_of_it_and_reads_no_old_bytes() {
+    let name = "who_cannot_open_the_stage_that_others_have_hears_of_it_and_reads_no_old_bytes";
+    if std::env::var_os(VARIABLE).is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let name = format!("stage::tests::memory::{name}");
+        again.args(["--exact", &name, "--nocapture"]).env(VARIABLE, "1");
+        assert!(crate::tests::start(&mut again).wait().unwrap().success());
+        return;
+    }
+    let bench = Bench::in_memory();
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    let join = || {
+        let target = File::open(bench.path()).unwrap();
+        allow_descriptors(Some(1));
+        let joined = Stage::join(&bench.home(), target, Path::new("x"), false);
+        allow_descriptors(None);
+        joined.map(|stage| stage.is_some())
+    };
+    let error = join().unwrap_err();
+    assert_eq!((error.class(), error.errno()), (ErrorClass::Access, libc::EMFILE));
+    file.close().unwrap();
+    assert_eq!((join(), bench.on_disk()), (Ok(false), b"staged".to_vec()));
+}
+
+/// Lets this process open so many descriptors more, or as many as ever.
+fn allow_descriptors(more: Option<u64>) {
+    use std::os::fd::AsRawFd;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call stores into the record.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    let next = || File::open("/dev/null").unwrap().as_raw_fd() as u64;
+    limit.rlim_cur = more.map_or(limit.rlim_max, |more| next() + more);
+    // SAFETY: the call only reads the record.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+}
+
+#[test]
+fn names_that_lead_to_no_stage_keep_nobody_from_the_file() {
+    let bench = Bench::in_memory();
+    let target = File::create(bench.path()).unwrap();
+    let identity = Identity::of(&target).unwrap();
+    // SAFETY: asks for a number.
+    let user = unsafe { libc::geteuid() };
+    let own = std::process::id();
+    let _claims = [(1, [0, 1, 2]), (own, [0, 1, 2]), (own, [900, 901, 902]), (4_194_304, [3; 3])]
+        .map(|(process, descriptors)| {
+            Claim::new(user, &identity, Address { process, descriptors }).unwrap()
+        });
+    let joined = Stage::join(&bench.home(), target, Path::new("x"), false);
+    assert!(joined.unwrap().is_none());
+    let file = bench.open(Some(TERMS));
+    write(&*file, b"staged", 0);
+    let other = bench.open(Some(Staging { first: false, ..TERMS }));
+    assert_eq!((read(&*other, 0, 9), bench.on_disk()), (b"staged".to_vec(), vec![]));
+    [file, other].iter().for_each(|file| file.close().unwrap());
 }
