@@ -11,6 +11,7 @@ use aggio_base::report::Counters;
 use aggio_comm::group;
 use aggio_comm::task::{BoxFuture, join, yield_now};
 use aggio_store::driver::Outcome;
+use aggio_store::independent;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -200,16 +201,15 @@ impl<'a, 'b> Assembly<'a, 'b> {
         let (Some(open), Some(coverage)) = (self.window.take(), &mut self.coverage) else { return };
         let mut failed = None;
         if self.result.is_ok() {
-            let _lock = self.call.scene.lock_to_store(open.window);
-            for run in coverage.runs(0) {
-                let offset = open.window.offset + run.start as u64;
-                let scene = self.call.scene;
-                let outcome = scene.driver.write_contig(&self.bytes[run], offset, scene.counters);
-                if let Err(error) = outcome.result {
-                    failed = Some((offset + outcome.bytes, error));
-                    break;
-                }
-            }
+            let scene = self.call.scene;
+            let _lock = scene.lock_to_store(open.window);
+            let (start, runs) = (open.window.offset, coverage.runs(0));
+            let outcome =
+                independent::write_runs(scene.driver, start, &self.bytes, runs, scene.counters);
+            failed = outcome
+                .result
+                .err()
+                .map(|error| (error.extent().map_or(start, |rest| rest.offset), error));
         }
         coverage.clear();
         if let Some((stored, error)) = failed {

@@ -9,27 +9,19 @@ use super::locks::{Held, Locks};
 use super::places::DOMAIN;
 use aggio_base::report::Counters;
 use aggio_base::{Error, Extent, Result};
-use aggio_comm::workers::together;
 use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::Driver;
+use aggio_store::independent;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 /// Rounds after which nobody stages while a domain is drained.
 const PATIENT: u32 = 2;
 
 /// Bytes of headers, of which formats announce what follows.
 const HEADER: u64 = 64 << 10;
-
-/// So many runs of a domain are written by several threads where requests are slow.
-const MANY: usize = 16;
-
-/// Threads that write the runs of a domain.
-const THREADS: usize = 4;
 
 impl Stage {
     /// Writes to the file, which is `base`, what is staged when the call begins, by whomever.
@@ -135,54 +127,17 @@ impl Stage {
     /// Copies runs of a domain from the stage to the file, each in one request.
     fn copy(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
         let (others, announcing) = in_order(runs);
-        match others.split_last() {
-            Some((last, before)) if others.len() >= MANY && costs_of(base).is_slow() => {
-                // Where it makes the file longer, the others do not: file systems let several
-                // such requests proceed at a time.
-                self.copy_each(&[*last], base, counters)?;
-                self.copy_together(before, base, counters)?;
-            }
-            _ => self.copy_each(&others, base, counters)?,
-        }
-        self.copy_each(&announcing, base, counters)?;
+        let supply = |run: Extent, bytes: &mut [u8]| {
+            self.control.go_on();
+            let read = self.bytes.read_exact_at(bytes, run.offset);
+            read.map_err(|error| Error::os("pread", &error).with_extent(run))
+        };
+        independent::write_supplied(base, &others, supply, counters).result?;
+        announcing.iter().try_for_each(|run| {
+            independent::write_supplied(base, &[*run], supply, counters).result
+        })?;
         Counters::add(&counters.flushes, 1);
         Ok(())
-    }
-
-    fn copy_each(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
-        let mut buffer = vec![0; runs.iter().map(|run| run.len).max().unwrap_or(0) as usize];
-        runs.iter().try_for_each(|run| self.copy_one(*run, &mut buffer, base, counters))
-    }
-
-    /// The same by several threads; the first error, after which no request begins.
-    fn copy_together(&self, runs: &[Extent], base: &dyn Driver, counters: &Counters) -> Result<()> {
-        let (next, result) = (AtomicUsize::new(0), Mutex::new(Ok(())));
-        let longest = runs.iter().map(|run| run.len).max().unwrap_or(0) as usize;
-        together(THREADS, "aggio-drain", None, || {
-            let mut buffer = vec![0; longest];
-            while let Some(run) = runs.get(next.fetch_add(1, Relaxed)) {
-                if let Err(error) = self.copy_one(*run, &mut buffer, base, counters) {
-                    next.store(runs.len(), Relaxed);
-                    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-                    *result = std::mem::replace(&mut *result, Ok(())).and(Err(error));
-                }
-            }
-        });
-        result.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn copy_one(
-        &self,
-        run: Extent,
-        buffer: &mut [u8],
-        base: &dyn Driver,
-        counters: &Counters,
-    ) -> Result<()> {
-        self.control.go_on();
-        let data = &mut buffer[..run.len as usize];
-        let read = self.bytes.read_exact_at(data, run.offset);
-        read.map_err(|error| Error::os("pread", &error).with_extent(run))?;
-        base.write_contig(data, run.offset, counters).result
     }
 }
 

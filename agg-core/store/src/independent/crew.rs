@@ -16,6 +16,10 @@ use std::sync::{Mutex, PoisonError};
 const MOST: usize = 16;
 /// Bytes of a thread's stack.
 const STACK: usize = 256 << 10;
+/// Pieces after which one asks again whether requests take long.
+const FEW: usize = 16;
+/// Most pieces that are under way or wait for it: bounds the memory that remembers them.
+const MANY: usize = 4096;
 
 /// How many requests to write may be under way at a time.
 pub(super) fn size<D: Driver + ?Sized>(driver: &D) -> usize {
@@ -27,8 +31,13 @@ pub(super) fn size<D: Driver + ?Sized>(driver: &D) -> usize {
     if driver.facts().has_one_writer() && !past_the_cache { 1 } else { MOST }
 }
 
-/// Writes `data`, which is as long as the disjoint `pieces` of file are together, by a request for
-/// each piece and `size` requests at a time.
+/// How many pieces are written before one asks for [`size`] again, which is `size` now.
+pub(super) fn batch(size: usize) -> usize {
+    if size == 1 { FEW } else { MANY }
+}
+
+/// Writes `data`, which is as long as the disjoint, ascending `pieces` of file are together, by a
+/// request for each piece and `size` requests at a time.
 ///
 /// After an error the pieces before the one it names are stored, and perhaps some behind it;
 /// `bytes` counts the former.
@@ -44,18 +53,39 @@ pub(super) fn write<D: Driver + ?Sized>(
         *at += piece.len as usize;
         Some(start)
     });
-    let places: Vec<(Extent, usize)> = pieces.iter().copied().zip(starts).collect();
-    let list = List { places: &places, data, next: AtomicUsize::new(0), failure: Mutex::new(None) };
-    let work = || list.work(|piece, bytes| driver.write_contig(bytes, piece.offset, counters));
-    together(size.min(pieces.len()), "aggio-list", Some(STACK), work);
+    let starts: Vec<usize> = starts.collect();
+    side_by_side(pieces, size, |index, piece| {
+        let (start, len) = (starts[index], piece.len as usize);
+        driver.write_contig(&data[start..start + len], piece.offset, counters)
+    })
+}
+
+/// Calls `write` with each of the ascending `pieces` and its number, `size` at a time; ends as
+/// [`write`] does.
+///
+/// The last piece comes first, by itself: where it makes the file longer, the others do not, and
+/// file systems carry out requests that do one after the other.
+pub(super) fn side_by_side(
+    pieces: &[Extent],
+    size: usize,
+    write: impl Fn(usize, Extent) -> Outcome + Sync,
+) -> Outcome {
+    let list = List { pieces, next: AtomicUsize::new(0), failure: Mutex::new(None) };
+    match pieces.split_last() {
+        Some((last, before)) if size > 1 && before.len() > 1 => {
+            list.write_one(before.len(), *last, &write);
+            together(size.min(before.len()), "aggio-list", Some(STACK), || {
+                list.write_upto(before.len(), &write);
+            });
+        }
+        _ => list.write_upto(pieces.len(), &write),
+    }
     list.outcome()
 }
 
 /// What is to be written, and how far that is.
 struct List<'a> {
-    /// Each piece, and where its bytes start in `data`.
-    places: &'a [(Extent, usize)],
-    data: &'a [u8],
+    pieces: &'a [Extent],
     /// The first piece that nobody has taken.
     next: AtomicUsize,
     failure: Mutex<Option<Failure>>,
@@ -69,21 +99,28 @@ struct Failure {
 }
 
 impl List<'_> {
-    /// Writes pieces that nobody has taken, in order, until there is none or one has failed.
-    fn work(&self, write: impl Fn(Extent, &[u8]) -> Outcome) {
-        while !self.has_failed() {
+    /// Writes those of the first `end` pieces that nobody has taken, in order, until there is none
+    /// or one before it has failed.
+    fn write_upto(&self, end: usize, write: &impl Fn(usize, Extent) -> Outcome) {
+        loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some((piece, start)) = self.places.get(index).copied() else { return };
-            let Outcome { bytes, result } =
-                write(piece, &self.data[start..start + piece.len as usize]);
-            if let Err(error) = result {
-                self.note(Failure { index, bytes, error });
+            if index >= end || self.has_failed_before(index) {
+                return;
             }
+            self.write_one(index, self.pieces[index], write);
         }
     }
 
-    fn has_failed(&self) -> bool {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    fn write_one(&self, index: usize, piece: Extent, write: &impl Fn(usize, Extent) -> Outcome) {
+        let Outcome { bytes, result } = write(index, piece);
+        if let Err(error) = result {
+            self.note(Failure { index, bytes, error });
+        }
+    }
+
+    fn has_failed_before(&self, index: usize) -> bool {
+        let first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().is_some_and(|first| first.index < index)
     }
 
     /// Keeps the failure of the first piece. Whatever lies before it was taken before it, and is
@@ -96,10 +133,12 @@ impl List<'_> {
     }
 
     fn outcome(self) -> Outcome {
+        let bytes_of = |pieces: &[Extent]| pieces.iter().map(|piece| piece.len).sum();
         match self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            None => Outcome { bytes: self.data.len() as u64, result: Ok(()) },
+            None => Outcome { bytes: bytes_of(self.pieces), result: Ok(()) },
             Some(Failure { index, bytes, error }) => {
-                Outcome { bytes: self.places[index].1 as u64 + bytes, result: Err(error) }
+                let before: u64 = bytes_of(&self.pieces[..index]);
+                Outcome { bytes: before + bytes, result: Err(error) }
             }
         }
     }
@@ -107,7 +146,7 @@ impl List<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::write_runs;
+    use super::super::{write_runs, write_supplied};
     use super::*;
     use crate::driver::Facts;
     use crate::driver::latency::Meter;
@@ -231,6 +270,62 @@ mod tests {
         write(&file, &pieces, &data_of(&pieces), 1, &counters).result.unwrap_err();
         let begun = file.bytes.lock().unwrap()[800..].iter().any(|byte| *byte != 0xC5);
         assert!(!begun, "a request behind the one that failed");
+    }
+
+    #[test]
+    fn the_piece_that_may_make_the_file_longer_is_stored_before_the_others() {
+        let (pieces, order) = (pieces(40), Mutex::new(Vec::new()));
+        let outcome = side_by_side(&pieces, MOST, |index, piece| {
+            order.lock().unwrap().push(index);
+            Outcome { bytes: piece.len, result: Ok(()) }
+        });
+        assert_eq!(outcome.bytes, data_of(&pieces).len() as u64);
+        let mut order = order.into_inner().unwrap();
+        assert_eq!(order[0], 39);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..40), "each one once");
+    }
+
+    #[test]
+    fn pieces_that_are_supplied_wait_side_by_side_once_requests_were_found_to_take_long() {
+        let (pieces, counters) = (pieces(100), Counters::default());
+        let file = Slow { meter: Meter::new("nfs"), ..Slow::on("nfs", 1) };
+        let supply = |piece: Extent, bytes: &mut [u8]| {
+            (piece.offset..).zip(bytes).for_each(|(offset, byte)| *byte = offset as u8);
+            file.meter.writes.learn(piece.len, Duration::from_millis(1));
+            Ok(())
+        };
+        let outcome = write_supplied(&file, &pieces, supply, &counters);
+        outcome.result.unwrap();
+        assert_eq!(outcome.bytes, data_of(&pieces).len() as u64);
+        assert!(*file.bytes.lock().unwrap() == expected(&pieces), "bytes between them stay");
+        assert!((2..=MOST).contains(&file.most.load(Ordering::SeqCst)));
+    }
+
+    #[test]
+    fn a_piece_that_cannot_be_supplied_is_named_and_all_before_it_are_stored() {
+        let (file, pieces) = (Slow::on("nfs", 1_000_000), pieces(100));
+        let supply = |piece: Extent, bytes: &mut [u8]| {
+            if piece == pieces[50] {
+                return Err(Error::new(ErrorClass::Io, "gone").with_extent(piece));
+            }
+            (piece.offset..).zip(bytes).for_each(|(offset, byte)| *byte = offset as u8);
+            Ok(())
+        };
+        let outcome = write_supplied(&file, &pieces, supply, &Counters::default());
+        assert_eq!(outcome.result.unwrap_err().extent(), Some(pieces[50]));
+        assert_eq!(outcome.bytes, data_of(&pieces[..50]).len() as u64);
+        assert!(file.bytes.lock().unwrap()[..1000] == expected(&pieces)[..1000]);
+    }
+
+    #[test]
+    fn a_last_piece_that_fails_keeps_no_other_from_being_stored() {
+        let (mut file, pieces) = (Slow::on("nfs", 1_000_000), pieces(40));
+        file.refused = vec![20 * 39];
+        let outcome = write(&file, &pieces, &data_of(&pieces), MOST, &Counters::default());
+        assert_eq!(outcome.result.unwrap_err().extent(), Some(pieces[39]));
+        assert_eq!(outcome.bytes, data_of(&pieces[..39]).len() as u64);
+        assert!(file.bytes.lock().unwrap()[..20 * 39] == expected(&pieces)[..20 * 39]);
     }
 
     #[test]

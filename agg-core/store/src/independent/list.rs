@@ -16,10 +16,6 @@ pub(super) const VECTOR_BYTES: usize = 1024;
 /// Bytes that pass through the staging buffer at a time where requests are calls into this
 /// computer's kernel: so few that they stay in the processor's cache.
 const CACHED: usize = 256 << 10;
-/// Pieces after which one asks again whether requests take long.
-const FEW: usize = 16;
-/// Most pieces that are under way or wait for it: bounds the memory that remembers them.
-const MANY: usize = 4096;
 
 /// One call under way: where it stands in memory, and how much it has moved.
 pub(super) struct Transfer<'a, D: ?Sized> {
@@ -292,8 +288,7 @@ pub(super) fn write<D: Driver + ?Sized>(
     let (mut extents, mut batch) = (extents.peekable(), Vec::new());
     loop {
         let size = crew::size(transfer.driver);
-        let most = if size == 1 { FEW } else { MANY };
-        take_batch(&mut extents, most, transfer.window(), &mut batch);
+        take_batch(&mut extents, crew::batch(size), transfer.window(), &mut batch);
         match *batch {
             [] => return Ok(()),
             [_] => transfer.write_run(batch[0])?,

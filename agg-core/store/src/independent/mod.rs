@@ -20,7 +20,7 @@ mod tests;
 
 use crate::driver::{Driver, Outcome};
 use aggio_base::report::Counters;
-use aggio_base::{Error, ErrorClass, Extent};
+use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_config::hints::{Hints, Switch};
 use aggio_types::copy::Data;
 use aggio_types::datatype::Datatype;
@@ -28,6 +28,7 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use list::{Merged, Transfer};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Size of the buffer for the runs of a window, in bytes.
 const RUNS_BUFFER: u64 = 1 << 20;
@@ -170,4 +171,41 @@ pub fn write_runs<D: Driver + ?Sized>(
         runs.map(|run| Extent::new(start.saturating_add(run.start as u64), run.len() as u64));
     let result = sieve::write_exactly(&mut transfer, extents.filter(|run| !run.is_empty()));
     Outcome { bytes: transfer.moved(), result }
+}
+
+/// Writes the disjoint, ascending `pieces` of a file by a request each, several at a time where
+/// requests take long. `supply` puts the bytes of a piece into a buffer as long as the piece.
+///
+/// After an error the pieces before the one it names are stored, and perhaps some behind it.
+pub fn write_supplied<D: Driver + ?Sized>(
+    driver: &D,
+    pieces: &[Extent],
+    supply: impl Fn(Extent, &mut [u8]) -> Result<()> + Sync,
+    counters: &Counters,
+) -> Outcome {
+    let buffers: Mutex<Vec<Vec<u8>>> = Mutex::default();
+    let buffers = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
+    let write = |_, piece: Extent| {
+        let (len, mut buffer) = (piece.len as usize, buffers().pop().unwrap_or_default());
+        if buffer.len() < len {
+            buffer = vec![0; len];
+        }
+        let outcome = match supply(piece, &mut buffer[..len]) {
+            Ok(()) => driver.write_contig(&buffer[..len], piece.offset, counters),
+            Err(error) => Outcome { bytes: 0, result: Err(error) },
+        };
+        buffers().push(buffer);
+        outcome
+    };
+    let (mut rest, mut bytes) = (pieces, 0);
+    while !rest.is_empty() {
+        let size = crew::size(driver);
+        let (batch, later) = rest.split_at(crew::batch(size).min(rest.len()));
+        let outcome = crew::side_by_side(batch, size, write);
+        (rest, bytes) = (later, bytes + outcome.bytes);
+        if outcome.result.is_err() {
+            return Outcome { bytes, ..outcome };
+        }
+    }
+    Outcome { bytes, result: Ok(()) }
 }
