@@ -37,7 +37,7 @@ doc:
 # than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns. A third
 # one made jobs of many ranks on two cores so slow that some tests took them for hung.
 FIRST  := battery blobs campaign containers coupled_campaign coupled_early coupled_spread deferred \
-  demo differential e3sm fsx hosts killed limits programs staged staged_sets
+  demo differential e3sm fsx hosts killed limits memory_limit programs staged staged_sets
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(FIRST),$(sort $(SUITES_OF_TESTS)))

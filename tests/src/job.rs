@@ -1,8 +1,8 @@
 //! Starts a program under `mpirun`, watches it, and leaves no process behind.
 
 use crate::hosts::{Cluster, Launch};
-use crate::mark::{MARK, await_marked, kill_marked};
-use crate::{Directory, Program, SmallFileSystem};
+use crate::mark::{MARK, await_marked, kill_marked, what_marked_do};
+use crate::{Directory, MemoryGroup, Program, SmallFileSystem};
 use crate::{launcher, memory};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -40,6 +40,8 @@ pub struct Finished {
     pub elapsed: Duration,
     /// Number of processes that were still running a while after `mpirun` had ended by itself.
     pub processes_left: usize,
+    /// What each process was doing when the watchdog ended the job.
+    pub waiting: Vec<String>,
     /// What was left in the job's own temporary directory, besides folders of the launchers.
     pub left_in_temporary_directory: Vec<String>,
 }
@@ -113,6 +115,13 @@ impl Job {
         self
     }
 
+    /// Limits the memory of all processes of the job together.
+    #[must_use]
+    pub fn within(mut self, group: &MemoryGroup) -> Self {
+        self.starter = group.starter();
+        self
+    }
+
     /// Sets the time after which all processes of the job are killed.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
@@ -144,6 +153,7 @@ impl Job {
             Some(_) => wait(&mut child, end),
             None => launcher::wait_for(&mut child, end),
         };
+        let waiting = if status.is_none() { what_marked_do(&mark) } else { Vec::new() };
         let processes_left = if status.is_some() { await_marked(&mark) } else { 0 };
         kill_marked(&mark);
         if status.is_none() {
@@ -160,6 +170,7 @@ impl Job {
             stderr: read_lossy(&stderr),
             elapsed: started.elapsed(),
             processes_left,
+            waiting,
             left_in_temporary_directory: files_in(private.path()),
         }
     }
@@ -245,8 +256,9 @@ impl Finished {
         let end =
             self.status.map_or("killed by the watchdog".to_owned(), |status| status.to_string());
         format!(
-            "{end} after {:.1} s\n--- stdout\n{}\n--- stderr\n{}",
+            "{end} after {:.1} s\n{}\n--- stdout\n{}\n--- stderr\n{}",
             self.elapsed.as_secs_f64(),
+            self.waiting.join("\n"),
             self.stdout,
             self.stderr
         )

@@ -35,13 +35,21 @@ fn wait(launcher: &mut Child, end: Instant, patience: Duration) -> Option<ExitSt
     }
 }
 
-/// Whether a process has children; true if that cannot be told.
+/// Whether a process has children that have not ended; true if that cannot be told.
 fn has_children(process: u32) -> bool {
     let threads = PathBuf::from(format!("/proc/{process}/task"));
     let Ok(threads) = threads.read_dir() else { return true };
     let lists = threads.flatten().map(|thread| thread.path().join("children"));
     let mut children = lists.map(std::fs::read_to_string);
-    children.any(|list| list.map_or(true, |list| !list.trim().is_empty()))
+    children.any(|list| list.map_or(true, |list| list.split_whitespace().any(is_alive)))
+}
+
+/// Whether a process has not ended: a launcher that waits for itself does not collect those that
+/// have.
+fn is_alive(process: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = state.rsplit_once(')').map_or("", |(_, rest)| rest.trim_start());
+    !state.is_empty() && !state.starts_with(['Z', 'X'])
 }
 
 #[cfg(test)]
@@ -65,6 +73,8 @@ mod tests {
     fn a_launcher_is_killed_that_stays_without_a_process() {
         assert_eq!(waited("exec sleep 5", 200).and_then(|status| status.signal()), Some(9));
         assert_eq!(waited("sleep 0.7; exit 3", 200), None, "its process runs");
+        let script = "sleep 0.01 & exec sleep 5";
+        assert_eq!(waited(script, 200).and_then(|status| status.signal()), Some(9), "it has ended");
         assert_eq!(waited("exit 3", 200).and_then(|status| status.code()), Some(3));
     }
 }

@@ -23,6 +23,7 @@ pub mod launcher;
 mod library;
 mod mark;
 mod memory;
+mod memory_group;
 pub mod mounted;
 mod mpi;
 mod newer_hdf5;
@@ -47,6 +48,7 @@ pub use job::{Finished, Job};
 pub use library::{library, required};
 pub use mark::{MARK, kill_marked};
 pub use memory::remove_left_since;
+pub use memory_group::MemoryGroup;
 pub use mpi::{Family, Mpi, installed, installed_for};
 pub use newer_hdf5::newer_hdf5;
 pub use program::{

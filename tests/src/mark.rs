@@ -47,6 +47,18 @@ pub fn kill_marked(mark: &OsStr) {
     }
 }
 
+/// What the processes of a job are doing, a line each: for a report of one that does not end.
+pub(crate) fn what_marked_do(mark: &OsStr) -> Vec<String> {
+    let one = |id: libc::pid_t| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}"));
+        let words = |name: &str| read(name).unwrap_or_default().trim().replace(['\0', '\n'], " ");
+        let state = read("status").unwrap_or_default();
+        let state = state.lines().find(|line| line.starts_with("State:")).unwrap_or_default();
+        format!("{id} {} {} in {}: {}", words("comm"), state, words("wchan"), words("stack"))
+    };
+    marked_processes(&needle(mark)).into_iter().map(one).collect()
+}
+
 /// The processes that have `needle` in their environment; a dead process has none.
 fn marked_processes(needle: &[u8]) -> Vec<libc::pid_t> {
     processes_with(&[needle])

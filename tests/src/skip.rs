@@ -41,6 +41,12 @@ pub fn postpone(why: &str) {
     note(why);
 }
 
+/// The same of a test that needs what few may have even on machines that tests are made for: there
+/// is no failure if tests are required to run.
+pub(crate) fn not_here(why: &str) {
+    note(why);
+}
+
 /// At the end of the process.
 extern "C" fn tell() {
     let skipped = SKIPPED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

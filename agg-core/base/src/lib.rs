@@ -13,6 +13,7 @@ pub mod log;
 pub mod os;
 pub mod pattern;
 pub mod report;
+pub mod spare_memory;
 pub mod spelling;
 pub mod system;
 

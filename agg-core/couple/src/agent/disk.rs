@@ -118,11 +118,3 @@ impl Agent {
         self.troubles.remove(path).map(|(number, text)| Reply::Failed(number, text))
     }
 }
-
-/// Bytes of memory that this computer has; 0 if that is unknown.
-pub(super) fn memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    number.unwrap_or(0) << 10
-}

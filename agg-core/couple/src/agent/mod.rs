@@ -46,6 +46,7 @@ use crate::registry::{Effect, Process, Registry, State};
 use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
 use clients::ClientProcess;
 use links::Link;
@@ -164,7 +165,7 @@ impl Agent {
             record_waits: Vec::new(),
             troubles: BTreeMap::new(),
             failed: Vec::new(),
-            limit: disk::memory() / 2,
+            limit: spare_memory::limit().unwrap_or(0) / 2,
             stays: false,
             last: 0,
         }))

@@ -60,7 +60,18 @@ impl Home {
 
     /// Bytes that may be staged here at most; `None` where the system says when it is full.
     pub(super) fn room(&self) -> Option<u64> {
-        (!self.survives()).then(super::memory::room)
+        match self {
+            Self::Directory(_) => None,
+            Self::Memory(memory) => Some(memory.room()),
+        }
+    }
+
+    /// Whether these pieces find room, as far as the system does not say so.
+    pub(super) fn has_room_for(&self, pieces: &[(u64, &[u8])]) -> bool {
+        match self {
+            Self::Directory(_) => true,
+            Self::Memory(memory) => memory.has_room_for(pieces),
+        }
     }
 
     /// Where the stage of a file is.

@@ -3,14 +3,15 @@
 use super::claim::{Address, Claim, Making, claims, is_claimed, watch};
 use super::control::{Control, Identity};
 use super::home::Files;
-use super::places::Places;
+use super::places::{PAGE, Places};
+use aggio_base::spare_memory::{self, Allowance};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What the kernel calls memory of a stage.
@@ -24,12 +25,36 @@ const ATTEMPTS: u32 = 16;
 pub struct Memory {
     watched: Arc<File>,
     user: u32,
+    /// What this process takes of the memory of the node.
+    allowance: Arc<Allowance>,
+    /// Bytes that a stage may take, once that was asked.
+    room: Arc<OnceLock<u64>>,
 }
 
 impl Memory {
     pub(super) fn new() -> io::Result<Self> {
         // SAFETY: asks for a number.
-        Ok(Self { watched: Arc::new(watch()?), user: unsafe { libc::geteuid() } })
+        let user = unsafe { libc::geteuid() };
+        Ok(Self {
+            watched: Arc::new(watch()?),
+            user,
+            allowance: Arc::default(),
+            room: Arc::default(),
+        })
+    }
+
+    /// Bytes of memory that a stage may take.
+    pub(super) fn room(&self) -> u64 {
+        *self.room.get_or_init(|| spare_memory::limit().unwrap_or(0) / 4)
+    }
+
+    /// Whether there is memory for these pieces, each in pages of its own.
+    pub(super) fn has_room_for(&self, pieces: &[(u64, &[u8])]) -> bool {
+        let pages = |(at, data): &(u64, &[u8])| {
+            let end = at.saturating_add(data.len() as u64);
+            (end.div_ceil(PAGE) - at / PAGE) * PAGE
+        };
+        self.allowance.take(pieces.iter().map(pages).sum())
     }
 
     /// Whether a process may have a stage of the file.
@@ -150,14 +175,6 @@ impl Memory {
             draining.and_then(|draining| self.claimed(&identity, head, draining, places, bytes));
         files.map(Some).map_err(|error| Error::os("open", &error))
     }
-}
-
-/// Bytes of the memory of this machine that a stage may take.
-pub(super) fn room() -> u64 {
-    // SAFETY: asks for numbers.
-    let [pages, size] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE]
-        .map(|what| unsafe { u64::try_from(libc::sysconf(what)).unwrap_or(0) });
-    pages.saturating_mul(size) / 4
 }
 
 /// Memory without a name.

@@ -21,7 +21,7 @@ pub(super) const DOMAIN: u64 = aggio_plan::plan::cost::STAGED_REQUEST;
 pub(super) const MAX: u64 = 1 << 43;
 
 /// Bytes of which there is one state.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 /// Bytes of which the places are mapped at once.
 const WINDOW: u64 = 256 << 20;
 

@@ -140,11 +140,8 @@ impl StagedFile {
     ) -> Outcome {
         let len: u64 = pieces.iter().map(|(_, data)| data.len() as u64).sum();
         let full = |error: &Error| matches!(error.class(), ErrorClass::NoSpace | ErrorClass::Quota);
-        let over = stage.held().saturating_add(len) > self.terms.limit;
-        let staged = match over {
-            true => Err(Error::new(ErrorClass::NoSpace, "the stage is full")),
-            false => stage.write(pieces),
-        };
+        let fits = stage.held().saturating_add(len) <= self.terms.limit;
+        let staged = self.try_put(stage, pieces, fits);
         match staged {
             Ok(()) => {
                 self.wake(pieces);
@@ -152,6 +149,14 @@ impl StagedFile {
             }
             Err(error) if full(&error) => self.make_room(stage, pieces, counters),
             Err(error) => Outcome { bytes: 0, result: Err(error) },
+        }
+    }
+
+    /// Stages pieces if they fit and there is memory for them.
+    fn try_put(&self, stage: &Stage, pieces: &[(u64, &[u8])], fits: bool) -> Result<()> {
+        match fits && self.home.has_room_for(pieces) {
+            true => stage.write(pieces),
+            false => Err(Error::new(ErrorClass::NoSpace, "the stage is full")),
         }
     }
 
@@ -168,7 +173,7 @@ impl StagedFile {
         if let Err(error) = stage.drain(&**self.base, counters) {
             return Outcome { bytes: 0, result: Err(error) };
         }
-        if stage.write(pieces).is_ok() {
+        if self.try_put(stage, pieces, true).is_ok() {
             let bytes = pieces.iter().map(|(_, data)| data.len() as u64).sum();
             return staged_all(bytes, counters);
         }

@@ -10,6 +10,7 @@ use crate::pending::{Moment, Pending, Spill};
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::log::{self, Level};
+use aggio_base::spare_memory::Allowance;
 use aggio_comm::transport::{Hold, Holders};
 use habit::Habit;
 use queue::Queue;
@@ -77,6 +78,8 @@ pub struct Waiting {
     pub flown: bool,
     /// See [`Waiting::flown`].
     pub committed: bool,
+    /// What is taken of the memory of the node.
+    allowance: Allowance,
     /// Flushes in the order of the calls that they are for.
     queue: Queue,
 }
@@ -160,8 +163,9 @@ impl Waiting {
         cheap: impl FnOnce() -> u64,
     ) -> Room {
         let pending = &mut self.pending;
-        let is_full = pending.bytes_in_memory().saturating_add(more) > memory;
-        if pending.is_empty() || (!is_full && pending.pieces() <= PIECES) {
+        let fits = pending.bytes_in_memory().saturating_add(more) <= memory;
+        let has_room = fits && pending.pieces() <= PIECES && self.allowance.take(more);
+        if pending.is_empty() || has_room {
             return Room::InMemory;
         }
         let is_cheap = pending.bytes() / pending.pieces() >= cheap();
