@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 16;
 
 /// The directory of the stages of a user.
 #[derive(Clone, Debug)]
-pub struct Directory {
+pub(super) struct Directory {
     dir: PathBuf,
     user: u32,
 }
@@ -48,7 +48,7 @@ pub(super) enum Found {
 
 impl Directory {
     /// The stages of this user in `dir`.
-    pub fn new(dir: &Path) -> Self {
+    pub(super) fn new(dir: &Path) -> Self {
         // SAFETY: asks for a number.
         Self { dir: dir.to_path_buf(), user: unsafe { libc::geteuid() } }
     }

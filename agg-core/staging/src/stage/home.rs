@@ -4,15 +4,22 @@ use super::claim::Claim;
 use super::control::{Control, Identity};
 use super::directory::Directory;
 use super::memory::Memory;
+use super::room::Room;
 use aggio_base::log::{self, Level};
 use aggio_base::{Error, Result};
 use aggio_config::settings::stage::StagePlace;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Where the stages of a user are.
+/// Where the stages of a user are, and the room there.
 #[derive(Clone, Debug)]
-pub enum Home {
+pub struct Home {
+    kind: HomeKind,
+    room: Room,
+}
+
+#[derive(Clone, Debug)]
+enum HomeKind {
     /// In a directory, where they survive those who use them.
     Directory(Directory),
     /// In memory, which ends with the last process that uses it.
@@ -42,7 +49,20 @@ pub(super) struct Files {
 impl Home {
     /// Stages in the directory `dir`.
     pub fn new(dir: &Path) -> Self {
-        Self::Directory(Directory::new(dir))
+        Self { kind: HomeKind::Directory(Directory::new(dir)), room: Room::below(dir) }
+    }
+
+    /// Stages in a directory, which need no room: they are drained.
+    pub(super) fn of(directory: Directory) -> Self {
+        Self { kind: HomeKind::Directory(directory), room: Room::Storage }
+    }
+
+    /// The directory in which stages are, if they are in one.
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        match &self.kind {
+            HomeKind::Directory(directory) => Some(directory),
+            HomeKind::Memory(_) => None,
+        }
     }
 
     /// Stages in memory.
@@ -50,42 +70,40 @@ impl Home {
     /// # Errors
     /// What the system says: without `/dev/shm` processes cannot find each other.
     pub fn in_memory() -> Result<Self> {
-        Memory::new().map(Self::Memory).map_err(|error| Error::os("open of /dev/shm", &error))
+        let memory = Memory::new().map_err(|error| Error::os("open of /dev/shm", &error))?;
+        Ok(Self { kind: HomeKind::Memory(memory), room: Room::in_memory() })
     }
 
     /// Whether what is staged survives those who use it.
     pub(super) fn survives(&self) -> bool {
-        matches!(self, Self::Directory(_))
+        matches!(self.kind, HomeKind::Directory(_))
     }
 
-    /// Bytes that may be staged here at most; `None` where the system says when it is full.
-    pub(super) fn room(&self) -> Option<u64> {
-        match self {
-            Self::Directory(_) => None,
-            Self::Memory(memory) => Some(memory.room()),
+    /// Bytes of a file that may be staged without a name; `None` in a directory.
+    pub(super) fn most(&self) -> Option<u64> {
+        match &self.room {
+            Room::Memory(memory) if !self.survives() => Some(memory.most()),
+            _ => None,
         }
     }
 
     /// Whether these pieces find room, as far as the system does not say so.
     pub(super) fn has_room_for(&self, pieces: &[(u64, &[u8])]) -> bool {
-        match self {
-            Self::Directory(_) => true,
-            Self::Memory(memory) => memory.has_room_for(pieces),
-        }
+        self.room.takes(pieces)
     }
 
     /// Where the stage of a file is.
     pub(super) fn place(&self, identity: &Identity) -> Place {
-        match self {
-            Self::Directory(directory) => Place::Directory(directory.place(identity)),
-            Self::Memory(_) => Place::Memory(*identity),
+        match &self.kind {
+            HomeKind::Directory(directory) => Place::Directory(directory.place(identity)),
+            HomeKind::Memory(_) => Place::Memory(*identity),
         }
     }
 
     /// Whether there may be a stage in `place`; takes a system call.
     pub(super) fn has(&self, place: &Place) -> bool {
-        match (self, place) {
-            (Self::Memory(memory), Place::Memory(identity)) => memory.has(identity),
+        match (&self.kind, place) {
+            (HomeKind::Memory(memory), Place::Memory(identity)) => memory.has(identity),
             (_, Place::Directory(path)) => Directory::has(path),
             _ => false,
         }
@@ -96,9 +114,9 @@ impl Home {
     /// # Errors
     /// `Access` if it is not the user's alone; what the system says.
     pub(super) fn open(&self, place: &Place) -> Result<Option<Files>> {
-        match (self, place) {
-            (Self::Directory(directory), Place::Directory(path)) => directory.open(path),
-            (Self::Memory(memory), Place::Memory(identity)) => memory.open(identity),
+        match (&self.kind, place) {
+            (HomeKind::Directory(directory), Place::Directory(path)) => directory.open(path),
+            (HomeKind::Memory(memory), Place::Memory(identity)) => memory.open(identity),
             _ => Ok(None),
         }
     }
@@ -108,9 +126,9 @@ impl Home {
     /// # Errors
     /// What the system says.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
-        match self {
-            Self::Memory(memory) => memory.make(target, path),
-            Self::Directory(directory) => {
+        match &self.kind {
+            HomeKind::Memory(memory) => memory.make(target, path),
+            HomeKind::Directory(directory) => {
                 directory.make(target, path)?;
                 directory.open(&directory.place(&Identity::of(target)?))
             }
@@ -119,8 +137,8 @@ impl Home {
 
     /// Ends a stage that this process alone uses, and in which nothing is left.
     pub(super) fn end(&self, place: &Place, head: &File) {
-        match (self, place) {
-            (Self::Directory(directory), Place::Directory(path)) => directory.remove(path),
+        match (&self.kind, place) {
+            (HomeKind::Directory(directory), Place::Directory(path)) => directory.remove(path),
             // Whoever has found it meanwhile looks for another one.
             _ => _ = Control::give_up(head),
         }

@@ -3,15 +3,14 @@
 use super::claim::{Address, Claim, Making, claims, is_claimed, watch};
 use super::control::{Control, Identity};
 use super::home::Files;
-use super::places::{PAGE, Places};
-use aggio_base::spare_memory::{self, Allowance};
+use super::places::Places;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the kernel calls memory of a stage.
@@ -22,39 +21,16 @@ const ATTEMPTS: u32 = 16;
 
 /// The stages in memory of a user.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub(super) struct Memory {
     watched: Arc<File>,
     user: u32,
-    /// What this process takes of the memory of the node.
-    allowance: Arc<Allowance>,
-    /// Bytes that a stage may take, once that was asked.
-    room: Arc<OnceLock<u64>>,
 }
 
 impl Memory {
     pub(super) fn new() -> io::Result<Self> {
         // SAFETY: asks for a number.
         let user = unsafe { libc::geteuid() };
-        Ok(Self {
-            watched: Arc::new(watch()?),
-            user,
-            allowance: Arc::default(),
-            room: Arc::default(),
-        })
-    }
-
-    /// Bytes of memory that a stage may take.
-    pub(super) fn room(&self) -> u64 {
-        *self.room.get_or_init(|| spare_memory::limit().unwrap_or(0) / 4)
-    }
-
-    /// Whether there is memory for these pieces, each in pages of its own.
-    pub(super) fn has_room_for(&self, pieces: &[(u64, &[u8])]) -> bool {
-        let pages = |(at, data): &(u64, &[u8])| {
-            let end = at.saturating_add(data.len() as u64);
-            (end.div_ceil(PAGE) - at / PAGE) * PAGE
-        };
-        self.allowance.take(pieces.iter().map(pages).sum())
+        Ok(Self { watched: Arc::new(watch()?), user })
     }
 
     /// Whether a process may have a stage of the file.

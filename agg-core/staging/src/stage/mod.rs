@@ -19,6 +19,7 @@ mod look;
 mod memory;
 mod places;
 mod recover;
+mod room;
 mod staged;
 mod target;
 #[cfg(test)]

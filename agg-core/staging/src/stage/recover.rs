@@ -38,7 +38,7 @@ pub struct Drained {
 /// # Errors
 /// If the directory cannot be listed. What fails in a stage is told in the list.
 pub fn recover(home: &Home, changed: bool) -> Result<Vec<Drained>> {
-    let Home::Directory(directory) = home else { return Ok(Vec::new()) };
+    let Some(directory) = home.directory() else { return Ok(Vec::new()) };
     let found = directory.list().map_err(|error| Error::os("readdir", &error))?;
     let mut done = Vec::new();
     for one in found {
@@ -109,7 +109,7 @@ fn attempt(
     // Others wait until it is done, or join it.
     locks.be_present().map_err(os("fcntl"))?;
     control.note(&target);
-    let (home, place) = (Home::Directory(home.clone()), Place::Directory(place.to_path_buf()));
+    let (home, place) = (Home::of(home.clone()), Place::Directory(place.to_path_buf()));
     let draining = Mutex::new(Locks::new(draining));
     let stage =
         Stage { home, place, target, control, places, bytes, locks, draining, _claim: claim };

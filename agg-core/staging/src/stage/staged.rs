@@ -53,7 +53,7 @@ impl StagedFile {
     ) -> Result<Self> {
         let drains = terms.drain == Drain::Idle && terms.first && how.write;
         let counters = Arc::<Counters>::default();
-        let limit = home.room().map_or(terms.limit, |room| room.min(terms.in_memory));
+        let limit = home.most().map_or(terms.limit, |most| most.min(terms.in_memory));
         Ok(Self {
             base: Arc::new(base),
             idle: drains.then(|| Idle::new(workers.clone(), counters.clone())),
