@@ -5,7 +5,7 @@ use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::hosts::Plan;
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, compile, factor, installed, installed_for, library,
-    names_in, repository, required,
+    names_in, repository, required, skip,
 };
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -314,5 +314,20 @@ fn a_pnetcdf_program_finds_what_ranks_wrote_together_and_alone_through_two_handl
         let set = |job: Job, (name, value): &(&str, &str)| job.variable(name, value);
         let finished = variables.iter().fold(job, set).preload(Some(&library)).run();
         assert!(finished.succeeded(), "{variables:?}: {}", finished.report());
+    }
+}
+
+#[test]
+fn ranks_with_network_namespaces_of_their_own_see_what_others_have_written() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let folder = Directory::new();
+        let job = Job::new(&compile("namespaces.c", &mpi)).ranks(4);
+        let job = job.argument(folder.path().join("data")).preload(Some(&library));
+        let finished = job.variable("AGGIO_DEFER", "*").variable(ALWAYS.0, ALWAYS.1).run();
+        assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
+        if finished.stdout.contains("none") {
+            skip("no rank may leave its network namespace");
+        }
     }
 }

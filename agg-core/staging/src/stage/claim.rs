@@ -2,10 +2,11 @@
 //!
 //! Who uses a stage holds two things of the kernel that end with the process and leave nothing:
 //!
-//! - a lock of a byte of `/dev/shm`, shared. Whoever looks for a stage asks for that lock, which
-//!   takes less than a microsecond, and mostly finds nobody;
+//! - a lock of a byte of the PID namespace, which is a file in `/proc`; shared. Whoever looks for a
+//!   stage asks for that lock, which takes less than a microsecond, and mostly finds nobody;
 //! - a socket without a file, whose name says of which file which descriptors of which process are
-//!   the stage. `/proc/net/unix` lists these names.
+//!   the stage. `/proc/net/unix` lists these names to processes of the same network namespace;
+//!   others look through the descriptors of all processes of the user.
 //!
 //! Nobody answers on the socket; the descriptors are opened through `/proc/PID/fd`, which the
 //! kernel allows processes of one user. Others can have such names and locks, too, but no such
@@ -13,15 +14,19 @@
 
 use super::control::Identity;
 use aggio_base::os::{ofd_lock, ofd_would_lock};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::{Duration, Instant};
 
-/// The directory of which bytes are locked: it is local to the node, and any user may open it.
-const WATCHED: &str = "/dev/shm";
+/// The file of which bytes are locked: all processes that can look each other up in `/proc` have
+/// the same one, whatever else they do not share, and any user may open it.
+const WATCHED: &str = "/proc/self/ns/pid";
+
+/// How long one waits for others that make stages.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the names of sockets are listed.
 const LIST: &str = "/proc/net/unix";
@@ -41,16 +46,16 @@ pub(super) struct Claim {
     _socket: UnixDatagram,
 }
 
-/// The right to make a stage of a file, until it is dropped.
+/// The right to make a stage, until it is dropped: one process at a time has it.
 #[derive(Debug)]
-pub(super) struct Making(#[expect(dead_code, reason = "the name lives as long")] UnixDatagram);
+pub(super) struct Making(#[expect(dead_code, reason = "the lock lives as long")] File);
 
-/// The directory of locks, open.
+/// The file of locks, open.
 ///
 /// # Errors
 /// What the system says.
 pub(super) fn watch() -> io::Result<File> {
-    File::options().read(true).custom_flags(libc::O_DIRECTORY).open(WATCHED)
+    File::open(WATCHED)
 }
 
 /// Whether a process may have a stage of the file. `watched` holds no locks.
@@ -88,14 +93,25 @@ impl Claim {
 }
 
 impl Making {
-    /// Takes the right; `None` if another process has it.
+    /// Waits for the right.
     ///
     /// # Errors
-    /// What the system says.
-    pub(super) fn begin(user: u32, identity: &Identity) -> io::Result<Option<Self>> {
-        match named(&format!("{}+new", stem(user, identity))) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
-            socket => socket.map(|socket| Some(Self(socket))),
+    /// `WouldBlock` if other processes keep it; what the system says.
+    pub(super) fn begin() -> io::Result<Self> {
+        Self::begin_within(PATIENCE)
+    }
+
+    fn begin_within(patience: Duration) -> io::Result<Self> {
+        let (lock, end) = (watch()?, Instant::now() + patience);
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self(lock)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if Instant::now() > end => {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
     }
 }
@@ -180,14 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_makes_the_stage_of_a_file() {
-        let (one, other) = (identity(3), identity(4));
+    fn one_process_at_a_time_makes_a_stage() {
         let _no_children = crate::tests::without_children();
-        let first = Making::begin(1000, &one).unwrap();
-        assert!(first.is_some() && Making::begin(1000, &one).unwrap().is_none());
-        assert!(Making::begin(1000, &other).unwrap().is_some());
+        let first = Making::begin().unwrap();
+        let second = Making::begin_within(Duration::from_millis(5));
+        assert_eq!(second.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(first);
-        assert!(Making::begin(1000, &one).unwrap().is_some());
+        Making::begin().unwrap();
     }
 
     #[test]

@@ -136,6 +136,14 @@ impl Control {
             && numbers_of(parts).is_ok_and(|numbers| numbers == found)
     }
 
+    /// The numbers of the memory that belongs to the stage of which `head` is the head.
+    pub(super) fn parts(head: &File) -> Option<[u64; 2]> {
+        let mut found = [0; 16];
+        head.read_exact_at(&mut found, PARTS).ok()?;
+        let number = |at: usize| found[at..].first_chunk().map(|one| u64::from_le_bytes(*one));
+        Some([number(0)?, number(8)?])
+    }
+
     /// Gives the stage of which `head` is the head up.
     pub(super) fn give_up(head: &File) -> std::io::Result<()> {
         head.write_all_at(&1u64.to_le_bytes(), GIVEN_UP)

@@ -68,9 +68,10 @@ impl Home {
     /// Stages in memory.
     ///
     /// # Errors
-    /// What the system says: without `/dev/shm` processes cannot find each other.
+    /// What the system says: without `/proc` processes cannot find each other.
     pub fn in_memory() -> Result<Self> {
-        let memory = Memory::new().map_err(|error| Error::os("open of /dev/shm", &error))?;
+        let memory =
+            Memory::new().map_err(|error| Error::os("open of /proc/self/ns/pid", &error))?;
         Ok(Self { kind: HomeKind::Memory(memory), room: Room::in_memory() })
     }
 

@@ -4,6 +4,7 @@ use super::claim::{Address, Claim, Making, claims, is_claimed, watch};
 use super::control::{Control, Identity};
 use super::home::Files;
 use super::places::Places;
+use super::processes::{reopen, stages};
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::File;
 use std::io;
@@ -11,10 +12,6 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// What the kernel calls memory of a stage.
-const LINK: &str = "/memfd:aggio-stage (deleted)";
 
 /// So often whoever is found may be gone before its memory is opened.
 const ATTEMPTS: u32 = 16;
@@ -44,19 +41,21 @@ impl Memory {
     /// A process has one, and this one may not open it: what waits there would not be seen.
     pub(super) fn open(&self, identity: &Identity) -> Result<Option<Files>> {
         let mut refused = None;
+        let failed = |error| Error::os("look for a stage in memory", &error);
         for _ in 0..ATTEMPTS {
-            let listed = is_claimed(&self.watched, self.user, identity)
-                .and_then(|some| if some { claims(self.user, identity) } else { Ok(Vec::new()) });
-            let listed = listed.map_err(|error| Error::os("look for a stage in memory", &error))?;
-            if listed.is_empty() {
+            if !is_claimed(&self.watched, self.user, identity).map_err(failed)? {
                 return Ok(None);
             }
-            for address in listed {
-                match self.take(identity, address) {
-                    Ok(Some(files)) => return Ok(Some(files)),
-                    Ok(None) => {}
-                    Err(error) => refused = Some(error),
-                }
+            let named = claims(self.user, identity).map_err(failed)?;
+            if let Some(files) = self.take_one(identity, &named, &mut refused) {
+                return Ok(Some(files));
+            }
+            let others = stages(self.user, identity);
+            if let Some(files) = self.take_one(identity, &others, &mut refused) {
+                return Ok(Some(files));
+            }
+            if named.is_empty() && others.is_empty() {
+                break;
             }
         }
         match refused {
@@ -71,6 +70,22 @@ impl Memory {
                 Err(Error::new(ErrorClass::Access, text).with_errno(number))
             }
         }
+    }
+
+    /// Opens the stage at one of these addresses.
+    fn take_one(
+        &self,
+        identity: &Identity,
+        addresses: &[Address],
+        refused: &mut Option<io::Error>,
+    ) -> Option<Files> {
+        addresses.iter().find_map(|address| match self.take(identity, *address) {
+            Ok(files) => files,
+            Err(error) => {
+                *refused = Some(error);
+                None
+            }
+        })
     }
 
     /// Opens the memory at `address`; `None` if it is no stage of the file, or not there any more.
@@ -123,20 +138,14 @@ impl Memory {
         Ok(Files { head, draining, places, bytes, claim })
     }
 
-    /// Makes a stage for `target`, called `path`, unless another process has one by now; `None` if
-    /// one is making it.
+    /// Makes a stage for `target`, called `path`, unless another process has one by now.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
         if !self.may_be_found() {
             let text = "other processes may not look into this one";
             return Err(Error::new(ErrorClass::Access, text).with_errno(libc::EPERM));
         }
         let identity = Identity::of(target)?;
-        let making = Making::begin(self.user, &identity);
-        let making = making.map_err(|error| Error::os("bind", &error))?;
-        let Some(_making) = making else {
-            std::thread::sleep(Duration::from_millis(1));
-            return Ok(None);
-        };
+        let _making = Making::begin().map_err(|error| Error::os("flock", &error))?;
         if let Some(files) = self.open(&identity)? {
             return Ok(Some(files));
         }
@@ -158,14 +167,4 @@ fn memory() -> io::Result<File> {
     let descriptor = aggio_base::os::memory_file(c"aggio-stage")?;
     // SAFETY: the descriptor is new and belongs to nobody else.
     Ok(unsafe { File::from_raw_fd(descriptor) })
-}
-
-/// Opens memory of a stage once more that a process has open; `NotFound` if that is another thing,
-/// or if this process may not look: anybody can have a name that leads to any process.
-fn reopen(process: u32, descriptor: i32) -> io::Result<File> {
-    let name = format!("/proc/{process}/fd/{descriptor}");
-    if !std::fs::read_link(&name).is_ok_and(|link| link.as_os_str() == LINK) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    File::options().read(true).write(true).open(name)
 }

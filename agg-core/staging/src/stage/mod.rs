@@ -18,6 +18,7 @@ mod locks;
 mod look;
 mod memory;
 mod places;
+mod processes;
 mod recover;
 mod room;
 mod staged;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::stage::claim::{Address, Claim, claims};
+use crate::stage::processes::stages;
 
 /// Addresses of the stage of the file.
 fn holders(bench: &Bench) -> usize {
@@ -161,4 +162,27 @@ fn names_that_lead_to_no_stage_keep_nobody_from_the_file() {
     let other = bench.open(Some(Staging { first: false, ..TERMS }));
     assert_eq!((read(&*other, 0, 9), bench.on_disk()), (b"staged".to_vec(), vec![]));
     [file, other].iter().for_each(|file| file.close().unwrap());
+}
+
+#[test]
+fn a_stage_is_found_by_looking_through_the_processes_of_the_user() {
+    let (bench, other) = (Bench::in_memory(), Bench::in_memory());
+    let found = |bench: &Bench| {
+        let identity = Identity::of(&File::open(bench.path()).unwrap()).unwrap();
+        // SAFETY: asks for a number.
+        let user = unsafe { libc::geteuid() };
+        assert_eq!(stages(user + 1, &identity), [], "those of other users");
+        // A head is open twice.
+        let parts = |all: Vec<Address>| -> Vec<_> {
+            all.iter().map(|one| (one.process, one.descriptors[1], one.descriptors[2])).collect()
+        };
+        (parts(stages(user, &identity)), parts(claims(user, &identity).unwrap()))
+    };
+    let files = [bench.open(Some(TERMS)), other.open(Some(TERMS))];
+    for bench in [&bench, &other] {
+        let (found, named) = found(bench);
+        assert!(!named.is_empty() && found == named, "{found:?} {named:?}");
+    }
+    files.iter().for_each(|file| file.close().unwrap());
+    assert_eq!(found(&bench), (vec![], vec![]));
 }
