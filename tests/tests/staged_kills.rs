@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Kills in `make check`, and in `make check-long`; `AGGIO_TEST_KILLS` sets another number.
+/// Kills in `make check`, and in `make check-long`; `AGGIO_TEST_KILLS` sets another number, and
+/// `AGGIO_TEST_SEED` the first round, which a failure names.
 const KILLS: [usize; 2] = [16, 1000];
 
 /// Words of a record, and what is in the file that nobody writes to.
@@ -19,6 +20,8 @@ const OTHER: &str = "nobody writes to this file";
 /// A job that dies, and what comes after it.
 #[derive(Debug)]
 struct Round {
+    #[expect(dead_code, reason = "for messages")]
+    seed: u64,
     mpi: Mpi,
     ranks: u32,
     records: u64,
@@ -60,6 +63,7 @@ impl Round {
         };
         let deaths = (0..deaths).map(death).collect();
         Round {
+            seed,
             mpi: mpi.clone(),
             ranks: ranks as u32,
             records: [50, 200, 600][numbers.below(3) as usize],
@@ -172,10 +176,11 @@ fn nothing_acknowledged_is_lost_whenever_ranks_or_jobs_are_killed() {
         return;
     }
     let (mpis, began) = (installed(), Instant::now());
-    let asked = std::env::var("AGGIO_TEST_KILLS").ok().and_then(|text| text.parse().ok());
-    let wanted = asked.unwrap_or(KILLS[usize::from(factor() > 1)]);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let wanted = number("AGGIO_TEST_KILLS").unwrap_or(KILLS[usize::from(factor() > 1)]);
+    let first = number("AGGIO_TEST_SEED").unwrap_or(0);
     let mut kills = 0;
-    for (seed, mpi) in (0..).zip(mpis.iter().cycle()) {
+    for (seed, mpi) in (first as u64..).zip(mpis.iter().cycle().skip(first % mpis.len())) {
         if kills >= wanted {
             break;
         }

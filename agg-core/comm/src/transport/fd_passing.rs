@@ -43,7 +43,7 @@ impl Identity {
     /// # Errors
     /// What the system says.
     pub fn of(fd: RawFd) -> io::Result<Self> {
-        os::fstat(fd).map(|stat| Self::from(&stat))
+        os::lasting_facts(fd).map(|stat| Self::from(&stat))
     }
 
     /// Refuses the descriptor of another file.

@@ -145,7 +145,13 @@ impl Memory {
             return Err(Error::new(ErrorClass::Access, text).with_errno(libc::EPERM));
         }
         let identity = Identity::of(target)?;
-        let _making = Making::begin().map_err(|error| Error::os("flock", &error))?;
+        let _making = Making::begin().map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                let text = "another process keeps all others from making stages in memory";
+                Error::new(ErrorClass::FileInUse, text).with_errno(libc::EBUSY)
+            }
+            _ => Error::os("flock", &error),
+        })?;
         if let Some(files) = self.open(&identity)? {
             return Ok(Some(files));
         }

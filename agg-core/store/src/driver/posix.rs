@@ -33,12 +33,12 @@ struct PosixFile {
     facts: OnceLock<Facts>,
     /// Before this time, in milliseconds of the clock of times of files, the file has no stamp.
     stamps_from: AtomicI64,
-    /// The type of the file system, where it was asked for when the file was opened.
-    magic: Option<u32>,
+    /// The type of the file system, if that was asked for.
+    magic: OnceLock<Option<u32>>,
     meter: Arc<Meter>,
     mappable: Mappable,
-    /// Whether this computer may keep pages that are older than the file.
-    may_be_stale: bool,
+    /// Whether this computer keeps pages of the file, and no disk of it has them.
+    may_cache: bool,
     striped: Striped,
     reserving: Reserving,
 }
@@ -94,10 +94,16 @@ impl Kind for Posix {
         let needed = OpenHow { read: how.read && !how.read_is_optional, ..how.clone() };
         let Taken { fd, copied } = offer.take(access_wanted(&needed))?;
         let access = os::access_mode(fd.as_raw_fd()).map_err(|error| Error::os("fcntl", &error))?;
-        let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
+        let stat = os::lasting_facts(fd.as_raw_fd());
+        let stat = stat.map_err(|error| Error::os("fstat", &error))?;
         refuse_directory(&stat).map_err(|error| Error::os("adopt", &error))?;
         let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
-        Ok(Box::new(PosixFile::new(how, descriptor, access, &stat, &self.meters)))
+        let file = PosixFile::new(how, descriptor, access, &stat, &self.meters);
+        // Whose descriptor this is has dropped what this computer kept of the file.
+        if !copied {
+            file.renew();
+        }
+        Ok(Box::new(file))
     }
 
     fn sees(&self, how: &OpenHow) -> bool {
@@ -142,10 +148,12 @@ fn open_file(how: &OpenHow, system: &dyn striping::System, meters: &Meters) -> R
     };
     let (fd, striped) = opened.map_err(|error| fail("open", error))?;
     let descriptor = Descriptor::new(fd);
-    let stat = os::fstat(fd).map_err(|error| fail("fstat", error))?;
+    let stat = os::lasting_facts(fd).map_err(|error| fail("fstat", error))?;
     refuse_directory(&stat).map_err(|error| fail("open", error))?;
     let access = access_wanted(how);
-    Ok(PosixFile { striped, ..PosixFile::new(how, descriptor, access, &stat, meters) })
+    let file = PosixFile { striped, ..PosixFile::new(how, descriptor, access, &stat, meters) };
+    file.renew();
+    Ok(file)
 }
 
 /// A directory may be a file of another kind.
@@ -165,9 +173,12 @@ fn access_wanted(how: &OpenHow) -> i32 {
 impl Posix {
     /// The file that `fd` leads to, with the access that `how` asks for.
     pub(super) fn of_descriptor(&self, how: &OpenHow, fd: OwnedFd) -> Result<Box<dyn Driver>> {
-        let stat = os::fstat(fd.as_raw_fd()).map_err(|error| Error::os("fstat", &error))?;
+        let stat = os::lasting_facts(fd.as_raw_fd());
+        let stat = stat.map_err(|error| Error::os("fstat", &error))?;
         let (descriptor, access) = (Descriptor::new(fd.into_raw_fd()), access_wanted(how));
-        Ok(Box::new(PosixFile::new(how, descriptor, access, &stat, &self.meters)))
+        let file = PosixFile::new(how, descriptor, access, &stat, &self.meters);
+        file.renew();
+        Ok(Box::new(file))
     }
 }
 
@@ -181,14 +192,20 @@ pub(super) fn sees(how: &OpenHow) -> bool {
     path.exists() || how.create && folder.is_dir()
 }
 
-/// Asks the system for the facts; the type of the file system only if it is not known.
-fn look(descriptor: &Descriptor, magic: Option<u32>, block_size: u64) -> Facts {
+/// The type of the file system, for which the system is asked once.
+fn magic_of(descriptor: &Descriptor, magic: &OnceLock<Option<u32>>) -> Option<u32> {
+    *magic.get_or_init(|| descriptor.get().ok().and_then(facts::magic))
+}
+
+/// Asks the system for the facts.
+fn look(descriptor: &Descriptor, magic: &OnceLock<Option<u32>>, block_size: u64) -> Facts {
     let fd = descriptor.get().unwrap_or(-1);
-    facts::of_descriptor(fd, magic.or_else(|| facts::magic(fd)).unwrap_or(0), block_size)
+    facts::of_descriptor(fd, magic_of(descriptor, magic).unwrap_or(0), block_size)
 }
 
 impl PosixFile {
-    /// An open file, of which the system told `stat`; `access` is what its descriptor allows.
+    /// An open file, of which the system told `stat`; `access` is what its descriptor allows. What
+    /// this computer keeps of it may be old.
     fn new(
         how: &OpenHow,
         descriptor: Descriptor,
@@ -202,10 +219,10 @@ impl PosixFile {
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
         let may_cache = access != libc::O_WRONLY && caches::has_no_disk(device);
-        let magic = descriptor.get().ok().filter(|_| may_cache).and_then(facts::magic);
-        let name = || look(&descriptor, magic, block_size).file_system;
+        let magic = OnceLock::new();
+        let name = || look(&descriptor, &magic, block_size).file_system;
         let path = if direct.is_some() { latency::Path::Direct } else { latency::Path::Cached };
-        let file = Self {
+        Self {
             meter: meters.of(device, path, name),
             descriptor: Arc::new(descriptor),
             direct,
@@ -217,18 +234,21 @@ impl PosixFile {
                 true => Mappable { loads: false, stores: false },
                 false => Mappable::with(access),
             },
-            may_be_stale: magic.is_some_and(facts::may_be_stale),
+            may_cache,
             magic,
             striped: Striped::default(),
             reserving: Reserving::default(),
-        };
-        file.renew();
-        file
+        }
+    }
+
+    /// Whether this computer may keep pages that are older than the file.
+    fn may_be_stale(&self) -> bool {
+        self.may_cache && magic_of(&self.descriptor, &self.magic).is_some_and(facts::may_be_stale)
     }
 
     /// Asks the system for the facts.
     fn look(&self) -> Facts {
-        look(&self.descriptor, self.magic, self.block_size)
+        look(&self.descriptor, &self.magic, self.block_size)
     }
 
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
@@ -325,7 +345,7 @@ impl Driver for PosixFile {
     }
 
     fn renew(&self) {
-        if let Some(fd) = self.descriptor.get().ok().filter(|_| self.may_be_stale) {
+        if let Some(fd) = self.descriptor.get().ok().filter(|_| self.may_be_stale()) {
             caches::forget(fd);
         }
     }
