@@ -1,9 +1,28 @@
 //! What the system tells about the file system under a file.
 
 use super::Facts;
+use super::descriptor::Descriptor;
 pub(super) use aggio_base::file_systems::{LUSTRE, magic, may_be_stale, name_of};
 use aggio_base::os;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
+
+/// The type of the file system of a file, for which the system is asked once.
+#[derive(Debug, Default)]
+pub(super) struct Magic(OnceLock<Option<u32>>);
+
+impl Magic {
+    /// The type, if the system tells it.
+    pub(super) fn of(&self, descriptor: &Descriptor) -> Option<u32> {
+        *self.0.get_or_init(|| descriptor.get().ok().and_then(magic))
+    }
+
+    /// Asks the system for the facts.
+    pub(super) fn look(&self, descriptor: &Descriptor, block_size: u64) -> Facts {
+        let fd = descriptor.get().unwrap_or(-1);
+        of_descriptor(fd, self.of(descriptor).unwrap_or(0), block_size)
+    }
+}
 
 /// Asks the system; what it refuses to tell keeps its neutral value. `magic` is the type of the
 /// file system, 0 if it is not known, and `block_size` the file's.

@@ -18,6 +18,20 @@ const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
 /// reading can be stored to.
 const UNTOLD: &[&str] = &["tmpfs"];
 
+/// For what pages of the file may be mapped: not where transfers are to go past them.
+#[derive(Debug)]
+pub(super) struct Mappable {
+    pub(super) loads: bool,
+    pub(super) stores: bool,
+}
+
+impl Mappable {
+    /// What a descriptor with this access mode allows.
+    pub(super) fn with(access: i32) -> Self {
+        Self { loads: access != libc::O_WRONLY, stores: access == libc::O_RDWR }
+    }
+}
+
 /// Whether files of this file system may be mapped.
 pub(super) fn is_suitable(file_system: &str) -> bool {
     SUITABLE.contains(&file_system)

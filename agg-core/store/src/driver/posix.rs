@@ -2,7 +2,9 @@
 
 use super::descriptor::Descriptor;
 use super::direct::Direct;
+use super::facts::Magic;
 use super::latency::{self, Meter, Meters};
+use super::mapped::Mappable;
 use super::reserving::Reserving;
 use super::table::{Drivers, Kind};
 use super::{
@@ -33,28 +35,13 @@ struct PosixFile {
     facts: OnceLock<Facts>,
     /// Before this time, in milliseconds of the clock of times of files, the file has no stamp.
     stamps_from: AtomicI64,
-    /// The type of the file system, if that was asked for.
-    magic: OnceLock<Option<u32>>,
+    magic: Magic,
     meter: Arc<Meter>,
     mappable: Mappable,
     /// Whether this computer keeps pages of the file, and no disk of it has them.
     may_cache: bool,
     striped: Striped,
     reserving: Reserving,
-}
-
-/// For what pages of the file may be mapped: not where transfers are to go past them.
-#[derive(Debug)]
-struct Mappable {
-    loads: bool,
-    stores: bool,
-}
-
-impl Mappable {
-    /// What a descriptor with this access mode allows.
-    fn with(access: i32) -> Self {
-        Self { loads: access != libc::O_WRONLY, stores: access == libc::O_RDWR }
-    }
 }
 
 /// Refuses names that cannot be a path.
@@ -192,17 +179,6 @@ pub(super) fn sees(how: &OpenHow) -> bool {
     path.exists() || how.create && folder.is_dir()
 }
 
-/// The type of the file system, for which the system is asked once.
-fn magic_of(descriptor: &Descriptor, magic: &OnceLock<Option<u32>>) -> Option<u32> {
-    *magic.get_or_init(|| descriptor.get().ok().and_then(facts::magic))
-}
-
-/// Asks the system for the facts.
-fn look(descriptor: &Descriptor, magic: &OnceLock<Option<u32>>, block_size: u64) -> Facts {
-    let fd = descriptor.get().unwrap_or(-1);
-    facts::of_descriptor(fd, magic_of(descriptor, magic).unwrap_or(0), block_size)
-}
-
 impl PosixFile {
     /// An open file, of which the system told `stat`; `access` is what its descriptor allows. What
     /// this computer keeps of it may be old.
@@ -219,8 +195,8 @@ impl PosixFile {
         let open_directly = |fd| Direct::open(fd, access, how.direct_read, how.direct_write);
         let direct = descriptor.get().ok().filter(|_| wants_direct).and_then(open_directly);
         let may_cache = access != libc::O_WRONLY && caches::has_no_disk(device);
-        let magic = OnceLock::new();
-        let name = || look(&descriptor, &magic, block_size).file_system;
+        let magic = Magic::default();
+        let name = || magic.look(&descriptor, block_size).file_system;
         let path = if direct.is_some() { latency::Path::Direct } else { latency::Path::Cached };
         Self {
             meter: meters.of(device, path, name),
@@ -243,12 +219,12 @@ impl PosixFile {
 
     /// Whether this computer may keep pages that are older than the file.
     fn may_be_stale(&self) -> bool {
-        self.may_cache && magic_of(&self.descriptor, &self.magic).is_some_and(facts::may_be_stale)
+        self.may_cache && self.magic.of(&self.descriptor).is_some_and(facts::may_be_stale)
     }
 
     /// Asks the system for the facts.
     fn look(&self) -> Facts {
-        look(&self.descriptor, &self.magic, self.block_size)
+        self.magic.look(&self.descriptor, self.block_size)
     }
 
     fn call<T>(&self, name: &str, call: impl FnOnce(RawFd) -> io::Result<T>) -> Result<T> {
