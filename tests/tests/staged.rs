@@ -166,15 +166,18 @@ fn another_program_that_reads_the_file_meanwhile_sees_what_every_rank_has_writte
 
 /// 4 ranks write 4.8 MB to a file system with room for some KB, as long as there is a filler. A
 /// thread drains as well.
-fn records_without_room(mpi: &Mpi, small: &SmallFileSystem, folder: &Path, mode: &str) -> Finished {
+fn records_without_room(
+    mpi: &Mpi,
+    small: &SmallFileSystem,
+    folder: &Path,
+    stages: &Path,
+    mode: &str,
+) -> Finished {
     let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(small.path().join("data"));
     let job = job.argument(folder.join("told")).argument("3000").argument(mode);
     let job = if mode == "full" { job.argument(small.path().join("filler")) } else { job };
     let hints = format!("{ALWAYS}:aggio_defer_drain=idle");
-    staged(job, &folder.join("stages"), &hints)
-        .preload(library().as_deref())
-        .with_small(small)
-        .run()
+    staged(job, stages, &hints).preload(library().as_deref()).with_small(small).run()
 }
 
 fn fill_up(small: &SmallFileSystem) {
@@ -190,21 +193,24 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
     for mpi in installed_for(0) {
         let Some(small) = SmallFileSystem::mount_if_possible(8 << 20) else { return };
         let folder = folder();
+        let stages = folder.path().join("stages");
+        let without_room =
+            |mode: &str| records_without_room(&mpi, &small, folder.path(), &stages, mode);
         fill_up(&small);
-        let full = records_without_room(&mpi, &small, folder.path(), "full");
+        let full = without_room("full");
         assert!(full.succeeded(), "{}: {}", mpi.name, full.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
 
         std::fs::remove_file(small.seen().join("data")).expect("a file");
         fill_up(&small);
-        let kept = records_without_room(&mpi, &small, folder.path(), "kept");
+        let kept = without_room("kept");
         assert!(kept.succeeded(), "{}: {}", mpi.name, kept.report());
         assert!(kept.stdout.contains("still staged in"), "{}: {}", mpi.name, kept.report());
-        let still = records_without_room(&mpi, &small, folder.path(), "check");
+        let still = without_room("check");
         assert!(!still.succeeded(), "its close has no room either: {}", still.report());
         assert!(!still.stderr.contains("record "), "but it reads right: {}", still.report());
         std::fs::remove_file(small.seen().join("filler")).expect("a file");
-        let next = records_without_room(&mpi, &small, folder.path(), "check");
+        let next = without_room("check");
         assert!(next.succeeded(), "{}: {}", mpi.name, next.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
         let len = std::fs::metadata(small.seen().join("data")).map(|facts| facts.len());
@@ -214,13 +220,19 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
 
 /// The same records on a file system where the first attempt of each rank to store, or each one,
 /// fails with EIO: any rank may be the first to drain what all have staged.
-fn records_that_fail(mpi: &Mpi, library: &Path, folder: &Path, mode: &str) -> Finished {
+fn records_that_fail(
+    mpi: &Mpi,
+    library: &Path,
+    folder: &Path,
+    stages: &Path,
+    mode: &str,
+) -> Finished {
     let plan = if mode == "once" { "op=write,nth=1,errno=5" } else { "op=write,errno=5" };
     let preloaded = format!("{}:{}", library.display(), faults::shim().display());
     let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(folder.join("data"));
     let job = job.argument(folder.join("told")).argument("200").argument(mode);
     let job = job.variable("FAULT_FILE", folder.join("data")).variable("FAULT_PLAN", plan);
-    staged(job, &folder.join("stages"), ALWAYS).variable("LD_PRELOAD", preloaded).run()
+    staged(job, stages, ALWAYS).variable("LD_PRELOAD", preloaded).run()
 }
 
 #[test]
@@ -228,14 +240,17 @@ fn an_error_of_the_disk_is_told_to_every_rank_and_what_is_staged_stays_until_it_
     let Some(library) = library() else { return };
     for mpi in installed() {
         let folder = folder();
-        let once = records_that_fail(&mpi, &library, folder.path(), "once");
+        let stages = folder.path().join("stages");
+        let that_fail =
+            |mode: &str| records_that_fail(&mpi, &library, folder.path(), &stages, mode);
+        let once = that_fail("once");
         assert!(once.succeeded(), "{}: {}", mpi.name, once.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
         let native = records(&mpi, folder.path(), "check", None);
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
 
         std::fs::remove_file(folder.path().join("data")).expect("a file");
-        let ever = records_that_fail(&mpi, &library, folder.path(), "ever");
+        let ever = that_fail("ever");
         assert!(ever.succeeded(), "{}: {}", mpi.name, ever.report());
         assert!(ever.stdout.contains("still staged in"), "{}: {}", mpi.name, ever.report());
         assert_eq!(names_of_stages(folder.path()).len(), 1, "{}", mpi.name);
@@ -244,6 +259,40 @@ fn an_error_of_the_disk_is_told_to_every_rank_and_what_is_staged_stays_until_it_
         let native = records(&mpi, folder.path(), "check", None);
         assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
         assert_eq!(names_of_stages(folder.path()), [""; 0], "{}", mpi.name);
+    }
+}
+
+/// The place of stages that end with their last user.
+const MEMORY: &str = "memory";
+
+#[test]
+fn in_memory_every_rank_is_told_as_well_and_closing_says_what_it_loses() {
+    let Some(library) = library() else { return };
+    for mpi in installed() {
+        let Some(small) = SmallFileSystem::mount_if_possible(8 << 20) else { return };
+        let folder = folder();
+        let data = folder.path().join("data");
+        for mode in ["full", "kept"] {
+            fill_up(&small);
+            let memory = Path::new(MEMORY);
+            let ended = records_without_room(&mpi, &small, folder.path(), memory, mode);
+            assert!(ended.succeeded(), "{}, {mode}: {}", mpi.name, ended.report());
+            let loses = ended.stdout.contains("closing loses it");
+            assert_eq!(loses, mode == "kept", "{}, {mode}: {}", mpi.name, ended.report());
+            std::fs::remove_file(small.seen().join("data")).expect("a file");
+            let _ = std::fs::remove_file(small.seen().join("filler"));
+        }
+        for mode in ["once", "ever"] {
+            let ended = records_that_fail(&mpi, &library, folder.path(), Path::new(MEMORY), mode);
+            assert!(ended.succeeded(), "{}, {mode}: {}", mpi.name, ended.report());
+            let loses = ended.stdout.contains("closing loses it");
+            assert_eq!(loses, mode == "ever", "{}, {mode}: {}", mpi.name, ended.report());
+            if mode == "once" {
+                let native = records(&mpi, folder.path(), "check", None);
+                assert!(native.succeeded(), "{}: {}", mpi.name, native.report());
+            }
+            std::fs::remove_file(&data).expect("a file");
+        }
     }
 }
 

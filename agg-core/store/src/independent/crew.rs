@@ -61,7 +61,7 @@ pub(super) fn write<D: Driver + ?Sized>(
 }
 
 /// Calls `write` with each of the ascending `pieces` and its number, `size` at a time; ends as
-/// [`write`] does.
+/// [`write()`] does.
 ///
 /// The last piece comes first, by itself: where it makes the file longer, the others do not, and
 /// file systems carry out requests that do one after the other.
