@@ -1,7 +1,7 @@
 //! Jobs whose memory is limited, as those of Slurm and of containers are, write more than that.
 
 use aggio_tests::{
-    Directory, Job, MemoryGroup, compile, installed, library, names_in, target_directory,
+    Directory, Job, MemoryGroup, compile, installed_for, library, names_in, target_directory,
 };
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,8 +13,9 @@ fn what_waits_never_takes_so_much_memory_that_the_kernel_kills_the_job() {
     let Some(library) = library() else { return };
     let Some(group) = MemoryGroup::new(LIMIT) else { return };
     let in_memory = Directory::below(Path::new("/dev/shm"));
-    for mpi in installed() {
-        for place in [OsStr::new("memory"), OsStr::new("none"), in_memory.path().as_os_str()] {
+    let places = [OsStr::new("memory"), OsStr::new("none"), in_memory.path().as_os_str()];
+    for (row, place) in places.into_iter().enumerate() {
+        for mpi in installed_for(row) {
             // Files of temporary directories may be memory.
             let folder = Directory::below(&target_directory());
             let job = Job::new(&compile("many_files.c", &mpi)).ranks(2).within(&group);
