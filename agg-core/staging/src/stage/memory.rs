@@ -50,7 +50,7 @@ impl Memory {
             if let Some(files) = self.take_one(identity, &named, &mut refused) {
                 return Ok(Some(files));
             }
-            let others = stages(self.user, identity);
+            let others = stages(self.user, identity).map_err(failed)?;
             if let Some(files) = self.take_one(identity, &others, &mut refused) {
                 return Ok(Some(files));
             }

@@ -125,6 +125,13 @@ fn who_cannot_open_the_stage_that_others_have_hears_of_it_and_reads_no_old_bytes
         allow_descriptors(None);
         joined.map(|stage| stage.is_some())
     };
+    let target = File::open(bench.path()).unwrap();
+    let identity = Identity::of(&target).unwrap();
+    allow_descriptors(Some(0));
+    // SAFETY: asks for a number.
+    let looked = stages(unsafe { libc::geteuid() }, &identity);
+    allow_descriptors(None);
+    assert_eq!(looked.unwrap_err().raw_os_error(), Some(libc::EMFILE));
     let error = join().unwrap_err();
     assert_eq!((error.class(), error.errno()), (ErrorClass::Access, libc::EMFILE));
     file.close().unwrap();
@@ -171,12 +178,12 @@ fn a_stage_is_found_by_looking_through_the_processes_of_the_user() {
         let identity = Identity::of(&File::open(bench.path()).unwrap()).unwrap();
         // SAFETY: asks for a number.
         let user = unsafe { libc::geteuid() };
-        assert_eq!(stages(user + 1, &identity), [], "those of other users");
+        assert_eq!(stages(user + 1, &identity).unwrap(), [], "those of other users");
         // A head is open twice.
         let parts = |all: Vec<Address>| -> Vec<_> {
             all.iter().map(|one| (one.process, one.descriptors[1], one.descriptors[2])).collect()
         };
-        (parts(stages(user, &identity)), parts(claims(user, &identity).unwrap()))
+        (parts(stages(user, &identity).unwrap()), parts(claims(user, &identity).unwrap()))
     };
     let files = [bench.open(Some(TERMS)), other.open(Some(TERMS))];
     for bench in [&bench, &other] {
