@@ -1,141 +1,23 @@
 //! Jobs over several simulated hosts write one file in memory: readers on these hosts and on others
 //! find every value, whoever comes first, and are told when a rank dies.
 
-use aggio_tests::hosts::{Cluster, Plan};
-use aggio_tests::{Directory, Family, Mpi, Program, compile, compile_with, installed, library};
-use std::ffi::OsString;
+use aggio_tests::hosts::{CoupledHosts as Place, Plan, end};
+use aggio_tests::{Family, Mpi, Program, compile, compile_with, installed};
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// A program that has not ended by then waits for ever.
-const LIMIT: Duration = Duration::from_secs(60);
+/// So many hosts, of two ranks each.
+fn place(hosts: u32) -> Option<Place> {
+    Place::new(Plan::new(hosts, 2), Path::new(AGENT))
+}
 
 const GENERATIONS: &str = "3";
 
 const RECORDS: &str = "12";
-
-/// Hosts, and directories: in which programs find each other, for their file, and for what is of a
-/// moment.
-struct Place {
-    cluster: Cluster,
-    meeting: Directory,
-    files: Directory,
-    scratch: Directory,
-}
-
-impl Place {
-    /// So many hosts, of two ranks each.
-    fn new(hosts: u32) -> Option<Self> {
-        library()?;
-        let cluster = Plan::new(hosts, 2).start_if_possible(Path::new(AGENT))?;
-        let [meeting, files, scratch] = [(); 3].map(|()| Directory::new());
-        Some(Self { cluster, meeting, files, scratch })
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.files.path().join(name).display().to_string()
-    }
-
-    fn prepare(&self, mut command: Command, mpi: &Mpi) -> Command {
-        let library = library().expect("a library");
-        let shim = self.cluster.launch().preload(mpi);
-        let words = shim.into_iter().chain([library.clone()]).map(OsString::from);
-        let preload = words.collect::<Vec<_>>().join(":".as_ref());
-        command.envs(mpi.environment().iter().copied());
-        if mpi.family == Family::OpenMpi {
-            command.env("OMPI_MCA_osc", "pt2pt");
-            // Hosts of other tests have the same names, and processes the same numbers.
-            command.env("OMPI_MCA_orte_tmpdir_base", self.scratch.path());
-        }
-        command
-            .env("TMPDIR", self.scratch.path())
-            .env("LD_PRELOAD", preload)
-            .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync,*.step:ready=step")
-            .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
-            .env("AGGIO_AGENT", library.with_file_name("aggio"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    /// A job of so many ranks, two on each host from the first on.
-    fn job(&self, mpi: &Mpi, ranks: u32, program: &Program, words: &[&str]) -> Command {
-        let mut command = self.cluster.launch().mpirun(mpi);
-        command.args(["-n", &ranks.to_string()]).arg(&program.path).args(words);
-        self.prepare(command, mpi)
-    }
-
-    /// A job of two ranks on one host.
-    fn reader(&self, host: &str, mpi: &Mpi, program: &Program, words: &[&str]) -> Command {
-        let mut command = self.cluster.launch().command(host);
-        command.arg(mpi.mpirun()).args(["-n", "2"]).arg(&program.path).args(words);
-        self.prepare(command, mpi)
-    }
-
-    /// What a job printed, which is to succeed.
-    #[track_caller]
-    fn succeeds(&self, what: &str, child: Child) -> String {
-        let (succeeded, text) = end(child);
-        assert!(succeeded, "{what}: {text}\n{}", self.logs());
-        text
-    }
-
-    /// What the agents have logged.
-    fn logs(&self) -> String {
-        let directory = self.meeting.path().join("couple");
-        let names = aggio_tests::names_in(&directory).into_iter();
-        let logs = names.filter(|name| name.ends_with(".log")).map(|name| {
-            let text = std::fs::read_to_string(directory.join(&name)).unwrap_or_default();
-            format!("--- {name}\n{text}")
-        });
-        logs.collect()
-    }
-
-    /// The agents end when no program is connected; then the directory has the token alone.
-    #[track_caller]
-    fn leaves_nothing(&self) {
-        let began = Instant::now();
-        let aggio = library().expect("a library").with_file_name("aggio");
-        let directory = self.meeting.path().join("couple");
-        let left = || aggio_tests::names_in(&directory);
-        let is_left = |name: &String| !name.ends_with("token") && !name.ends_with(".log");
-        while left().iter().any(is_left) {
-            assert!(began.elapsed() < LIMIT, "{:?}", left());
-            for host in self.cluster.names() {
-                let mut quit = self.cluster.launch().command(&host);
-                quit.arg(&aggio).args(["agent", "--quit", "--dir"]).arg(&directory);
-                quit.stdout(Stdio::null()).stderr(Stdio::null());
-                // One that is still busy is asked again.
-                let _ = quit.status().expect("aggio runs");
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(aggio_tests::names_in(self.files.path()), [] as [&str; 0]);
-    }
-}
-
-/// What a job printed; whether it succeeded.
-#[track_caller]
-fn end(child: Child) -> (bool, String) {
-    let id = child.id().cast_signed();
-    let (tell, told) = std::sync::mpsc::channel::<()>();
-    let guard = std::thread::spawn(move || {
-        if told.recv_timeout(LIMIT).is_err() {
-            // SAFETY: two numbers; the child has not been waited for.
-            unsafe { libc::kill(id, libc::SIGKILL) };
-        }
-    });
-    let output = child.wait_with_output().expect("it ends");
-    let _ = tell.send(());
-    let _ = guard.join();
-    let text = [&output.stdout[..], &output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-}
 
 /// A job of `writers` ranks, two on each host, and one of two readers: on a host of the writers and
 /// on one without any, where the name belongs to the host of the reader that comes first, and after
@@ -169,7 +51,7 @@ fn exchange(place: &Place, mpi: &Mpi, program: &Program, writers: u32, file: &st
 
 /// Subarrays by MPI-IO: neighbours on different hosts share pages and cache lines.
 fn subarrays(family: Family, hosts: u32) {
-    let Some(place) = Place::new(hosts + 1) else { return };
+    let Some(place) = place(hosts + 1) else { return };
     for mpi in installed().into_iter().filter(|mpi| mpi.family == family) {
         let program = compile("coupled_mpi.c", &mpi);
         exchange(&place, &mpi, &program, 2 * hosts, &place.file("a.dat"), &["103", "67"]);
@@ -198,7 +80,7 @@ fn mpich_over_three_hosts_writes_subarrays() {
 
 #[test]
 fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     for mpi in installed() {
         let program = compile("coupled_mpi.c", &mpi);
         for how in ["columns", "rows"] {
@@ -246,7 +128,7 @@ fn await_line(child: &mut Child) {
 
 #[test]
 fn jobs_over_two_hosts_write_netcdf_files() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     // Debian builds PnetCDF for one of them.
     for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
         let program = compile_with("coupled_pnetcdf.c", &mpi, &["-lpnetcdf"]);
@@ -256,7 +138,7 @@ fn jobs_over_two_hosts_write_netcdf_files() {
 
 #[test]
 fn ranks_on_several_hosts_see_what_others_have_synchronised() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     for mpi in installed() {
         let program = compile("coupled_spread.c", &mpi);
         let file = place.file("a.dat");
@@ -267,7 +149,7 @@ fn ranks_on_several_hosts_see_what_others_have_synchronised() {
 
 #[test]
 fn when_a_rank_on_the_second_host_is_killed_no_reader_gets_what_is_left() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     for mpi in installed() {
         let program = compile("coupled_mpi.c", &mpi);
         let file = place.file("a.dat");
@@ -288,7 +170,7 @@ fn when_a_rank_on_the_second_host_is_killed_no_reader_gets_what_is_left() {
 
 #[test]
 fn records_that_a_job_over_two_hosts_writes_are_read_while_it_writes_others() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     let mut parts = 0;
     // Debian builds PnetCDF for one of them.
     for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
@@ -318,7 +200,7 @@ fn records_that_a_job_over_two_hosts_writes_are_read_while_it_writes_others() {
 
 #[test]
 fn what_a_job_over_two_hosts_synchronises_is_seen_on_all() {
-    let Some(place) = Place::new(3) else { return };
+    let Some(place) = place(3) else { return };
     for mpi in installed() {
         let file = place.file("a.sync");
         let program = compile("coupled_spread.c", &mpi);

@@ -8,6 +8,7 @@ pub mod error;
 mod error_class;
 pub mod extent;
 pub mod file_systems;
+pub mod host;
 pub mod keyed;
 pub mod log;
 pub mod os;

@@ -243,11 +243,8 @@ fn write_fully(fd: libc::c_int, mut bytes: &[u8]) {
 
 /// The name of this host.
 fn host() -> String {
-    let mut name = [0u8; 65];
-    // SAFETY: the pointer and length describe `name`.
-    let result = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-    if result == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { "?".into() }
+    let name = crate::host::name();
+    if name.is_empty() { "?".into() } else { String::from_utf8_lossy(&name).into_owned() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The directory in which programs and their agent find each other: the user's alone.
 
-use aggio_base::os;
+use aggio_base::{host, os};
 use std::ffi::CString;
 use std::fs::{DirBuilder, Metadata};
 use std::io;
@@ -154,11 +154,7 @@ pub(crate) fn check(facts: &Metadata) -> io::Result<()> {
 
 /// The name of this node, as it can be part of the name of a file.
 fn host_name() -> String {
-    let mut buffer = [0u8; 256];
-    // SAFETY: the call writes at most the bytes of the buffer but the last, which stays zero.
-    unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
-    let name = buffer.split(|byte| *byte == 0).next().unwrap_or_default();
-    let name = String::from_utf8_lossy(name).replace(['/', '\u{fffd}'], "_");
+    let name = String::from_utf8_lossy(&host::name()).replace(['/', '\u{fffd}'], "_");
     if name.is_empty() { "node".into() } else { name }
 }
 

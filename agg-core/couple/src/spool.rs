@@ -330,11 +330,5 @@ fn number(name: &str, start: &str, end: &str) -> Option<u64> {
     (number < NUMBERS && format!("{number}") == digits).then_some(number)
 }
 
-/// The time between two starts of the computer.
-pub(crate) fn boot() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use crate::abi::Abi;
 use crate::mpi;
-use agg_core::Result;
 use agg_core::transport::Nodes;
+use agg_core::{Result, host};
 use libc::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,8 +22,7 @@ pub(super) fn processor_name() -> String {
 pub(super) struct Places {
     /// Host names, in rank order.
     pub(super) hosts: Vec<String>,
-    /// Ranks of a node see the same processes under the same numbers: one kernel, one PID
-    /// namespace.
+    /// Ranks of a node see the same processes under the same numbers, and their host has one name.
     pub(super) nodes: Nodes,
     /// Equal on all ranks, and different for every call: a number for the ranks' meeting.
     pub(super) meeting: Meeting,
@@ -33,7 +32,7 @@ pub(super) struct Places {
 pub(super) type Meeting = Vec<u8>;
 
 const NAME: usize = 256;
-const IDENTITY: usize = 128;
+const IDENTITY: usize = 320;
 const MEETING: usize = 16;
 /// What a rank tells the others.
 const ROOM: usize = NAME + IDENTITY + MEETING;
@@ -44,7 +43,7 @@ impl Places {
         static MEETINGS: AtomicU64 = AtomicU64::new(0);
         let mut mine = [0u8; ROOM];
         put(&mut mine[..NAME], processor_name().as_bytes());
-        put(&mut mine[NAME..NAME + IDENTITY], &kernel_identity());
+        put(&mut mine[NAME..NAME + IDENTITY], &host::node().unwrap_or_default());
         put(&mut mine[NAME + IDENTITY..], &u64::from(std::process::id()).to_be_bytes());
         let count = MEETINGS.fetch_add(1, Ordering::Relaxed);
         put(&mut mine[NAME + IDENTITY + 8..], &count.to_be_bytes());
@@ -78,17 +77,6 @@ impl Places {
 fn put(room: &mut [u8], bytes: &[u8]) {
     let length = bytes.len().min(room.len());
     room[..length].copy_from_slice(&bytes[..length]);
-}
-
-/// What two processes have in common that can look each other up in `/proc`: the boot of their
-/// kernel and their PID namespace. Host names would not do: two hosts may have one name.
-fn kernel_identity() -> Vec<u8> {
-    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    if boot.is_empty() || namespace.as_os_str().is_empty() {
-        return Vec::new();
-    }
-    [boot.trim_ascii(), namespace.as_os_str().as_encoded_bytes()].concat()
 }
 
 fn text_before_zero(bytes: &[u8]) -> String {

@@ -6,11 +6,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where a job runs: on all hosts of a [`Cluster`](super::Cluster), its launcher on the first.
+/// Where a job runs: on hosts of a [`Cluster`](super::Cluster), its launcher on the first of them.
 #[derive(Clone, Debug)]
 pub struct Launch {
     pub(super) agent: PathBuf,
     pub(super) sockets: PathBuf,
+    /// The first host, counted from 1, and the last one.
+    pub(super) hosts: (u32, u32),
     pub(super) ranks_per_host: u32,
 }
 
@@ -22,9 +24,16 @@ impl Launch {
         command
     }
 
+    /// The same on some of the hosts only, counted from 1.
+    #[must_use]
+    pub fn among(mut self, first: u32, last: u32) -> Self {
+        self.hosts = (first, last);
+        self
+    }
+
     /// The start of a command line that launches ranks under `mpi`, up to their number.
     pub fn mpirun(&self, mpi: &Mpi) -> Command {
-        let mut command = self.command("node1");
+        let mut command = self.command(&format!("node{}", self.hosts.0));
         command.arg(mpi.mpirun()).args(self.arguments(mpi.family));
         // A rank must reach the others over the network alone.
         match mpi.family {
@@ -40,7 +49,11 @@ impl Launch {
     }
 
     fn arguments(&self, family: Family) -> Vec<OsString> {
-        let names = self.sockets.join("names").into_os_string();
+        let (first, last) = self.hosts;
+        let names = self.sockets.join(format!("names-{first}-{last}"));
+        let lines: String = (first..=last).map(|host| format!("node{host}\n")).collect();
+        std::fs::write(&names, lines).expect("the directory can be written");
+        let names = names.into_os_string();
         let agent = self.agent.clone().into_os_string();
         let each = self.ranks_per_host.to_string();
         match family {

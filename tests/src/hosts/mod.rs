@@ -12,12 +12,14 @@
 
 pub mod agent;
 mod cost;
+mod coupled;
 mod gluster;
 mod launch;
 mod request;
 mod traffic;
 
 pub use cost::{Bounds, Cost};
+pub use coupled::{CoupledHosts, end};
 pub use launch::Launch;
 pub use traffic::Traffic;
 
@@ -33,18 +35,26 @@ pub struct Plan {
     hosts: u32,
     ranks_per_host: u32,
     hidden: Option<(PathBuf, u32)>,
+    shares_processes: bool,
 }
 
 impl Plan {
     /// So many hosts that see the same files, for so many ranks each.
     pub fn new(hosts: u32, ranks_per_host: u32) -> Self {
-        Plan { hosts, ranks_per_host, hidden: None }
+        Plan { hosts, ranks_per_host, hidden: None, shares_processes: false }
     }
 
     /// Lets one host alone, counted from 1, see what is in `directory`; for the others it is empty.
     #[must_use]
     pub fn seen_by(mut self, host: u32, directory: &Path) -> Self {
         self.hidden = Some((directory.to_path_buf(), host));
+        self
+    }
+
+    /// Lets all hosts have one PID namespace, as containers of one pod may.
+    #[must_use]
+    pub fn share_processes(mut self) -> Self {
+        self.shares_processes = true;
         self
     }
 
@@ -105,6 +115,7 @@ impl Plan {
             .arg(self.hosts.to_string())
             .arg(hidden)
             .arg(sighted.to_string())
+            .arg(if self.shares_processes { "shared" } else { "own" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .env_remove("LD_PRELOAD")
@@ -149,6 +160,7 @@ impl Cluster {
         Launch {
             agent: self.agent.clone(),
             sockets: self.directory.path().to_path_buf(),
+            hosts: (1, self.plan.hosts),
             ranks_per_host: self.plan.ranks_per_host,
         }
     }

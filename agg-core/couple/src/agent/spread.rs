@@ -122,7 +122,7 @@ impl Agent {
         while let Some(peers) = &mut self.peers {
             let has_room = peers.queued(key.0) < ENOUGH;
             match peers.copies.step(key, has_room) {
-                Ok(Step::Nothing) => return,
+                Ok(Step::Nothing) => return peers.copies.give_up_if_over(key),
                 Ok(Step::Say(all)) => {
                     looks += u32::from(all.is_empty());
                     let mut all = all.into_iter();

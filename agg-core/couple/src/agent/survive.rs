@@ -7,7 +7,8 @@ use super::Agent;
 use crate::registry::{
     Area, Directory, Handle, Job, Name, Open, Path, Position, Process, State, Stored, Who,
 };
-use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written, boot};
+use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
+use aggio_base::host;
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ impl Default for Spools {
     fn default() -> Self {
         let (open, areas, records) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (named, unsaved) = (BTreeSet::new(), BTreeMap::new());
-        Self { open, areas, named, records, unsaved, boot: boot() }
+        Self { open, areas, named, records, unsaved, boot: host::boot() }
     }
 }
 

@@ -321,7 +321,7 @@ impl Scene {
         let place = Place::open(self.scratch.path().join("place").to_str().unwrap()).unwrap();
         let spool =
             crate::spool::Spool::open(self.options.spill.as_deref().unwrap(), &place).unwrap();
-        let mut found = spool.find(&crate::spool::boot()).unwrap();
+        let mut found = spool.find(&aggio_base::host::boot()).unwrap();
         let (number, mut record) = found.records.remove(0);
         change(&mut record);
         spool.write(number, &record).unwrap();
@@ -402,7 +402,7 @@ fn a_generation_that_two_records_name_has_one_name() {
     let place = Place::open(scene.scratch.path().join("place").to_str().unwrap()).unwrap();
     let kept = scene.options.spill.as_deref().unwrap();
     let spool = crate::spool::Spool::open(kept, &place).unwrap();
-    let (number, mut record) = spool.find(&crate::spool::boot()).unwrap().records.remove(0);
+    let (number, mut record) = spool.find(&aggio_base::host::boot()).unwrap().records.remove(0);
     // The agent died while it renamed the file.
     record.path = b"/d/to".to_vec();
     spool.write(number + 1, &record).unwrap();

@@ -386,11 +386,8 @@ impl Copies {
     pub(crate) fn close(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.opens = copy.opens.saturating_sub(1);
-        let is_over = copy.gone && copy.opens == 0;
         self.note_habit(key);
-        if is_over {
-            self.give_up(key);
-        }
+        self.give_up_if_over(key);
     }
 
     /// A process has ended, and with it its opens.

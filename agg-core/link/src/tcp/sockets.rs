@@ -1,7 +1,6 @@
 //! The system calls of TCP that the standard library has not.
 
 use crate::wire::Line;
-use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -128,11 +127,8 @@ pub(crate) fn raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen
 /// The address by which other nodes reach this one: what its host name stands for; without one,
 /// or if that is loopback, this node reaches only itself.
 pub fn own_address() -> IpAddr {
-    let mut name = [0; 256];
-    // SAFETY: the kernel writes at most so many bytes; the last stays zero.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let name = CStr::from_bytes_until_nul(&name).ok().and_then(|name| name.to_str().ok());
-    let found = name.and_then(|name| (name, 0).to_socket_addrs().ok());
+    let name = String::from_utf8(aggio_base::host::name()).ok();
+    let found = name.as_deref().and_then(|name| (name, 0).to_socket_addrs().ok());
     let mut found = found.into_iter().flatten().map(|address| address.ip());
     found.find(|address| !address.is_loopback()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }

@@ -41,37 +41,6 @@ pub fn started(pid: u32) -> Option<u64> {
     words.nth(18)?.parse().ok().filter(|_| !ended)
 }
 
-/// Which boot of which machine this is; zeros where the system does not say.
-pub(crate) fn boot() -> [u64; 2] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
-    [(number >> 64) as u64, number as u64]
-}
-
-/// Files of which one has a number of the machine that no other has.
-const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
-
-/// A number made of this machine's name, and of the [number](MACHINE) that tells machines of one
-/// name apart, if it has one.
-pub(crate) fn host() -> u64 {
-    // SAFETY: all bits zero are a record, which outlives the call.
-    let names = unsafe {
-        let mut names: libc::utsname = std::mem::zeroed();
-        libc::uname(&raw mut names);
-        names
-    };
-    let name = names.nodename.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
-    let machine = MACHINE.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
-    host_of(&name.collect::<Vec<_>>(), machine.trim_ascii())
-}
-
-fn host_of(name: &[u8], machine: &[u8]) -> u64 {
-    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    // No name has a zero byte.
-    [name, machine].join(&0).iter().fold(0xcbf2_9ce4_8422_2325, mix)
-}
-
 /// When the file that `fd` is open on was made, in nanoseconds; 0 if its file system does not say.
 pub fn born(fd: std::os::fd::RawFd) -> u64 {
     // SAFETY: all bits zero are a record; it outlives the call.
@@ -133,17 +102,6 @@ fn has_prefix(path: &Path, uid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn machines_of_one_name_are_told_apart() {
-        let hosts = [host_of(b"node", b"01"), host_of(b"node", b"02"), host_of(b"node0", b"1")];
-        assert!(hosts[0] != hosts[1] && hosts[0] != hosts[2] && hosts[1] != hosts[2]);
-        assert_eq!(host(), host());
-        let known = MACHINE.iter().find_map(|path| std::fs::read(path).ok());
-        let name = std::fs::read("/proc/sys/kernel/hostname").unwrap();
-        let wanted = host_of(name.trim_ascii(), known.unwrap_or_default().trim_ascii());
-        assert_eq!(host(), wanted);
-    }
 
     #[test]
     fn a_killed_process_that_its_parent_has_not_looked_for_is_dead() {

@@ -6,7 +6,7 @@ use super::layout::{
     FREE, HEAD, Head, MAGIC, MOST_DATA, PAGE, PATH, SLOT_HEAD, SlotHead, USED, VERSION,
 };
 use super::version::{Ask, Version};
-use aggio_base::Error;
+use aggio_base::{Error, host};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -93,15 +93,15 @@ impl Spool {
         // process'.
         let head = unsafe { start.as_ref() };
         let started = super::started(pid).unwrap_or(0);
-        let (boot, host) = (super::boot(), super::host());
+        let (boot, machine) = (host::boot_number(), host::machine());
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         head.version.store(VERSION, Relaxed);
         head.pid.store(pid, Relaxed);
         head.started.store(started, Relaxed);
         head.boot.iter().zip(boot).for_each(|(word, number)| word.store(number, Relaxed));
-        head.host.store(host, Relaxed);
+        head.host.store(machine, Relaxed);
         head.slots.store(guarded(0), Relaxed);
-        head.check.store(Owner { name, pid, started, boot, host }.check(), Relaxed);
+        head.check.store(Owner { name, pid, started, boot, host: machine }.check(), Relaxed);
         head.magic.store(MAGIC, Release);
         Ok(())
     }

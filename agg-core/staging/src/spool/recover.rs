@@ -6,8 +6,8 @@ use super::own::SharedHead;
 use super::reading::{HeadCopy, SlotCopy, each_slot};
 use super::stored::Stored;
 use super::version::{Version, time_of};
-use super::{boot, host, is_new, is_spool, lock, started};
-use aggio_base::{Error, ErrorClass, Extent, Result};
+use super::{is_new, is_spool, lock, started};
+use aggio_base::{Error, ErrorClass, Extent, Result, host};
 use aggio_container::blob::{Container, is_container};
 use std::fs::File;
 use std::mem::offset_of;
@@ -108,9 +108,9 @@ fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
     // What is damaged is told where it is read.
     let Ok(head) = HeadCopy::read(&file, path) else { return Some(Abandoned::Here(file)) };
     let owner = head.owner(&[]);
-    if owner.boot != boot() {
+    if owner.boot != host::boot_number() {
         // A lock that nobody has says nothing where locks end at the machine.
-        let same_host = owner.host == host();
+        let same_host = owner.host == host::machine();
         return Some(if same_host { Abandoned::Here(file) } else { Abandoned::Elsewhere });
     }
     let alive = started(owner.pid).is_some_and(|at| at == owner.started);

@@ -3,7 +3,7 @@
 use super::words::{Words, allocate};
 use crate::spool::{self, Version};
 use aggio_base::checksum::crc32c;
-use aggio_base::{Error, ErrorClass, Extent, Result};
+use aggio_base::{Error, ErrorClass, Extent, Result, host};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -100,9 +100,9 @@ impl Control {
         if name.len() > FIXED - PATH {
             return Err(Error::new(ErrorClass::BadFile, "the name of the file is too long"));
         }
-        let boot = spool::boot();
+        let boot = host::boot_number();
         let Identity { device, inode, born } = identity;
-        let numbers = [device, inode, born, boot[0], boot[1], spool::host(), name.len() as u64];
+        let numbers = [device, inode, born, boot[0], boot[1], host::machine(), name.len() as u64];
         let mut bytes = vec![0; FIXED];
         bytes[..16].copy_from_slice(MAGIC);
         for (place, number) in bytes[NUMBERS..].chunks_exact_mut(8).zip(numbers) {
@@ -235,8 +235,8 @@ impl Control {
 
     /// What the stage, which nobody uses, is to the file `target`, as its server knows it.
     pub(super) fn fit(&self, target: &File) -> Result<Fit> {
-        if self.boot != spool::boot() {
-            let here = self.host == spool::host();
+        if self.boot != host::boot_number() {
+            let here = self.host == host::machine();
             return Ok(if here { Fit::Restarted } else { Fit::Foreign });
         }
         if Identity::of(target)? != self.identity {

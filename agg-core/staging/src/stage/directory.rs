@@ -3,8 +3,8 @@
 use super::control::{Control, Identity};
 use super::home::Files;
 use super::places::Places;
-use crate::spool::{host, random};
-use aggio_base::{Error, ErrorClass, Result};
+use crate::spool::random;
+use aggio_base::{Error, ErrorClass, Result, host};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io;
@@ -60,7 +60,7 @@ impl Directory {
     /// Where the stage of a file is.
     pub(super) fn place(&self, identity: &Identity) -> PathBuf {
         let Identity { device, inode, .. } = identity;
-        self.dir.join(format!("{}{:016x}-{device:x}-{inode:x}", self.prefix(), host()))
+        self.dir.join(format!("{}{:016x}-{device:x}-{inode:x}", self.prefix(), host::machine()))
     }
 
     fn fresh(&self, what: &str) -> PathBuf {

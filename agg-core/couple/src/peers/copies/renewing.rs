@@ -1,7 +1,7 @@
 //! Copies that get what the owner has and send what was written here, while the file is written.
 
 use super::{Copies, Copy, Key};
-use crate::peers::shared::Step;
+use crate::peers::shared::{Shared, Step};
 use crate::peers::twin::grow;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -40,7 +40,15 @@ impl Copies {
     pub(crate) fn retire(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.gone = true;
-        if copy.opens == 0 {
+        self.give_up_if_over(key);
+    }
+
+    /// Gives up a copy that nobody needs any more. One that still has requests of programs for its
+    /// owner is needed until these were sent.
+    pub(crate) fn give_up_if_over(&mut self, key: Key) {
+        let is_idle = |copy: &Copy| copy.shared.as_ref().is_none_or(Shared::is_idle);
+        let is_over = |copy: &Copy| copy.gone && copy.opens == 0 && is_idle(copy);
+        if self.all.get(&key).is_some_and(is_over) {
             self.give_up(key);
         }
     }

@@ -1,0 +1,109 @@
+//! Jobs over several hosts exchange generations of all sizes and values with jobs on other hosts,
+//! whoever comes first.
+
+use aggio_tests::hosts::{CoupledHosts, Plan};
+use aggio_tests::{Mpi, compile, factor, installed};
+use std::path::Path;
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+
+/// What jobs exchange.
+#[derive(Clone, Copy, Debug)]
+struct Exchange<'a> {
+    /// Hosts of the writers, and of the readers.
+    hosts: (u32, u32),
+    layout: &'a str,
+    values: &'a str,
+    kibibytes: u64,
+    /// How much of its part a reader reads; 0 for all.
+    percent: u32,
+    reader_first: bool,
+}
+
+const PLAIN: Exchange<'static> = Exchange {
+    hosts: (2, 2),
+    layout: "contiguous",
+    values: "random",
+    kibibytes: 1024,
+    percent: 0,
+    reader_first: false,
+};
+
+impl Exchange<'_> {
+    /// Both jobs succeed, and find every value.
+    #[track_caller]
+    fn is_right(&self, place: &CoupledHosts, writer: &Mpi, reader: &Mpi) {
+        let what = format!("{self:?}, {} -> {}", writer.name, reader.name);
+        let (writers, readers) = self.hosts;
+        let (file, size) = (place.file("parts.dat"), self.kibibytes.to_string());
+        let percent = self.percent.to_string();
+        let words = |what| {
+            let mut words = vec![what, self.layout, self.values, &file[..], "3", &size[..]];
+            words.extend((self.percent > 0 && what == "read").then_some(&percent[..]));
+            words
+        };
+        let write = || {
+            let program = compile("coupled_parts.c", writer);
+            place.spread(writer, (1, writers), &program, &words("write")).spawn().expect("mpirun")
+        };
+        let read = || {
+            let (hosts, program) =
+                ((writers + 1, writers + readers), compile("coupled_parts.c", reader));
+            place.spread(reader, hosts, &program, &words("read")).spawn().expect("mpirun")
+        };
+        let (wrote, text) = if self.reader_first {
+            let reads = read();
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            (place.succeeds(&what, write()), place.succeeds(&what, reads))
+        } else {
+            let writes = write();
+            let reads = read();
+            (place.succeeds(&what, writes), place.succeeds(&what, reads))
+        };
+        for generation in 1..=3 {
+            let line = format!("generation {generation}: right");
+            assert!(text.contains(&line), "{what}: {text}{wrote}");
+        }
+        place.leaves_nothing();
+    }
+}
+
+/// Hosts of one rank each.
+fn place(plan: Plan) -> Option<CoupledHosts> {
+    CoupledHosts::new(plan, Path::new(AGENT))
+}
+
+/// Jobs of so many hosts a side exchange generations of these sizes in KiB.
+#[track_caller]
+fn generations_of(hosts: u32, kibibytes: &[u64]) {
+    let Some(place) = place(Plan::new(2 * hosts, 1)) else { return };
+    for mpi in installed() {
+        for (kibibytes, reader_first) in kibibytes.iter().zip([false, true].into_iter().cycle()) {
+            let hosts = (hosts, hosts);
+            let exchange = Exchange { hosts, kibibytes: *kibibytes, reader_first, ..PLAIN };
+            exchange.is_right(&place, &mpi, &mpi);
+        }
+    }
+}
+
+#[test]
+fn two_hosts_write_generations_of_all_sizes_for_two_others() {
+    let large = if factor() > 1 { &[256 << 10, 256 << 10][..] } else { &[] };
+    generations_of(2, &[&[1 << 10, 16 << 10, 64 << 10, 32 << 10], large].concat());
+}
+
+#[test]
+fn three_hosts_write_generations_for_three_others() {
+    let large = if factor() > 1 { &[64 << 10, 256 << 10, 256 << 10][..] } else { &[] };
+    generations_of(3, &[&[4 << 10, 32 << 10], large].concat());
+}
+
+#[test]
+fn hosts_that_share_a_pid_namespace_are_nodes_of_their_own() {
+    let Some(place) = place(Plan::new(4, 1).share_processes()) else { return };
+    for mpi in installed() {
+        for layout in ["contiguous", "slabs"] {
+            Exchange { layout, kibibytes: 48 << 10, ..PLAIN }.is_right(&place, &mpi, &mpi);
+        }
+    }
+}
