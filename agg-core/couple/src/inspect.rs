@@ -1,7 +1,7 @@
 //! What this crate reads, under arbitrary bytes: for tests of parsers.
 
 use crate::peers::Message;
-use crate::peers::twin::parts;
+use crate::peers::differences::parts;
 use crate::protocol::{Reply, Request, Writer};
 use crate::spool::Record;
 use aggio_base::checksum::crc32c;

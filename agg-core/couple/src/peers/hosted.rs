@@ -1,6 +1,6 @@
 //! Memory of a generation that another node writes or reads.
 
-use super::{PIECE, map, span, twin};
+use super::{PIECE, differences, map, span, twin};
 use crate::protocol::bad;
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
@@ -152,7 +152,7 @@ impl Hosted {
     /// # Errors
     /// `InvalidData` for what no agent says; it does not write the file; the system's.
     pub(crate) fn differ(&mut self, peer: Peer, body: &[u8]) -> io::Result<()> {
-        let parts = twin::parts(body)?;
+        let parts = differences::parts(body)?;
         let writer = self.writer(peer)?;
         twin::apply(writer.fd.as_raw_fd(), &parts, writer.limit())
     }

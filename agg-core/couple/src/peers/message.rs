@@ -266,7 +266,7 @@ fn away(from: &mut Reader<'_>) -> io::Result<Away> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::twin::parts;
+    use crate::peers::differences::{Differences, parts};
     use crate::seeds;
     use proptest::prelude::*;
 
@@ -324,10 +324,11 @@ mod tests {
     #[test]
     fn seeds_of_the_fuzzer_are_messages_of_today() {
         let examples = || {
-            let mut differences = Writer::default();
-            differences.number(3).bytes(b"abc").number(9).bytes(b"x");
+            let mut differences = Differences::default();
+            differences.add(3, b"abc");
+            differences.add(9, b"x");
             let messages = all().into_iter().map(|message| message.encode());
-            messages.chain([differences.0]).collect()
+            messages.chain([differences.into_body()]).collect()
         };
         let is_read = |bytes: &[u8]| Message::decode(bytes).is_ok() || parts(bytes).is_ok();
         seeds::are_read("messages", examples, is_read);

@@ -6,6 +6,7 @@
 //! node can write any more, what is read comes from there when it is opened.
 
 mod copies;
+pub(crate) mod differences;
 mod directory;
 mod hosted;
 mod listing;

@@ -1,8 +1,8 @@
 //! What a copy was when its node and the owner last had the same bytes: what differs from that was
 //! written on the node since, byte by byte.
 
+use super::differences::Differences;
 use crate::areas::{data, read_all};
-use crate::protocol::{Reader, Writer, bad};
 use aggio_base::Extent;
 use aggio_base::keyed::digest;
 use aggio_base::os;
@@ -73,26 +73,7 @@ pub(crate) fn grow(fd: RawFd, size: u64) -> io::Result<()> {
     os::fallocate(fd, Extent::new(size - 1, 1), false)
 }
 
-/// The parts of a body of [`super::Message::Differ`]: offsets and bytes.
-///
-/// # Errors
-/// `InvalidData` for what no agent of this version says.
-pub(crate) fn parts(body: &[u8]) -> io::Result<Vec<(u64, &[u8])>> {
-    let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0);
-    while !from.0.is_empty() {
-        let (offset, len) = (from.number()?, from.number()?);
-        let bytes = from.slice(len)?;
-        let end = offset.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
-        if offset < last || bytes.is_empty() {
-            return Err(bad("its parts are in no order"));
-        }
-        last = end.ok_or_else(|| bad("a part is behind the end of every file"))?;
-        found.push((offset, bytes));
-    }
-    Ok(found)
-}
-
-/// Writes those parts to a file, but nothing from `limit` on.
+/// Writes [parts](super::differences) to a file, but nothing from `limit` on.
 ///
 /// # Errors
 /// The system's.
@@ -214,20 +195,20 @@ impl Twin {
             let pages = (extent.offset..extent.end()).step_by(os::page_size());
             pages.into_iter().try_for_each(|page| write_all(file, &[0], page))?;
         }
-        let (mut bodies, mut body) = (Vec::new(), Writer::default());
+        let (mut bodies, mut body) = (Vec::new(), Differences::default());
         let ranges = differences(&now, &before);
         for range in joined(&ranges) {
             self.write(&now[range.clone()], start + range.start as u64)?;
         }
         for range in ranges {
             let offset = start + range.start as u64;
-            body.number(offset).bytes(&now[range]);
-            if body.0.len() as u64 >= PIECE {
-                bodies.push(std::mem::take(&mut body).0);
+            body.add(offset, &now[range]);
+            if body.len() >= PIECE {
+                bodies.push(std::mem::take(&mut body).into_body());
             }
         }
-        if !body.0.is_empty() {
-            bodies.push(body.0);
+        if body.len() > 0 {
+            bodies.push(body.into_body());
         }
         Ok(Taken { bodies, memory })
     }

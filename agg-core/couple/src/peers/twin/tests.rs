@@ -4,6 +4,7 @@
 use super::super::shared::{Asked, Shared, Step, Then, Wants};
 use super::super::{Message, hosted::Hosted};
 use super::*;
+use crate::peers::differences::parts;
 use crate::protocol::Request;
 use aggio_link::{Body, Peer};
 use proptest::prelude::*;
@@ -279,25 +280,6 @@ proptest! {
     }
 
     #[test]
-    fn parts_are_those_that_were_sent_or_an_error(
-        noise in prop::collection::vec(any::<u8>(), 0..80),
-        changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..3),
-    ) {
-        let mut body = Writer::default();
-        body.number(3).bytes(b"abc").number(9).bytes(b"x");
-        let mut changed = body.0.clone();
-        changes.iter().for_each(|(at, value)| changed[at % body.0.len()] = *value);
-        for bytes in [noise, changed] {
-            if let Ok(parts) = parts(&bytes) {
-                let mut again = Writer::default();
-                parts.iter().for_each(|(offset, bytes)| _ = again.number(*offset).bytes(bytes));
-                prop_assert_eq!(again.0, bytes);
-            }
-        }
-        prop_assert_eq!(parts(&body.0).unwrap(), [(3, &b"abc"[..]), (9, &b"x"[..])]);
-    }
-
-    #[test]
     fn ranges_that_differ_are_found_exactly(
         bytes in prop::collection::vec(0..3_u8, 1..300),
         changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..20),
@@ -340,12 +322,6 @@ fn answers_that_nobody_asked_for_and_writes_of_others_are_refused() {
     model.hosted.differ(remote, &[]).unwrap_err();
     model.hosted.set_size(remote, 1 << 40, false).unwrap_err();
     model.hosted.end(Peer(1), 2).unwrap_err();
-    let mut backwards = Writer::default();
-    backwards.number(9).bytes(b"x").number(3).bytes(b"abc");
-    parts(&backwards.0).unwrap_err();
-    let mut high = Writer::default();
-    high.number(u64::MAX - 1).bytes(b"abc");
-    parts(&high.0).unwrap_err();
 }
 
 #[test]

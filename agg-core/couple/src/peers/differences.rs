@@ -1,0 +1,154 @@
+//! The body of a message with bytes that differ: for each part the gap behind the part before, its
+//! length, and its bytes.
+//!
+//! Gaps and lengths are numbers of seven bits a byte, the lowest first. Values such as integers in
+//! doubles have a zero every few bytes, so that a part is often as short as two fixed numbers.
+
+use crate::protocol::{Reader, bad};
+use std::io;
+
+/// Seven bits of a number; the highest bit of a byte says that more follow.
+const BITS: u32 = 7;
+
+/// A body that is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    bytes: Vec<u8>,
+    end: u64,
+}
+
+impl Differences {
+    /// Adds a part, which begins behind the one before.
+    pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) {
+        put(&mut self.bytes, offset - self.end);
+        put(&mut self.bytes, bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+        self.end = offset + bytes.len() as u64;
+    }
+
+    /// Length of the body in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The body.
+    pub(crate) fn into_body(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The parts of a body: offsets and bytes.
+///
+/// # Errors
+/// `InvalidData` for what no agent of this version says.
+pub(crate) fn parts(body: &[u8]) -> io::Result<Vec<(u64, &[u8])>> {
+    let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0_u64);
+    while !from.0.is_empty() {
+        let (gap, len) = (take(&mut from)?, take(&mut from)?);
+        let bytes = from.slice(len)?;
+        let offset = last.checked_add(gap);
+        let end = offset.and_then(|offset| offset.checked_add(len));
+        let (Some(offset), Some(end)) = (offset, end.filter(|end| i64::try_from(*end).is_ok()))
+        else {
+            return Err(bad("a part is behind the end of every file"));
+        };
+        if bytes.is_empty() {
+            return Err(bad("a part has no bytes"));
+        }
+        last = end;
+        found.push((offset, bytes));
+    }
+    Ok(found)
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >> BITS != 0 {
+        out.push(number as u8 | 1 << BITS);
+        number >>= BITS;
+    }
+    out.push(number as u8);
+}
+
+/// A number in its only form: of as few bytes as it needs.
+fn take(from: &mut Reader<'_>) -> io::Result<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(BITS as usize) {
+        let byte = from.byte()?;
+        let bits = u64::from(byte & !(1 << BITS));
+        number |= bits << shift;
+        if byte >> BITS == 0 {
+            let is_shortest = shift == 0 || byte != 0;
+            let fits = bits << shift >> shift == bits;
+            return if is_shortest && fits { Ok(number) } else { Err(bad("a number is too long")) };
+        }
+    }
+    Err(bad("a number is too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn body(parts: &[(u64, &[u8])]) -> Vec<u8> {
+        let mut differences = Differences::default();
+        parts.iter().for_each(|(offset, bytes)| differences.add(*offset, bytes));
+        differences.into_body()
+    }
+
+    #[test]
+    fn a_part_behind_the_end_of_every_file_is_refused() {
+        let last = i64::MAX as u64 - 1;
+        assert_eq!(parts(&body(&[(last, b"x")])).unwrap(), [(last, &b"x"[..])]);
+        parts(&body(&[(last, b"xy")])).unwrap_err();
+        parts(&body(&[(u64::MAX - 3, b"abc")])).unwrap_err();
+        parts(&[5, 0]).unwrap_err();
+        parts(&[0x85, 0, 1, b'x']).unwrap_err();
+    }
+
+    #[test]
+    fn a_double_that_is_an_integer_costs_two_bytes_more_than_what_is_in_it() {
+        let doubles: Vec<u8> = (1..=1000).flat_map(|n| f64::from(n).to_le_bytes()).collect();
+        let ranges = doubles.chunk_by(|a, b| (*a == 0) == (*b == 0));
+        let (mut differences, mut at, mut used) = (Differences::default(), 0, 0);
+        for range in ranges {
+            if range[0] != 0 {
+                differences.add(at, range);
+                used += range.len() as u64 + 2;
+            }
+            at += range.len() as u64;
+        }
+        assert_eq!(differences.len(), used);
+        assert!(used < doubles.len() as u64, "{used}");
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_those_that_were_sent_or_an_error(
+            noise in prop::collection::vec(any::<u8>(), 0..80),
+            sent in prop::collection::vec((0..1_u64 << 60, 1..20_usize), 0..6),
+            changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..3),
+        ) {
+            let (bytes, mut at) = ([7; 20], 0);
+            let sent: Vec<(u64, &[u8])> = sent
+                .into_iter()
+                .map(|(gap, len)| {
+                    at += gap + len as u64;
+                    (at - len as u64, &bytes[..len])
+                })
+                .collect();
+            let whole = body(&sent);
+            prop_assert_eq!(&parts(&whole).unwrap(), &sent);
+            let mut changed = whole;
+            for (at, value) in changes {
+                let len = changed.len().max(1);
+                changed.get_mut(at % len).into_iter().for_each(|byte| *byte = value);
+            }
+            for bytes in [noise, changed] {
+                if let Ok(parts) = parts(&bytes) {
+                    prop_assert_eq!(body(&parts), bytes);
+                }
+            }
+        }
+    }
+}
